@@ -1,0 +1,131 @@
+"""What a format is: pure functions over bytes.
+
+A format never does I/O. Planning and decoding are generators that yield `Need` (byte ranges of
+one object) and are sent the bytes; whoever drives them decides where the bytes come from, and so
+can time reading and decoding apart. Tests drive them over a `bytes` in memory with `drive`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+Range: TypeAlias = "tuple[int, int]"
+"""(offset, length) in bytes of one object."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """Byte ranges wanted of the object; answered with one buffer per range, in order."""
+
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of one object that one worker decodes on its own. What the numbers mean is the
+    format's affair; together the splits of an object cover each row once."""
+
+    start: int
+    end: int
+    rows: int | None = None
+    """When the format knows without reading them."""
+    ranges: tuple[Range, ...] = ()
+    """Bytes to fetch in one go, where the format knows them beforehand."""
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """An object's columns and parts."""
+
+    schema: pa.Schema | None
+    """As stored, or as inferred; ``None`` when an empty object cannot say."""
+    splits: tuple[Split, ...]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How an object is cut."""
+
+    split_bytes: int = 32 * 2**20
+    """Aim for splits of this size on storage, where the format can be cut."""
+    block_bytes: int = 4 * 2**20
+    """Stream a split that has no parts in blocks of this size."""
+
+
+Planning: TypeAlias = "Generator[Need, Sequence[Buffer], FilePlan]"
+Decoding: TypeAlias = "Generator[Need | pa.RecordBatch, Sequence[Buffer] | None, None]"
+
+
+class Encoder(Protocol):
+    """Rows → bytes of one object, in pieces that the caller writes one after another."""
+
+    def write(self, batch: pa.RecordBatch) -> bytes: ...
+
+    def finish(self) -> bytes: ...
+
+
+class Format(Protocol):
+    """One file format."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    compressions: tuple[str, ...]
+    """That `encoder` accepts; the first is the default."""
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        """Whether these first and last bytes (up to 4 KiB each) are this format's for certain."""
+        ...
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Find the columns and cut the object.
+
+        ``columns`` limits and orders the schema; ``types`` overrides what would be inferred.
+        Raises `CorruptData`, `SchemaMismatch`.
+        """
+        ...
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        """The split's rows as record batches with exactly ``schema``.
+
+        Raises `CorruptData`, `SchemaMismatch`.
+        """
+        ...
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder: ...
+
+
+def drive_plan(planning: Planning, read: Callable[[int, int], Buffer]) -> FilePlan:
+    """Answer each need with ``read(offset, length)`` until the plan is made."""
+    try:
+        need = next(planning)
+        while True:
+            need = planning.send([read(offset, length) for offset, length in need.ranges])
+    except StopIteration as done:
+        plan: FilePlan = done.value
+        return plan
+
+
+def drive(decoding: Decoding, read: Callable[[int, int], Buffer]) -> Iterator[pa.RecordBatch]:
+    """Answer each need with ``read(offset, length)``; yield the record batches."""
+    answer: Sequence[Buffer] | None = None
+    while True:
+        try:
+            item = decoding.send(answer)
+        except StopIteration:
+            return
+        if isinstance(item, Need):
+            answer = [read(offset, length) for offset, length in item.ranges]
+        else:
+            answer = None
+            yield item

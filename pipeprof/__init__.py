@@ -1,0 +1,52 @@
+"""pipeprof: where every millisecond of a training batch goes, from storage to RAM to the GPU.
+
+The names below are the whole public API. They load on first use, so that importing pipeprof
+imports neither torch nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.version import __version__
+
+if TYPE_CHECKING:
+    from pipeprof.errors import PipeprofError
+    from pipeprof.loaders.dataset import open_dataset
+    from pipeprof.loaders.wrap import wrap
+    from pipeprof.model import Profile, Stage, SweepResult
+    from pipeprof.store import load
+
+_HOMES = {
+    "PipeprofError": "pipeprof.errors",
+    "Profile": "pipeprof.model",
+    "Stage": "pipeprof.model",
+    "SweepResult": "pipeprof.model",
+    "load": "pipeprof.store",
+    "open_dataset": "pipeprof.loaders.dataset",
+    "wrap": "pipeprof.loaders.wrap",
+}
+
+__all__ = [
+    "PipeprofError",
+    "Profile",
+    "Stage",
+    "SweepResult",
+    "__version__",
+    "load",
+    "open_dataset",
+    "wrap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'pipeprof' has no attribute {name!r}") from None
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,6 @@
+"""``python -m pipeprof``."""
+
+from pipeprof.cli import main
+
+if __name__ == "__main__":
+    main()

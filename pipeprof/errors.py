@@ -1,0 +1,63 @@
+"""The error tree.
+
+    PipeprofError            everything pipeprof raises on purpose; exit code 1
+    ├── UsageError           the call itself is wrong; exit code 2
+    ├── StorageError         an object or folder cannot be listed or read
+    │   └── NothingFound     the URL names nothing, or an empty folder
+    ├── FormatError          bytes are not what their format demands
+    │   ├── CorruptData      truncated or damaged
+    │   └── SchemaMismatch   a column that is not there, a value of another type
+    ├── OutputError          a result cannot be written
+    ├── ProfileError         a file is not a profile that this version reads
+    └── StarvedError         starved beyond the limit the user set; exit code 3
+
+A message is one sentence or two: what was wrong, where, what to do. It never holds a secret.
+"""
+
+from __future__ import annotations
+
+
+class PipeprofError(Exception):
+    """Everything pipeprof raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(PipeprofError):
+    """The call itself is wrong."""
+
+    exit_code = 2
+
+
+class StorageError(PipeprofError):
+    """An object or folder cannot be listed or read."""
+
+
+class NothingFound(StorageError):
+    """The URL names nothing, or an empty folder."""
+
+
+class FormatError(PipeprofError):
+    """Bytes are not what their format demands."""
+
+
+class CorruptData(FormatError):
+    """Truncated or damaged."""
+
+
+class SchemaMismatch(FormatError):
+    """A column that is not there, or a value of another type."""
+
+
+class OutputError(PipeprofError):
+    """A result cannot be written."""
+
+
+class ProfileError(PipeprofError):
+    """A file is not a profile that this version reads."""
+
+
+class StarvedError(PipeprofError):
+    """Starved beyond the limit the user set."""
+
+    exit_code = 3

@@ -1,0 +1,418 @@
+"""Every frozen type that is saved or crosses a room. Standard library only.
+
+Units, in Python and in the JSON alike: times and durations in seconds (``_s``), sizes in bytes,
+rates per second (``_per_s``), shares 0..1. ``None`` means unknown, never zero.
+The words are those of ``docs/how-it-measures.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from os import PathLike
+from typing import Any, Final, Literal
+
+PROFILE_SCHEMA: Final = "pipeprof.profile/1"
+SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
+
+
+class Stage(str, Enum):
+    """A step of a batch's journey, in the order in which a batch passes them."""
+
+    READ = "read"
+    """In a worker: bytes asked of storage → bytes in RAM."""
+    DECODE = "decode"
+    """In a worker: encoded bytes → arrays."""
+    TRANSFORM = "transform"
+    """In a worker: arrays → samples; the user's own code."""
+    FETCH = "fetch"
+    """In a worker: read + decode + transform, and whatever else a black-box data set does."""
+    COLLATE = "collate"
+    """In a worker: samples → batch."""
+    TRANSFER = "transfer"
+    """Worker → main: batch handed to the queue → unpickled in main."""
+    REORDER = "reorder"
+    """In main: batch arrived → its turn to be delivered."""
+    PIN = "pin"
+    """In main: pageable → page-locked memory."""
+    READY = "ready"
+    """In main: batch deliverable → asked for. Slack: the healthy state."""
+    WAIT = "wait"
+    """In main: batch asked for → delivered. The stall, seen from the host."""
+    H2D = "h2d"
+    """Main → accelerator: host → device copy."""
+    STEP = "step"
+    """In main: batch delivered → next batch asked for."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+Source = Literal["measured", "estimated", "unknown"]
+"""Where a number comes from: clocked directly, derived from other numbers, or not to be had."""
+Verdict = Literal["starved", "fed", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """One stretch of time that one stage took in one process."""
+
+    stage: Stage
+    start_s: float
+    """Monotonic clock, comparable between processes of one machine."""
+    end_s: float
+    bytes: int = 0
+    """Logical bytes: asked for by the reader."""
+    requests: int = 0
+    """Separate requests made of storage."""
+
+
+@dataclass(frozen=True)
+class StageStats:
+    """How long one stage took per batch, over the measured batches."""
+
+    count: int
+    """Batches in which the stage was seen."""
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    total_s: float
+    bytes: int = 0
+    """Logical bytes moved by the stage."""
+    requests: int = 0
+    """Separate requests made of storage."""
+    source: Source = "measured"
+
+
+@dataclass(frozen=True)
+class LoaderConfig:
+    """The settings of a DataLoader as it ran."""
+
+    num_workers: int
+    prefetch_factor: int | None = None
+    """Batches asked of each worker ahead of need; ``None`` without workers."""
+    batch_size: int | None = None
+    """Samples per batch; ``None`` when the data set makes its own batches and none is declared."""
+    pin_memory: bool = False
+    persistent_workers: bool = False
+    in_order: bool = True
+    start_method: str | None = None
+    """``fork``, ``forkserver`` or ``spawn``; ``None`` without workers."""
+    kind: Literal["map", "iterable", "other"] = "other"
+    """Of the data set: indexed, iterated, or not a DataLoader's at all."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The machine and the software of a run."""
+
+    pipeprof: str
+    python: str
+    torch: str | None
+    platform: str
+    cores: int
+    """Cores this process may use: its affinity, less what a cgroup quota takes away, at least 1."""
+    cores_visible: int
+    """Cores the machine shows."""
+    ram_bytes: int | None
+    accelerator: str
+    """What consumed the batches. An emulated accelerator says ``emulated`` and how."""
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """What was read."""
+
+    url: str
+    """Without user names, passwords, tokens or query."""
+    format: str
+    objects: int
+    bytes: int
+    """On storage."""
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """Whether the data came from storage or from memory: evidenced, never assumed."""
+
+    state: Literal["cold", "warm", "mixed", "unknown"]
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Steady state: warm-up and epoch starts left out."""
+
+    samples_per_s: float
+    batches_per_s: float
+    bytes_per_s: float
+    """Logical bytes asked of storage."""
+    interval: tuple[float, float]
+    """95 % of ``samples_per_s``."""
+
+
+@dataclass(frozen=True)
+class BatchLog:
+    """Consecutive batches, a column per figure; every column is as long as ``index``.
+
+    All moments are on the monotonic clock of the run. The last measured batches of a run; a
+    profile keeps a bounded number of them.
+    """
+
+    index: tuple[int, ...] = ()
+    """Order of delivery, from 0, over all epochs."""
+    epoch: tuple[int, ...] = ()
+    worker: tuple[int, ...] = ()
+    """-1: made in the main process."""
+    samples: tuple[int, ...] = ()
+    asked_s: tuple[float, ...] = ()
+    delivered_s: tuple[float, ...] = ()
+    done_s: tuple[float, ...] = ()
+    """The training step ended: the next batch was asked for, or the loop was left."""
+    arrived_s: tuple[float | None, ...] = ()
+    """Unpickled in main."""
+    fetch_start_s: tuple[float | None, ...] = ()
+    fetch_end_s: tuple[float | None, ...] = ()
+    """Collate included: ready to be handed to the queue."""
+    read_s: tuple[float | None, ...] = ()
+    decode_s: tuple[float | None, ...] = ()
+    transform_s: tuple[float | None, ...] = ()
+    collate_s: tuple[float | None, ...] = ()
+    cpu_s: tuple[float | None, ...] = ()
+    """CPU time of the worker's thread in fetch and collate."""
+    bytes: tuple[int, ...] = ()
+    requests: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class WorkerStats:
+    """One worker's share of the run."""
+
+    index: int
+    """-1: the main process (``num_workers=0``)."""
+    batches: int
+    stages: Mapping[str, StageStats]
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most samples/s that one resource allows. The lowest ceiling is the bottleneck."""
+
+    samples_per_s: float
+    formula: str
+    """With its numbers."""
+    source: Source = "estimated"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Is the accelerator starved, and by what."""
+
+    verdict: Verdict
+    """*starved* when the interval's lower end reaches the threshold, *fed* when its upper end is
+    below, else *inconclusive*."""
+    starved_fraction: float
+    """Share of the time after warm-up in which the accelerator waited for a batch."""
+    starved_interval: tuple[float, float]
+    """95 %."""
+    threshold: float
+    bottleneck: str | None
+    """The stage or resource to blame; ``None`` when nothing stalled or nothing can be said."""
+    headline: str
+    """The verdict in one sentence, with its numbers."""
+    accelerator_utilisation: float
+    """1 - starved fraction over the same window: after warm-up, until the last step's end."""
+    more_batches: int | None = None
+    """When inconclusive: about how many more batches would settle it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A named pathology, seen in this run."""
+
+    code: str
+    """Stable, e.g. ``few-splits``."""
+    title: str
+    evidence: str
+    """Numbers of this run."""
+    fix: str
+    """In terms of what the user has set now."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One change of settings, with what it brings and how that is known."""
+
+    setting: str
+    """What to change, e.g. ``num_workers``; several are joined by `` + ``."""
+    current: str
+    proposed: str
+    why: str
+    predicted_samples_per_s: float | None = None
+    interval: tuple[float, float] | None = None
+    """95 % of the predicted, else of the verified figure."""
+    verified_samples_per_s: float | None = None
+    """Measured by running the proposal."""
+    code: str | None = None
+    """To paste."""
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What the measuring itself cost."""
+
+    share: float | None
+    """Of the run's wall time; ``None`` when it was not measured."""
+    per_batch_s: float | None
+    method: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one run measured, before it is analysed."""
+
+    name: str
+    created: str
+    """ISO 8601, UTC."""
+    config: LoaderConfig
+    environment: Environment
+    batches: BatchLog
+    warmup_batches: int
+    """Delivered first and left out of every figure of the steady state."""
+    first_batch_s: float | None
+    """From asking for the iterator to the first batch."""
+    lost_records: int = 0
+    """Batches of which a worker's record did not arrive."""
+    source: DataSource | None = None
+    cache: CacheState = CacheState("unknown", "the page cache was not inspected")
+    overhead: Overhead = Overhead(None, None, "not measured")
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Stages that could not be seen → why."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One run, measured and explained. Saved as JSON; ``docs/profile.schema.json`` describes it."""
+
+    name: str
+    created: str
+    config: LoaderConfig
+    environment: Environment
+    source: DataSource | None
+    cache: CacheState
+    wall_s: float
+    """Of the steady state: first measured batch asked for → last step ended."""
+    warmup_batches: int
+    measured_batches: int
+    first_batch_s: float | None
+    throughput: Throughput
+    stages: Mapping[str, StageStats]
+    missing: Mapping[str, str]
+    """Stages that could not be seen → why."""
+    workers: tuple[WorkerStats, ...]
+    stall_s: float
+    """Seconds of the steady state in which the accelerator waited for a batch."""
+    blame: Mapping[str, float]
+    """Seconds of stall charged to what the awaited batch was doing; sums to ``stall_s``."""
+    ceilings: Mapping[str, Ceiling]
+    diagnosis: Diagnosis
+    recommendations: tuple[Recommendation, ...]
+    findings: tuple[Finding, ...]
+    overhead: Overhead
+    batches: BatchLog
+    notes: tuple[str, ...] = ()
+    schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
+        from pipeprof.store import save
+
+        save(self, path)
+
+    def __str__(self) -> str:
+        from pipeprof.report.terminal import render_text
+
+        return render_text(self)
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """What a sweep was asked to try. Two sweeps with the same spec are the same sweep."""
+
+    urls: tuple[str, ...]
+    """Without secrets."""
+    workers: tuple[int, ...]
+    prefetch: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    accelerator: str
+    """What consumes the batches, e.g. ``emulated: a sleep of 10.0 ms a step``."""
+    transform: str | None
+    columns: tuple[str, ...] | None
+    trial_s: float
+    """Least measured time of a trial."""
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting of a sweep, run."""
+
+    url: str
+    format: str
+    config: LoaderConfig
+    profile: str
+    """File name of its profile, relative to the sweep's own file."""
+    samples_per_s: float
+    interval: tuple[float, float]
+    """95 % of ``samples_per_s``."""
+    spread: float
+    """(max - min) / median of ``samples_per_s`` over five equal windows of the trial."""
+    starved_fraction: float
+    starved_interval: tuple[float, float]
+    verdict: Verdict
+    bottleneck: str | None
+    bytes_per_sample: float
+    """Logical bytes asked of storage."""
+
+
+@dataclass(frozen=True)
+class SweepAdvice:
+    """What a sweep says of one data set."""
+
+    url: str
+    format: str
+    headline: str
+    best_trial: int
+    """Index into ``trials`` of the cheapest setting that feeds, else of the fastest."""
+    recommendation: Recommendation | None
+    """``None`` when the first setting tried is already the one to use."""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """Trials over one or more data sets; saved anew after each trial."""
+
+    created: str
+    spec: SweepSpec
+    environment: Environment
+    trials: tuple[Trial, ...] = ()
+    planned: int = 0
+    """Trials in the grid; more than ``len(trials)`` while unfinished."""
+    advice: tuple[SweepAdvice, ...] = ()
+    notes: tuple[str, ...] = ()
+    schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
+        from pipeprof.store import save
+
+        save(self, path)

@@ -1,0 +1,79 @@
+"""Bytes, rates and durations: parsed from what people type, printed as people read."""
+
+from __future__ import annotations
+
+import re
+
+from pipeprof.errors import UsageError
+
+_SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGTP]?i?)[Bb]?\s*")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``"64KiB"``, ``"1.5 GB"``, ``"4096"``: ``Ki`` is 1024, ``k`` is 1000.
+
+    Raises `UsageError`.
+    """
+    match = _SIZE.fullmatch(text)
+    unit = match[2].replace("K", "k") if match and match[2] in ("K", "k") else match and match[2]
+    factor = {**_SI, **_BINARY, "ki": 2**10}.get(unit) if unit is not None else None
+    if match is None or factor is None:
+        raise UsageError(f"{text!r} is not a size; write it like 64KiB, 1.5GB or 4096")
+    return round(float(match[1]) * factor)
+
+
+def format_bytes(count: float) -> str:
+    """``"1.5 GB"``: SI, three significant digits."""
+    return _scaled(count, "B")
+
+
+def format_rate(per_s: float, unit: str = "B") -> str:
+    """``"1.5 GB/s"``; ``format_rate(2300, "samples")`` is ``"2,300 samples/s"``."""
+    if unit == "B":
+        return _scaled(per_s, "B") + "/s"
+    return f"{format_count(per_s)} {unit}/s"
+
+
+def format_count(value: float) -> str:
+    """Three significant digits below 1,000, whole numbers with commas above."""
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    return _significant(value)
+
+
+def format_duration(seconds: float) -> str:
+    """``"3.20 ms"``, ``"48.0 s"``, ``"2 min 5 s"``."""
+    if seconds < 0:
+        return "-" + format_duration(-seconds)
+    if seconds >= 119.5:
+        whole = round(seconds)
+        hours, minutes = divmod(whole // 60, 60)
+        return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 0.9995:
+            return f"{_significant(seconds * factor)} {unit}"
+    return f"{_significant(seconds * 1e6)} µs" if seconds else "0 s"
+
+
+def format_share(share: float) -> str:
+    """``"12.3 %"``; whole numbers from 99.95 % up."""
+    return f"{share:.0%}".replace("%", " %") if share >= 0.9995 else f"{share * 100:.1f} %"
+
+
+def _scaled(value: float, unit: str) -> str:
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        scaled = value / _SI[prefix]
+        if abs(scaled) < 999.5 or prefix == "P":
+            return f"{_significant(scaled) if prefix else f'{scaled:.0f}'} {prefix}{unit}"
+    raise AssertionError("unreachable")
+
+
+def _significant(value: float) -> str:
+    """Three significant digits, without exponent."""
+    if abs(value) >= 99.95:
+        return f"{value:.0f}"
+    if abs(value) >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}"
