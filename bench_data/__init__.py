@@ -1,0 +1,6 @@
+"""Seeded data sets of any size, in every format, on any storage."""
+
+from __future__ import annotations
+
+KINDS = ("tabular", "images", "tokens")
+"""The kinds of data sets; each lives in ``bench_data/NAME.py`` as ``kind``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -56,6 +57,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the one place where errors become messages and exit codes."""
     try:
         result: Any = app.main(arguments, prog_name="pipeprof", standalone_mode=False)
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except PipeprofError as error:
         _say(f"pipeprof: {error}")
@@ -67,10 +69,20 @@ def run(arguments: list[str] | None = None) -> int:
         _say("pipeprof: interrupted.")
         return 130
     except BrokenPipeError:
-        # whoever read our output has left; a second complaint at exit would only add noise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return 1
+    except OSError as error:
+        _drop_output()
+        where = f" ({error.filename})" if error.filename else ""
+        _say(f"pipeprof: {error.strerror or error}{where}.")
         return 1
 
 
 def _say(message: str) -> None:
     click.echo(message, err=True)
+
+
+def _drop_output() -> None:
+    """Forget what was not written: Python would try again at exit, and complain."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,85 @@
+"""The file formats, each a module of pure functions over bytes, loaded when first asked for."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.formats.base import Format
+
+FORMATS = {
+    "csv": "pipeprof.formats.csv",
+    "parquet": "pipeprof.formats.parquet",
+    "tfrecord": "pipeprof.formats.tfrecord",
+}
+"""Name → module, which has the format as ``FORMAT``."""
+
+_SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")
+_LOOKS = (
+    (b"\x1f\x8b", "is compressed by gzip"),
+    (b"\x28\xb5\x2f\xfd", "is compressed by zstd"),
+    (b"PK\x03\x04", "is a zip archive"),
+    (b"\x89PNG", "is a PNG image"),
+    (b"\xff\xd8\xff", "is a JPEG image"),
+    (b"ARROW1", "is an Arrow file"),
+    (b"Obj\x01", "is an Avro file"),
+    (b"ORC", "is an ORC file"),
+    (b"\xff\xfe", "is text in UTF-16"),
+)
+
+
+def get(name: str) -> Format:
+    """The format of this name. Raises `UsageError`."""
+    if name not in FORMATS:
+        raise UsageError(f"{name!r} is not a format; choose one of {', '.join(FORMATS)}.")
+    found: Format = import_module(FORMATS[name]).FORMAT
+    return found
+
+
+def detect(name: str, head: bytes, tail: bytes) -> Format:
+    """The format of an object from its first and last bytes (up to 4 KiB each), then its name.
+
+    Raises `FormatError` when the name promises what the bytes are not, or nothing is known.
+    """
+    formats = [get(known) for known in FORMATS]
+    for candidate in formats:
+        if candidate.sniff(head, tail):
+            return candidate
+    plain_name = _SHARD.sub("", name.lower())
+    named = next((each for each in formats if plain_name.endswith(each.suffixes)), None)
+    if named is None:
+        known = ", ".join(suffix for each in formats for suffix in each.suffixes[:1])
+        raise FormatError(
+            f"{name} {_look(head)}, and neither that nor its name tells a format that is read: "
+            f"{', '.join(FORMATS)} (names end in {known})."
+        )
+    if head and not _may_be(named.name, head, tail):
+        raise FormatError(
+            f"{name} is named like {named.name}, but it is not: it {_look(head)}. "
+            "Give it the name of what it is, or write it again."
+        )
+    return named
+
+
+def _may_be(name: str, head: bytes, tail: bytes) -> bool:
+    """Whether bytes that are no format for certain may be this one, whole or damaged."""
+    if name == "parquet":
+        return head.startswith(b"PAR1") or tail.endswith((b"PAR1", b"PARE"))
+    if name == "csv":
+        return b"\0" not in head or head.startswith(b"\x1f\x8b")
+    return _look(head) == "is of unknown content"
+
+
+def _look(head: bytes) -> str:
+    """What the first bytes seem to be, to follow a name."""
+    if not head:
+        return "is empty"
+    for magic, look in _LOOKS:
+        if head.startswith(magic):
+            return look
+    text = not re.search(rb"[\x00-\x08\x0e-\x1f]", head)
+    return "is text" if text else "is of unknown content"

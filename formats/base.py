@@ -3,6 +3,9 @@
 A format never does I/O. Planning and decoding are generators that yield `Need` (byte ranges of
 one object) and are sent the bytes; whoever drives them decides where the bytes come from, and so
 can time reading and decoding apart. Tests drive them over a `bytes` in memory with `drive`.
+
+A format does not know its object's name: errors say where in the object, and whoever drives adds
+the name.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
+
+from pipeprof.errors import CorruptData
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 Range: TypeAlias = "tuple[int, int]"
@@ -52,13 +57,15 @@ class ReadOptions:
     """How an object is cut."""
 
     split_bytes: int = 32 * 2**20
-    """Aim for splits of this size on storage, where the format can be cut."""
+    """Aim for splits of this size on storage, where the format can be cut; 0: never cut."""
     block_bytes: int = 4 * 2**20
     """Stream a split that has no parts in blocks of this size."""
 
 
 Planning: TypeAlias = "Generator[Need, Sequence[Buffer], FilePlan]"
 Decoding: TypeAlias = "Generator[Need | pa.RecordBatch, Sequence[Buffer] | None, None]"
+Reading: TypeAlias = "Generator[Need, Sequence[Buffer], bytes]"
+"""A step of planning or decoding that ends with bytes in hand."""
 
 
 class Encoder(Protocol):
@@ -103,6 +110,22 @@ class Format(Protocol):
         ...
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder: ...
+
+
+def fetch(offset: int, length: int) -> Reading:
+    """One range of the object. Raises `CorruptData` when fewer bytes came."""
+    [buffer] = yield Need(((offset, length),))
+    check_length(buffer, offset, length)
+    return bytes(buffer)
+
+
+def check_length(buffer: Buffer, offset: int, length: int) -> None:
+    """Raises `CorruptData` unless ``buffer`` is the ``length`` bytes asked for."""
+    if len(buffer) != length:
+        raise CorruptData(
+            f"{length} bytes at byte {offset} were asked for and {len(buffer)} came: "
+            "the object is shorter than when it was listed."
+        )
 
 
 def drive_plan(planning: Planning, read: Callable[[int, int], Buffer]) -> FilePlan:

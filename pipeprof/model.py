@@ -165,7 +165,7 @@ class BatchLog:
     """Order of delivery, from 0, over all epochs."""
     epoch: tuple[int, ...] = ()
     worker: tuple[int, ...] = ()
-    """-1: made in the main process."""
+    """-1: made in the main process; -2: not known."""
     samples: tuple[int, ...] = ()
     asked_s: tuple[float, ...] = ()
     delivered_s: tuple[float, ...] = ()
@@ -350,13 +350,21 @@ class SweepSpec:
     workers: tuple[int, ...]
     prefetch: tuple[int, ...]
     batch_sizes: tuple[int, ...]
-    accelerator: str
-    """What consumes the batches, e.g. ``emulated: a sleep of 10.0 ms a step``."""
-    transform: str | None
-    columns: tuple[str, ...] | None
-    trial_s: float
+    step_s: float | None
+    """The emulated accelerator's step on a batch of the first size; other sizes in proportion.
+    ``None`` when ``step`` is the user's own."""
+    step: str | None = None
+    """The user's training step, ``module:function``."""
+    transform: str | None = None
+    """The user's transform of a batch, ``module:function``."""
+    columns: tuple[str, ...] | None = None
+    """Read; ``None``: all."""
+    trial_s: float = 3.0
     """Least measured time of a trial."""
-    threshold: float
+    warmup_s: float = 1.0
+    """Least time of a trial that is left out first."""
+    threshold: float = 0.05
+    """The starved share that counts as starved."""
 
 
 @dataclass(frozen=True)
@@ -379,6 +387,8 @@ class Trial:
     bottleneck: str | None
     bytes_per_sample: float
     """Logical bytes asked of storage."""
+    demand_samples_per_s: float | None = None
+    """What the accelerator would take if it never waited."""
 
 
 @dataclass(frozen=True)
@@ -391,7 +401,7 @@ class SweepAdvice:
     best_trial: int
     """Index into ``trials`` of the cheapest setting that feeds, else of the fastest."""
     recommendation: Recommendation | None
-    """``None`` when the first setting tried is already the one to use."""
+    """From the first setting tried to the best."""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
-import tempfile
+import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import orjson
@@ -20,10 +21,33 @@ _TYPES: dict[str, type[Profile] | type[SweepResult]] = {
     PROFILE_SCHEMA: Profile,
     SWEEP_SCHEMA: SweepResult,
 }
+# `Stage` is a str and `numpy.float64` a float, and so both are valid where the types say these
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 def dumps(result: Profile | SweepResult) -> bytes:
-    return orjson.dumps(asdict(result), option=orjson.OPT_INDENT_2) + b"\n"
+    """As JSON. Raises `OutputError` for text that is not Unicode, ValueError for NaN or infinity:
+    JSON has neither, and null would be read back as unknown."""
+    document = asdict(result)
+    for place in _not_finite(document, type(result).__name__):
+        raise ValueError(f"{place}, which cannot be saved")
+    try:
+        return orjson.dumps(document, option=_OPTIONS) + b"\n"
+    except orjson.JSONEncodeError as error:
+        raise OutputError(f"{result.schema} cannot be written as JSON: {error}.") from None
+
+
+def _not_finite(value: object, where: str) -> Iterator[str]:
+    """Each NaN or infinity in ``value``, as ``"Profile.blame.read is nan"``."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield f"{where} is {value}"
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{where}.{key}")
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{where}[{index}]")
 
 
 def loads(data: bytes, where: str = "the data") -> Profile | SweepResult:
@@ -67,29 +91,19 @@ def save(result: Profile | SweepResult, path: str | PathLike[str]) -> None:
 
 def write_atomically(path: str | PathLike[str], data: bytes) -> None:
     """Temporary file beside ``path``, fsync, rename. Raises `OutputError`."""
-    target = Path(path)
-    temporary: str | None = None
+    # through links, as an ordinary write goes: the link stays, what it names is replaced
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise OutputError(f"{os.fspath(path)} cannot be written: it is not a regular file.")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
+        temporary.replace(target)
     except OSError as error:
-        if temporary is not None:
-            with suppress(OSError):
-                Path(temporary).unlink()
-        raise OutputError(f"{target} cannot be written: {error.strerror}.") from None
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a type of `pipeprof.model`, without descriptions."""
-    return msgspec.json.schema(kind)
+        raise OutputError(f"{os.fspath(path)} cannot be written: {error.strerror}.") from None
+    finally:  # also on Ctrl-C; after the rename there is nothing left to remove
+        with suppress(OSError):
+            temporary.unlink()

@@ -18,7 +18,7 @@ def is_local(url: str) -> bool:
 
 def local_path(url: str) -> str:
     """The path that a local URL names, absolute."""
-    return os.path.abspath(os.path.expanduser(url.removeprefix("file://")))  # noqa: PTH100, PTH111
+    return os.path.abspath(os.path.expanduser(url.removeprefix("file://")))
 
 
 def redact(url: str) -> str:

@@ -1,0 +1,71 @@
+# Every target sets up what it needs, is safe to run twice, and is quick the second time.
+
+BIN := .venv/bin
+READY := .venv/.ready
+IS_OURS := import sys; sys.exit(sys.version_info < (3, 10))
+# the first Python >= 3.10 on the path; `make PYTHON=/path/to/python` overrules
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
+	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
+SAY = @printf '\n\033[1m== %s\033[0m\n'
+
+.PHONY: help setup demo test check lint coverage format docs clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='|' read -r target text; do printf '%-16s%s\n' "$$target" "$$text"; done
+
+setup: $(READY) ## make .venv and install pipeprof in it
+
+demo: $(READY) ## generate data, sweep it in three formats, report
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
+
+test: $(READY) ## everything that must hold: lint, types, layers, tests, coverage
+	@start=$$(date +%s); \
+	$(MAKE) --no-print-directory check; status=$$?; \
+	[ $$status -eq 0 ] && verdict=passed || verdict=FAILED; \
+	printf '\nmake test %s after %d s\n' $$verdict $$(($$(date +%s) - start)); \
+	exit $$status
+
+check: lint coverage
+
+lint: $(READY) ## style, types, and who may import whom
+	$(SAY) "ruff"
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	$(SAY) "mypy"
+	@$(BIN)/mypy
+	$(SAY) "import-linter"
+	@$(BIN)/lint-imports
+
+coverage: $(READY) ## the tests, and the share of lines they run
+	$(SAY) "pytest"
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest
+	$(SAY) "coverage"
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+format: $(READY) ## lay out the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+docs: $(READY) ## write docs/*.schema.json anew from the types
+	@$(BIN)/python -m pipeprof.schema docs
+
+clean: ## remove what building, testing and the demo left; not .venv
+	@rm -rf build dist demo *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \
+		.ruff_cache .import_linter_cache
+	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { \
+		echo "pipeprof needs Python 3.10 or newer, and none is on the PATH."; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3"; exit 1; }
+	@$(BIN)/python -c '$(IS_OURS)' 2>/dev/null || { \
+		"$(PYTHON)" -c 'import ensurepip' 2>/dev/null || { \
+			echo "$(PYTHON) cannot make a virtual environment: its ensurepip module is missing."; \
+			echo "On Debian and Ubuntu it is in the package python3-venv."; exit 1; }; \
+		echo "making .venv with $$("$(PYTHON)" --version)"; \
+		"$(PYTHON)" -m venv --clear .venv; }
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@

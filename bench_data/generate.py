@@ -1,0 +1,250 @@
+"""Generates a data set: plans it, keeps what an earlier run finished, writes the rest.
+
+A folder is in one of four states, told by what lies in it: nothing; a journal, and the shards
+finished so far; a manifest, and all shards; or something that is not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pipeprof import formats, manifest
+from pipeprof.bench_data import rows
+from pipeprof.bench_data.shards import Shard, write_shards
+from pipeprof.errors import OutputError, UsageError
+from pipeprof.formats.types import format_type
+from pipeprof.manifest import MANIFEST, Manifest, ManifestFile
+from pipeprof.storage.urls import join, redact
+from pipeprof.storage.write import (
+    is_leftover,
+    object_sizes,
+    open_object,
+    read_object,
+    remove_object,
+)
+from pipeprof.units import format_bytes
+
+JOURNAL: Final = "_pipeprof.partial.json"
+"""File name of the plan, which lies in the folder until the data set is whole."""
+SHARD_BYTES = 64 * 2**20
+FEWEST_SHARDS = 8
+
+_SUFFIXES = {"gzip": ".gz", "zlib": ".zz"}
+"""Of formats that are compressed as a whole."""
+
+Progress = Callable[[int, int], None]
+"""Told (done, total) in bytes in RAM; first with what an earlier run finished. Not called when
+the data set is already there."""
+
+
+@dataclass(frozen=True)
+class GenerateSpec:
+    """The data set to generate, and how."""
+
+    url: str
+    """A folder: a path, or any URL that fsspec knows."""
+    kind: str
+    format: str
+    size_bytes: int
+    """About what the rows occupy in RAM: the same size gives the same rows in every format."""
+    seed: int = 0
+    shards: int | None = None
+    """``None``: of about 64 MiB in RAM each, but at least 8 (fewer when there are fewer rows)."""
+    compression: str | None = None
+    """``None``: the format's default."""
+    jobs: int = 1
+    """Processes. More than 1 needs an importable main module, as multiprocessing always does."""
+    overwrite: bool = False
+    """Replace another data set of pipeprof; never any other file."""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Of the fsspec file system."""
+
+
+def generate(spec: GenerateSpec, progress: Progress | None = None) -> Manifest:
+    """Write the data set, or what is missing of it; return what its manifest says.
+
+    Raises `UsageError`, `OutputError`, `FormatError` (a damaged manifest lies in the folder).
+    """
+    plan = make_plan(spec)
+    folder = _Folder(spec)
+    whole = folder.prepare(plan, spec.overwrite)
+    if len(whole) == plan.shards and folder.has(MANIFEST):
+        folder.remove(JOURNAL)
+        return folder.manifest(MANIFEST)
+    whole |= _write_missing(spec, plan, whole, progress)
+    result = replace(plan, files=tuple(replace(f, bytes=whole[f.name]) for f in plan.files))
+    folder.write(MANIFEST, result)
+    folder.remove(JOURNAL)
+    return result
+
+
+def make_plan(spec: GenerateSpec) -> Manifest:
+    """The manifest as it will be, but for the bytes of the files. Raises `UsageError`."""
+    kind = rows.get(spec.kind)
+    encoding = formats.get(spec.format)
+    compression = spec.compression or encoding.compressions[0]
+    if compression not in encoding.compressions:
+        raise UsageError(
+            f"{spec.format} cannot be compressed with {compression!r}; "
+            f"there are {', '.join(encoding.compressions)}."
+        )
+    if spec.size_bytes < 1 or spec.seed < 0:
+        raise UsageError("--size must be at least 1 byte, and --seed not negative.")
+    count = -(-spec.size_bytes // kind.mean_row_bytes)
+    shards = spec.shards
+    if shards is None:
+        shards = min(count, max(FEWEST_SHARDS, -(-spec.size_bytes // SHARD_BYTES)))
+    if not 1 <= shards <= count:
+        raise UsageError(
+            f"--shards {shards} is not possible: {format_bytes(spec.size_bytes)} are {count:,} "
+            f"rows of {kind.name}, and each shard needs one; choose 1 to {count}."
+        )
+    suffix = encoding.suffixes[0]
+    if suffix + _SUFFIXES.get(compression, "") in encoding.suffixes:
+        suffix += _SUFFIXES.get(compression, "")
+    return Manifest(
+        kind=kind.name,
+        format=spec.format,
+        compression=compression,
+        seed=spec.seed,
+        generator=rows.GENERATOR,
+        size_bytes=spec.size_bytes,
+        rows=count,
+        shards=shards,
+        columns={column.name: format_type(column.type) for column in kind.schema},
+        files=tuple(
+            ManifestFile(f"part-{i:05d}-of-{shards:05d}{suffix}", 0, stop - start)
+            for i, (start, stop) in enumerate(_bounds(count, shards))
+        ),
+    )
+
+
+def _bounds(count: int, shards: int) -> list[tuple[int, int]]:
+    """First row and the one after the last, of each shard."""
+    return [(count * i // shards, count * (i + 1) // shards) for i in range(shards)]
+
+
+def _write_missing(
+    spec: GenerateSpec, plan: Manifest, whole: Mapping[str, int], progress: Progress | None
+) -> dict[str, int]:
+    """Name → bytes of the shards that are not ``whole``, now written."""
+    row_bytes = rows.get(plan.kind).mean_row_bytes
+    todo = [
+        (file.name, bounds)
+        for file, bounds in zip(plan.files, _bounds(plan.rows, plan.shards), strict=True)
+        if file.name not in whole
+    ]
+    left = sum(stop - start for _, (start, stop) in todo)
+    done = plan.rows - left
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done * row_bytes, plan.rows * row_bytes)
+
+    shards = []
+    for name, (start, stop) in todo:
+        shards.append(
+            Shard(
+                url=join(spec.url, name),
+                kind=plan.kind,
+                format=plan.format,
+                compression=plan.compression,
+                seed=plan.seed,
+                start=start,
+                stop=stop,
+                needs=left * row_bytes,
+                options=spec.options,
+            )
+        )
+        left -= stop - start
+    advance(0)
+    # fsspec's memory file system exists only in its own process
+    jobs = 1 if spec.url.startswith("memory://") else spec.jobs
+    return dict(zip((name for name, _ in todo), write_shards(shards, jobs, advance), strict=True))
+
+
+class _Folder:
+    """The folder of the data set, as it was found."""
+
+    def __init__(self, spec: GenerateSpec) -> None:
+        self._url = spec.url
+        self._options = spec.options
+        self._sizes = object_sizes(spec.url, spec.options)
+
+    def has(self, name: str) -> bool:
+        return name in self._sizes
+
+    def manifest(self, name: str) -> Manifest:
+        url = join(self._url, name)
+        return manifest.loads(read_object(url, self._options), redact(url))
+
+    def write(self, name: str, content: Manifest) -> None:
+        with open_object(join(self._url, name), self._options) as sink:
+            sink.write(manifest.dumps(content))
+        self._sizes[name] = sink.size
+
+    def remove(self, name: str) -> None:
+        if self.has(name):
+            remove_object(join(self._url, name), self._options)
+
+    def prepare(self, plan: Manifest, overwrite: bool) -> dict[str, int]:
+        """Name → bytes of the plan's shards that are there and whole; else make room for it.
+
+        Raises `OutputError` when something else is there.
+        """
+        found = {name: self.manifest(name) for name in (MANIFEST, JOURNAL) if self.has(name)}
+        if MANIFEST in found and _same(found[MANIFEST], plan) and not overwrite:
+            self._remove_leftovers(plan)
+            files = found[MANIFEST].files
+            return {f.name: f.bytes for f in files if self._sizes.get(f.name) == f.bytes}
+        if list(found) == [JOURNAL] and _same(found[JOURNAL], plan):
+            self._remove_leftovers(plan)
+            # a shard gets its name when it is whole
+            return {f.name: self._sizes[f.name] for f in plan.files if self.has(f.name)}
+        if found and not overwrite:
+            raise OutputError(
+                f"{redact(self._url)} holds another data set ({_describe(*found.values())}); "
+                "choose another folder, or --overwrite to replace it."
+            )
+        self._clear(found)
+        self.write(JOURNAL, plan)
+        return {}
+
+    def _clear(self, found: Mapping[str, Manifest]) -> None:
+        """Remove what the manifest and the journal name, and then these; refuse anything else."""
+        ours = {file.name for content in found.values() for file in content.files}
+        visible = {name for name in self._sizes if not name.startswith(("_", "."))}
+        foreign = sorted(visible - ours)
+        if foreign:
+            raise OutputError(
+                f"{redact(self._url)} holds files that pipeprof did not write, {foreign[0]} for "
+                "one; choose another folder, or an empty one."
+            )
+        for content in found.values():
+            self._remove_leftovers(content)
+        for name in [*sorted(ours), *found]:
+            self.remove(name)
+        self._sizes = {}
+
+    def _remove_leftovers(self, content: Manifest) -> None:
+        """What a killed run left half-written."""
+        targets = [MANIFEST, JOURNAL, *(file.name for file in content.files)]
+        for name in [name for name in self._sizes if name.endswith(".tmp")]:
+            if any(is_leftover(name, target) for target in targets):
+                self.remove(name)
+
+
+def _same(one: Manifest, other: Manifest) -> bool:
+    """Whether both are the same rows in the same shards; written or not."""
+    return replace(one, files=()) == replace(other, files=())
+
+
+def _describe(content: Manifest, *_: Manifest) -> str:
+    return (
+        f"{content.kind} in {content.format}, {content.compression} compression, "
+        f"{format_bytes(content.size_bytes)}, seed {content.seed}, {content.shards} shards"
+    )

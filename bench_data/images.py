@@ -1,0 +1,101 @@
+"""Real JPEGs of varied size, with the smooth and the busy regions that photographs have.
+
+Each image is two crops of a few large textures, blended: drawing noise anew for each would cost
+more than the encoding.
+"""
+
+from __future__ import annotations
+
+import io
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from PIL import Image
+
+from pipeprof.bench_data.rows import random_of
+
+_SHORTEST, _LONGEST = 160, 500
+"""Pixels on a side."""
+_QUALITY = 92
+_TEXTURES = 6
+_SIDE = 768
+"""Pixels on a side of a texture."""
+
+
+class Images:
+    name = "images"
+    schema = pa.schema(
+        [
+            ("image", pa.binary()),
+            ("label", pa.int64()),
+            ("width", pa.int64()),
+            ("height", pa.int64()),
+        ]
+    )
+    mean_row_bytes = 46_000
+    block_rows = 64
+
+    def block(self, seed: int, index: int) -> pa.RecordBatch:
+        random = random_of(self.name, seed, index)
+        rows = self.block_rows
+        sizes = random.triangular(_SHORTEST, 375, _LONGEST + 1, (rows, 2)).astype(np.int64)
+        data = [_jpeg(random, seed, width, height) for width, height in sizes.tolist()]
+        labels = random.integers(0, 1000, rows)
+        columns = [data, labels, sizes[:, 0], sizes[:, 1]]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(column, field.type)
+                for column, field in zip(columns, self.schema, strict=True)
+            ],
+            schema=self.schema,
+        )
+
+
+def _jpeg(random: np.random.Generator, seed: int, width: int, height: int) -> bytes:
+    front, back = (_crop(random, seed, width, height) for _ in range(2))
+    image = Image.blend(front, back, 0.5 * random.random())
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()
+
+
+def _crop(random: np.random.Generator, seed: int, width: int, height: int) -> Image.Image:
+    texture = _texture(seed, int(random.integers(_TEXTURES)))
+    left, top = random.integers(0, (_SIDE - width, _SIDE - height)).tolist()
+    image = texture.crop((left, top, left + width, top + height))
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < 0.5 else image
+
+
+@lru_cache(maxsize=2 * _TEXTURES)
+def _texture(seed: int, index: int) -> Image.Image:
+    """Noise at every scale; the fine scales are strong in some regions and faint in others."""
+    random = random_of("texture", seed, index)
+    coarse = sum(amount * _noise(random, cells) for cells, amount in ((3, 40), (6, 30), (12, 20)))
+    fine = sum(
+        amount * _noise(random, cells)
+        for cells, amount in ((24, 10), (48, 9), (96, 9), (192, 9), (384, 9), (768, 8))
+    )
+    busy = np.clip(0.8 + 0.9 * _noise(random, 4), 0.05, 2.5)
+    busy /= busy.mean()
+    bands = [
+        128 + coarse + busy * fine,
+        *(128 + 16 * _noise(random, 3) + 12 * _noise(random, 24) for _ in range(2)),
+    ]
+    # luminance and colour apart, as JPEG stores them: nothing to convert for each image
+    return Image.merge(
+        "YCbCr", [Image.fromarray(np.clip(band, 0, 255).astype(np.uint8)) for band in bands]
+    )
+
+
+def _noise(random: np.random.Generator, cells: int) -> npt.NDArray[np.float32]:
+    """Smooth noise with ``cells`` bumps a side, zero mean and unit variance."""
+    small = Image.fromarray(random.standard_normal((cells, cells), np.float32))
+    noise = np.array(small.resize((_SIDE, _SIDE), Image.Resampling.BICUBIC), np.float32)
+    noise -= noise.mean()
+    noise /= noise.std()
+    return noise
+
+
+kind = Images()

@@ -1,0 +1,77 @@
+"""Where rows come from: logical row i of a kind and seed is the same in every data set.
+
+Rows are drawn in blocks of a fixed number of rows, each from a random generator of its own that
+is keyed by seed, kind and block. So neither format, size nor number of shards changes a row, and
+a longer data set begins with the shorter one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pipeprof.bench_data import KINDS
+from pipeprof.errors import UsageError
+
+GENERATOR = 1
+"""Raised whenever any kind's rows change, so that old shards are never mixed with new ones."""
+
+
+class Kind(Protocol):
+    """One kind of data set."""
+
+    name: str
+    schema: pa.Schema
+    mean_row_bytes: int
+    """About the bytes that a row takes in RAM, as Arrow buffers."""
+    block_rows: int
+
+    def block(self, seed: int, index: int) -> pa.RecordBatch:
+        """Rows ``index * block_rows`` up to ``(index + 1) * block_rows``."""
+        ...
+
+
+def get(name: str) -> Kind:
+    """The kind called ``name``. Raises `UsageError`."""
+    if name not in KINDS:
+        raise UsageError(f"{name!r} is not a kind of data set; there are {', '.join(KINDS)}.")
+    kind: Kind = import_module(f"pipeprof.bench_data.{name}").kind
+    return kind
+
+
+def random_of(kind: str, seed: int, block: int) -> np.random.Generator:
+    """The random generator of one block."""
+    return np.random.default_rng((seed, zlib.crc32(kind.encode()), block))
+
+
+def batches(kind: Kind, seed: int, start: int, stop: int, size: int) -> Iterator[pa.RecordBatch]:
+    """Rows ``start`` to ``stop`` in batches of ``size`` rows; the last may be shorter.
+
+    Holds about one batch and one block at a time.
+    """
+    parts: list[pa.RecordBatch] = []
+    waiting = 0
+    row = start
+    while row < stop:
+        index, skip = divmod(row, kind.block_rows)
+        part = kind.block(seed, index)[skip : skip + stop - row]
+        row += part.num_rows
+        while waiting + part.num_rows >= size:
+            taken = size - waiting
+            yield _joined([*parts, part[:taken]])
+            parts, waiting, part = [], 0, part[taken:]
+        if part.num_rows:
+            parts.append(part)
+            waiting += part.num_rows
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    joined: pa.RecordBatch = pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+    return joined

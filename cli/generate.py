@@ -1,0 +1,186 @@
+"""`pipeprof generate`: write a seeded data set of any size, in any format, to any storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from pipeprof.bench_data import KINDS
+from pipeprof.cli.options import SIZE, STORAGE_OPTIONS, json_option
+from pipeprof.formats import FORMATS
+from pipeprof.units import format_bytes, format_count, format_duration, format_share
+
+if TYPE_CHECKING:
+    from pipeprof.manifest import Manifest
+
+_SECONDS_BETWEEN_LINES = 10
+
+EXAMPLE = """\b
+Examples:
+  pipeprof generate data/csv --kind tabular --format csv --size 200MB
+  pipeprof generate data/photos --kind images --format tfrecord --size 5GiB --shards 64
+  pipeprof generate s3://bucket/tokens --kind tokens --format parquet --size 100GiB --json
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("url")
+@click.option("--kind", type=click.Choice(KINDS), default="tabular", show_default=True,
+              help="A row is a table's, a JPEG and its label, or a list of token ids.")  # fmt: skip
+@click.option("--format", "format_name", type=click.Choice(list(FORMATS)),
+              required=True, help="File format.")  # fmt: skip
+@click.option("--size", type=SIZE, default="1GiB", show_default=True,
+              help="About what the rows occupy in RAM, so that the same size gives the same rows "
+              "in every format; the size on storage differs and is told at the end.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+              help="The same seed gives the same rows; a larger size adds rows.")  # fmt: skip
+@click.option("--shards", type=click.IntRange(min=1), default=None,
+              help="Files.  [default: of 64 MiB in RAM each, but at least 8]")  # fmt: skip
+@click.option("--compression", default=None, metavar="NAME",
+              help="One that the format knows; a wrong name lists them.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), default=None,
+              help="Processes that write, of about 200 MB of RAM each.  [default: the usable cores]")  # fmt: skip
+@click.option("--overwrite", is_flag=True,
+              help="Replace another data set of pipeprof here; never other files.")  # fmt: skip
+@click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
+              help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def command(
+    url: str,
+    kind: str,
+    format_name: str,
+    size: int,
+    seed: int,
+    shards: int | None,
+    compression: str | None,
+    jobs: int | None,
+    overwrite: bool,
+    storage_options: dict[str, Any] | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Write a seeded data set to the folder URL: a path, or any URL that fsspec knows.
+
+    Each file appears when it is whole, and the manifest _pipeprof.json last. The same command
+    does nothing when all is there, and otherwise writes what is missing.
+    """
+    from pipeprof.bench_data.generate import GenerateSpec, generate
+    from pipeprof.errors import OutputError
+    from pipeprof.measure.environment import usable_cores
+
+    spec = GenerateSpec(
+        url=url,
+        kind=kind,
+        format=format_name,
+        size_bytes=size,
+        seed=seed,
+        shards=shards,
+        compression=compression,
+        jobs=jobs or usable_cores(),
+        overwrite=overwrite,
+        options=storage_options or {},
+    )
+    started = monotonic()
+    progress = Watch(show=not quiet)
+    try:
+        with progress:
+            manifest = generate(spec, progress)
+    except (KeyboardInterrupt, OutputError):
+        if progress.began:
+            click.echo("Finished files stay: run the same command to go on.", err=True)
+        raise
+    click.echo(_told(manifest, url, monotonic() - started, progress.began, as_json), nl=False)
+
+
+def _told(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bool) -> bytes:
+    from pipeprof.manifest import dumps
+    from pipeprof.storage.urls import redact
+
+    if as_json:
+        return dumps(manifest)
+    what = (
+        f"{redact(url)}: {manifest.kind} in {manifest.format}, {manifest.compression} "
+        f"compression, {format_count(manifest.rows)} rows in {manifest.shards} files\n"
+        f"  about {format_bytes(manifest.size_bytes)} in RAM, "
+        f"{format_bytes(manifest.bytes)} on storage\n"
+    )
+    if not wrote:
+        return f"{what}  already there and whole: nothing was written\n".encode()
+    return f"{what}  written in {format_duration(seconds)}\n".encode()
+
+
+class Watch:
+    """Shows progress on stderr: a bar on a terminal, a plain line now and then elsewhere."""
+
+    def __init__(self, show: bool) -> None:
+        self.began = False
+        """Whether anything had to be written."""
+        self._show = show
+        self._stack = ExitStack()
+        self._tell: Callable[[int, int], None] | None = None
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.close()
+
+    def __call__(self, done: int, total: int) -> None:
+        """``done`` of ``total`` bytes in RAM are written."""
+        if self._show and not self.began:
+            terminal = Console(stderr=True)
+            if terminal.is_terminal:
+                self._tell = self._stack.enter_context(_bar(terminal, done, total))
+            else:
+                self._tell = Lines(done)
+        self.began = True
+        if self._tell is not None:
+            self._tell(done, total)
+
+
+@contextmanager
+def _bar(terminal: Console, done: int, total: int) -> Iterator[Callable[[int, int], None]]:
+    columns = (
+        TextColumn("generating"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=terminal) as bar:
+        task = bar.add_task("generating", total=total, completed=done)
+        yield lambda done, total: bar.update(task, completed=done)
+
+
+class Lines:
+    """A line at once, and then every 10 seconds at most."""
+
+    def __init__(self, done: int, now: Callable[[], float] = monotonic) -> None:
+        self._first_done = done
+        self._first_time = self._next_time = now()
+        self._now = now
+
+    def __call__(self, done: int, total: int) -> None:
+        now = self._now()
+        if now < self._next_time:
+            return
+        self._next_time = now + _SECONDS_BETWEEN_LINES
+        line = f"generating: {format_share(done / total)} of {format_bytes(total)} in RAM"
+        if self._first_done < done < total:
+            pace = (done - self._first_done) / (now - self._first_time)
+            line += f", about {format_duration((total - done) / pace)} left"
+        click.echo(line, err=True)

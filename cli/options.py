@@ -1,0 +1,75 @@
+"""Option values that several commands share: functions that click calls with the text.
+
+In the help the function's name stands for the value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from pipeprof.errors import UsageError
+from pipeprof.units import parse_size
+
+
+def size(text: str) -> int:
+    """Bytes, at least 1: ``64KiB``, ``1.5GB``, ``4096``."""
+    try:
+        count = parse_size(text)
+    except UsageError as error:
+        raise click.BadParameter(f"{error}.") from None
+    if count < 1:
+        raise click.BadParameter(f"{text!r} is too small; the least is 1 byte.")
+    return count
+
+
+def share(text: str) -> float:
+    """0 to 1: ``5%``, ``0.05``."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a share; write it like 5% or 0.05.") from None
+    if not 0 <= value <= 1:
+        raise click.BadParameter(f"{text!r} is not between 0% and 100%.")
+    return value
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Settings with names, e.g. fsspec's storage options."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        # the text is not repeated: it may hold a key
+        raise click.BadParameter("it must be a JSON object, such as '{\"anon\": true}'.")
+    return found
+
+
+def int_list(least: int) -> Callable[[str], tuple[int, ...]]:
+    """Whole numbers, none below ``least``: ``0,1,4``."""
+
+    def parse(text: str) -> tuple[int, ...]:
+        try:
+            numbers = tuple(int(part) for part in text.split(","))
+        except ValueError:
+            raise click.BadParameter(
+                f"{text!r} is not a list of whole numbers such as 1,2,4."
+            ) from None
+        if min(numbers) < least:
+            raise click.BadParameter(f"{min(numbers)} is too small; the least is {least}.")
+        return numbers
+
+    parse.__name__ = "n,n,…"
+    return parse
+
+
+SIZE = size
+SHARE = share
+INT_LIST = int_list
+STORAGE_OPTIONS = json_object
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON to stdout.")

@@ -1,0 +1,187 @@
+"""`pipeprof sweep`: try loader settings on data sets, and say which feeds the accelerator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeprof.cli.options import INT_LIST, SHARE, json_option
+
+if TYPE_CHECKING:
+    from pipeprof.model import SweepResult, SweepSpec
+    from pipeprof.sweep.run import Outcome
+
+EXAMPLE = """\b
+Examples:
+  pipeprof sweep data/csv data/parquet --workers 0,1,2,4 --step-ms 10
+  pipeprof sweep s3://bucket/data --accelerator resnet50/h100 --batch-size 400
+  pipeprof sweep data/ --step-ms 5 --transform decode.py:decode --json
+  pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("urls", nargs=-1, metavar="URL...")
+@click.option("--workers", type=INT_LIST(0), default="0,1,2,4", show_default=True,
+              help="DataLoader workers to try.")  # fmt: skip
+@click.option("--prefetch", type=INT_LIST(1), default="2", show_default=True,
+              help="Batches prefetched per worker to try.")  # fmt: skip
+@click.option("--batch-size", type=INT_LIST(1), default="256", show_default=True,
+              help="Batch sizes to try.")  # fmt: skip
+@click.option("--step-ms", type=click.FloatRange(min=0), default=None,
+              help="Emulate an accelerator: a sleep of so many ms for a batch of the first size, "
+              "other sizes in proportion.  [default: 10]")  # fmt: skip
+@click.option("--accelerator", default=None, metavar="NAME",
+              help="Emulate one of MLPerf Storage's, e.g. resnet50/h100, its step scaled to the "
+              "batch size.")  # fmt: skip
+@click.option("--step", default=None, metavar="MODULE:FUNCTION",
+              help="Your own training step, called with each batch; no sleep then.")  # fmt: skip
+@click.option("--transform", default=None, metavar="MODULE:FUNCTION",
+              help="Your own decode or augmentation of a batch, in the workers.")  # fmt: skip
+@click.option("--columns", default=None, metavar="A,B,…", help="Read only these columns.")
+@click.option("--trial-time", type=click.FloatRange(min=0, min_open=True), default=3.0,
+              show_default=True, help="Seconds that a trial measures, at least.")  # fmt: skip
+@click.option("--warmup-time", type=click.FloatRange(min=0), default=1.0, show_default=True,
+              help="Seconds of a trial left out first, at least.")  # fmt: skip
+@click.option("--max-time", type=click.FloatRange(min=0, min_open=True), default=None,
+              help="Start no trial after so many seconds; --resume goes on.")  # fmt: skip
+@click.option("--threshold", type=SHARE, default="5%", show_default=True,
+              help="The starved share that counts as starved.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), default=None,
+              help="Folder for results.  [default: pipeprof-results/sweep-DATE-TIME]")  # fmt: skip
+@click.option("--resume", type=click.Path(path_type=Path), default=None,
+              help="Go on with the sweep in this folder, as it was asked for.")  # fmt: skip
+@click.option("--storage-options", default=None, metavar="JSON",
+              help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@click.option("--fail-if-starved", type=SHARE, default=None, metavar="SHARE",
+              help="Exit with 3 when a data set's best setting is starved more.")  # fmt: skip
+@json_option
+def command(
+    urls: tuple[str, ...],
+    resume: Path | None,
+    out: Path | None,
+    max_time: float | None,
+    storage_options: str | None,
+    fail_if_starved: float | None,
+    as_json: bool,
+    **asked: Any,
+) -> int:
+    """Try loader settings on the data at each URL; say which feeds the accelerator.
+
+    Each trial runs a real DataLoader over the real files and feeds an emulated accelerator (a
+    sleep), or your own step. Results are saved as each trial ends; Ctrl-C loses nothing.
+    """
+    from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
+    from pipeprof.sweep import run
+
+    if resume is not None:
+        folder, result = resume, run.resume(resume)
+        _check_urls(result.spec, urls)
+    else:
+        folder = out or run.new_folder()
+        result = run.begin(_spec(urls, **asked), folder)
+    watcher = SilentWatcher() if as_json else ProgressLines()
+    with watcher:
+        outcome = run.go_on(
+            result, folder, watcher, urls or None, _options(storage_options), max_time
+        )
+    _show(outcome, folder, as_json)
+    _judge(outcome.result, fail_if_starved)
+    return 130 if outcome.stopped == "interrupted" else 0
+
+
+def _spec(
+    urls: tuple[str, ...],
+    workers: tuple[int, ...],
+    prefetch: tuple[int, ...],
+    batch_size: tuple[int, ...],
+    step_ms: float | None,
+    accelerator: str | None,
+    step: str | None,
+    transform: str | None,
+    columns: str | None,
+    trial_time: float,
+    warmup_time: float,
+    threshold: float,
+) -> SweepSpec:
+    from pipeprof.errors import UsageError
+    from pipeprof.model import SweepSpec
+    from pipeprof.sizing.mlperf import find_workload
+    from pipeprof.storage.urls import redact
+
+    if not urls:
+        raise UsageError("name at least one URL to sweep, or --resume a sweep's folder")
+    if sum(value is not None for value in (step_ms, accelerator, step)) > 1:
+        raise UsageError("--step-ms, --accelerator and --step exclude one another; give one")
+    step_s = (10.0 if step_ms is None else step_ms) / 1000 if step is None else None
+    if accelerator is not None:
+        step_s = find_workload(accelerator).step_s(batch_size[0])
+    return SweepSpec(
+        urls=tuple(redact(url) for url in urls),
+        workers=workers,
+        prefetch=prefetch,
+        batch_sizes=batch_size,
+        step_s=step_s,
+        step=step,
+        transform=transform,
+        columns=tuple(columns.split(",")) if columns else None,
+        trial_s=trial_time,
+        warmup_s=warmup_time,
+        threshold=threshold,
+    )
+
+
+def _check_urls(spec: SweepSpec, urls: tuple[str, ...]) -> None:
+    from pipeprof.errors import UsageError
+    from pipeprof.sweep.run import same_urls
+
+    if urls and not same_urls(spec, urls):
+        raise UsageError(f"this sweep is over {', '.join(spec.urls)}; give those URLs, or none")
+
+
+def _options(text: str | None) -> dict[str, Any]:
+    from pipeprof.errors import UsageError
+
+    try:
+        options = json.loads(text) if text else {}
+    except ValueError:
+        options = None
+    if not isinstance(options, dict):
+        raise UsageError("--storage-options must be a JSON object, such as '{\"anon\": true}'")
+    return options
+
+
+def _show(outcome: Outcome, folder: Path, as_json: bool) -> None:
+    from pipeprof.report.terminal import print_report
+    from pipeprof.store import dumps
+
+    if as_json:
+        click.echo(dumps(outcome.result), nl=False)
+    elif outcome.result.trials:
+        print_report(outcome.result)
+        click.echo(f"\nSaved in {folder}; show one trial: pipeprof report {folder}/trial-000.json")
+    if outcome.stopped:
+        done, planned = len(outcome.result.trials), outcome.result.planned
+        click.echo(
+            f"pipeprof: {outcome.stopped} after {done} of {planned} trials, which are saved; "
+            f"go on with: pipeprof sweep --resume {folder}",
+            err=True,
+        )
+
+
+def _judge(result: SweepResult, limit: float | None) -> None:
+    from pipeprof.errors import StarvedError
+    from pipeprof.units import format_share
+
+    if limit is None:
+        return
+    for advice in result.advice:
+        share = result.trials[advice.best_trial].starved_fraction
+        if share > limit:
+            raise StarvedError(
+                f"{advice.url} starves the accelerator for {format_share(share)} of the time at "
+                f"its best setting, more than the {format_share(limit)} allowed."
+            )

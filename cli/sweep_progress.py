@@ -1,0 +1,104 @@
+"""How a running sweep is shown: a bar on a terminal, a line a trial elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from pipeprof.model import Trial
+from pipeprof.storage.urls import redact
+from pipeprof.sweep.grid import Setting
+from pipeprof.units import format_count, format_share
+
+
+class SilentWatcher:
+    """For ``--json``: says nothing."""
+
+    def __enter__(self) -> SilentWatcher:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def begin(self, done: int, planned: int) -> None:
+        pass
+
+    def started(self, setting: Setting) -> None:
+        pass
+
+    def ticked(self, share: float) -> None:
+        pass
+
+    def finished(self, trial: Trial) -> None:
+        pass
+
+
+class ProgressLines(SilentWatcher):
+    """A bar with the time left, and above it a line for each trial that ended."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        # no refresh thread: workers are forked from this process, and a lock that another thread
+        # holds at that moment stays locked in them
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} trials"),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            speed_estimate_period=600,
+        )
+        self._task = self._progress.add_task("sweep", total=1)
+        self._done = 0
+
+    def __enter__(self) -> ProgressLines:
+        if self._console.is_terminal:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def begin(self, done: int, planned: int) -> None:
+        self._done = done
+        self._progress.update(self._task, total=planned, completed=done)
+
+    def started(self, setting: Setting) -> None:
+        self._draw(0.0, describe(setting))
+
+    def ticked(self, share: float) -> None:
+        self._draw(share)
+
+    def finished(self, trial: Trial) -> None:
+        self._done += 1
+        self._console.print(
+            f"  {self._done:3d}  {trial.format:<9}{_setting(trial):<36}"
+            f"{format_count(trial.samples_per_s):>10} samples/s  "
+            f"starved {format_share(trial.starved_fraction):>7}  {trial.verdict}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        self._draw(0.0)
+
+    def _draw(self, share: float, description: str | None = None) -> None:
+        self._progress.update(
+            self._task, completed=self._done + share, description=description, refresh=False
+        )
+        if self._console.is_terminal:
+            self._progress.refresh()
+
+
+def describe(setting: Setting) -> str:
+    name = redact(setting.url).rstrip("/").rpartition("/")[2]
+    return f"{name}: {setting.num_workers} workers, batch {setting.batch_size}"
+
+
+def _setting(trial: Trial) -> str:
+    config = trial.config
+    prefetch = f", prefetch {config.prefetch_factor}" if config.prefetch_factor else ""
+    return f"{config.num_workers} workers{prefetch}, batch {config.batch_size}"

@@ -1,0 +1,213 @@
+"""`tf.train.Example` without TensorFlow: its protobuf types, and rows to and from Arrow columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+
+from pipeprof.errors import CorruptData, SchemaMismatch
+from pipeprof.formats.types import convert, format_type, is_list
+
+_KINDS = {
+    "int64_list": pa.int64(),
+    "float_list": pa.float32(),
+    "bytes_list": pa.binary(),
+}
+
+
+def _example_type() -> Any:
+    """The message class, in a pool of its own so that TensorFlow may be loaded beside it."""
+    proto = descriptor_pb2.FileDescriptorProto(
+        name="pipeprof/example.proto", package="tensorflow", syntax="proto3"
+    )
+    field = descriptor_pb2.FieldDescriptorProto
+
+    def add(message: Any, name: str, number: int, kind: int, repeated: bool = False) -> Any:
+        label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
+        return message.field.add(name=name, number=number, type=kind, label=label)
+
+    for name, kind in (
+        ("BytesList", field.TYPE_BYTES),
+        ("FloatList", field.TYPE_FLOAT),
+        ("Int64List", field.TYPE_INT64),
+    ):
+        add(proto.message_type.add(name=name), "value", 1, kind, repeated=True)
+
+    feature = proto.message_type.add(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for number, name in enumerate(("BytesList", "FloatList", "Int64List"), start=1):
+        member = f"{name.removesuffix('List').lower()}_list"
+        one = add(feature, member, number, field.TYPE_MESSAGE)
+        one.type_name, one.oneof_index = f".tensorflow.{name}", 0
+
+    features = proto.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    add(entry, "key", 1, field.TYPE_STRING)
+    add(entry, "value", 2, field.TYPE_MESSAGE).type_name = ".tensorflow.Feature"
+    mapped = add(features, "feature", 1, field.TYPE_MESSAGE, repeated=True)
+    mapped.type_name = ".tensorflow.Features.FeatureEntry"
+
+    example = proto.message_type.add(name="Example")
+    add(example, "features", 1, field.TYPE_MESSAGE).type_name = ".tensorflow.Features"
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(proto)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
+
+
+Example = _example_type()
+
+
+def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
+    """Columns of these records by name, sorted: a record's own order is not kept by protobuf.
+
+    A column is scalar when no record holds more than one value. Raises `CorruptData`,
+    `SchemaMismatch`.
+    """
+    kinds: dict[str, str] = {}
+    most: dict[str, int] = {}
+    for number, features in enumerate(_parse(payloads, 0)):
+        for name, feature in features.items():
+            kind = feature.WhichOneof("kind")
+            if kind is None:
+                continue
+            if kinds.setdefault(name, kind) != kind:
+                raise _contradiction(name, number, kind, kinds[name])
+            most[name] = max(most.get(name, 0), len(getattr(feature, kind).value))
+    return {
+        name: _KINDS[kind] if most[name] <= 1 else pa.list_(_KINDS[kind])
+        for name, kind in sorted(kinds.items())
+    }
+
+
+def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
+    """Records → columns; ``first`` is the number of the first in its object.
+
+    Raises `CorruptData`, `SchemaMismatch`.
+    """
+    rows = _parse(payloads, first)
+    columns = [_column(rows, field, first) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def encode(batch: pa.RecordBatch) -> list[bytes]:
+    """Columns → records, a row each. A null is a feature without values. Raises `SchemaMismatch`.
+
+    A null inside a list has no place in an Example: it is stored as what it is in a tensor, NaN,
+    0 or no bytes.
+    """
+    rows = [Example() for _ in range(batch.num_rows)]
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        kind = kind_of(field)
+        for row, values in zip(rows, _values(field, column, _KINDS[kind]), strict=True):
+            feature = getattr(row.features.feature[field.name], kind)
+            if values:
+                feature.value.extend(values)
+            else:
+                feature.SetInParent()
+    return [row.SerializeToString(deterministic=True) for row in rows]
+
+
+def kind_of(field: pa.Field) -> str:
+    """The list that stores this column. Raises `SchemaMismatch` where none holds it whole."""
+    dtype = field.type.value_type if is_list(field.type) else field.type
+    if pa.types.is_integer(dtype) or pa.types.is_boolean(dtype):
+        return "int64_list"
+    if pa.types.is_float16(dtype) or pa.types.is_float32(dtype):
+        return "float_list"
+    if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
+        return "bytes_list"
+    raise SchemaMismatch(
+        f"column {field.name!r} is {format_type(field.type)}, which TFRecord cannot hold without "
+        "loss; cast it to int64, float32, binary or lists of them first."
+    )
+
+
+def _parse(payloads: Iterable[bytes], first: int) -> list[Any]:
+    rows = []
+    parse = Example.FromString
+    try:
+        for payload in payloads:
+            rows.append(parse(payload).features.feature)  # noqa: PERF401
+    except message.DecodeError:
+        raise CorruptData(
+            f"record {first + len(rows)} is not a tf.train.Example; other messages in TFRecord "
+            "files are not read."
+        ) from None
+    return rows
+
+
+def _column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
+    """One column of all rows: its values in one flat array, and how many each row has."""
+    name = field.name
+    kind = next((k for row in rows if name in row and (k := row[name].WhichOneof("kind"))), None)
+    if kind is None:
+        return pa.nulls(len(rows), field.type)
+    flat: Any = {"int64_list": array("q"), "float_list": array("f"), "bytes_list": []}[kind]
+    counts = array("q")
+    for number, row in enumerate(rows, start=first):
+        feature = row.get(name)
+        values: Any = getattr(feature, kind).value if feature is not None else ()
+        count = len(values)
+        if count == 1:
+            flat.append(values[0])
+        elif count:
+            flat.extend(values)
+        elif feature is not None and feature.WhichOneof("kind") not in (None, kind):
+            raise _contradiction(name, number, feature.WhichOneof("kind"), kind)
+        counts.append(count)
+    dtypes = {"int64_list": np.int64, "float_list": np.float32}
+    every = np.frombuffer(flat, dtypes[kind]) if kind in dtypes else flat
+    return _shape(pa.array(every, _KINDS[kind]), np.frombuffer(counts, np.int64), field, first)
+
+
+def _shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first: int) -> pa.Array:
+    """Flat values and their counts → a scalar, fixed or ragged column; no value is a null."""
+    dtype, absent = field.type, counts == 0
+    expected = dtype.list_size if pa.types.is_fixed_size_list(dtype) else 1
+    if not pa.types.is_list(dtype):
+        wrong = np.flatnonzero(~absent & (counts != expected))
+        if wrong.size:
+            row = int(wrong[0])
+            raise SchemaMismatch(
+                f"record {first + row} holds {counts[row]} values of column {field.name!r} where "
+                f"{expected} was expected; say that their number varies with "
+                f"types={{{field.name!r}: 'list<{format_type(values.type)}>'}}."
+            )
+    if not is_list(dtype):
+        if absent.any():
+            values = values.take(pa.array(np.cumsum(counts) - 1, mask=absent))
+        return convert(field.name, values, dtype)
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    mask = pa.array(absent) if absent.any() else None
+    lists = pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+    return convert(field.name, lists, dtype)
+
+
+def _values(field: pa.Field, column: pa.Array, dtype: pa.DataType) -> Iterable[list[Any]]:
+    """The values of each row; none for a null."""
+    if not is_list(field.type):
+        cells = convert(field.name, column, dtype).to_pylist()
+        return ([] if cell is None else [cell] for cell in cells)
+    lists = convert(field.name, column, pa.list_(dtype))
+    if lists.flatten().null_count:
+        zero = {"int64": 0, "float": float("nan"), "binary": b""}[str(dtype)]
+        filled = pc.fill_null(lists.values, pa.scalar(zero, dtype))
+        mask = lists.is_null() if lists.null_count else None
+        lists = pa.ListArray.from_arrays(lists.offsets, filled, mask=mask)
+    return (cells or [] for cells in lists.to_pylist())
+
+
+def _contradiction(name: str, number: int, found: str, before: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"record {number} holds column {name!r} as {found} where records before it hold "
+        f"{before}; leave the column out with columns, or write it with one type."
+    )

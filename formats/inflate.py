@@ -1,0 +1,96 @@
+"""Gzip and zlib streams: pushed in blocks, pulled in pieces of bounded size."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Literal
+
+from pipeprof.errors import CorruptData
+
+Codec = Literal["gzip", "zlib"]
+_WINDOW = {"gzip": 31, "zlib": 15}
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def is_gzip(head: bytes) -> bool:
+    return head.startswith(_GZIP_MAGIC)
+
+
+def is_zlib(head: bytes) -> bool:
+    """Whether ``head`` has the two bytes of a zlib header (1 in 1,000 random pairs do)."""
+    return len(head) >= 2 and head[0] == 0x78 and int.from_bytes(head[:2], "big") % 31 == 0
+
+
+def inflate_head(head: bytes, codec: Codec) -> bytes:
+    """What can be told of the plain bytes from the first compressed ones; never raises."""
+    try:
+        return zlib.decompressobj(_WINDOW[codec]).decompress(head, 1 << 16)
+    except zlib.error:
+        return b""
+
+
+def deflater(codec: Codec) -> Any:
+    """A compressor whose bytes depend on its input alone: no name, no time."""
+    return zlib.compressobj(wbits=_WINDOW[codec])
+
+
+class Inflater:
+    """Compressed blocks in, plain bytes out. A gzip stream may have many members."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._member = zlib.decompressobj(_WINDOW[codec])
+        self._input = b""
+        self._consumed = 0
+        """Compressed bytes pushed so far."""
+        self._between = False
+        """After one member's end, before another's beginning."""
+
+    def push(self, block: bytes) -> None:
+        self._input += block
+        self._consumed += len(block)
+
+    def pull(self, limit: int) -> bytes:
+        """Up to ``limit`` plain bytes; ``b""``: push more first. Raises `CorruptData`."""
+        while True:
+            if self._between and not self._next_member():
+                return b""
+            try:
+                plain = self._member.decompress(self._input, limit)
+            except zlib.error as error:
+                raise CorruptData(
+                    f"the {self._codec} stream is damaged before byte {self._consumed} ({error})."
+                ) from None
+            self._between = self._member.eof
+            self._input = (
+                self._member.unused_data if self._between else self._member.unconsumed_tail
+            )
+            if plain or not self._between:
+                return plain
+
+    def finish(self) -> bytes:
+        """Nothing, when the stream ended where it should. Raises `CorruptData`."""
+        if not self._between or self._input:
+            raise CorruptData(
+                f"the {self._codec} stream is truncated: it goes on beyond its last byte, "
+                f"{self._consumed}."
+            )
+        return b""
+
+    def _next_member(self) -> bool:
+        """Begin the next member, if there is one; zeros after the last are padding."""
+        rest = self._input.lstrip(b"\0") if self._codec == "gzip" else self._input
+        if not rest:
+            self._input = b""
+            return False
+        if self._codec == "zlib" or not _GZIP_MAGIC.startswith(rest[:2]):
+            raise CorruptData(
+                f"the {self._codec} stream ends before byte {self._consumed}, "
+                "and other bytes follow it."
+            )
+        if len(rest) < 2:
+            return False
+        self._input = rest
+        self._member = zlib.decompressobj(_WINDOW[self._codec])
+        self._between = False
+        return True

@@ -1,0 +1,305 @@
+"""Parquet: the footer says where each column of each row group lies; only those asked for are read.
+
+A split is a run of row groups. All its ranges, footer included, are known beforehand, so decoding
+needs one fetch, and gives one record batch per row group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof.errors import CorruptData, SchemaMismatch, UsageError
+from pipeprof.formats.base import (
+    Decoding,
+    Encoder,
+    FilePlan,
+    Format,
+    Need,
+    Planning,
+    Range,
+    ReadOptions,
+    Split,
+    fetch,
+)
+from pipeprof.formats.sparse import SparseFile
+from pipeprof.formats.types import (
+    check_batch,
+    check_types,
+    convert,
+    first_line,
+    format_type,
+    plain_type,
+    select,
+    unknown_column,
+)
+
+_MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
+_TAIL_BYTES = 2**16
+_LEAST = 12
+"""Bytes of a file: magic, footer length, magic."""
+
+
+class Parquet:
+    """See the module."""
+
+    name = "parquet"
+    suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
+    compressions: tuple[str, ...] = ("snappy", "zstd", "none", "gzip", "lz4")
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        return head.startswith(_MAGIC) and tail.endswith((_MAGIC, _ENCRYPTED))
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Types are those declared; ``types`` converts to others."""
+        if size < _LEAST:
+            raise CorruptData(f"it is {size} bytes long, too short for Parquet: truncated.")
+        length = min(size, _TAIL_BYTES)
+        tail = yield from fetch(size - length, length)
+        footer_bytes = _footer_bytes(tail, size)
+        if footer_bytes > len(tail):
+            tail = yield from fetch(size - footer_bytes, footer_bytes)
+        metadata = _metadata(tail[-footer_bytes:])
+        schema = _schema(metadata, columns, types)
+        footer = (size - footer_bytes, footer_bytes)
+        return FilePlan(schema, tuple(_splits(metadata, schema.names, footer, options.split_bytes)))
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        buffers = yield Need(split.ranges)
+        assert buffers is not None  # a Need is always answered
+        file = SparseFile(size, split.ranges, buffers)
+        metadata = _metadata(bytes(buffers[0]))
+        with _reading("the footer"):
+            declared = metadata.schema.to_arrow_schema()
+            for name in schema.names:
+                if name not in declared.names:
+                    raise unknown_column(name, declared.names)
+            reader = pq.ParquetFile(
+                pa.PythonFile(file, mode="r"),
+                metadata=metadata,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+        for group in range(split.start, split.end):
+            batch = _row_group(reader, group, schema)
+            if batch.num_rows:
+                yield batch
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        return _Encoder(schema, compression or self.compressions[0])
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Turn whatever Arrow says of damaged bytes into `CorruptData`."""
+    try:
+        yield
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        OverflowError,
+        IndexError,
+        KeyError,
+        MemoryError,
+    ) as error:
+        raise CorruptData(f"{what} is damaged ({first_line(error)}).") from None
+
+
+def _footer_bytes(tail: bytes, size: int) -> int:
+    """Length of the footer with its length and magic. Raises `CorruptData`."""
+    if tail.endswith(_ENCRYPTED):
+        raise CorruptData("its footer is encrypted, which is not read.")
+    if not tail.endswith(_MAGIC):
+        raise CorruptData(
+            f"it does not end with {_MAGIC.decode()}: truncated, still being written, or not "
+            "Parquet."
+        )
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if length + len(_MAGIC) > size:
+        raise CorruptData(
+            f"its footer says it is {length - 8} bytes long, more than the {size} bytes of the "
+            "file: damaged."
+        )
+    return length
+
+
+def _metadata(footer: bytes) -> pq.FileMetaData:
+    with _reading("the footer"):
+        return pq.read_metadata(pa.BufferReader(footer))
+
+
+def _schema(
+    metadata: pq.FileMetaData, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
+) -> pa.Schema:
+    with _reading("the footer"):
+        declared = metadata.schema.to_arrow_schema()
+    check_types(types, declared.names)
+    fields = []
+    for name in select(declared.names, columns):
+        dtype = types.get(name, plain_type(declared.field(name).type))
+        if dtype is None:
+            others = [field.name for field in declared if plain_type(field.type) is not None]
+            raise SchemaMismatch(
+                f"column {name!r} is {format_type(declared.field(name).type)}, which has no "
+                f"tensor; ask for other columns, e.g. columns={others[:3]}."
+            )
+        fields.append(pa.field(name, dtype))
+    return pa.schema(fields)
+
+
+def _splits(
+    metadata: pq.FileMetaData, names: Sequence[str], footer: Range, split_bytes: int
+) -> Iterator[Split]:
+    """Runs of row groups whose asked columns come to ``split_bytes``, at least one each."""
+    with _reading("the footer"):
+        leaves = _leaves(metadata, names)
+        groups = [
+            (metadata.row_group(i).num_rows, _chunks(metadata, i, leaves, footer[0]))
+            for i in range(metadata.num_row_groups)
+        ]
+    start, rows = 0, 0
+    ranges: list[Range] = []
+    for index, (count, chunks) in enumerate(groups):
+        total = sum(length for _, length in ranges) + sum(length for _, length in chunks)
+        if index > start and 0 < split_bytes < total:
+            yield Split(start, index, rows, (footer, *_merged(ranges)))
+            start, rows, ranges = index, 0, []
+        rows, ranges = rows + count, ranges + chunks
+    if groups:
+        yield Split(start, len(groups), rows, (footer, *_merged(ranges)))
+
+
+def _leaves(metadata: pq.FileMetaData, names: Sequence[str]) -> list[int]:
+    """Which stored columns Arrow reads for ``names``: a list's values are stored one level down."""
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    wanted = set(names)
+    return [
+        index
+        for index, path in enumerate(paths)
+        if any(path[:dot] in wanted for dot in _dots(path))
+    ]
+
+
+def _dots(path: str) -> list[int]:
+    """Where each prefix of ``path`` that names a column ends."""
+    return [i for i, character in enumerate(path) if character == "."] + [len(path)]
+
+
+def _chunks(metadata: pq.FileMetaData, group: int, leaves: Sequence[int], end: int) -> list[Range]:
+    """Where the columns of a row group lie. Raises `CorruptData` when not before the footer."""
+    row_group = metadata.row_group(group)
+    chunks = []
+    for leaf in leaves:
+        column = row_group.column(leaf)
+        start, length = column.data_page_offset, column.total_compressed_size
+        if column.has_dictionary_page and column.dictionary_page_offset:
+            start = min(start, column.dictionary_page_offset)
+        if start < len(_MAGIC) or length < 0 or start + length > end:
+            raise CorruptData(
+                f"the footer is damaged: it places column {column.path_in_schema!r} of row group "
+                f"{group} at byte {start}, {length} bytes long, where no column can be."
+            )
+        chunks.append((start, length))
+    return chunks
+
+
+def _merged(ranges: Sequence[Range]) -> list[Range]:
+    """The same bytes in as few ranges as touch."""
+    merged: list[Range] = []
+    for start, length in sorted(ranges):
+        if merged and sum(merged[-1]) == start:
+            merged[-1] = (merged[-1][0], merged[-1][1] + length)
+        else:
+            merged.append((start, length))
+    return merged
+
+
+def _row_group(reader: pq.ParquetFile, group: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Raises `CorruptData`, `SchemaMismatch`."""
+    with _reading(f"row group {group}"):
+        table = reader.read_row_group(group, columns=schema.names, use_threads=False)
+        expected = reader.metadata.row_group(group).num_rows
+        arrays = [table.column(name).combine_chunks() for name in schema.names]
+    if any(len(array) != expected for array in arrays):
+        raise CorruptData(
+            f"row group {group} holds {table.num_rows} rows where the footer says {expected}."
+        )
+    columns = [
+        convert(field.name, array, field.type) for field, array in zip(schema, arrays, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class _Sink:
+    """Takes what the writer writes, until it is handed on."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._written = 0
+
+    def take(self) -> bytes:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._written
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Encoder:
+    """One row group per `write`, pages with checksums."""
+
+    def __init__(self, schema: pa.Schema, compression: str) -> None:
+        if compression not in Parquet.compressions:
+            raise UsageError(
+                f"parquet cannot be compressed by {compression!r}; "
+                f"choose one of {', '.join(Parquet.compressions)}."
+            )
+        self._schema = schema
+        self._sink = _Sink()
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._sink, mode="w"),
+            schema,
+            compression=compression,
+            write_page_checksum=True,
+        )
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        check_batch(batch, self._schema)
+        if batch.num_rows:
+            self._writer.write_batch(batch, row_group_size=batch.num_rows)
+        return self._sink.take()
+
+    def finish(self) -> bytes:
+        self._writer.close()
+        return self._sink.take()
+
+
+FORMAT: Format = Parquet()

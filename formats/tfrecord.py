@@ -1,0 +1,122 @@
+"""TFRecord: framed `tf.train.Example` records, plain or compressed whole by gzip or zlib.
+
+An object is one split: framing cannot be entered in the middle (`pipeprof.formats.framing`), and
+finding the records first would mean reading everything twice. Data sets of many objects are how
+TFRecord is shared out. It is streamed, so memory stays at a block and one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+import pyarrow as pa
+
+from pipeprof.errors import SchemaMismatch, UsageError
+from pipeprof.formats import example
+from pipeprof.formats.base import (
+    Decoding,
+    Encoder,
+    FilePlan,
+    Format,
+    Planning,
+    ReadOptions,
+    Split,
+)
+from pipeprof.formats.framing import Deframer, frame, is_framed
+from pipeprof.formats.inflate import Codec, deflater, inflate_head, is_gzip, is_zlib
+from pipeprof.formats.stream import Stream
+from pipeprof.formats.types import check_batch, select
+
+_SAMPLE_BYTES = 2**20
+_SAMPLE_RECORDS = 256
+
+
+def recognise(head: bytes) -> Codec | None:
+    """How these first bytes are compressed. A zlib header may also begin a plain record."""
+    if is_framed(head):
+        return None
+    if is_gzip(head):
+        return "gzip"
+    return "zlib" if is_zlib(head) else None
+
+
+class TFRecord:
+    """See the module."""
+
+    name = "tfrecord"
+    suffixes: tuple[str, ...] = (
+        ".tfrecord",
+        ".tfrecords",
+        ".tfrec",
+        ".tfrecord.gz",
+        ".tfrecords.gz",
+        ".tfrec.gz",
+        ".tfrecord.zz",
+    )
+    compressions: tuple[str, ...] = ("none", "gzip", "zlib")
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        codec = recognise(head)
+        return is_framed(inflate_head(head, codec) if codec else head)
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Columns are those of the first records, and those that ``types`` names."""
+        if size == 0:
+            return FilePlan(None, ())
+        stream, deframer = Stream(size, _SAMPLE_BYTES, recognise), Deframer()
+        records: list[bytes] = []
+        while not records and (block := (yield from stream.read())):
+            deframer.size = stream.plain_size
+            records = deframer.feed(block)
+        if not records:
+            deframer.finish()
+            return FilePlan(None, ())  # a compressed stream of nothing
+        found = {**example.infer(islice(records, _SAMPLE_RECORDS)), **types}
+        if not found:
+            raise SchemaMismatch("the first records hold no features, so there are no columns.")
+        schema = pa.schema([(name, found[name]) for name in select(list(found), columns)])
+        return FilePlan(schema, (Split(0, size),))
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        stream, deframer = Stream(size, options.block_bytes, recognise), Deframer()
+        while block := (yield from stream.read()):
+            deframer.size = stream.plain_size
+            first = deframer.records
+            if records := deframer.feed(block):
+                yield example.decode(records, schema, first)
+        deframer.finish()
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        return _Encoder(schema, compression or self.compressions[0])
+
+
+class _Encoder:
+    def __init__(self, schema: pa.Schema, compression: str) -> None:
+        if compression not in TFRecord.compressions:
+            raise UsageError(
+                f"tfrecord cannot be compressed by {compression!r}; "
+                f"choose one of {', '.join(TFRecord.compressions)}."
+            )
+        for field in schema:
+            example.kind_of(field)
+        self._schema = schema
+        codecs: dict[str, Codec] = {"gzip": "gzip", "zlib": "zlib"}
+        self._deflater = deflater(codecs[compression]) if compression in codecs else None
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        check_batch(batch, self._schema)
+        data = b"".join(frame(record) for record in example.encode(batch))
+        return bytes(self._deflater.compress(data)) if self._deflater else data
+
+    def finish(self) -> bytes:
+        return bytes(self._deflater.flush()) if self._deflater else b""
+
+
+FORMAT: Format = TFRecord()

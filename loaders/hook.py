@@ -1,0 +1,107 @@
+"""Inside a process that makes batches: time `fetch` and `collate` of its fetcher.
+
+The data set, its `WorkerInfo` and the loader stay untouched: `DataLoader` reads
+``worker_init_fn`` once, when an iterator is made, so a stand-in set around that moment runs in
+each worker just before the worker makes its fetcher.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from time import perf_counter, thread_time
+from typing import Any
+
+from pipeprof.measure.ring import Ring, WorkerRecord, record_number
+from pipeprof.measure.spans import Tally, tallied
+from pipeprof.model import Stage
+
+
+class WorkerHook:
+    """Stands in for the user's ``worker_init_fn``, which it calls; picklable if that is."""
+
+    def __init__(self, ring: Ring, user_init: Callable[[int], None] | None) -> None:
+        self._ring = ring
+        self._user_init = user_init
+
+    def __call__(self, worker: int) -> None:
+        instrument_worker(worker, self._ring)
+        if self._user_init is not None:
+            self._user_init(worker)
+
+
+def instrument_worker(worker: int, ring: Ring) -> None:
+    """Time every fetcher that this worker process makes for its data set, one per epoch."""
+    from torch.utils.data import _DatasetKind, get_worker_info
+
+    kinds: Any = _DatasetKind
+    create = kinds.create_fetcher
+    info = get_worker_info()
+    generation = 0
+
+    def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
+        nonlocal generation
+        fetcher = create(kind, dataset, *arguments)
+        # a data set may run a loader of its own, in which we have no business
+        if info is None or dataset is info.dataset:
+            generation += 1
+            instrument(fetcher, _Numbered(worker, generation, ring))
+        return fetcher
+
+    kinds.create_fetcher = staticmethod(create_timed)
+
+
+class _Numbered:
+    """Writes each record under the number of its batch within this worker and epoch."""
+
+    def __init__(self, worker: int, generation: int, ring: Ring) -> None:
+        self._worker, self._generation, self._ring = worker, generation, ring
+        self._count = 0
+
+    def __call__(self, record: WorkerRecord) -> None:
+        self._ring.write(self._worker, record_number(self._generation, self._count), record)
+        self._count += 1
+
+
+def instrument(fetcher: Any, deliver: Callable[[WorkerRecord], None]) -> None:
+    """Let ``fetcher`` tell ``deliver`` about each batch, also when making it raises."""
+    # a bound method in the closure would keep the fetcher, and what it iterates, alive
+    owner, fetch = weakref.ref(fetcher), type(fetcher).fetch
+    collate = fetcher.collate_fn
+    collate_s = 0.0
+
+    def timed_collate(samples: Any) -> Any:
+        nonlocal collate_s
+        start = perf_counter()
+        try:
+            return collate(samples)
+        finally:
+            collate_s += perf_counter() - start
+
+    def timed_fetch(index: Any) -> Any:
+        nonlocal collate_s
+        collate_s = 0.0
+        with tallied(Tally()) as tally:
+            cpu, start = thread_time(), perf_counter()
+            try:
+                return fetch(owner(), index)
+            finally:
+                end = perf_counter()
+                deliver(_record(start, end, collate_s, thread_time() - cpu, tally))
+
+    fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
+
+
+def _record(start: float, end: float, collate_s: float, cpu_s: float, tally: Tally) -> WorkerRecord:
+    seconds = tally.seconds
+    return WorkerRecord(
+        fetch_start_s=start,
+        fetch_end_s=end,
+        read_s=seconds.get(Stage.READ, 0.0),
+        decode_s=seconds.get(Stage.DECODE, 0.0),
+        transform_s=seconds.get(Stage.TRANSFORM, 0.0),
+        collate_s=collate_s + seconds.get(Stage.COLLATE, 0.0),
+        cpu_s=cpu_s,
+        bytes=tally.bytes,
+        requests=tally.requests,
+    )

@@ -1,0 +1,135 @@
+"""From a URL to what can be read: objects, their one format, columns and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipeprof import formats, manifest
+from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
+from pipeprof.formats.base import FilePlan, Format, ReadOptions, Split, drive_plan
+from pipeprof.formats.types import parse_type
+from pipeprof.model import DataSource
+from pipeprof.storage import ObjectInfo, Store, open_store
+from pipeprof.storage.urls import join, redact
+
+_SNIFFED_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """Everything a worker needs to read its share."""
+
+    store: Store
+    format_name: str
+    schema: pa.Schema
+    splits: tuple[tuple[ObjectInfo, Split], ...]
+    source: DataSource
+
+
+def plan_dataset(
+    url: str,
+    columns: Sequence[str] | None,
+    types: Mapping[str, str] | None,
+    options: ReadOptions,
+    storage_options: Mapping[str, Any] | None,
+) -> DatasetPlan:
+    """List ``url``, find its format, and cut each object.
+
+    ``types`` (column → e.g. ``"list<int64>"``) overrides what would be inferred; a data set that
+    ``pipeprof generate`` wrote says its types itself.
+    Raises `StorageError`, `FormatError`.
+    """
+    store = open_store(url, storage_options)
+    items = store.find(url)
+    chosen = _one_format(store, items, redact(url))
+    arrow_types = {
+        name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
+    }
+    plans = [(item, _plan(chosen, store, item, columns, arrow_types, options)) for item in items]
+    schema = _one_schema(plans, redact(url))
+    source = DataSource(redact(url), chosen.name, len(items), sum(item.size for item in items))
+    splits = tuple((item, split) for item, plan in plans for split in plan.splits)
+    return DatasetPlan(store, chosen.name, schema, splits, source)
+
+
+def explain(error: FormatError, item: ObjectInfo) -> FormatError:
+    """A format knows no names: say which object it spoke of."""
+    return type(error)(f"{item.url}: {error}")
+
+
+def _plan(
+    chosen: Format,
+    store: Store,
+    item: ObjectInfo,
+    columns: Sequence[str] | None,
+    types: Mapping[str, pa.DataType],
+    options: ReadOptions,
+) -> FilePlan:
+    try:
+        return drive_plan(
+            chosen.plan(item.size, columns, types, options),
+            lambda offset, length: store.read(item, [(offset, length)])[0],
+        )
+    except FormatError as error:
+        raise explain(error, item) from None
+
+
+def _one_format(store: Store, items: Sequence[ObjectInfo], url: str) -> Format:
+    """By the content of one object of each suffix."""
+    by_suffix: dict[str, ObjectInfo] = {}
+    for item in items:
+        by_suffix.setdefault(item.url.rpartition("/")[2].partition(".")[2], item)
+    found = {}
+    for item in by_suffix.values():
+        size = min(item.size, _SNIFFED_BYTES)
+        head, tail = store.read(item, [(0, size), (item.size - size, size)])
+        chosen = formats.detect(item.url, bytes(head), bytes(tail))
+        found[chosen.name] = (chosen, item)
+    if len(found) > 1:
+        examples = ", ".join(f"{item.url} is {name}" for name, (_, item) in sorted(found.items()))
+        raise FormatError(
+            f"{url} mixes formats ({examples}); point at one of them with a glob such as *.parquet."
+        )
+    only: Format = next(iter(found.values()))[0]
+    return only
+
+
+def _one_schema(plans: Sequence[tuple[ObjectInfo, FilePlan]], url: str) -> pa.Schema:
+    """That of the first object which has one; the others must have the same columns and types."""
+    first: tuple[ObjectInfo, pa.Schema] | None = None
+    for item, plan in plans:
+        if plan.schema is None:
+            continue
+        if first is None:
+            first = (item, plan.schema)
+        elif not plan.schema.equals(first[1]):
+            raise SchemaMismatch(
+                f"{item.url} has other columns or types than {first[0].url}: "
+                f"{_difference(plan.schema, first[1])}. Read them apart, or give types=…"
+            )
+    if first is None:
+        raise NothingFound(f"{url} holds no rows, and nothing that says what its columns are.")
+    return first[1]
+
+
+def _difference(one: pa.Schema, other: pa.Schema) -> str:
+    for name in [*one.names, *other.names]:
+        here = str(one.field(name).type) if name in one.names else "missing"
+        there = str(other.field(name).type) if name in other.names else "missing"
+        if here != there:
+            return f"{name!r} is {here}, not {there}"
+    return "the columns are in another order"
+
+
+def _declared(store: Store, url: str) -> Mapping[str, str]:
+    """Column types from the manifest of a generated data set; none elsewhere."""
+    try:
+        item = store.find(join(url, manifest.MANIFEST))[0]
+        data = store.read(item, [(0, item.size)])[0]
+        return manifest.loads(bytes(data)).columns
+    except PipeprofError:
+        return {}

@@ -1,0 +1,59 @@
+"""Who reads what: splits divided among ranks and workers, without loss or repeat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch.distributed
+
+from pipeprof.errors import UsageError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of ``count`` disjoint parts that together are everything."""
+
+    index: int
+    count: int
+
+    def of(self, items: Sequence[T]) -> list[T]:
+        return list(items[self.index :: self.count])
+
+
+def shard_of(rank: int, world_size: int, worker: int, workers: int) -> Shard:
+    """Neighbouring splits go to different ranks, so that each rank gets its share even when there
+    are fewer splits than workers."""
+    return Shard(worker * world_size + rank, workers * world_size)
+
+
+def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """(rank, world size): as given, else of `torch.distributed`, else of torchrun's environment,
+    else (0, 1). Raises `UsageError` when contradictory."""
+    if (rank is None) != (world_size is None):
+        raise UsageError("give rank and world_size together, or neither")
+    if rank is None or world_size is None:
+        rank, world_size = _ambient_rank()
+    if not 0 <= rank < world_size:
+        raise UsageError(f"rank {rank} does not exist in a world of {world_size}")
+    return rank, world_size
+
+
+def _ambient_rank() -> tuple[int, int]:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    try:
+        return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    except ValueError:
+        raise UsageError("RANK and WORLD_SIZE in the environment must be whole numbers") from None
+
+
+def shuffled(items: Sequence[T], seed: int, epoch: int) -> list[T]:
+    """The same order for the same seed and epoch, in every process."""
+    order = np.random.default_rng([seed, epoch]).permutation(len(items))
+    return [items[index] for index in order]

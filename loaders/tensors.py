@@ -1,0 +1,134 @@
+"""Arrow columns → tensors: one mapping, whatever the format.
+
+| Arrow column                   | in a batch of n rows                          | null becomes |
+|--------------------------------|-----------------------------------------------|--------------|
+| integer of any width           | tensor [n] of that width                      | 0            |
+| float16, float32, float64      | tensor [n] of that width                      | NaN          |
+| bool                           | tensor [n], bool                              | False        |
+| string, binary                 | `Ragged` of uint8 (strings as UTF-8)          | empty        |
+| list of fixed size k           | tensor [n, k]                                 | zeros, NaN   |
+| list                           | `Ragged` of the values                        | empty        |
+
+`null_masks=True` adds, per column, a bool tensor [n] named ``COLUMN.null``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from pipeprof.errors import SchemaMismatch
+
+Batch = dict[str, Any]
+"""Column name → `torch.Tensor` or `Ragged`."""
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """n rows of different lengths: ``values[offsets[i]:offsets[i + 1]]`` is row i."""
+
+    values: torch.Tensor
+    offsets: torch.Tensor
+    """int64 [n + 1]"""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        row %= len(self)
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def bytes_at(self, row: int) -> bytes:
+        """Row of a string or binary column."""
+        return self[row].numpy().tobytes()
+
+    def to(self, *arguments: Any, **options: Any) -> Ragged:
+        return Ragged(self.values.to(*arguments, **options), self.offsets.to(*arguments, **options))
+
+    def pin_memory(self) -> Ragged:
+        return Ragged(self.values.pin_memory(), self.offsets.pin_memory())
+
+
+def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
+    """The columns of ``table`` as tensors that own their memory. Raises `SchemaMismatch`."""
+    batch: Batch = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        batch[field.name] = _column(field, column)
+        if null_masks:
+            batch[f"{field.name}.null"] = _owned(
+                column.is_null().to_numpy(zero_copy_only=False), np.bool_
+            )
+    return batch
+
+
+def _column(field: pa.Field, column: pa.Array) -> torch.Tensor | Ragged:
+    kind = field.type
+    if pa.types.is_fixed_size_list(kind):
+        return _fixed(column)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _ragged(column, _scalars(column.flatten()))
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return _blobs(column)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return _scalars(column)
+    raise SchemaMismatch(
+        f"column {field.name!r} has type {kind}, which has no tensor form here; "
+        "leave it out with columns=…"
+    )
+
+
+def _scalars(column: pa.Array) -> torch.Tensor:
+    kind = column.type
+    if column.null_count:
+        filler = float("nan") if pa.types.is_floating(kind) else 0
+        column = pc.fill_null(column, pa.scalar(filler).cast(kind))
+    return _owned(column.to_numpy(zero_copy_only=False), kind.to_pandas_dtype())
+
+
+def _fixed(column: pa.FixedSizeListArray) -> torch.Tensor:
+    size, kind = column.type.list_size, column.type.value_type
+    if not column.null_count:
+        return _scalars(column.flatten()).reshape(len(column), size)
+    filler = float("nan") if pa.types.is_floating(kind) else 0
+    whole = torch.full((len(column), size), filler, dtype=_scalars(pa.array([], kind)).dtype)
+    there = torch.from_numpy(column.is_valid().to_numpy(zero_copy_only=False).copy())
+    whole[there] = _scalars(column.flatten()).reshape(-1, size)
+    return whole
+
+
+def _ragged(column: pa.Array, values: torch.Tensor) -> Ragged:
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    return Ragged(values, _offsets(lengths.to_numpy(zero_copy_only=False)))
+
+
+def _blobs(column: pa.Array) -> Ragged:
+    lengths = pc.fill_null(pc.binary_length(column), 0)
+    offsets = _offsets(lengths.to_numpy(zero_copy_only=False))
+    if column.null_count:
+        column = column.drop_null()
+    if not len(column):
+        return Ragged(torch.empty(0, dtype=torch.uint8), offsets)
+    _, starts, data = column.buffers()
+    ends = np.frombuffer(memoryview(starts), np.int32)
+    first, last = ends[column.offset], ends[column.offset + len(column)]
+    values = np.frombuffer(memoryview(data), np.uint8)[first:last] if data else np.empty(0)
+    return Ragged(_owned(values, np.uint8), offsets)
+
+
+def _offsets(lengths: npt.NDArray[Any]) -> torch.Tensor:
+    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64)
+    np.cumsum(lengths, out=offsets.numpy()[1:])
+    return offsets
+
+
+def _owned(values: npt.NDArray[Any], dtype: Any) -> torch.Tensor:
+    """A copy in torch's own memory: Arrow's is read-only, and shared with the whole split."""
+    return torch.from_numpy(np.array(values, dtype=dtype))

@@ -1,0 +1,118 @@
+"""What a sweep says of each data set: the cheapest setting that feeds, else the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeprof.model import LoaderConfig, Recommendation, SweepAdvice, Trial
+from pipeprof.units import format_count, format_share
+
+CLOSE = 0.03
+"""Settings within this share of the fastest count as equally fast."""
+
+
+def choose(trials: Sequence[Trial], transform: str | None = None) -> tuple[SweepAdvice, ...]:
+    """One piece of advice per data set, in the order in which they were first tried."""
+    urls = dict.fromkeys(trial.url for trial in trials)
+    return tuple(_advise(url, trials, transform) for url in urls)
+
+
+def _advise(url: str, trials: Sequence[Trial], transform: str | None) -> SweepAdvice:
+    own = [index for index, trial in enumerate(trials) if trial.url == url]
+    best = best_trial(trials, own)
+    chosen, first = trials[best], trials[own[0]]
+    return SweepAdvice(
+        url=url,
+        format=chosen.format,
+        headline=_headline(chosen),
+        best_trial=best,
+        recommendation=_recommendation(first, chosen, url, transform),
+    )
+
+
+def best_trial(trials: Sequence[Trial], candidates: Sequence[int]) -> int:
+    """Of those that feed the accelerator the cheapest; if none does, the cheapest of those within
+    3 % of the fastest. Cheap is few workers, then little prefetching."""
+    fed = [index for index in candidates if trials[index].verdict == "fed"]
+    fastest = max(trials[index].samples_per_s for index in fed or candidates)
+    near = [
+        index for index in fed or candidates
+        if trials[index].samples_per_s >= fastest * (1 - CLOSE)
+    ]  # fmt: skip
+    return min(near, key=lambda index: _cost(trials[index]))
+
+
+def _cost(trial: Trial) -> tuple[float, ...]:
+    config = trial.config
+    return (config.num_workers, config.prefetch_factor or 0, -trial.samples_per_s)
+
+
+def _headline(trial: Trial) -> str:
+    setting = describe(trial.config)
+    low, high = trial.starved_interval
+    share = f"{format_share(trial.starved_fraction)} (95 %: {low * 100:.1f} to {high * 100:.1f} %)"
+    if trial.verdict == "fed":
+        return f"Fed with {setting}: the accelerator waits {share} of the time."
+    if trial.verdict == "starved":
+        return (
+            f"Starved at every setting tried: at best, with {setting}, the accelerator waits "
+            f"{share} of the time{_shortfall(trial)}; {trial.bottleneck or 'loading'} is to blame."
+        )
+    return f"Inconclusive: with {setting} the accelerator waits {share} of the time."
+
+
+def _shortfall(trial: Trial) -> str:
+    demand = trial.demand_samples_per_s
+    if not demand:
+        return ""
+    return (
+        f" and gets {format_count(trial.samples_per_s)} of the {format_count(demand)} samples/s "
+        "it could take"
+    )
+
+
+def describe(config: LoaderConfig) -> str:
+    """``"4 workers, prefetch 2, batch 256"``."""
+    workers = f"{config.num_workers} worker{'s' if config.num_workers != 1 else ''}"
+    prefetch = f", prefetch {config.prefetch_factor}" if config.prefetch_factor else ""
+    return f"{workers}{prefetch}, batch {config.batch_size}"
+
+
+def _recommendation(first: Trial, best: Trial, url: str, transform: str | None) -> Recommendation:
+    gain = best.samples_per_s / first.samples_per_s if first.samples_per_s else 0.0
+    against = (
+        f"measured: {format_count(best.samples_per_s)} against "
+        f"{format_count(first.samples_per_s)} samples/s ({gain:.2f} times), starved "
+        f"{format_share(best.starved_fraction)} against {format_share(first.starved_fraction)}"
+    )
+    return Recommendation(
+        setting="num_workers + prefetch_factor + batch_size",
+        current=describe(first.config),
+        proposed=describe(best.config),
+        why=against if best != first else "measured: no other setting tried is better or cheaper",
+        interval=best.interval,
+        verified_samples_per_s=best.samples_per_s,
+        code=loader_code(url, best.config, transform),
+    )
+
+
+def loader_code(url: str, config: LoaderConfig, transform: str | None = None) -> str:
+    """Python to paste."""
+    place, _, function = (transform or "").rpartition(":")
+    module = place.rpartition("/")[2].removesuffix(".py")
+    given = f", transform={function}" if transform else ""
+    lines = [
+        "import pipeprof",
+        "from torch.utils.data import DataLoader",
+        *([f"from {module} import {function}"] if transform else []),
+        "",
+        f"dataset = pipeprof.open_dataset({url!r}, batch_size={config.batch_size}{given})",
+    ]
+    if config.num_workers:
+        lines.append(
+            f"loader = DataLoader(dataset, batch_size=None, num_workers={config.num_workers}, "
+            f"prefetch_factor={config.prefetch_factor}, persistent_workers=True)"
+        )
+    else:
+        lines.append("loader = DataLoader(dataset, batch_size=None, num_workers=0)")
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""The verdict: is the accelerator starved, how sure is that, and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeprof.analyze.blame import UNKNOWN
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.stats import ratio_interval
+from pipeprof.model import Diagnosis, Verdict
+from pipeprof.units import format_share
+
+FEWEST_BATCHES = 10
+"""Below this no verdict is given."""
+
+
+def diagnose(columns: Columns, charges: Mapping[str, float], threshold: float) -> Diagnosis:
+    """``charges``: the blame. The starved fraction is wait / (wait + step), on the host."""
+    count = len(columns)
+    wall_s = float(columns.cycle_s.sum()) if count else 0.0
+    fraction = float(columns.wait_s.sum()) / wall_s if wall_s else 0.0
+    interval = _interval(columns) if wall_s else (0.0, 1.0)
+    verdict = _verdict(interval, threshold, count)
+    culprit = next(iter(charges), None)
+    bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
+    return Diagnosis(
+        verdict=verdict,
+        starved_fraction=fraction,
+        starved_interval=interval,
+        threshold=threshold,
+        bottleneck=bottleneck,
+        headline=_headline(verdict, fraction, interval, charges, threshold, count),
+        accelerator_utilisation=1 - fraction if wall_s else 0.0,
+        more_batches=_more(count, fraction, interval, threshold)
+        if verdict == "inconclusive"
+        else None,
+    )
+
+
+def _interval(columns: Columns) -> tuple[float, float]:
+    if len(columns) < 2:
+        return (0.0, 1.0)
+    low, high = ratio_interval(columns.wait_s, columns.cycle_s)
+    return max(0.0, low), min(1.0, high)
+
+
+def _verdict(interval: tuple[float, float], threshold: float, count: int) -> Verdict:
+    if count < FEWEST_BATCHES:
+        return "inconclusive"
+    if interval[0] >= threshold:
+        return "starved"
+    return "fed" if interval[1] < threshold else "inconclusive"
+
+
+def _headline(
+    verdict: Verdict,
+    fraction: float,
+    interval: tuple[float, float],
+    charges: Mapping[str, float],
+    threshold: float,
+    count: int,
+) -> str:
+    if not count:
+        return "Inconclusive: no batch was measured after warm-up; run longer."
+    share = (
+        f"{format_share(fraction)} of the time "
+        f"(95 %: {interval[0] * 100:.1f} to {interval[1] * 100:.1f} %)"
+    )
+    if verdict == "fed":
+        return f"Fed: the accelerator waited for batches {share}; loading is not the limit."
+    culprit, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
+    cause = f"; {seconds / sum(charges.values()):.0%} of that wait was {culprit}" if seconds else ""
+    cause = cause.replace("%", " %")
+    if verdict == "starved":
+        return f"Starved: the accelerator waited for batches {share}{cause}."
+    return (
+        f"Inconclusive: the accelerator waited for batches {share}, measured over {count} "
+        f"batches; that does not say on which side of {format_share(threshold)} it is."
+    )
+
+
+def _more(count: int, fraction: float, interval: tuple[float, float], threshold: float) -> int:
+    """An interval narrows with the square root of the number of batches."""
+    distance = max(abs(fraction - threshold), 0.002)
+    half = (interval[1] - interval[0]) / 2
+    wanted = max(count * (half / distance) ** 2, FEWEST_BATCHES)
+    return max(FEWEST_BATCHES, round(wanted - count))

@@ -1,0 +1,64 @@
+"""The machine and the software of a run."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import sys
+from pathlib import Path
+
+from pipeprof.model import Environment
+from pipeprof.version import __version__
+
+
+def read_environment(accelerator: str) -> Environment:
+    """``accelerator`` says what consumes the batches."""
+    visible = os.cpu_count() or 1
+    return Environment(
+        pipeprof=__version__,
+        python=platform.python_version(),
+        torch=_torch_version(),
+        platform=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cores=usable_cores(),
+        cores_visible=visible,
+        ram_bytes=_ram_bytes(),
+        accelerator=accelerator,
+    )
+
+
+def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Affinity, less what a cgroup CPU quota takes away; at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = _cgroup_cores(cgroup)
+    return max(1, min(cores, math.ceil(quota))) if quota else cores
+
+
+def _cgroup_cores(cgroup: Path) -> float | None:
+    """CPU quota of version 2, else of version 1, in cores; ``None`` when there is none."""
+    try:
+        quota, period = (cgroup / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        try:
+            quota = (cgroup / "cpu/cpu.cfs_quota_us").read_text().strip()
+            period = (cgroup / "cpu/cpu.cfs_period_us").read_text().strip()
+        except OSError:
+            return None
+    if quota == "max" or int(quota) <= 0:
+        return None
+    return int(quota) / int(period)
+
+
+def _ram_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _torch_version() -> str | None:
+    torch = sys.modules.get("torch")
+    return str(torch.__version__) if torch else None

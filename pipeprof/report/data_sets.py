@@ -1,0 +1,46 @@
+"""A sweep's trials, data set by data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeprof.model import SweepAdvice, SweepResult, Trial
+from pipeprof.report.phrases import shorten
+
+_NAME = 40
+"""Most columns for the name of a data set in a table."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The trials of one URL, in the order in which they ran."""
+
+    url: str
+    label: str
+    trials: tuple[Trial, ...]
+    best: Trial
+    advice: SweepAdvice | None
+
+
+def data_sets(sweep: SweepResult) -> list[DataSet]:
+    """The URLs that have a trial, in the order of the sweep."""
+    by_url: dict[str, list[Trial]] = {}
+    for trial in sweep.trials:
+        by_url.setdefault(trial.url, []).append(trial)
+    formats = [trials[0].format for trials in by_url.values()]
+    advice = {advice.url: advice for advice in sweep.advice}
+    found = []
+    for url, trials in by_url.items():
+        unique = formats.count(trials[0].format) == 1
+        label = shorten(trials[0].format if unique else url, _NAME)
+        best = _best(sweep, trials, advice.get(url))
+        found.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
+    return found
+
+
+def _best(sweep: SweepResult, trials: Sequence[Trial], advice: SweepAdvice | None) -> Trial:
+    """The trial that the advice names; without advice the fastest so far."""
+    if advice is not None and 0 <= advice.best_trial < len(sweep.trials):
+        return sweep.trials[advice.best_trial]
+    return max(trials, key=lambda trial: trial.samples_per_s)

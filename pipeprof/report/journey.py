@@ -1,0 +1,82 @@
+"""A batch's journey as rows: which stages lie within others, and each one's share of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeprof.model import Stage, StageStats
+
+_ORDER = (
+    Stage.FETCH,
+    Stage.READ,
+    Stage.DECODE,
+    Stage.TRANSFORM,
+    Stage.COLLATE,
+    Stage.TRANSFER,
+    Stage.REORDER,
+    Stage.PIN,
+    Stage.READY,
+    Stage.WAIT,
+    Stage.STEP,
+    Stage.H2D,
+)
+_WITHIN = {
+    Stage.READ: Stage.FETCH,
+    Stage.DECODE: Stage.FETCH,
+    Stage.TRANSFORM: Stage.FETCH,
+    Stage.H2D: Stage.STEP,
+}
+WORKER_STAGES = (Stage.FETCH, Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One stage of the journey."""
+
+    name: str
+    stats: StageStats
+    where: str
+    """``worker``, ``main``, or ``both`` when it starts in one and ends in the other."""
+    nested: bool
+    """Its time is also part of the stage above."""
+    share: float | None
+    """Of the journey. ``None`` for `Stage.WAIT`, which passes while other stages run."""
+
+
+def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[Row]:
+    """The stages in the order in which a batch passes them; unheard-of names come last.
+
+    The journey is the sum of the stages that follow one another: nested ones and the wait are
+    not counted twice.
+    """
+    known = [stage for stage in _ORDER if stage in stages]
+    apart = [stage for stage in known if stage != Stage.WAIT and _WITHIN.get(stage) not in stages]
+    whole_s = sum(stages[stage].total_s for stage in apart)
+    rows = []
+    for stage in known:
+        stats = stages[stage]
+        counted = stage != Stage.WAIT and stats.source != "unknown" and whole_s > 0
+        rows.append(
+            Row(
+                stage.value,
+                stats,
+                where=_where(stage, num_workers),
+                nested=_WITHIN.get(stage) in stages,
+                share=stats.total_s / whole_s if counted else None,
+            )
+        )
+    others = [name for name in stages if name not in _ORDER]
+    return rows + [Row(name, stages[name], "", nested=False, share=None) for name in others]
+
+
+def busy_s(stages: Mapping[str, StageStats]) -> float:
+    """Seconds per batch that a worker spends in ``stages``."""
+    rows = [row for row in journey(stages, 1) if row.name in WORKER_STAGES and not row.nested]
+    return sum(row.stats.mean_s for row in rows)
+
+
+def _where(stage: Stage, num_workers: int) -> str:
+    if stage == Stage.TRANSFER:
+        return "both"
+    return "worker" if stage in WORKER_STAGES and num_workers else "main"

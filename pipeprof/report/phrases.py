@@ -1,0 +1,114 @@
+"""How figures and settings are worded, the same in every report."""
+
+from __future__ import annotations
+
+from pipeprof.model import DataSource, Environment, LoaderConfig, Recommendation
+from pipeprof.units import format_bytes, format_count, format_share
+
+
+def is_emulated(accelerator: str) -> bool:
+    return "emulated" in accelerator.lower()
+
+
+def share_range(interval: tuple[float, float]) -> str:
+    """``"38.9–43.6 %"``."""
+    low, high = interval
+    return f"{format_share(low).removesuffix(' %')}–{format_share(high)}"
+
+
+def count_range(interval: tuple[float, float]) -> str:
+    """``"57,900–62,600"``."""
+    low, high = interval
+    return f"{format_count(low)}–{format_count(high)}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters; the middle goes, since names differ at the end."""
+    if len(text) <= limit:
+        return text
+    tail = (limit - 1) * 2 // 3
+    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
+
+
+def rule(threshold: float) -> str:
+    """How the verdict comes about."""
+    return (
+        f"starved if the whole 95 % interval is at {format_share(threshold)} or above, "
+        "fed if it is below"
+    )
+
+
+def times(ratio: float) -> str:
+    """``"0.62×"``."""
+    return f"{format_count(ratio)}×"
+
+
+def plural(count: int, noun: str) -> str:
+    """``"1 worker"``, ``"2,000 batches"``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def settings(config: LoaderConfig) -> str:
+    """``"2 workers, prefetch 2, batch 1024"``, and what differs from a plain DataLoader."""
+    words = [plural(config.num_workers, "worker") if config.num_workers else "no workers"]
+    if config.prefetch_factor is not None and config.num_workers:
+        words.append(f"prefetch {config.prefetch_factor}")
+    if config.batch_size is not None:
+        words.append(f"batch {config.batch_size}")
+    if config.start_method:
+        words.append(config.start_method)
+    if config.pin_memory:
+        words.append("pinned memory")
+    if config.persistent_workers:
+        words.append("persistent workers")
+    if not config.in_order:
+        words.append("out of order")
+    return ", ".join(words)
+
+
+def data_source(source: DataSource) -> str:
+    """``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
+    size = format_bytes(source.bytes)
+    return f"{source.url} ({source.format}, {plural(source.objects, 'object')}, {size})"
+
+
+def machine(environment: Environment) -> str:
+    """Software and hardware, in one line."""
+    words = [f"pipeprof {environment.pipeprof}", f"Python {environment.python}"]
+    if environment.torch:
+        words.append(f"torch {environment.torch}")
+    words.append(environment.platform)
+    cores = plural(environment.cores, "core")
+    if environment.cores_visible != environment.cores:
+        cores = f"{environment.cores} of {plural(environment.cores_visible, 'core')}"
+    words.append(cores)
+    if environment.ram_bytes is not None:
+        words.append(f"{format_bytes(environment.ram_bytes)} RAM")
+    return ", ".join(words)
+
+
+def gain(advice: Recommendation, now_per_s: float) -> str:
+    """What the change brings over ``now_per_s`` samples/s, and how that is known."""
+    predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
+    range_ = f" ({count_range(advice.interval)})" if advice.interval else ""
+    parts = []
+    if predicted is not None:
+        parts.append(f"predicted {format_count(predicted)} samples/s{range_}")
+        range_ = ""
+    if verified is not None:
+        parts.append(f"measured {format_count(verified)} samples/s{range_}")
+    if not parts:
+        return "gain not predicted"
+    best = verified if verified is not None else predicted
+    if best is not None and now_per_s > 0:
+        parts.append(_percent(best / now_per_s - 1))
+    return ", ".join(parts)
+
+
+def _percent(change: float) -> str:
+    """``"+66 %"``; a factor from threefold up."""
+    if change >= 2:
+        return times(1 + change)
+    return f"{change * 100:+.0f} %"

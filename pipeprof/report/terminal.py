@@ -1,0 +1,54 @@
+"""The report for a terminal: plain lines, verdict first, colour only where it tells."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from rich.console import Console
+
+from pipeprof.model import Profile
+from pipeprof.report.base import Result
+from pipeprof.report.layout import Page, to_ascii
+from pipeprof.report.terminal_profile import profile_page
+from pipeprof.report.terminal_sweep import sweep_page
+
+WIDTH = 100
+_LEAST_WIDTH = 80
+
+
+class TerminalRenderer:
+    """Plain text of `WIDTH` columns."""
+
+    name = "terminal"
+
+    def render(self, result: Result) -> str:
+        return render_text(result)
+
+
+def render_text(result: Result, *, color: bool = False, width: int = WIDTH) -> str:
+    """The report of ``result``, ``width`` columns wide; only code to paste may be wider."""
+    page = Page(max(width, _LEAST_WIDTH), color)
+    if isinstance(result, Profile):
+        profile_page(page, result)
+    else:
+        sweep_page(page, result)
+    return page.text()
+
+
+def print_report(result: Result, file: TextIO | None = None) -> None:
+    """Write the report to ``file`` (standard output), as what is on the other side can show it.
+
+    Colour only on a terminal and without ``NO_COLOR``; ASCII where the encoding has no more.
+    """
+    file = sys.stdout if file is None else file
+    console = Console(file=file)
+    color = console.color_system is not None and not console.no_color
+    width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    text = render_text(result, color=color, width=width)
+    try:
+        text.encode(file.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = to_ascii(text)
+    file.write(text)
+    file.flush()

@@ -1,0 +1,174 @@
+"""A sweep: what to set for each data set, how the data sets compare, and every trial."""
+
+from __future__ import annotations
+
+from pipeprof.model import Recommendation, SweepResult, Trial
+from pipeprof.report.data_sets import DataSet, data_sets
+from pipeprof.report.layout import Column, Page
+from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
+from pipeprof.units import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_share,
+)
+
+
+def sweep_page(page: Page, sweep: SweepResult) -> None:
+    found = data_sets(sweep)
+    _verdicts(page, sweep, found)
+    _what_to_set(page, found)
+    if len(found) > 1:
+        _comparison(page, sweep, found)
+    for data in found:
+        _trials(page, sweep, data)
+    _how_sure(page, sweep)
+
+
+def _verdicts(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
+    if not found:
+        page.line("No trial has ended, so there is nothing to say yet.", indent=0)
+    widest = max((len(data.label) for data in found), default=0)
+    for data in found:
+        headline = data.advice.headline if data.advice else _so_far(data)
+        page.verdict(data.best.verdict, headline, of=data.label.ljust(widest))
+    if _emulated(sweep):
+        page.gap()
+        page.line(f"The accelerator is {sweep.environment.accelerator}.", indent=0)
+    if len(sweep.trials) < sweep.planned:
+        page.gap()
+        page.line(
+            f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. "
+            "To go on: pipeprof sweep --resume FOLDER, with the folder of this sweep's file.",
+            indent=0,
+        )
+
+
+def _so_far(data: DataSet) -> str:
+    starved = format_share(data.best.starved_fraction)
+    return f"best so far, with {settings(data.best.config)}: {starved} of the time."
+
+
+def _what_to_set(page: Page, found: list[DataSet]) -> None:
+    advised = [data for data in found if data.advice]
+    if not advised:
+        return
+    page.heading("What to set")
+    for data in advised:
+        advice = data.advice.recommendation if data.advice else None
+        if advice is None:
+            page.line(f"{data.label}: keep {settings(data.best.config)}")
+            continue
+        page.line(_change(data, advice))
+        brings = gain(advice, data.trials[0].samples_per_s)
+        page.pairs([("gain", brings), ("why", advice.why)], indent=4)
+        if advice.code:
+            page.code(advice.code)
+
+
+def _change(data: DataSet, advice: Recommendation) -> str:
+    if advice.current == advice.proposed:
+        return f"{data.label}: keep {advice.current}"
+    return f"{data.label}: {advice.current} → {advice.proposed}"
+
+
+def _comparison(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
+    page.heading("Data sets at their best", _label(sweep))
+    slowest = min(data.best.samples_per_s for data in found)
+    rows = [
+        (
+            data.label,
+            format_count(data.best.samples_per_s),
+            count_range(data.best.interval),
+            times(data.best.samples_per_s / slowest) if slowest > 0 else "",
+            format_share(data.best.starved_fraction),
+            format_bytes(data.best.bytes_per_sample),
+        )
+        for data in found
+    ]
+    titles = ("samples/s", "95 %", "", "starved", "bytes/sample")
+    page.table([Column("data set", right=False), *(Column(title) for title in titles)], rows)
+    page.line(_choice(found))
+
+
+def _choice(found: list[DataSet]) -> str:
+    """Which data set to prefer, as far as the intervals allow to say."""
+    fed = [data for data in found if data.best.verdict == "fed"]
+    if len(fed) > 1:
+        leanest = min(fed, key=lambda data: data.best.bytes_per_sample)
+        names = " and ".join(data.label for data in fed)
+        size = format_bytes(leanest.best.bytes_per_sample)
+        return f"{names} feed the accelerator; {leanest.label} reads the least, {size} a sample."
+    first, second = sorted(found, key=lambda data: -data.best.samples_per_s)[:2]
+    if first.best.interval[0] <= second.best.interval[1]:
+        return f"{first.label} and {second.label} are too close to call."
+    ratio = times(first.best.samples_per_s / max(second.best.samples_per_s, 1e-9))
+    return f"{first.label} is the fastest: {ratio} the samples/s of {second.label}."
+
+
+def _trials(page: Page, sweep: SweepResult, data: DataSet) -> None:
+    page.heading(f"Trials: {data.label}", _label(sweep))
+    if data.url != data.label:
+        page.line(data.url)
+    page.table(
+        [
+            Column(right=False),
+            *(Column(title) for title in ("workers", "prefetch", "batch", "samples/s")),
+            Column("95 % +/-"),
+            Column("spread", spare=True),
+            Column("starved"),
+            Column("verdict", right=False),
+            Column("to blame", right=False, wraps=True),
+        ],
+        [_trial_cells(trial, trial == data.best) for trial in data.trials],
+    )
+    reason = "the setting to use" if data.best.verdict == "fed" else "the best of those tried"
+    page.line(f"* {reason}; its profile is {data.best.profile}, beside this sweep's file.")
+
+
+def _half_width(trial: Trial) -> str:
+    low, high = trial.interval
+    if trial.samples_per_s <= 0:
+        return ""
+    return format_share((high - low) / 2 / trial.samples_per_s)
+
+
+def _trial_cells(trial: Trial, best: bool) -> tuple[str, ...]:
+    config = trial.config
+    return (
+        "*" if best else "",
+        str(config.num_workers),
+        str(config.prefetch_factor) if config.prefetch_factor and config.num_workers else "",
+        f"{config.batch_size:,}" if config.batch_size else "",
+        format_count(trial.samples_per_s),
+        _half_width(trial),
+        format_share(trial.spread),
+        format_share(trial.starved_fraction),
+        trial.verdict,
+        trial.bottleneck or "",
+    )
+
+
+def _how_sure(page: Page, sweep: SweepResult) -> None:
+    spec = sweep.spec
+    page.heading("How sure")
+    rows = [
+        ("trials", f"{len(sweep.trials)}, each of {format_duration(spec.trial_s)} or more"),
+        ("spread", "(max - min) / median of samples/s over five equal windows of a trial"),
+        ("verdict", rule(spec.threshold)),
+        ("accelerator", sweep.environment.accelerator or "unknown"),
+    ]
+    if spec.transform:
+        rows.append(("transform", spec.transform))
+    if spec.columns:
+        rows.append(("columns", ", ".join(spec.columns)))
+    rows += [("machine", machine(sweep.environment)), ("run", sweep.created)]
+    page.pairs(rows + [("note", note) for note in sweep.notes])
+
+
+def _emulated(sweep: SweepResult) -> bool:
+    return is_emulated(sweep.environment.accelerator)
+
+
+def _label(sweep: SweepResult) -> str:
+    return "with an emulated accelerator" if _emulated(sweep) else ""

@@ -1,0 +1,86 @@
+"""The JSON Schemas of saved files, generated from the types of `pipeprof.model`.
+
+``python -m pipeprof.schema FOLDER`` writes them. What a field means is told once, by the string
+under it in the source; where there is none, the unit in its name speaks.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from pipeprof import model
+from pipeprof.store import write_atomically
+
+FILES: Final[dict[str, type[Any]]] = {
+    "profile.schema.json": model.Profile,
+    "sweep.schema.json": model.SweepResult,
+}
+"""Name in ``docs/`` → the type whose files it describes."""
+
+_UNITS = {"_per_s": "Per second.", "_s": "Seconds.", "bytes": "Bytes."}
+
+
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the files that hold a ``Profile`` or a ``SweepResult``."""
+    generated = msgspec.json.schema(kind)
+    definitions = generated["$defs"]
+    notes = field_notes()
+    for name, definition in definitions.items():
+        for field, schema in definition["properties"].items():
+            note = notes[name].get(field) or _unit(field)
+            if note:
+                schema["description"] = note
+    # it has a default in Python, but in a file it is what tells ours from others'
+    definitions[kind.__name__]["required"].append("schema")
+    tag = kind.__dataclass_fields__["schema"].default
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{tag.replace('.', ':')}",
+        "title": tag,
+        "description": inspect.cleandoc(model.__doc__ or "").partition("\n\n")[2],
+        **generated,
+    }
+
+
+def field_notes() -> dict[str, dict[str, str]]:
+    """Class → field → the string under it in the source of `pipeprof.model`."""
+    notes: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(model)).body:
+        if isinstance(node, ast.ClassDef):
+            notes[node.name] = {
+                field.target.id: inspect.cleandoc(note.value.value)
+                for field, note in pairwise(node.body)
+                if isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(note, ast.Expr)
+                and isinstance(note.value, ast.Constant)
+                and isinstance(note.value.value, str)
+            }
+    return notes
+
+
+def _unit(field: str) -> str | None:
+    return next((unit for suffix, unit in _UNITS.items() if field.endswith(suffix)), None)
+
+
+def render(kind: type[Any]) -> bytes:
+    """The schema as it is kept in ``docs/``."""
+    return orjson.dumps(json_schema(kind), option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def write(folder: str) -> None:
+    """Write every schema into ``folder``. Raises `OutputError`."""
+    for name, kind in FILES.items():
+        write_atomically(Path(folder, name), render(kind))
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Pure arithmetic about accelerators, storage and clusters."""

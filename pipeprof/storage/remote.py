@@ -1,0 +1,106 @@
+"""Any file system that fsspec knows: S3, GCS, HTTP, memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from pipeprof.errors import NothingFound, StorageError
+from pipeprof.measure.spans import record
+from pipeprof.model import Span, Stage
+from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
+from pipeprof.storage.urls import filesystem, redact
+
+
+class RemoteStore:
+    """Objects of one fsspec file system.
+
+    Only the URL and the options travel between processes: a client made before a fork would
+    share its sockets and its event loop's dead thread with the child.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
+        self._url = url
+        self._options = dict(options or {})
+        self._connect()
+
+    def _connect(self) -> None:
+        self._fs, self._root = filesystem(self._url, self._options)
+        self._pid = os.getpid()
+
+    def find(self, url: str) -> list[ObjectInfo]:
+        fs, path = filesystem(url, self._options)
+        try:
+            found = _find(fs, path.rstrip("/"))
+        except Exception as error:
+            raise _explained(error, redact(url), "listed") from None
+        if not found:
+            raise NothingFound(f"{redact(url)} names no object with data; check the URL.")
+        return sorted(found, key=lambda item: item.url)
+
+    def read(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        if self._pid != os.getpid():
+            self._connect()
+        start = perf_counter()
+        try:
+            buffers: list[Buffer] = self._fs.cat_ranges(
+                [item.path] * len(ranges),
+                [offset for offset, _ in ranges],
+                [offset + length for offset, length in ranges],
+                on_error="raise",
+            )
+        except Exception as error:
+            raise _explained(error, item.url, "read") from None
+        for (offset, length), buffer in zip(ranges, buffers, strict=True):
+            if len(buffer) != length:
+                raise StorageError(
+                    f"{item.url} gave {len(buffer):,} bytes at {offset:,} where {length:,} were "
+                    "expected: it was cut short or replaced since it was listed."
+                )
+        count = sum(length for _, length in ranges)
+        record(Span(Stage.READ, start, perf_counter(), bytes=count, requests=len(ranges)))
+        return buffers
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_url": self._url, "_options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._connect()
+
+
+def _find(fs: Any, path: str) -> list[ObjectInfo]:
+    if any(character in path for character in "*?["):
+        entries = fs.glob(path, detail=True)
+        root = ""
+    elif fs.isfile(path):
+        entries = {path: fs.info(path)}
+        root = ""
+    else:
+        entries = fs.find(path, detail=True)
+        root = path.lstrip("/")
+    items = []
+    for name, info in entries.items():
+        relative = name.lstrip("/").removeprefix(root).lstrip("/") if root else ""
+        if info.get("type") == "file" and not is_hidden(relative):
+            items.append(ObjectInfo(redact(fs.unstrip_protocol(name)), name, int(info["size"])))
+    return items
+
+
+def _explained(error: Exception, url: str, what: str) -> StorageError:
+    """One clear sentence. The text of a client's error may quote the request, and so its
+    credentials: only its kind, and for the operating system's errors their own words, are kept."""
+    if isinstance(error, FileNotFoundError):
+        return NothingFound(f"{url} cannot be {what}: no such object, folder or bucket.")
+    if isinstance(error, PermissionError):
+        return StorageError(f"{url} cannot be {what}: access denied; check the credentials.")
+    name = type(error).__name__
+    if name in ("NoCredentialsError", "PartialCredentialsError"):
+        return StorageError(
+            f"{url} cannot be {what}: no credentials found; set them in the environment or in "
+            "the profile of your cloud's tools, or say that access is anonymous."
+        )
+    detail = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else name
+    return StorageError(f"{url} cannot be {what}: {detail}.")

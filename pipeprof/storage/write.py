@@ -1,0 +1,213 @@
+"""Objects written whole or not at all, on local disks and on any file system that fsspec knows."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipeprof.errors import OutputError
+from pipeprof.storage.urls import filesystem, is_local, local_path, redact
+from pipeprof.units import format_bytes
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NOT_A_FOLDER = (errno.ENOTDIR, errno.EEXIST)
+
+Explain = Callable[[Exception], OutputError]
+
+
+class _Writable(Protocol):
+    def write(self, data: Any, /) -> int | None: ...
+
+
+class Sink:
+    """Takes the bytes of one object, in order."""
+
+    def __init__(self, file: _Writable, explain: Explain) -> None:
+        self._file = file
+        self._explain = explain
+        self.size = 0
+        """Bytes taken so far."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Raises `OutputError`."""
+        rest = memoryview(data)
+        self.size += len(rest)
+        with _explained(self._explain):
+            while rest:
+                # a raw file may take less than it is given, when the disk is nearly full
+                taken = self._file.write(rest)
+                rest = rest[len(rest) if taken is None else taken :]
+
+
+@contextmanager
+def open_object(
+    url: str, options: Mapping[str, Any] | None = None, needs: int | None = None
+) -> Iterator[Sink]:
+    """Write the object ``url``; it appears only when the body ends without an exception.
+
+    ``needs``: about the bytes still to be written, told to the user when the disk is full.
+    Raises `OutputError`; whatever is raised, nothing is left behind.
+    """
+    writing = _writing_locally(url, needs) if is_local(url) else _writing_remotely(url, options)
+    with writing as sink:
+        yield sink
+
+
+@contextmanager
+def _writing_locally(url: str, needs: int | None) -> Iterator[Sink]:
+    target = Path(local_path(url))
+    explain = partial(_local_error, target, "written", needs)
+    with _explained(explain):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
+    try:
+        # unbuffered: closing after an error must not try to write once more
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            yield Sink(file, explain)
+            with _explained(explain):
+                os.fsync(handle)
+        with _explained(explain):
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+@contextmanager
+def _writing_remotely(url: str, options: Mapping[str, Any] | None) -> Iterator[Sink]:
+    fs, path = filesystem(url, dict(options or {}))
+    explain = partial(_remote_error, url, "written")
+    # in a transaction a closed file is kept back until it is committed; outside, it is not
+    transaction = fs.transaction
+    transaction.start()
+    try:
+        with _explained(explain):
+            file = fs.open(path, "wb")
+        try:
+            yield Sink(file, explain)
+        except BaseException:
+            with suppress(Exception):
+                file.close()
+            raise
+        with _explained(explain):
+            file.close()
+    except BaseException:
+        with suppress(Exception):
+            transaction.complete(commit=False)
+        raise
+    with _explained(explain):
+        transaction.complete()
+
+
+def object_sizes(folder: str, options: Mapping[str, Any] | None = None) -> dict[str, int]:
+    """Name → bytes of all that lies directly in ``folder``; folders in it end with ``/``.
+
+    Empty when there is no such folder. Raises `OutputError` when it is a file, or unreadable.
+    """
+    if is_local(folder):
+        path = Path(local_path(folder))
+        with _explained(partial(_local_error, path, "listed", None)):
+            try:
+                found = sorted(path.iterdir())
+            except FileNotFoundError:
+                return {}
+            return {f"{e.name}/" if e.is_dir() else e.name: e.lstat().st_size for e in found}
+    fs, root = filesystem(folder, dict(options or {}))
+    with _explained(partial(_remote_error, folder, "listed")):
+        try:
+            fs.invalidate_cache(root)
+            entries = {entry["name"].strip("/"): entry for entry in fs.ls(root, detail=True)}
+        except FileNotFoundError:
+            return {}
+    itself = entries.pop(root.strip("/"), None)
+    if itself is not None and itself["type"] == "file":
+        raise OutputError(f"{redact(folder)} is an object; name a folder.")
+    return {
+        name.rpartition("/")[2] + ("/" if entry["type"] == "directory" else ""): entry["size"] or 0
+        for name, entry in entries.items()
+    }
+
+
+def read_object(url: str, options: Mapping[str, Any] | None = None) -> bytes:
+    """A small object, whole. Raises `OutputError`."""
+    if is_local(url):
+        path = Path(local_path(url))
+        with _explained(partial(_local_error, path, "read", None)):
+            return path.read_bytes()
+    fs, name = filesystem(url, dict(options or {}))
+    with _explained(partial(_remote_error, url, "read")):
+        data: bytes = fs.cat_file(name)
+        return data
+
+
+def remove_object(url: str, options: Mapping[str, Any] | None = None) -> None:
+    """Gone afterwards, also when it was not there. Raises `OutputError`."""
+    if is_local(url):
+        path = Path(local_path(url))
+        with _explained(partial(_local_error, path, "removed", None)):
+            path.unlink(missing_ok=True)
+        return
+    fs, name = filesystem(url, dict(options or {}))
+    with _explained(partial(_remote_error, url, "removed")), suppress(FileNotFoundError):
+        fs.rm_file(name)
+
+
+def is_leftover(candidate: str, name: str) -> bool:
+    """Whether the file ``candidate`` is what a killed writer of ``name`` left beside it."""
+    return re.fullmatch(rf"\.{re.escape(name)}\.[a-z0-9_]{{8}}\.tmp", candidate) is not None
+
+
+@contextmanager
+def _explained(explain: Explain) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise explain(error) from None
+
+
+def _local_error(path: Path, what: str, needs: int | None, error: Exception) -> OutputError:
+    code = error.errno if isinstance(error, OSError) else None
+    if code in _FULL:
+        reason = "the disk is full" if code == errno.ENOSPC else "the disk quota is used up"
+        if needs is not None:
+            reason += f"; about {format_bytes(needs)} more are needed"
+        with suppress(OSError):
+            reason += f", {format_bytes(shutil.disk_usage(path.parent).free)} are free"
+    elif code in _FORBIDDEN:
+        reason = f"{os.strerror(code).lower()}; choose a folder that you may write to"
+    elif code in _NOT_A_FOLDER:
+        reason = "a part of this path is a file where a folder is needed"
+    else:
+        reason = os.strerror(code).lower() if code else str(error)
+    return OutputError(f"{path} cannot be {what}: {reason}.")
+
+
+def _remote_error(url: str, what: str, error: Exception) -> OutputError:
+    """Only the kind of a client's error, or the system's own words: its text may quote the
+    request, and so the credentials."""
+    if isinstance(error, FileNotFoundError):
+        reason = "no such bucket or folder"
+    elif isinstance(error, PermissionError):
+        reason = "access denied; check the credentials"
+    elif isinstance(error, OSError) and error.errno:
+        reason = os.strerror(error.errno)
+    else:
+        reason = type(error).__name__
+    return OutputError(f"{redact(url)} cannot be {what}: {reason}.")
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

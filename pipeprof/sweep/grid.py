@@ -1,0 +1,59 @@
+"""The trials of a sweep, in the order in which they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from pipeprof.errors import UsageError
+from pipeprof.model import SweepSpec
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of the grid."""
+
+    url: str
+    batch_size: int
+    num_workers: int
+    prefetch_factor: int | None
+    """``None`` without workers."""
+
+
+def grid(spec: SweepSpec, urls: tuple[str, ...] | None = None) -> tuple[Setting, ...]:
+    """Every combination once; without workers, prefetching means nothing and is not varied.
+
+    ``urls``: those of the spec, with the credentials that a spec leaves out.
+    Raises `UsageError` for a spec that cannot be run.
+    """
+    check(spec)
+    settings = (
+        Setting(url, batch_size, workers, prefetch if workers else None)
+        for url, batch_size, workers, prefetch in product(
+            urls or spec.urls, spec.batch_sizes, spec.workers, spec.prefetch
+        )
+    )
+    return tuple(dict.fromkeys(settings))
+
+
+def check(spec: SweepSpec) -> None:
+    """Raises `UsageError`."""
+    for name, values, least in (
+        ("URL", spec.urls, None),
+        ("--workers", spec.workers, 0),
+        ("--prefetch", spec.prefetch, 1),
+        ("--batch-size", spec.batch_sizes, 1),
+    ):
+        if not values:
+            raise UsageError(f"nothing to try: give at least one {name}")
+        wrong = [value for value in values if isinstance(value, int) and value < (least or 0)]
+        if wrong:
+            raise UsageError(f"{name} {wrong[0]} is impossible; it must be at least {least}")
+    if not spec.trial_s > 0 or spec.warmup_s < 0:
+        raise UsageError("a trial must measure for more than 0 s")
+    if not 0 < spec.threshold < 1:
+        raise UsageError(f"a threshold of {spec.threshold} is impossible; it is a share, 0 to 1")
+    if (spec.step_s is None) == (spec.step is None):
+        raise UsageError("give either an emulated step time or a training step of your own")
+    if spec.step_s is not None and not spec.step_s >= 0:
+        raise UsageError(f"a step of {spec.step_s} s is impossible; give 0 or more")

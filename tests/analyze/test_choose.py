@@ -1,0 +1,68 @@
+"""Which trial a sweep recommends."""
+
+from pipeprof.analyze.choose import choose, loader_code
+from pipeprof.model import LoaderConfig, Trial
+
+
+def trial(workers, rate, starved, verdict, prefetch=2, url="data/csv"):
+    return Trial(
+        url=url, format="csv", profile="trial-000.json", samples_per_s=rate,
+        config=LoaderConfig(workers, prefetch if workers else None, batch_size=256),
+        interval=(rate * 0.99, rate * 1.01), spread=0.02, starved_fraction=starved,
+        starved_interval=(starved - 0.01, starved + 0.01), verdict=verdict, bottleneck="decode",
+        bytes_per_sample=100.0, demand_samples_per_s=25_600.0,
+    )  # fmt: skip
+
+
+def test_the_cheapest_setting_that_feeds_is_taken():
+    trials = [
+        trial(0, 10_000, 0.6, "starved"),
+        trial(2, 25_000, 0.02, "fed", prefetch=4),
+        trial(2, 25_000, 0.02, "fed", prefetch=2),
+        trial(4, 25_100, 0.01, "fed"),
+    ]
+    (advice,) = choose(trials)
+    assert advice.best_trial == 2
+    assert advice.headline == (
+        "Fed with 2 workers, prefetch 2, batch 256: the accelerator waits "
+        "2.0 % (95 %: 1.0 to 3.0 %) of the time."
+    )
+    assert advice.recommendation.current == "0 workers, batch 256"
+    assert advice.recommendation.proposed == "2 workers, prefetch 2, batch 256"
+    assert advice.recommendation.verified_samples_per_s == 25_000
+    assert "2.50 times" in advice.recommendation.why
+
+
+def test_when_nothing_feeds_the_fastest_is_taken_unless_a_cheaper_one_is_as_fast():
+    trials = [
+        trial(0, 5_000, 0.8, "starved"),
+        trial(1, 9_900, 0.6, "starved"),
+        trial(4, 10_000, 0.59, "starved"),
+    ]
+    (advice,) = choose(trials)
+    assert advice.best_trial == 1
+    assert "Starved at every setting tried" in advice.headline
+    assert "gets 9,900 of the 25,600 samples/s it could take" in advice.headline
+    assert "decode is to blame" in advice.headline
+
+
+def test_each_data_set_has_its_own_advice():
+    trials = [
+        trial(0, 5_000, 0.8, "starved"),
+        trial(0, 24_000, 0.01, "fed", url="data/parquet"),
+        trial(1, 9_000, 0.6, "inconclusive"),
+    ]
+    csv, parquet = choose(trials)
+    assert (csv.url, csv.best_trial) == ("data/csv", 2)
+    assert (parquet.url, parquet.best_trial) == ("data/parquet", 1)
+    assert parquet.recommendation.why.startswith("measured: no other setting")
+    assert csv.headline.startswith("Inconclusive")
+
+
+def test_the_code_runs_as_pasted():
+    code = loader_code("data/csv", LoaderConfig(4, 2, batch_size=64), "lib/decode.py:images")
+    compile(code, "pasted", "exec")
+    assert "from decode import images" in code
+    assert "batch_size=64, transform=images" in code
+    assert "num_workers=4, prefetch_factor=2, persistent_workers=True" in code
+    assert "num_workers=0" in loader_code("data/csv", LoaderConfig(0, batch_size=1))

@@ -1,0 +1,63 @@
+"""Intervals hold what they promise, on data whose truth is known."""
+
+import numpy as np
+import pytest
+
+from pipeprof.analyze.stats import ratio_interval, spread, summarise
+
+
+def coverage(make, truth, runs=200):
+    """How often the interval of ``make(random)`` holds ``truth``."""
+    held = 0
+    for seed in range(runs):
+        top, bottom = make(np.random.default_rng(seed))
+        low, high = ratio_interval(top, bottom)
+        held += low <= truth <= high
+    return held / runs
+
+
+def test_it_holds_the_truth_about_as_often_as_it_says():
+    def independent(random):
+        wait = random.exponential(0.01, 300)
+        return wait, wait + 0.01
+
+    assert coverage(independent, truth=0.5) >= 0.9
+
+
+def test_bursts_widen_it():
+    """Fifty batches wait for the same slow read: their waits are no fifty observations."""
+
+    def bursty(random):
+        wait = np.repeat(random.exponential(0.01, 40), 10)
+        return wait, wait + 0.01
+
+    wait, cycle = bursty(np.random.default_rng(0))
+    shuffled = np.random.default_rng(1).permutation(400)
+    low, high = ratio_interval(wait, cycle)
+    naive_low, naive_high = ratio_interval(wait[shuffled], cycle[shuffled])
+    assert high - low > 1.5 * (naive_high - naive_low)
+    assert coverage(bursty, truth=0.5) >= 0.85
+
+
+def test_the_same_data_give_the_same_interval():
+    data = np.random.default_rng(3).random(50)
+    assert ratio_interval(data, data + 1) == ratio_interval(data, data + 1)
+
+
+def test_few_values():
+    assert ratio_interval(np.zeros(0), np.zeros(0)) == (0.0, float("inf"))
+    assert ratio_interval(np.array([1.0]), np.array([2.0])) == (0.5, 0.5)
+
+
+def test_spread_is_of_five_windows():
+    seconds = np.ones(50)
+    samples = np.repeat([10.0, 10.0, 11.0, 12.0, 10.0], 10)
+    assert spread(samples, seconds) == pytest.approx(0.2)
+    assert spread(samples[:9], seconds[:9]) == 0.0
+
+
+def test_a_summary_leaves_unknown_batches_out():
+    stats = summarise(np.array([np.nan, 1.0, 3.0, np.nan]), moved=np.array([0.0, 5, 6, 0]))
+    assert (stats.count, stats.mean_s, stats.p50_s, stats.total_s) == (2, 2.0, 2.0, 4.0)
+    assert stats.bytes == 11
+    assert summarise(np.array([np.nan])) is None

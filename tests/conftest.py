@@ -1,0 +1,62 @@
+"""What every test may rely on."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# The same examples on every run and machine, however slow: a failure is a failure of the code.
+hypothesis.settings.register_profile("house", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("house")
+
+_LASTING = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
+"""Helpers that Python starts once and keeps until it exits."""
+
+
+@pytest.fixture(scope="session")
+def repo() -> Path:
+    """The root of the repository."""
+    return Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def no_process_left() -> Iterator[None]:
+    """Fail a test that leaves a child process behind, such as a DataLoader's worker."""
+    before = _children()
+    yield
+    left = _children() - before
+    if left:
+        gc.collect()  # an iterator in a reference cycle keeps its workers
+    patience = time.monotonic() + 5
+    while left and time.monotonic() < patience:
+        time.sleep(0.02)
+        left = _children() - before
+    assert not left, f"left running: {[_command_line(child) for child in left]}"
+
+
+def _children() -> set[int]:
+    """Processes that this one has started and that still run; none where /proc does not tell."""
+    started: list[str] = []
+    for thread in Path("/proc/self/task").glob("*"):
+        with suppress(OSError):  # a thread may end, and a kernel may keep no such list
+            started += (thread / "children").read_text().split()
+    return {int(pid) for pid in started if _runs(int(pid))}
+
+
+def _runs(pid: int) -> bool:
+    """Whether ``pid`` is neither gone, nor a zombie, nor one of those that are to last."""
+    line = _command_line(pid)
+    return bool(line) and not any(name in line for name in _LASTING)
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,216 @@
+"""What every report must cope with. A renderer's test class inherits this and gives `render`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+from pipeprof.model import DataSource, Diagnosis, Profile, SweepResult, Throughput
+from tests.samples import (
+    ENVIRONMENT,
+    fed_profile,
+    sample_profile,
+    sample_sweep,
+    sample_trial,
+    sample_workers,
+    stage_stats,
+)
+
+Result = Profile | SweepResult
+
+LONG_PATH = "/mnt/" + "a-rather-long-folder-name/" * 12 + "file.csv"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[bold]name[/bold]",
+    "[/]",
+    ":smile:",
+    "µ-データ-🚀",
+    LONG_PATH,
+)
+CONTROLS = "\x1b[31mred\x1b[0m\nnext\rline\x07\u202e"
+_CHOICES = {"verdict", "state", "source", "kind", "schema"}
+"""Fields whose values are a fixed few words."""
+
+
+class ReportContract:
+    """Subclasses give `render`, and `shown` where their medium escapes."""
+
+    def render(self, result: Result) -> str:
+        raise NotImplementedError
+
+    def shown(self, text: str) -> str:
+        """How ``text`` of the user's stands in the report."""
+        return text
+
+    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    def test_it_is_the_same_every_time(self, result: Result) -> None:
+        assert self.render(result) == self.render(result)
+
+    @pytest.mark.parametrize("verdict", ["starved", "fed", "inconclusive"])
+    def test_it_opens_with_the_verdict(self, verdict: Any) -> None:
+        profile = sample_profile()
+        headline = f"{verdict.capitalize()}: 12.3 % of the time."
+        profile = with_diagnosis(profile, verdict=verdict, headline=headline)
+        report = self.render(profile)
+        assert 0 <= report.find("12.3 % of the time.") < report.find("decode")
+        assert verdict in report.lower()
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_names_of_a_profile_are_shown_as_they_are(self, text: str) -> None:
+        report = self.render(renamed(sample_profile(), text))
+        assert self.shown(text)[:60] in unwrapped(report)
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_names_of_a_sweep_are_shown_as_they_are(self, text: str) -> None:
+        report = self.render(renamed(sample_sweep(), text))
+        assert self.shown(text)[:60] in unwrapped(report)
+
+    @pytest.mark.parametrize(
+        "text", [text for text in HOSTILE if len(text) < 30 and text.isascii()]
+    )
+    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    def test_no_place_shows_names_otherwise(self, result: Result, text: str) -> None:
+        harmless = "x" * len(text)
+        places = self.render(renamed(result, harmless)).count(harmless)
+        assert self.render(renamed(result, text)).count(self.shown(text)) == places > 3
+
+    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    def test_control_characters_do_not_get_through(self, result: Result) -> None:
+        report = self.render(renamed(result, CONTROLS))
+        assert "red" in report
+        assert not any(c in report for c in "\x1b\r\x07\u202e")
+
+    def test_an_unheard_of_stage_is_shown(self) -> None:
+        profile = sample_profile(
+            stages={**sample_profile().stages, "decompress": stage_stats(3.0)},
+            blame={"decompress": 12.6},
+        )
+        assert "decompress" in self.render(profile)
+
+    def test_a_stage_of_unknown_length_gets_no_figures(self) -> None:
+        unknown = stage_stats(123.0, source="unknown")
+        report = self.render(sample_profile(stages={"fetch": unknown}, workers=()))
+        assert "123 ms" not in report
+
+    def test_missing_stages_come_with_their_reasons(self) -> None:
+        report = unwrapped(self.render(sample_profile(missing={"h2d": "no CUDA device"})))
+        assert "h2d" in report
+        assert "no CUDA device" in report
+
+    def test_a_single_batch(self) -> None:
+        profile = sample_profile(
+            measured_batches=1, stages={"fetch": stage_stats(30.0, 1)}, workers=sample_workers(1)
+        )
+        assert "1 batch " in unwrapped(self.render(profile))
+
+    def test_nothing_measured(self) -> None:
+        profile = with_diagnosis(
+            sample_profile(
+                wall_s=0.0,
+                stall_s=0.0,
+                measured_batches=0,
+                first_batch_s=None,
+                throughput=Throughput(0.0, 0.0, 0.0, (0.0, 0.0)),
+                stages={},
+                workers=(),
+                blame={},
+                ceilings={},
+                recommendations=(),
+                findings=(),
+                source=None,
+            ),
+            verdict="inconclusive",
+            starved_fraction=0.0,
+            starved_interval=(0.0, 1.0),
+            headline="Inconclusive: no batch was measured after warm-up; run longer.",
+            more_batches=10,
+        )
+        assert "run longer" in self.render(profile)
+
+    def test_figures_of_zero_divide_nothing(self) -> None:
+        profile = sample_profile(
+            stages={"fetch": stage_stats(0.0), "step": stage_stats(0.0)},
+            ceilings={
+                "accelerator": replace(sample_profile().ceilings["workers"], samples_per_s=0)
+            },
+            throughput=Throughput(0.0, 0.0, 0.0, (0.0, 0.0)),
+        )
+        assert "fetch" in self.render(profile)
+
+    def test_sixty_four_workers_stay_readable(self) -> None:
+        few = self.render(sample_profile(workers=sample_workers(8)))
+        many = self.render(sample_profile(workers=sample_workers(64, slow=41)))
+        assert len(many.splitlines()) <= len(few.splitlines()) + 4
+        assert "41" in many
+
+    def test_without_an_accelerator(self) -> None:
+        profile = sample_profile(environment=replace(ENVIRONMENT, accelerator=""))
+        ceilings = {name: c for name, c in profile.ceilings.items() if name != "accelerator"}
+        stages = {name: s for name, s in profile.stages.items() if name != "step"}
+        report = self.render(replace(profile, ceilings=ceilings, stages=stages))
+        assert "unknown" in report
+
+    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    def test_an_emulated_accelerator_is_called_so_and_a_real_one_is_not(
+        self, result: Result
+    ) -> None:
+        real = replace(ENVIRONMENT, accelerator="NVIDIA H100")
+        report = self.render(replace(result, environment=real))
+        assert self.render(result).count("emulated") >= 3
+        assert report.count("emulated") == (1 if isinstance(result, Profile) else 0)  # its reason
+        assert "NVIDIA H100" in report
+
+    def test_a_sweep_without_a_trial(self) -> None:
+        report = self.render(sample_sweep(trials=(), advice=(), planned=8))
+        assert "0 of 8" in report
+
+    def test_an_unfinished_sweep_says_how_to_go_on(self) -> None:
+        sweep = sample_sweep()
+        report = self.render(replace(sweep, trials=sweep.trials[:6], planned=8))
+        assert "6 of 8" in report
+        assert "--resume" in report
+
+    def test_advice_that_names_no_trial(self) -> None:
+        sweep = sample_sweep()
+        advice = tuple(replace(one, best_trial=99, recommendation=None) for one in sweep.advice)
+        assert "parquet" in self.render(replace(sweep, advice=advice))
+
+    def test_many_data_sets_of_one_format_can_be_told_apart(self) -> None:
+        urls = [f"s3://bucket/run-{number:02d}" for number in range(12)]
+        trials = tuple(sample_trial("parquet", url=url) for url in urls)
+        report = self.render(sample_sweep(trials=trials, advice=(), planned=12))
+        assert all(self.shown(url) in report for url in urls)
+
+    def test_a_data_set_that_makes_its_own_batches(self) -> None:
+        profile = fed_profile(
+            config=replace(sample_profile().config, batch_size=None, num_workers=0),
+            source=DataSource("/data/x.csv", "csv", 1, 0),
+        )
+        assert "None" not in self.render(profile)
+
+
+def with_diagnosis(profile: Profile, **changes: Any) -> Profile:
+    diagnosis: Diagnosis = replace(profile.diagnosis, **changes)
+    return replace(profile, diagnosis=diagnosis)
+
+
+def renamed(value: Any, text: str, field: str = "") -> Any:
+    """``value`` with every free text in it replaced by ``text``, all the way down."""
+    if isinstance(value, str):
+        return value if field in _CHOICES else text
+    if is_dataclass(value) and not isinstance(value, type):
+        changes = {f.name: renamed(getattr(value, f.name), text, f.name) for f in fields(value)}
+        return type(value)(**changes)
+    if isinstance(value, tuple):
+        return tuple(renamed(item, text, field) for item in value)
+    if isinstance(value, Mapping):
+        return {key: renamed(item, text) for key, item in value.items()}
+    return value
+
+
+def unwrapped(report: str) -> str:
+    """``report`` without line breaks and without the spaces they bring."""
+    return " ".join(report.split())

@@ -1,0 +1,35 @@
+"""How many samples a batch holds."""
+
+import numpy as np
+import pytest
+import torch
+
+from pipeprof.loaders.batches import count_samples
+
+
+@pytest.mark.parametrize(
+    ("batch", "count"),
+    [
+        (torch.zeros(8, 3), 8),
+        (np.zeros((5, 2)), 5),
+        (torch.tensor(1.0), 1),
+        ([torch.zeros(8, 3), torch.zeros(8)], 8),
+        ((torch.zeros(8, 3), torch.zeros(8)), 8),
+        ({"x": torch.zeros(4), "y": torch.zeros(4)}, 4),
+        ({"x": {"inner": torch.zeros(6)}}, 6),
+        (["a", "b", "c"], 3),
+        ([1, 2], 2),
+        ([], 0),
+        ({}, 0),
+        ("text", 1),
+        (object(), 1),
+    ],
+)
+def test_by_its_shape(batch, count):
+    assert count_samples(batch) == count
+
+
+def test_the_batch_size_tells_samples_from_parts():
+    images = [torch.zeros(3, 10, 10) for _ in range(4)]
+    assert count_samples(images, batch_size=4) == 4
+    assert count_samples([torch.zeros(32, 5), torch.zeros(32)], batch_size=32) == 32

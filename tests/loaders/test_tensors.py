@@ -1,0 +1,109 @@
+"""Arrow → tensors: the documented mapping, row by row of its table."""
+
+import pyarrow as pa
+import pytest
+import torch
+
+from pipeprof.errors import SchemaMismatch
+from pipeprof.loaders.tensors import Ragged, to_tensors
+
+
+def tensor_of(values, kind, **options):
+    table = pa.record_batch([pa.array(values, kind)], names=["x"])
+    return to_tensors(table, **options)["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([1, -(2**63), 2**63 - 1], pa.int64(), torch.int64),
+        ([0, 255], pa.uint8(), torch.uint8),
+        ([1, -1], pa.int16(), torch.int16),
+        ([0.5, -1e30], pa.float32(), torch.float32),
+        ([0.1, 1e300], pa.float64(), torch.float64),
+        ([True, False], pa.bool_(), torch.bool),
+    ],
+)
+def test_scalars_keep_their_width(values, kind, expected):
+    tensor = tensor_of(values, kind)
+    assert tensor.dtype == expected
+    assert tensor.tolist() == pa.array(values, kind).to_pylist()
+
+
+def test_nulls_become_nan_zero_and_false():
+    assert tensor_of([1.5, None], pa.float32()).isnan().tolist() == [False, True]
+    assert tensor_of([7, None], pa.int32()).tolist() == [7, 0]
+    assert tensor_of([True, None], pa.bool_()).tolist() == [True, False]
+
+
+def test_null_masks_tell_them_apart_from_real_zeros():
+    table = pa.record_batch([pa.array([0, None])], names=["x"])
+    batch = to_tensors(table, null_masks=True)
+    assert batch["x"].tolist() == [0, 0]
+    assert batch["x.null"].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_text_and_bytes_are_ragged_bytes(kind):
+    ragged = tensor_of(["ab", "", None, "é"], kind)
+    assert ragged.values.dtype == torch.uint8
+    assert [ragged.bytes_at(row) for row in range(4)] == [b"ab", b"", b"", "é".encode()]
+
+
+def test_lists_of_fixed_size_are_a_matrix():
+    matrix = tensor_of([[1, 2], [3, 4], None], pa.list_(pa.int64(), 2))
+    assert matrix.tolist() == [[1, 2], [3, 4], [0, 0]]
+    nan = tensor_of([None, [1.0, 2.0]], pa.list_(pa.float32(), 2))
+    assert nan[0].isnan().all()
+    assert nan[1].tolist() == [1.0, 2.0]
+
+
+def test_lists_are_ragged():
+    ragged = tensor_of([[1, 2, 3], [], None, [4]], pa.list_(pa.int64()))
+    assert [ragged[row].tolist() for row in range(len(ragged))] == [[1, 2, 3], [], [], [4]]
+    assert ragged[-1].tolist() == [4]
+    with pytest.raises(IndexError):
+        ragged[4]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, None, 3, 4], pa.int64()),
+        (["a", "bc", None, "def"], pa.string()),
+        ([[1], [2, 3], None, [4, 5, 6]], pa.list_(pa.int64())),
+        ([[1, 2], [3, 4], None, [5, 6]], pa.list_(pa.int64(), 2)),
+    ],
+)
+def test_a_slice_of_a_table_is_that_slice(values, kind):
+    """Batches are slices of what was decoded: their buffers begin before them."""
+    whole = pa.record_batch([pa.array(values, kind)], names=["x"])
+    rows = slice(1, 4)
+    fresh = pa.record_batch([pa.array(values[rows], kind)], names=["x"])
+    sliced, expected = to_tensors(whole.slice(1, 3))["x"], to_tensors(fresh)["x"]
+    if isinstance(expected, Ragged):
+        assert sliced.offsets.tolist() == expected.offsets.tolist()
+        sliced, expected = sliced.values, expected.values
+    assert sliced.tolist() == expected.tolist()
+
+
+def test_no_rows():
+    for kind in (pa.int64(), pa.string(), pa.list_(pa.int64()), pa.list_(pa.int64(), 3)):
+        assert len(tensor_of([], kind)) == 0
+
+
+def test_tensors_own_their_memory():
+    column = pa.array([1, 2, 3])
+    tensor = to_tensors(pa.record_batch([column], names=["x"]))["x"]
+    tensor += 1
+    assert column.to_pylist() == [1, 2, 3]
+
+
+def test_a_type_without_tensor_form_is_named():
+    with pytest.raises(SchemaMismatch, match=r"'x' has type struct.*columns="):
+        tensor_of([{"a": 1}], pa.struct([("a", pa.int64())]))
+
+
+def test_ragged_moves_as_a_tensor_does():
+    ragged = Ragged(torch.tensor([1, 2]), torch.tensor([0, 2]))
+    assert ragged.to(torch.float32).values.dtype == torch.float32

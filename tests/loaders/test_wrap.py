@@ -1,0 +1,257 @@
+"""What `wrap` says of pipelines whose answer is known, and that it changes nothing."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+import pipeprof
+from pipeprof.errors import UsageError
+from pipeprof.loaders.wrap import ProfiledLoader
+
+FETCH_S = 0.02
+COLLATE_S = 0.01
+STEP_S = 0.005
+
+
+class Sleepy(Dataset):
+    """Four samples make a batch: 20 ms."""
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        time.sleep(FETCH_S / 4)
+        return torch.full((3,), float(index))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        info = get_worker_info()
+        for number in range(info.id if info else 0, 40, info.num_workers if info else 1):
+            time.sleep(FETCH_S / 4)
+            yield torch.tensor([number])
+
+
+def slow_collate(samples):
+    time.sleep(COLLATE_S)
+    return torch.stack(samples)
+
+
+def train(loader, step_s=STEP_S):
+    for _ in loader:
+        time.sleep(step_s)
+
+
+FORMS = {
+    "inline": {},
+    "two workers": {"num_workers": 2},
+    "persistent": {"num_workers": 2, "persistent_workers": True},
+    "spawn": {"num_workers": 1, "multiprocessing_context": "spawn"},
+    "forkserver": {"num_workers": 1, "multiprocessing_context": "forkserver"},
+    "any order": {"num_workers": 2, "in_order": False},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_fetch_collate_and_step_are_the_sleeps_that_were_put_there(form):
+    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, collate_fn=slow_collate, **FORMS[form]))
+    for _ in range(2):
+        train(loader)
+    profile = loader.profile()
+    assert profile.measured_batches + profile.warmup_batches == 32
+    assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S, rel=0.25)
+    assert profile.stages["collate"].p50_s == pytest.approx(COLLATE_S, rel=0.25)
+    assert profile.stages["step"].p50_s == pytest.approx(STEP_S, rel=0.5)
+    assert profile.stages["fetch"].count == profile.measured_batches, "a record was lost"
+    assert profile.throughput.samples_per_s == pytest.approx(4 * profile.throughput.batches_per_s)
+    assert not profile.missing
+
+
+def test_without_workers_the_wait_is_the_making_of_the_batch():
+    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, collate_fn=slow_collate))
+    train(loader, step_s=0.03)
+    profile = loader.profile()
+    assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S + COLLATE_S, rel=0.25)
+    assert profile.diagnosis.starved_fraction == pytest.approx(0.5, abs=0.1)
+    assert profile.diagnosis.verdict == "starved"
+    assert profile.diagnosis.bottleneck == "fetch"
+    assert profile.blame["fetch"] / profile.stall_s == pytest.approx(2 / 3, abs=0.1)
+    assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
+
+
+def test_a_loader_faster_than_the_step_feeds():
+    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=2))
+    for _ in range(2):
+        train(loader, step_s=0.05)
+    profile = loader.profile()
+    assert profile.diagnosis.verdict == "fed"
+    assert profile.stages["ready"].p50_s > 0.03
+
+
+def test_each_worker_has_its_own_stages():
+    class OneSlow(Sleepy):
+        def __getitem__(self, index):
+            time.sleep(0.02 if get_worker_info().id == 1 else 0.005)
+            return torch.zeros(1)
+
+    loader = pipeprof.wrap(DataLoader(OneSlow(), 2, num_workers=2))
+    train(loader)
+    quick, slow = loader.profile().workers
+    assert (quick.index, slow.index) == (0, 1)
+    assert slow.stages["fetch"].p50_s == pytest.approx(0.04, rel=0.25)
+    assert quick.stages["fetch"].p50_s == pytest.approx(0.01, rel=0.5)
+
+
+def test_stages_inside_fetch_come_from_user_spans():
+    from pipeprof.measure.spans import stage
+
+    class Staged(Sleepy):
+        def __getitem__(self, index):
+            with stage(pipeprof.Stage.READ):
+                time.sleep(0.004)
+            with stage(pipeprof.Stage.DECODE):
+                time.sleep(0.012)
+            return torch.zeros(1)
+
+    loader = pipeprof.wrap(DataLoader(Staged(), 1, num_workers=1))
+    train(loader)
+    profile = loader.profile()
+    assert profile.stages["read"].p50_s == pytest.approx(0.004, rel=0.3)
+    assert profile.stages["decode"].p50_s == pytest.approx(0.012, rel=0.3)
+    assert profile.diagnosis.bottleneck == "decode"
+
+
+def test_epoch_starts_are_kept_out_of_the_steady_state():
+    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=1, prefetch_factor=2))
+    for _ in range(3):
+        train(loader)
+    assert loader.profile().warmup_batches == 3 * 2
+
+
+def test_a_loop_that_is_left_keeps_what_was_seen_and_ends_its_workers():
+    inner = DataLoader(Sleepy(), 4, num_workers=2)
+    loader = pipeprof.wrap(inner)
+    iterator = iter(loader)
+    workers = iterator._workers
+    for _ in range(3):
+        next(iterator)
+    del iterator
+    for worker in workers:
+        worker.join(10)
+        assert not worker.is_alive()
+    profile = loader.profile()
+    assert profile.measured_batches + profile.warmup_batches == 3
+    assert profile.diagnosis.verdict == "inconclusive"
+    assert [finding.code for finding in profile.findings] == ["too-few-batches"]
+
+
+def test_an_abandoned_persistent_epoch_does_not_confuse_the_next():
+    loader = pipeprof.wrap(
+        DataLoader(Sleepy(), 4, num_workers=2, persistent_workers=True, collate_fn=slow_collate)
+    )
+    for number, _ in enumerate(loader):
+        if number == 3:
+            break
+    train(loader)
+    profile = loader.profile()
+    assert profile.stages["fetch"].count == profile.measured_batches
+    assert profile.stages["collate"].p50_s == pytest.approx(COLLATE_S, rel=0.25)
+
+
+def test_persistent_workers_that_ran_before_cannot_be_seen_and_say_so():
+    inner = DataLoader(Sleepy(), 4, num_workers=1, persistent_workers=True)
+    next(iter(inner))
+    loader = pipeprof.wrap(inner)
+    train(loader)
+    profile = loader.profile()
+    assert "running before" in profile.missing["fetch"]
+    assert profile.stages["wait"].count > 0
+    assert set(profile.blame) == {"unknown"}
+
+
+def test_any_iterable_gives_the_host_side():
+    def batches():
+        for _ in range(20):
+            time.sleep(FETCH_S)
+            yield [torch.zeros(8, 3), torch.zeros(8)]
+
+    loader = pipeprof.wrap(batches())
+    train(loader)
+    profile = loader.profile()
+    assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S, rel=0.25)
+    assert profile.throughput.samples_per_s == pytest.approx(8 * profile.throughput.batches_per_s)
+    assert "not a torch DataLoader" in profile.missing["fetch"]
+
+
+def test_what_cannot_be_iterated_is_refused():
+    with pytest.raises(UsageError, match="not int"):
+        pipeprof.wrap(7)
+
+
+class Noisy(Dataset):
+    """Every random source that torch seeds in a worker."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return torch.tensor([index, random.random(), np.random.rand(), torch.rand(()).item()])
+
+
+def remember_worker(worker):
+    torch.manual_seed(torch.initial_seed() + worker)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_order_and_randomness_are_the_same_with_and_without(workers):
+    def batches(wrapped):
+        random.seed(1), np.random.seed(1), torch.manual_seed(1)
+        loader = DataLoader(
+            Noisy(), 4, shuffle=True, num_workers=workers, worker_init_fn=remember_worker
+        )
+        seen = list(pipeprof.wrap(loader) if wrapped else loader)
+        assert loader.worker_init_fn is remember_worker
+        return torch.cat([*seen, torch.rand(1, 4)])
+
+    assert torch.equal(batches(wrapped=True), batches(wrapped=False))
+
+
+def test_it_passes_for_the_loader_it_wraps():
+    inner = DataLoader(Sleepy(), 4)
+    loader = pipeprof.wrap(inner)
+    assert isinstance(loader, DataLoader)
+    assert isinstance(loader, ProfiledLoader)
+    assert len(loader) == len(inner) == 16
+    assert loader.dataset is inner.dataset
+    loader.timeout = 0
+    assert pipeprof.wrap(loader) is loader
+    assert len(iter(loader)) == 16
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_users_exception_comes_through(workers):
+    class Broken(Sleepy):
+        def __getitem__(self, index):
+            if index == 9:
+                raise LookupError("sample 9 is bad")
+            return torch.zeros(1)
+
+    loader = pipeprof.wrap(DataLoader(Broken(), 4, num_workers=workers))
+    batches = iter(loader)
+    next(batches), next(batches)
+    with pytest.raises(LookupError, match="sample 9 is bad"):
+        next(batches)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_iterable_data_sets_are_seen_to_their_end(workers):
+    loader = pipeprof.wrap(DataLoader(Stream(), 4, num_workers=workers))
+    values = torch.cat(list(loader)).flatten().tolist()
+    assert sorted(values) == list(range(40))
+    profile = loader.profile()
+    assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S, rel=0.25)
+    assert profile.config.kind == "iterable"

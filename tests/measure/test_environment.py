@@ -1,0 +1,42 @@
+"""The cores there really are."""
+
+import os
+
+import pytest
+
+from pipeprof.measure.environment import read_environment, usable_cores
+
+
+def test_affinity_counts():
+    assert usable_cores() <= len(os.sched_getaffinity(0))
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("50000 100000", 1), ("max 100000", None), ("150000 100000", 2)]
+)
+def test_a_cgroup_quota_counts(tmp_path, text, cores):
+    (tmp_path / "cpu.max").write_text(text + "\n")
+    affinity = len(os.sched_getaffinity(0))
+    assert usable_cores(tmp_path) == min(affinity, cores or affinity)
+
+
+def test_the_older_cgroup_counts_too(tmp_path):
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("100000\n")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert usable_cores(tmp_path) == 1
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1\n")
+    assert usable_cores(tmp_path) == len(os.sched_getaffinity(0))
+
+
+def test_it_names_what_eats_the_batches():
+    environment = read_environment("emulated: a nap")
+    assert environment.accelerator == "emulated: a nap"
+    assert environment.ram_bytes > 2**20
+    assert 1 <= environment.cores <= environment.cores_visible

@@ -1,0 +1,178 @@
+"""Listing and reading: the same behaviour of local files and of an fsspec file system."""
+
+import os
+import pickle
+import resource
+import uuid
+
+import fsspec
+import pytest
+
+from pipeprof.errors import NothingFound, StorageError, UsageError
+from pipeprof.measure.spans import Tally, tallied
+from pipeprof.model import Stage
+from pipeprof.storage import open_store
+from pipeprof.storage.local import LocalStore
+from pipeprof.storage.remote import _explained
+
+
+class Place:
+    """A folder to fill, local or remote."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.fs, self.path = fsspec.core.url_to_fs(root)
+
+    def put(self, name: str, data: bytes) -> str:
+        path = f"{self.path}/{name}"
+        self.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self.fs.pipe_file(path, data)
+        return f"{self.root}/{name}"
+
+
+@pytest.fixture(params=["local", "memory"])
+def place(request, tmp_path):
+    if request.param == "local":
+        return Place(str(tmp_path))
+    return Place(f"memory://{uuid.uuid4().hex}")
+
+
+def names(store, url):
+    return [item.url.rpartition("/")[2] for item in store.find(url)]
+
+
+def test_a_folder_is_all_its_data_files_sorted(place):
+    for name in ("b.csv", "a.csv", "deep/er/c.csv", "_SUCCESS", ".a.csv.crc", "_tmp/d.csv"):
+        place.put(name, b"12345")
+    store = open_store(place.root)
+    items = store.find(place.root)
+    root = place.root.rpartition("/")[2]
+    assert [item.url.partition(f"{root}/")[2] for item in items] == [
+        "a.csv",
+        "b.csv",
+        "deep/er/c.csv",
+    ]
+    assert {item.size for item in items} == {5}
+    assert [item.url for item in store.find(place.root + "/")] == [item.url for item in items]
+
+
+def test_one_file_is_itself_whatever_its_name(place):
+    url = place.put("_hidden.csv", b"x")
+    assert names(open_store(url), url) == ["_hidden.csv"]
+
+
+def test_a_glob_is_what_it_matches(place):
+    for name in ("part-1.csv", "part-2.csv", "other.csv"):
+        place.put(name, b"x")
+    store = open_store(place.root)
+    assert names(store, place.root + "/part-*.csv") == ["part-1.csv", "part-2.csv"]
+
+
+def test_what_is_not_there_is_said_with_its_name(place):
+    for name in ("missing", "none-*.csv"):
+        url = f"{place.root}/{name}"
+        with pytest.raises(NothingFound, match=r"missing|none-\*\.csv"):
+            open_store(url).find(url)
+
+
+def test_a_folder_without_data_says_so(place):
+    place.put("_SUCCESS", b"")
+    with pytest.raises(NothingFound, match="data"):
+        open_store(place.root).find(place.root)
+
+
+def test_ranges_are_read_and_recorded_as_one_read_span(place):
+    url = place.put("x.bin", bytes(range(100)))
+    store = open_store(url)
+    (item,) = store.find(url)
+    with tallied(Tally(keep_spans=True)) as tally:
+        first, second = store.read(item, [(10, 5), (90, 10)])
+    assert (bytes(first), bytes(second)) == (bytes(range(10, 15)), bytes(range(90, 100)))
+    (span,) = tally.spans
+    assert (span.stage, span.bytes, span.requests) == (Stage.READ, 15, 2)
+    assert span.end_s > span.start_s
+
+
+def test_a_file_that_shrank_since_it_was_listed_is_noticed(place):
+    url = place.put("x.bin", bytes(100))
+    store = open_store(url)
+    (item,) = store.find(url)
+    place.put("x.bin", bytes(40))
+    with pytest.raises(StorageError, match="cut short or replaced"):
+        store.read(item, [(30, 20)])
+
+
+def test_a_file_that_vanished_is_noticed(place):
+    url = place.put("x.bin", bytes(100))
+    store = open_store(url)
+    (item,) = store.find(url)
+    place.fs.rm_file(item.path)
+    with pytest.raises(StorageError, match=r"x\.bin cannot be read: (No|no) such"):
+        store.read(item, [(0, 1)])
+
+
+def test_a_store_travels_to_other_processes(place):
+    url = place.put("x.bin", b"abc")
+    store = open_store(url)
+    (item,) = store.find(url)
+    store.read(item, [(0, 1)])
+    copy = pickle.loads(pickle.dumps(store))
+    assert bytes(copy.read(item, [(1, 2)])[0]) == b"bc"
+
+
+def test_descriptors_are_bounded_and_closed(tmp_path):
+    items = []
+    store = LocalStore()
+    for number in range(100):
+        (tmp_path / f"{number}").write_bytes(b"x")
+        items += store.find(str(tmp_path / f"{number}"))
+    before = len(os.listdir("/proc/self/fd"))
+    for item in items:
+        store.read(item, [(0, 1)])
+    assert len(os.listdir("/proc/self/fd")) <= before + 64
+    store.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_running_out_of_descriptors_is_a_clear_error(tmp_path):
+    (tmp_path / "x").write_bytes(b"x")
+    store = LocalStore()
+    (item,) = store.find(str(tmp_path / "x"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        with pytest.raises(StorageError, match="Too many open files"):
+            store.read(item, [(0, 1)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_an_unknown_scheme_is_a_usage_error_without_the_secret():
+    with pytest.raises(UsageError) as caught:
+        open_store("gopher://me:hunter2@host/x?token=abc")
+    assert "gopher" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert "abc" not in str(caught.value)
+
+
+def test_errors_of_clients_are_told_without_their_text():
+    """A client's own text may quote the request, signature and all."""
+
+    class ClientError(Exception):
+        pass
+
+    class NoCredentialsError(Exception):
+        pass
+
+    secret = "AWSSecret hunter2"
+    for error, words in (
+        (ClientError(secret), "ClientError"),
+        (NoCredentialsError(secret), "no credentials found"),
+        (PermissionError(secret), "access denied"),
+        (FileNotFoundError(secret), "no such object"),
+        (ConnectionRefusedError(111, secret), "Connection refused"),
+    ):
+        message = str(_explained(error, "s3://bucket/x", "read"))
+        assert words in message
+        assert "hunter2" not in message
+        assert "s3://bucket/x" in message

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+from enum import Enum
+from typing import Any, get_type_hints
+
+import pytest
+
+from pipeprof import model
+from pipeprof.model import Span, Stage
+from pipeprof.schema import field_notes
+from tests.samples import sample_profile, sample_sweep
+
+TYPES = [
+    kind
+    for _, kind in inspect.getmembers(model, inspect.isclass)
+    if kind.__module__ == "pipeprof.model" and not issubclass(kind, Enum)
+]
+UNITS = ("_s", "bytes")
+JOURNEY = "read decode transform fetch collate transfer reorder pin ready wait h2d step"
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
+def test_every_type_is_frozen_and_says_what_it_is(kind: Any) -> None:
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen
+    # without a docstring, dataclass would write the signature there
+    assert not kind.__doc__.startswith(f"{kind.__name__}(")
+
+
+def test_every_number_has_a_unit_in_its_name_or_a_note() -> None:
+    """A word means the same in every type, so that a note in one of them will do."""
+    notes = {field for fields in field_notes().values() for field in fields}
+    bare = [
+        f"{kind.__name__}.{name}"
+        for kind in TYPES
+        for name, hint in get_type_hints(kind).items()
+        if "float" in str(hint) and not name.endswith(UNITS) and name not in notes
+    ]
+    assert not bare
+
+
+def test_a_profile_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sample_profile().name = "other"  # type: ignore[misc]
+
+
+def test_the_model_needs_only_the_standard_library() -> None:
+    imported = {
+        name
+        for node in ast.walk(ast.parse(inspect.getsource(model)))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    # what `save` and `str` call is imported when they are called
+    own = {"pipeprof.store", "pipeprof.report.terminal"}
+    assert {name.partition(".")[0] for name in imported - own} <= sys.stdlib_module_names
+
+
+def test_stages_are_their_names_in_the_order_of_a_batch() -> None:
+    assert " ".join(Stage) == JOURNEY
+    assert f"{Stage.READ}" == "read"
+    assert {"read": 1}[Stage.READ] == 1
+
+
+def test_a_span_counts_nothing_unless_told() -> None:
+    span = Span(Stage.READ, 1.0, 2.5)
+    assert (span.bytes, span.requests) == (0, 0)
+
+
+def test_to_dict_holds_plain_values_under_the_names_of_the_fields() -> None:
+    document = sample_profile().to_dict()
+    assert document["schema"] == "pipeprof.profile/1"
+    assert document["diagnosis"]["verdict"] == "starved"
+    assert document["stages"]["decode"]["mean_s"] > 0
+    assert sample_sweep().to_dict()["trials"][0]["config"]["num_workers"] == 0
+
+
+def test_printing_a_profile_renders_its_report() -> None:
+    assert sample_profile().diagnosis.headline in " ".join(str(sample_profile()).split())
