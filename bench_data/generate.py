@@ -207,7 +207,7 @@ class _Folder:
             return {f.name: self._sizes[f.name] for f in plan.files if self.has(f.name)}
         if found and not overwrite:
             raise OutputError(
-                f"{redact(self._url)} holds another data set ({_describe(*found.values())}); "
+                f"{redact(self._url)} holds another data set ({next(iter(found.values()))}); "
                 "choose another folder, or --overwrite to replace it."
             )
         self._clear(found)
@@ -241,10 +241,3 @@ class _Folder:
 def _same(one: Manifest, other: Manifest) -> bool:
     """Whether both are the same rows in the same shards; written or not."""
     return replace(one, files=()) == replace(other, files=())
-
-
-def _describe(content: Manifest, *_: Manifest) -> str:
-    return (
-        f"{content.kind} in {content.format}, {content.compression} compression, "
-        f"{format_bytes(content.size_bytes)}, seed {content.seed}, {content.shards} shards"
-    )

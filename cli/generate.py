@@ -21,7 +21,7 @@ from rich.progress import (
 from pipeprof.bench_data import KINDS
 from pipeprof.cli.options import SIZE, STORAGE_OPTIONS, json_option
 from pipeprof.formats import FORMATS
-from pipeprof.units import format_bytes, format_count, format_duration, format_share
+from pipeprof.units import format_bytes, format_duration, format_share
 
 if TYPE_CHECKING:
     from pipeprof.manifest import Manifest
@@ -52,7 +52,7 @@ Examples:
 @click.option("--compression", default=None, metavar="NAME",
               help="One that the format knows; a wrong name lists them.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
-              help="Processes that write, of about 200 MB of RAM each.  [default: the usable cores]")  # fmt: skip
+              help="Processes, of 200 MB of RAM each.  [default: the usable cores]")  # fmt: skip
 @click.option("--overwrite", is_flag=True,
               help="Replace another data set of pipeprof here; never other files.")  # fmt: skip
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
@@ -112,15 +112,10 @@ def _told(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bo
 
     if as_json:
         return dumps(manifest)
-    what = (
-        f"{redact(url)}: {manifest.kind} in {manifest.format}, {manifest.compression} "
-        f"compression, {format_count(manifest.rows)} rows in {manifest.shards} files\n"
-        f"  about {format_bytes(manifest.size_bytes)} in RAM, "
-        f"{format_bytes(manifest.bytes)} on storage\n"
-    )
-    if not wrote:
-        return f"{what}  already there and whole: nothing was written\n".encode()
-    return f"{what}  written in {format_duration(seconds)}\n".encode()
+    done = f"written in {format_duration(seconds)}" if wrote else "already there: nothing written"
+    return (
+        f"{redact(url)}: {manifest}, {format_bytes(manifest.bytes)} on storage; {done}\n"
+    ).encode()
 
 
 class Watch:
@@ -179,7 +174,7 @@ class Lines:
         if now < self._next_time:
             return
         self._next_time = now + _SECONDS_BETWEEN_LINES
-        line = f"generating: {format_share(done / total)} of {format_bytes(total)} in RAM"
+        line = f"generating {format_bytes(total)} of rows: {format_share(done / total)}"
         if self._first_done < done < total:
             pace = (done - self._first_done) / (now - self._first_time)
             line += f", about {format_duration((total - done) / pace)} left"

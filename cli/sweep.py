@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.options import INT_LIST, SHARE, json_option
+from pipeprof.cli.judge import fail_if_starved_option, judge
+from pipeprof.cli.options import INT_LIST, SHARE, STORAGE_OPTIONS, json_option
 
 if TYPE_CHECKING:
-    from pipeprof.model import SweepResult, SweepSpec
+    from pipeprof.model import SweepSpec
     from pipeprof.sweep.run import Outcome
 
 EXAMPLE = """\b
@@ -54,17 +54,16 @@ Examples:
               help="Folder for results.  [default: pipeprof-results/sweep-DATE-TIME]")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), default=None,
               help="Go on with the sweep in this folder, as it was asked for.")  # fmt: skip
-@click.option("--storage-options", default=None, metavar="JSON",
+@click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
-@click.option("--fail-if-starved", type=SHARE, default=None, metavar="SHARE",
-              help="Exit with 3 when a data set's best setting is starved more.")  # fmt: skip
+@fail_if_starved_option
 @json_option
 def command(
     urls: tuple[str, ...],
     resume: Path | None,
     out: Path | None,
     max_time: float | None,
-    storage_options: str | None,
+    storage_options: dict[str, Any] | None,
     fail_if_starved: float | None,
     as_json: bool,
     **asked: Any,
@@ -75,21 +74,25 @@ def command(
     sleep), or your own step. Results are saved as each trial ends; Ctrl-C loses nothing.
     """
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
-    from pipeprof.sweep import run
+    from pipeprof.sweep.grid import check
 
-    if resume is not None:
-        folder, result = resume, run.resume(resume)
+    spec = None if resume else _spec(urls, **asked)
+    if spec is not None:
+        check(spec)
+    from pipeprof.sweep import run  # imports torch: after whatever can be refused without
+
+    if spec is None:
+        folder, result = Path(str(resume)), run.resume(Path(str(resume)))
         _check_urls(result.spec, urls)
     else:
         folder = out or run.new_folder()
-        result = run.begin(_spec(urls, **asked), folder)
+        result = run.begin(spec, folder, urls, storage_options)
     watcher = SilentWatcher() if as_json else ProgressLines()
     with watcher:
-        outcome = run.go_on(
-            result, folder, watcher, urls or None, _options(storage_options), max_time
-        )
+        outcome = run.go_on(result, folder, watcher, urls or None, storage_options, max_time)
     _show(outcome, folder, as_json)
-    _judge(outcome.result, fail_if_starved)
+    if fail_if_starved is not None:
+        judge(outcome.result, str(folder), fail_if_starved)
     return 130 if outcome.stopped == "interrupted" else 0
 
 
@@ -142,18 +145,6 @@ def _check_urls(spec: SweepSpec, urls: tuple[str, ...]) -> None:
         raise UsageError(f"this sweep is over {', '.join(spec.urls)}; give those URLs, or none")
 
 
-def _options(text: str | None) -> dict[str, Any]:
-    from pipeprof.errors import UsageError
-
-    try:
-        options = json.loads(text) if text else {}
-    except ValueError:
-        options = None
-    if not isinstance(options, dict):
-        raise UsageError("--storage-options must be a JSON object, such as '{\"anon\": true}'")
-    return options
-
-
 def _show(outcome: Outcome, folder: Path, as_json: bool) -> None:
     from pipeprof.report.terminal import print_report
     from pipeprof.store import dumps
@@ -170,18 +161,3 @@ def _show(outcome: Outcome, folder: Path, as_json: bool) -> None:
             f"go on with: pipeprof sweep --resume {folder}",
             err=True,
         )
-
-
-def _judge(result: SweepResult, limit: float | None) -> None:
-    from pipeprof.errors import StarvedError
-    from pipeprof.units import format_share
-
-    if limit is None:
-        return
-    for advice in result.advice:
-        share = result.trials[advice.best_trial].starved_fraction
-        if share > limit:
-            raise StarvedError(
-                f"{advice.url} starves the accelerator for {format_share(share)} of the time at "
-                f"its best setting, more than the {format_share(limit)} allowed."
-            )

@@ -56,7 +56,7 @@ class FilePlan:
 class ReadOptions:
     """How an object is cut."""
 
-    split_bytes: int = 32 * 2**20
+    split_bytes: int = 8 * 2**20
     """Aim for splits of this size on storage, where the format can be cut; 0: never cut."""
     block_bytes: int = 4 * 2**20
     """Stream a split that has no parts in blocks of this size."""

@@ -212,6 +212,8 @@ class Reader:
 
     def _explain(self, error: str, types: Mapping[str, pa.DataType]) -> FormatError:
         after = f"byte {self._start}" if self._start else "the header"
+        # a cut within quotes shows as rows of another shape
+        hint = " If its fields hold line ends, open it with split_bytes=0." if self._start else ""
         if match := _VALUE_ERROR.match(error):
             name = self._names[int(match[1])]
             where = f"row {self._rows + int(match[2])} after {after}, column {name!r}"
@@ -220,11 +222,12 @@ class Reader:
             return SchemaMismatch(
                 f"{where}: {first_line(match[3])} for {format_type(types[name])}, the type that "
                 f"was asked for or seen first; name another with types={{{name!r}: 'string'}}."
+                f"{hint}"
             )
         if match := _ROW_ERROR.match(error):
             row = self._rows + int(match[1])
-            return CorruptData(f"row {row} after {after}: {first_line(match[2])}.")
-        return CorruptData(f"rows after {after} cannot be parsed: {first_line(error)}.")
+            return CorruptData(f"row {row} after {after}: {first_line(match[2])}.{hint}")
+        return CorruptData(f"rows after {after} cannot be parsed: {first_line(error)}.{hint}")
 
 
 class _Encoder:

@@ -7,9 +7,10 @@ needs one fetch, and gives one record batch per row group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeprof.errors import CorruptData, SchemaMismatch, UsageError
@@ -25,13 +26,14 @@ from pipeprof.formats.base import (
     Split,
     fetch,
 )
-from pipeprof.formats.sparse import SparseFile
+from pipeprof.formats.sparse import OutsideRanges, SparseFile
 from pipeprof.formats.types import (
     check_batch,
     check_types,
     convert,
     first_line,
     format_type,
+    is_list,
     plain_type,
     select,
     unknown_column,
@@ -90,8 +92,9 @@ class Parquet:
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
+            leaves = _leaves(metadata)
         for group in range(split.start, split.end):
-            batch = _row_group(reader, group, schema)
+            batch = _row_group(reader, group, schema, leaves)
             if batch.num_rows:
                 yield batch
 
@@ -163,11 +166,14 @@ def _splits(
 ) -> Iterator[Split]:
     """Runs of row groups whose asked columns come to ``split_bytes``, at least one each."""
     with _reading("the footer"):
-        leaves = _leaves(metadata, names)
+        _check_chunks(metadata, names, footer)
+        named = _leaves(metadata)
+        leaves = sorted({leaf for name in names for leaf in named[name]})
         groups = [
             (metadata.row_group(i).num_rows, _chunks(metadata, i, leaves, footer[0]))
             for i in range(metadata.num_row_groups)
         ]
+    _check_apart(sorted(chunk for _, chunks in groups for chunk in chunks))
     start, rows = 0, 0
     ranges: list[Range] = []
     for index, (count, chunks) in enumerate(groups):
@@ -180,20 +186,26 @@ def _splits(
         yield Split(start, len(groups), rows, (footer, *_merged(ranges)))
 
 
-def _leaves(metadata: pq.FileMetaData, names: Sequence[str]) -> list[int]:
-    """Which stored columns Arrow reads for ``names``: a list's values are stored one level down."""
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    wanted = set(names)
-    return [
-        index
-        for index, path in enumerate(paths)
-        if any(path[:dot] in wanted for dot in _dots(path))
-    ]
+def _check_chunks(metadata: pq.FileMetaData, names: Sequence[str], footer: Range) -> None:
+    """Let Arrow look at every column chunk's metadata, by a read that ends before its first byte.
+
+    `RowGroupMetaData.column` aborts the whole process on a chunk that contradicts the schema;
+    reading raises. Buffering ahead, a read looks at all chunks before it fetches any.
+    """
+    nothing = SparseFile(sum(footer), (), ())
+    reader = pq.ParquetFile(pa.PythonFile(nothing, mode="r"), metadata=metadata, pre_buffer=True)
+    with suppress(OutsideRanges):
+        reader.read_row_groups(range(metadata.num_row_groups), columns=names, use_threads=False)
 
 
-def _dots(path: str) -> list[int]:
-    """Where each prefix of ``path`` that names a column ends."""
-    return [i for i, character in enumerate(path) if character == "."] + [len(path)]
+def _leaves(metadata: pq.FileMetaData) -> dict[str, list[int]]:
+    """Which stored columns Arrow reads for a name: it takes every part of a path for one."""
+    leaves: dict[str, list[int]] = {}
+    for index in range(metadata.num_columns):
+        parts = metadata.schema.column(index).path.split(".")
+        for depth in range(1, len(parts) + 1):
+            leaves.setdefault(".".join(parts[:depth]), []).append(index)
+    return leaves
 
 
 def _chunks(metadata: pq.FileMetaData, group: int, leaves: Sequence[int], end: int) -> list[Range]:
@@ -214,6 +226,13 @@ def _chunks(metadata: pq.FileMetaData, group: int, leaves: Sequence[int], end: i
     return chunks
 
 
+def _check_apart(chunks: Sequence[Range]) -> None:
+    """Raises `CorruptData` when two column chunks share bytes."""
+    for (start, length), (following, _) in zip(chunks, chunks[1:], strict=False):
+        if start + length > following:
+            raise CorruptData(f"the footer is damaged: it places two columns at byte {following}.")
+
+
 def _merged(ranges: Sequence[Range]) -> list[Range]:
     """The same bytes in as few ranges as touch."""
     merged: list[Range] = []
@@ -225,20 +244,34 @@ def _merged(ranges: Sequence[Range]) -> list[Range]:
     return merged
 
 
-def _row_group(reader: pq.ParquetFile, group: int, schema: pa.Schema) -> pa.RecordBatch:
+def _row_group(
+    reader: pq.ParquetFile, group: int, schema: pa.Schema, leaves: Mapping[str, Sequence[int]]
+) -> pa.RecordBatch:
     """Raises `CorruptData`, `SchemaMismatch`."""
     with _reading(f"row group {group}"):
         table = reader.read_row_group(group, columns=schema.names, use_threads=False)
-        expected = reader.metadata.row_group(group).num_rows
         arrays = [table.column(name).combine_chunks() for name in schema.names]
-    if any(len(array) != expected for array in arrays):
-        raise CorruptData(
-            f"row group {group} holds {table.num_rows} rows where the footer says {expected}."
-        )
+        stored = reader.metadata.row_group(group)
+        for name, array in zip(schema.names, arrays, strict=True):
+            _check_count(array, stored, leaves[name])
     columns = [
         convert(field.name, array, field.type) for field, array in zip(schema, arrays, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[int]) -> None:
+    """Raises `ValueError` unless ``array`` has the rows and values that the footer counts.
+
+    A page's header has no checksum, and says how many values to take from the page.
+    """
+    values = len(array)
+    if is_list(array.type) or pa.types.is_large_list(array.type):
+        lengths = pc.list_value_length(array).fill_null(1)
+        values = pc.sum(pc.max_element_wise(lengths, 1)).as_py() or 0
+    counted = {stored.column(leaf).num_values for leaf in leaves}
+    if len(array) != stored.num_rows or values not in counted:
+        raise ValueError(f"{values} values where the footer counts others")
 
 
 class _Sink:

@@ -9,6 +9,10 @@ from pipeprof.errors import CorruptData
 from pipeprof.formats.base import Buffer, Range, check_length
 
 
+class OutsideRanges(CorruptData):
+    """A read of bytes that were not fetched, because nothing should lie there."""
+
+
 class SparseFile:
     """Reads of fetched ranges cost no copy; any other read is an error, never zeros."""
 
@@ -17,12 +21,9 @@ class SparseFile:
     def __init__(self, size: int, ranges: Sequence[Range], buffers: Sequence[Buffer]) -> None:
         for buffer, (offset, length) in zip(buffers, ranges, strict=True):
             check_length(buffer, offset, length)
-        held = sorted(
-            (offset, memoryview(buffer))
-            for buffer, (offset, _) in zip(buffers, ranges, strict=True)
-        )
-        self._starts = [offset for offset, _ in held]
-        self._views = [view for _, view in held]
+        held = sorted(zip(ranges, buffers, strict=True), key=lambda pair: pair[0])
+        self._starts = [offset for (offset, _), _ in held]
+        self._views = [memoryview(buffer) for _, buffer in held]
         self._size = size
         self._at = 0
 
@@ -31,7 +32,7 @@ class SparseFile:
         index = bisect_right(self._starts, self._at) - 1
         begin = self._at - self._starts[index] if index >= 0 else 0
         if index < 0 or begin + length > len(self._views[index]):
-            raise CorruptData(
+            raise OutsideRanges(
                 f"{length} bytes at byte {self._at} are read that no column lies in: "
                 "the footer contradicts the data."
             )

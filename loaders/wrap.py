@@ -18,7 +18,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.measure.overhead import measure_overhead
 from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.ring import Ring
-from pipeprof.model import CacheState, DataSource, LoaderConfig, Profile, Recording
+from pipeprof.model import BatchLog, CacheState, DataSource, LoaderConfig, Profile, Recording
 
 _SPARE_SLOTS = 64
 """Records that a worker may be ahead of main's reading, above what prefetching allows."""
@@ -85,7 +85,7 @@ class ProfiledLoader:
             source=source if isinstance(source, DataSource) else None,
             cache=CacheState("unknown", "the page cache was not inspected"),
             overhead=measure_overhead(log),
-            missing=dict(self._missing),
+            missing={**_never_seen(config, log), **self._missing},
             notes=tuple(self._notes),
         )
 
@@ -205,6 +205,17 @@ class ProfiledIterator:
 
 class _CannotHookError(Exception):
     """Why the workers cannot be seen."""
+
+
+def _never_seen(config: LoaderConfig, log: BatchLog) -> dict[str, str]:
+    """Stages that this version cannot see in this run, and why."""
+    missing = {"h2d": "copies to a device are not measured by this version"}
+    if config.pin_memory:
+        missing["pin"] = "not told apart by this version: it is part of wait"
+    if any(log.fetch_end_s) and not any(log.read_s) and not any(log.decode_s):
+        for stage in ("read", "decode", "transform"):
+            missing[stage] = "the data set is a black box: it is part of fetch"
+    return missing
 
 
 def describe_loader(loader: Any) -> LoaderConfig:

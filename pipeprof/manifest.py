@@ -10,6 +10,7 @@ import msgspec
 import orjson
 
 from pipeprof.errors import FormatError
+from pipeprof.units import format_bytes
 
 MANIFEST: Final = "_pipeprof.json"
 """File name. Written last: where it lies, the data set was whole."""
@@ -51,6 +52,14 @@ class Manifest:
     def bytes(self) -> int:
         """On storage, the manifest itself left out."""
         return sum(file.bytes for file in self.files)
+
+    def __str__(self) -> str:
+        compression = "no" if self.compression == "none" else self.compression
+        size = format_bytes(self.size_bytes)
+        return (
+            f"{self.kind} in {self.format}, {compression} compression, seed {self.seed}, "
+            f"{self.rows:,} rows in {self.shards} files, about {size} in RAM"
+        )
 
 
 def dumps(manifest: Manifest) -> bytes:

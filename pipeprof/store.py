@@ -17,6 +17,9 @@ import orjson
 from pipeprof.errors import OutputError, ProfileError
 from pipeprof.model import PROFILE_SCHEMA, SWEEP_SCHEMA, Profile, SweepResult
 
+SWEEP_FILE = "sweep.json"
+"""In the folder of a sweep."""
+
 _TYPES: dict[str, type[Profile] | type[SweepResult]] = {
     PROFILE_SCHEMA: Profile,
     SWEEP_SCHEMA: SweepResult,
@@ -93,9 +96,9 @@ def write_atomically(path: str | PathLike[str], data: bytes) -> None:
     """Temporary file beside ``path``, fsync, rename. Raises `OutputError`."""
     # through links, as an ordinary write goes: the link stays, what it names is replaced
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+    if os.path.exists(target) and not os.path.isfile(target):  # Path's own raise on long names
         raise OutputError(f"{os.fspath(path)} cannot be written: it is not a regular file.")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.with_name(f".pipeprof-{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
             file.write(data)

@@ -38,6 +38,12 @@ def test_size_on_storage_is_that_of_the_files() -> None:
     assert SMALL.bytes == 90
 
 
+def test_it_is_told_in_a_line() -> None:
+    assert str(SMALL) == (
+        "tokens in csv, no compression, seed 7, 3 rows in 2 files, about 1.00 kB in RAM"
+    )
+
+
 def changed(**fields: object) -> bytes:
     return orjson.dumps({**orjson.loads(dumps(SMALL)), **fields})
 

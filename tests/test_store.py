@@ -155,6 +155,11 @@ def test_a_device_is_left_alone() -> None:
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
+def test_a_name_may_be_as_long_as_the_disk_allows(tmp_path: Path) -> None:
+    write_atomically(tmp_path / ("n" * 255), b"data")
+    assert (tmp_path / ("n" * 255)).read_bytes() == b"data"
+
+
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 def test_the_umask_is_honoured(umask: int, mode: int, tmp_path: Path) -> None:
     before = os.umask(umask)

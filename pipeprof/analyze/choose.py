@@ -24,7 +24,7 @@ def _advise(url: str, trials: Sequence[Trial], transform: str | None) -> SweepAd
     return SweepAdvice(
         url=url,
         format=chosen.format,
-        headline=_headline(chosen),
+        headline=_headline(chosen, first),
         best_trial=best,
         recommendation=_recommendation(first, chosen, url, transform),
     )
@@ -47,12 +47,18 @@ def _cost(trial: Trial) -> tuple[float, ...]:
     return (config.num_workers, config.prefetch_factor or 0, -trial.samples_per_s)
 
 
-def _headline(trial: Trial) -> str:
+def _headline(trial: Trial, first: Trial) -> str:
     setting = describe(trial.config)
     low, high = trial.starved_interval
     share = f"{format_share(trial.starved_fraction)} (95 %: {low * 100:.1f} to {high * 100:.1f} %)"
     if trial.verdict == "fed":
-        return f"Fed with {setting}: the accelerator waits {share} of the time."
+        before = (
+            f" With {describe(first.config)} it waited {format_share(first.starved_fraction)}; "
+            f"{first.bottleneck or 'loading'} was to blame."
+        )
+        return f"Fed with {setting}: the accelerator waits {share} of the time." + (
+            before if first.verdict == "starved" else ""
+        )
     if trial.verdict == "starved":
         return (
             f"Starved at every setting tried: at best, with {setting}, the accelerator waits "

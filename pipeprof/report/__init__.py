@@ -1,0 +1,1 @@
+"""Reports: each renders a saved profile or sweep, and nothing else."""

@@ -41,7 +41,8 @@ class Row:
     nested: bool
     """Its time is also part of the stage above."""
     share: float | None
-    """Of the journey. ``None`` for `Stage.WAIT`, which passes while other stages run."""
+    """Of the journey. ``None`` for `Stage.WAIT`, which passes while other stages run, and where
+    it is not known how long batches were in the making."""
 
 
 def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[Row]:
@@ -51,19 +52,20 @@ def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[Row]:
     not counted twice.
     """
     known = [stage for stage in _ORDER if stage in stages]
-    apart = [stage for stage in known if stage != Stage.WAIT and _WITHIN.get(stage) not in stages]
-    whole_s = sum(stages[stage].total_s for stage in apart)
+    timed = [s for s in known if s != Stage.WAIT and stages[s].source != "unknown"]
+    apart = [stage for stage in timed if _WITHIN.get(stage) not in timed]
+    making_seen = any(stage in WORKER_STAGES for stage in apart)
+    whole_s = sum(stages[stage].total_s for stage in apart) if making_seen else 0.0
     rows = []
     for stage in known:
         stats = stages[stage]
-        counted = stage != Stage.WAIT and stats.source != "unknown" and whole_s > 0
         rows.append(
             Row(
                 stage.value,
                 stats,
                 where=_where(stage, num_workers),
                 nested=_WITHIN.get(stage) in stages,
-                share=stats.total_s / whole_s if counted else None,
+                share=stats.total_s / whole_s if stage in timed and whole_s > 0 else None,
             )
         )
     others = [name for name in stages if name not in _ORDER]

@@ -81,7 +81,7 @@ def _changes(page: Page, profile: Profile) -> None:
 
 def _stages(page: Page, profile: Profile) -> None:
     rows = journey(profile.stages, profile.config.num_workers)
-    if not rows:
+    if not rows and not profile.missing:
         return
     batches = max(profile.measured_batches, 1)
     reads = any(row.stats.bytes or row.stats.requests for row in rows)
@@ -118,11 +118,13 @@ def _stage_cells(profile: Profile, row: Row, batches: int) -> list[str]:
 
 def _legend(page: Page, profile: Profile, rows: list[Row]) -> None:
     marks = {row.stats.source for row in rows}
-    said = ["Shares are of the way from fetch to the step's end"]
-    said += ["wait passes beside it"] * ("wait" in profile.stages)
+    said = []
+    if any(row.share is not None for row in rows):
+        said += ["shares are of the way from fetch to the step's end, wait passes beside it"]
     said += ["~ estimated"] * ("estimated" in marks)
     said += ["? unknown"] * ("unknown" in marks)
-    page.line("; ".join(said) + ".")
+    if said:
+        page.line("; ".join(said).capitalize() + ".")
     reasons: dict[str, list[str]] = {}
     for stage, reason in profile.missing.items():
         reasons.setdefault(reason, []).append(stage)

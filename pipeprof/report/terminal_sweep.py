@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeprof.model import Recommendation, SweepResult, Trial
+from pipeprof.model import SweepResult, Trial
 from pipeprof.report.data_sets import DataSet, data_sets
 from pipeprof.report.layout import Column, Page
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
@@ -59,17 +59,15 @@ def _what_to_set(page: Page, found: list[DataSet]) -> None:
         if advice is None:
             page.line(f"{data.label}: keep {settings(data.best.config)}")
             continue
-        page.line(_change(data, advice))
-        brings = gain(advice, data.trials[0].samples_per_s)
-        page.pairs([("gain", brings), ("why", advice.why)], indent=4)
+        rows = [("why", advice.why)]
+        if advice.current == advice.proposed:
+            page.line(f"{data.label}: keep {advice.current}")
+        else:
+            page.line(f"{data.label}: {advice.current} → {advice.proposed}")
+            rows.insert(0, ("gain", gain(advice, data.trials[0].samples_per_s)))
+        page.pairs(rows, indent=4)
         if advice.code:
             page.code(advice.code)
-
-
-def _change(data: DataSet, advice: Recommendation) -> str:
-    if advice.current == advice.proposed:
-        return f"{data.label}: keep {advice.current}"
-    return f"{data.label}: {advice.current} → {advice.proposed}"
 
 
 def _comparison(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
@@ -86,7 +84,7 @@ def _comparison(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
         )
         for data in found
     ]
-    titles = ("samples/s", "95 %", "", "starved", "bytes/sample")
+    titles = ("samples/s", "95 %", "speed", "starved", "bytes/sample")
     page.table([Column("data set", right=False), *(Column(title) for title in titles)], rows)
     page.line(_choice(found))
 
@@ -96,7 +94,7 @@ def _choice(found: list[DataSet]) -> str:
     fed = [data for data in found if data.best.verdict == "fed"]
     if len(fed) > 1:
         leanest = min(fed, key=lambda data: data.best.bytes_per_sample)
-        names = " and ".join(data.label for data in fed)
+        names = ", ".join(data.label for data in fed)
         size = format_bytes(leanest.best.bytes_per_sample)
         return f"{names} feed the accelerator; {leanest.label} reads the least, {size} a sample."
     first, second = sorted(found, key=lambda data: -data.best.samples_per_s)[:2]
@@ -120,7 +118,7 @@ def _trials(page: Page, sweep: SweepResult, data: DataSet) -> None:
             Column("verdict", right=False),
             Column("to blame", right=False, wraps=True),
         ],
-        [_trial_cells(trial, trial == data.best) for trial in data.trials],
+        [_trial_cells(trial, trial is data.best) for trial in data.trials],
     )
     reason = "the setting to use" if data.best.verdict == "fed" else "the best of those tried"
     page.line(f"* {reason}; its profile is {data.best.profile}, beside this sweep's file.")

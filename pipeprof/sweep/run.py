@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 from pipeprof.analyze.choose import choose
 from pipeprof.errors import OutputError, ProfileError, UsageError
+from pipeprof.loaders.dataset import open_dataset
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import SweepResult, SweepSpec, Trial
 from pipeprof.storage.urls import redact
-from pipeprof.store import load
+from pipeprof.store import SWEEP_FILE, load
 from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.references import Reference
 from pipeprof.sweep.trial import make_consumer, run_trial, summarise_trial
-
-SWEEP_FILE = "sweep.json"
 
 
 class Watcher(Protocol):
@@ -55,10 +55,23 @@ def new_folder(parent: Path = Path("pipeprof-results")) -> Path:
     return folder
 
 
-def begin(spec: SweepSpec, folder: Path) -> SweepResult:
-    """A sweep with no trial yet, saved in ``folder``. Raises `UsageError`, `OutputError`."""
+def begin(
+    spec: SweepSpec,
+    folder: Path,
+    urls: tuple[str, ...] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> SweepResult:
+    """A sweep with no trial yet, saved in ``folder``; nothing is written when it cannot run.
+
+    ``urls``: the spec's, with credentials.
+    Raises `UsageError`, `StorageError`, `FormatError`, `OutputError`.
+    """
     planned = len(grid(spec))
     label = make_consumer(spec, spec.batch_sizes[0]).label
+    if spec.transform is not None:
+        Reference(spec.transform).load()
+    for url in urls or spec.urls:
+        open_dataset(url, columns=spec.columns, storage_options=storage_options)
     if (folder / SWEEP_FILE).exists():
         raise UsageError(
             f"{folder} holds a sweep already; go on with --resume {folder}, or choose another --out"

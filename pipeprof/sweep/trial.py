@@ -69,23 +69,22 @@ def run_trial(
     )
     if not dataset.splits:
         raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
-    loader = wrap(
-        DataLoader(
+    with warnings.catch_warnings():
+        # more workers than cores is what a sweep tries on purpose
+        warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+        inner: DataLoader[Any] = DataLoader(
             dataset,
             batch_size=None,
             num_workers=setting.num_workers,
             prefetch_factor=setting.prefetch_factor,
-        ),
-        name=f"{dataset.source.format} {redact(setting.url)}",
-        accelerator=consumer.label,
-    )
-    try:
-        with warnings.catch_warnings():
-            # more workers than cores is what a sweep tries on purpose
-            warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+        )
+        name = f"{dataset.source.format} {redact(setting.url)}"
+        loader = wrap(inner, name, accelerator=consumer.label)
+        try:
             warmup = _consume(loader, consumer, spec, setting, tick)
-    except PipeprofError as error:
-        raise from_worker(error) from None
+        except PipeprofError as error:
+            # the traceback holds the iterator, and with it the workers
+            raise from_worker(error.with_traceback(None)) from None
     recording = replace(
         loader.recording(), warmup_batches=warmup, notes=_notes(dataset.splits, setting)
     )
@@ -147,7 +146,8 @@ def summarise_trial(
     """The row of the sweep's table."""
     every = Columns(recording.batches)
     columns = every.take(steady(every, recording.warmup_batches))
-    samples = float(columns.samples.sum())
+    # reads come in lumps of a split: the whole run is nearer the truth than its steady part
+    samples = float(every.samples.sum())
     roof = profile.ceilings.get("accelerator")
     return Trial(
         url=redact(setting.url),
@@ -161,6 +161,6 @@ def summarise_trial(
         starved_interval=profile.diagnosis.starved_interval,
         verdict=profile.diagnosis.verdict,
         bottleneck=profile.diagnosis.bottleneck,
-        bytes_per_sample=float(columns.bytes.sum()) / samples if samples else 0.0,
+        bytes_per_sample=float(every.bytes.sum()) / samples if samples else 0.0,
         demand_samples_per_s=roof.samples_per_s if roof else None,
     )

@@ -25,7 +25,8 @@ def test_the_cheapest_setting_that_feeds_is_taken():
     assert advice.best_trial == 2
     assert advice.headline == (
         "Fed with 2 workers, prefetch 2, batch 256: the accelerator waits "
-        "2.0 % (95 %: 1.0 to 3.0 %) of the time."
+        "2.0 % (95 %: 1.0 to 3.0 %) of the time. With 0 workers, batch 256 it waited 60.0 %; "
+        "decode was to blame."
     )
     assert advice.recommendation.current == "0 workers, batch 256"
     assert advice.recommendation.proposed == "2 workers, prefetch 2, batch 256"

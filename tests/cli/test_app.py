@@ -118,7 +118,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 def test_each_error_becomes_one_line_and_its_exit_code(
     kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    expected = {errors.UsageError: 2, errors.StarvedError: 3}.get(kind, 1)
+    codes = {errors.UsageError: 2, errors.StarvedError: 3}
+    expected = next((code for base, code in codes.items() if issubclass(kind, base)), 1)
     raising(monkeypatch, kind("the shard x.csv ends at byte 12; write it anew."))
     assert app.run(["report"]) == expected
     printed = capsys.readouterr()
@@ -130,6 +131,24 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     raising(monkeypatch, KeyboardInterrupt())
     assert app.run(["report"]) == 130
     assert "pipeprof: interrupted." in capsys.readouterr().err
+
+
+def test_output_that_nobody_reads_is_dropped_quietly() -> None:
+    code = """
+import click
+from pipeprof.cli import app
+app.LazyGroup.get_command = lambda *_: click.command()(lambda: print("hello"))
+app.main(["report"])
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        complaint = process.stderr.read()
+        assert process.wait(30) == 1
+    assert complaint == b""
 
 
 def test_a_defect_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,14 @@
 """Arrow → tensors: the documented mapping, row by row of its table."""
 
+import copy
+import pickle
+
 import pyarrow as pa
 import pytest
 import torch
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.loaders.tensors import Ragged, to_tensors
+from pipeprof.loaders.tensors import Batch, Ragged, to_tensors
 
 
 def tensor_of(values, kind, **options):
@@ -107,3 +110,45 @@ def test_a_type_without_tensor_form_is_named():
 def test_ragged_moves_as_a_tensor_does():
     ragged = Ragged(torch.tensor([1, 2]), torch.tensor([0, 2]))
     assert ragged.to(torch.float32).values.dtype == torch.float32
+
+
+def test_a_batch_travels_to_another_process_as_one_tensor_and_arrives_the_same():
+    table = pa.record_batch(
+        {
+            "id": pa.array([1, 2, None]),
+            "name": pa.array(["a", "", "longer"]),
+            "flag": pa.array([True, False, True]),
+            "pair": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+            "none": pa.array([[], [], []], pa.list_(pa.int64())),
+        }
+    )
+    batch = to_tensors(table, null_masks=True)
+    batch["what the user adds"] = {"any": "thing"}
+    batch["scalar"] = torch.tensor(2.5)
+    _, (flat, _, rest) = batch.__reduce__()
+    assert isinstance(flat, torch.Tensor)
+    assert [name for name, value in rest.items() if value is not None] == ["what the user adds"]
+    arrived = pickle.loads(pickle.dumps(batch))
+    assert type(arrived) is Batch
+    assert list(arrived) == list(batch)
+    for name, value in batch.items():
+        if isinstance(value, Ragged):
+            assert torch.equal(arrived[name].values, value.values)
+            assert torch.equal(arrived[name].offsets, value.offsets)
+        elif isinstance(value, torch.Tensor):
+            assert arrived[name].dtype == value.dtype
+            assert torch.equal(arrived[name].nan_to_num(), value.nan_to_num())
+        else:
+            assert arrived[name] == value
+
+
+def test_an_empty_batch_travels_too():
+    assert pickle.loads(pickle.dumps(Batch())) == {}
+
+
+def test_a_copy_shares_tensors_and_stays_a_batch():
+    """torch's default_convert and pin_memory copy a mapping, then replace its values."""
+    batch = Batch(x=torch.zeros(2))
+    twin = copy.copy(batch)
+    assert type(twin) is Batch
+    assert twin["x"] is batch["x"]

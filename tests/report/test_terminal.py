@@ -128,6 +128,15 @@ def test_shares_of_the_journey_count_nothing_twice() -> None:
     assert "wait" not in shares
 
 
+def test_where_nobody_saw_batches_made_no_share_is_claimed() -> None:
+    stages = {name: sample_profile().stages[name] for name in ("wait", "step")}
+    report = render_text(sample_profile(stages=stages, missing={"fetch": "not a DataLoader"}))
+    table = section(report, "Where the time goes")
+    assert "%" not in table
+    assert "Shares" not in table
+    assert "Not seen: fetch (not a DataLoader)." in table
+
+
 def test_stages_stand_in_the_order_of_the_journey() -> None:
     table = section(render_text(sample_profile()), "Where the time goes").splitlines()[2:]
     names = [line.split()[0] for line in table[:10]]
@@ -261,7 +270,9 @@ def test_a_setting_that_is_best_already_is_kept() -> None:
         replace(sweep.advice[1], recommendation=None),
     ]
     report = render_text(replace(sweep, advice=tuple(keep)))
-    assert "csv: keep 2\n" in report
+    kept = section(report, "What to set")
+    assert "csv: keep 2\n    why " in kept
+    assert "gain" not in kept
     assert "parquet: keep 1 worker, prefetch 2, batch 1024" in report
 
 

@@ -1,0 +1,345 @@
+"""A data set on disk: the rows it holds, and what a second, a broken and a foreign run find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from pipeprof import formats
+from pipeprof.bench_data import KINDS, rows
+from pipeprof.bench_data.generate import JOURNAL, GenerateSpec, generate, make_plan
+from pipeprof.errors import FormatError, OutputError, UsageError
+from pipeprof.formats.base import ReadOptions, drive, drive_plan
+from pipeprof.formats.types import parse_type
+from pipeprof.manifest import MANIFEST, Manifest, loads
+
+
+def spec_of(folder: Path | str, **changes: Any) -> GenerateSpec:
+    small = GenerateSpec(str(folder), "tokens", "csv", 400_000, shards=4)
+    return replace(small, **changes)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def read_rows(folder: Path, manifest: Manifest) -> pa.Table:
+    """What the files hold, read by their format with the manifest's types."""
+    types = {name: parse_type(text) for name, text in manifest.columns.items()}
+    form, options = formats.get(manifest.format), ReadOptions()
+    batches = []
+    for file in manifest.files:
+        data = (folder / file.name).read_bytes()
+
+        def read(offset: int, length: int, data: bytes = data) -> bytes:
+            return data[offset : offset + length]
+
+        plan = drive_plan(form.plan(len(data), list(types), types, options), read)
+        assert plan.schema is not None
+        for split in plan.splits:
+            batches += drive(form.decode(len(data), split, plan.schema, options), read)
+    return pa.Table.from_batches(batches)
+
+
+class Interrupt:
+    """Presses Ctrl-C when ``share`` of the rows are written."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def __call__(self, done: int, total: int) -> None:
+        if done >= self.share * total:
+            raise KeyboardInterrupt
+
+
+def interrupted(spec: GenerateSpec, share: float = 0.6) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        generate(spec, Interrupt(share))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_the_same_seed_gives_the_same_rows_in_every_format(
+    kind: str, form: str, tmp_path: Path
+) -> None:
+    spec = spec_of(tmp_path, kind=kind, format=form, seed=5)
+    manifest = generate(spec)
+    expected = rows.get(kind)
+    assert manifest.rows == -(-spec.size_bytes // expected.mean_row_bytes)
+    [batch] = rows.batches(expected, 5, 0, manifest.rows, manifest.rows)
+    assert read_rows(tmp_path, manifest).combine_chunks().to_batches() == [batch]
+
+
+def test_a_longer_data_set_in_other_shards_begins_with_the_shorter_one(tmp_path: Path) -> None:
+    short = generate(spec_of(tmp_path / "short"))
+    long = generate(spec_of(tmp_path / "long", size_bytes=900_000, shards=3))
+    begun = read_rows(tmp_path / "long", long).slice(0, short.rows)
+    assert begun.equals(read_rows(tmp_path / "short", short))
+
+
+def test_the_manifest_says_what_lies_there(tmp_path: Path) -> None:
+    manifest = generate(spec_of(tmp_path))
+    assert manifest == loads((tmp_path / MANIFEST).read_bytes())
+    assert sorted(contents(tmp_path)) == [MANIFEST, *(file.name for file in manifest.files)]
+    assert [file.bytes for file in manifest.files] == [
+        (tmp_path / file.name).stat().st_size for file in manifest.files
+    ]
+    assert [file.rows for file in manifest.files] == [39, 39, 39, 40]
+    assert manifest.columns == {"doc_id": "int64", "tokens": "list<int64>"}
+    assert manifest.files[0].name == "part-00000-of-00004.csv"
+
+
+@pytest.mark.parametrize(
+    ("form", "compression", "suffix"),
+    [("csv", "gzip", ".csv.gz"), ("tfrecord", "gzip", ".tfrecord.gz"),
+     ("tfrecord", "zlib", ".tfrecord.zz"), ("parquet", "zstd", ".parquet")],
+)  # fmt: skip
+def test_compression_shows_in_the_name_where_it_is_custom(
+    form: str, compression: str, suffix: str, tmp_path: Path
+) -> None:
+    plain = generate(spec_of(tmp_path / "plain", format=form))
+    packed = generate(spec_of(tmp_path / "packed", format=form, compression=compression))
+    assert packed.files[0].name == f"part-00000-of-00004{suffix}"
+    assert packed.compression == compression
+    if form != "parquet":
+        assert packed.bytes < 0.9 * plain.bytes
+    assert read_rows(tmp_path / "packed", packed).equals(read_rows(tmp_path / "plain", plain))
+
+
+def test_shards_are_of_64_mib_but_at_least_8(tmp_path: Path) -> None:
+    def shards(size: int) -> int:
+        return make_plan(spec_of(tmp_path, size_bytes=size, shards=None)).shards
+
+    assert shards(10 * 2**20) == 8
+    assert shards(2**30) == 16
+    assert shards(5000) == 2  # two rows
+
+
+def test_parquet_has_row_groups_of_about_8_mib(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    generate(spec_of(tmp_path, format="parquet", size_bytes=25 * 2**20, shards=1))
+    file = pyarrow.parquet.ParquetFile(tmp_path / "part-00000-of-00001.parquet")
+    assert file.num_row_groups == 4
+    assert file.read_row_group(0).nbytes == pytest.approx(8 * 2**20, rel=0.15)
+
+
+def test_a_second_call_does_nothing(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    first = generate(spec)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert generate(spec, Interrupt(0)) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_progress_is_told_from_nothing_to_all(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    generate(spec_of(tmp_path), lambda done, total: told.append((done, total)))
+    total = told[0][1]
+    assert total == pytest.approx(400_000, rel=0.01)
+    assert told[0] == (0, total)
+    assert told[-1] == (total, total)
+    assert sorted(told) == told
+
+
+def test_an_interrupted_run_keeps_whole_shards_and_goes_on(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path / "broken")
+    interrupted(spec)
+    begun = contents(tmp_path / "broken")
+    assert sorted(begun) == [JOURNAL, "part-00000-of-00004.csv", "part-00001-of-00004.csv"]
+
+    written = (tmp_path / "broken" / "part-00001-of-00004.csv").stat().st_ino
+    told: list[int] = []
+    generate(spec, lambda done, total: told.append(done))
+    assert told[0] == told[-1] * 78 // 157
+    assert (tmp_path / "broken" / "part-00001-of-00004.csv").stat().st_ino == written
+    generate(spec_of(tmp_path / "whole"))
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_a_run_killed_before_its_last_step_is_tidied_up(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    generate(spec)
+    whole = contents(tmp_path)
+    (tmp_path / JOURNAL).write_bytes((tmp_path / MANIFEST).read_bytes())
+    (tmp_path / ".part-00002-of-00004.csv.abcd_123.tmp").write_bytes(b"half")
+    (tmp_path / f".{MANIFEST}.abcd_123.tmp").write_bytes(b"half")
+    generate(spec, Interrupt(0))
+    assert contents(tmp_path) == whole
+
+
+@pytest.mark.parametrize("damage", ["lost", "cut short"])
+def test_a_damaged_shard_is_written_again(damage: str, tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    generate(spec)
+    whole = contents(tmp_path)
+    shard = tmp_path / "part-00002-of-00004.csv"
+    if damage == "lost":
+        shard.unlink()
+    else:
+        shard.write_bytes(shard.read_bytes()[:-10])
+    told: list[int] = []
+    generate(spec, lambda done, total: told.append(done))
+    assert told[0] > 0.7 * told[-1]
+    assert contents(tmp_path) == whole
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"size_bytes": 500_000}, {"kind": "images"}, {"format": "tfrecord"},
+               {"compression": "gzip"}, {"shards": 3}],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+@pytest.mark.parametrize("state", ["whole", "interrupted"])
+def test_another_data_set_is_refused_or_replaced(
+    state: str, change: dict[str, Any], tmp_path: Path
+) -> None:
+    there = spec_of(tmp_path / "data")
+    if state == "whole":
+        generate(there)
+    else:
+        interrupted(there)
+    before = contents(tmp_path / "data")
+    other = spec_of(tmp_path / "data", **change)
+    with pytest.raises(OutputError, match="another data set") as caught:
+        generate(other)
+    assert "seed 0, 157 rows in 4 files" in str(caught.value)
+    assert contents(tmp_path / "data") == before
+
+    generate(replace(other, overwrite=True))
+    generate(spec_of(tmp_path / "alone", **change))
+    assert contents(tmp_path / "data") == contents(tmp_path / "alone")
+
+
+def test_an_interrupted_overwrite_goes_on_where_it_was(tmp_path: Path) -> None:
+    generate(spec_of(tmp_path, seed=1))
+    spec = spec_of(tmp_path, overwrite=True)
+    interrupted(spec)
+    told: list[int] = []
+    generate(spec, lambda done, total: told.append(done))
+    assert told[0] > 0
+
+
+def test_overwriting_the_same_data_set_writes_it_anew(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, overwrite=True)
+    generate(spec)
+    told: list[int] = []
+    generate(spec, lambda done, total: told.append(done))
+    assert told[0] == 0
+
+
+@pytest.mark.parametrize("foreign", ["notes.txt", "folder/", "part-00000-of-00009.csv"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_foreign_files_are_refused_and_never_removed(
+    foreign: str, overwrite: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    if overwrite:
+        generate(spec_of(folder, seed=1))
+    folder.mkdir(exist_ok=True)
+    if foreign.endswith("/"):
+        (folder / foreign).mkdir()
+    else:
+        (folder / foreign).write_text("mine")
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(OutputError, match=f"did not write, {foreign}"):
+        generate(spec_of(folder, overwrite=overwrite))
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_hidden_files_are_nobodys_business(tmp_path: Path) -> None:
+    (tmp_path / ".DS_Store").write_bytes(b"")
+    generate(spec_of(tmp_path))
+    assert (tmp_path / ".DS_Store").exists()
+
+
+def test_a_manifest_cannot_make_us_remove_what_lies_elsewhere(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "data", tmp_path / "mine.csv"
+    generate(spec_of(folder))
+    outside.write_text("mine")
+    text = (folder / MANIFEST).read_text()
+    (folder / MANIFEST).write_text(text.replace("part-00000-of-00004.csv", "../mine.csv"))
+    with pytest.raises(OutputError, match="part-00000-of-00004"):
+        generate(spec_of(folder, seed=1, overwrite=True))
+    assert outside.read_text() == "mine"
+
+
+def test_a_damaged_manifest_is_told_by_name(tmp_path: Path) -> None:
+    generate(spec_of(tmp_path))
+    (tmp_path / MANIFEST).write_bytes(b'{"schema": "pipep')
+    with pytest.raises(FormatError, match=f"{tmp_path}/{MANIFEST} is not JSON"):
+        generate(spec_of(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": "video"}, "not a kind"),
+        ({"format": "avro"}, "not a format"),
+        ({"compression": "lzma"}, "none, gzip"),
+        ({"shards": 0}, "choose 1 to 157"),
+        ({"shards": 158}, "choose 1 to 157"),
+        ({"size_bytes": 0}, "at least 1 byte"),
+        ({"seed": -1}, "not negative"),
+        ({"url": "nosuch://bucket/data"}, "nosuch"),
+    ],
+)
+def test_what_cannot_be_is_a_wrong_call(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        generate(spec_of(tmp_path, **change))
+    assert contents(tmp_path) == {}
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    yield "memory://bucket/data"
+    MemoryFileSystem.store.clear()
+
+
+def test_on_an_object_store(memory: str, tmp_path: Path) -> None:
+    spec = spec_of(memory, jobs=2)
+    interrupted(spec)
+    generate(spec)
+    generate(spec_of(tmp_path))
+    found = {name.rpartition("/")[2]: f.getvalue() for name, f in MemoryFileSystem.store.items()}
+    assert found == contents(tmp_path)
+    assert generate(spec, Interrupt(0)).rows == 157
+    with pytest.raises(OutputError, match="memory://bucket/data holds another"):
+        generate(spec_of(memory, seed=1))
+    generate(spec_of(memory, seed=1, overwrite=True))
+
+
+PEAK = """
+import resource, sys
+from pipeprof.bench_data.generate import GenerateSpec, generate
+url, kind, form, size = sys.argv[1:]
+manifest = generate(GenerateSpec(url, kind, form, int(size), shards=1))
+print(manifest.bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "megabytes"),
+    [("tokens", "csv", 25), ("tabular", "parquet", 60), ("tokens", "tfrecord", 25)],
+)
+def test_memory_does_not_grow_with_the_size(
+    kind: str, form: str, megabytes: int, tmp_path: Path
+) -> None:
+    """All in one shard, whose bytes would show in the peak were they held back."""
+
+    def written_and_peak(size: int) -> tuple[int, int]:
+        command = [sys.executable, "-c", PEAK, str(tmp_path / str(size)), kind, form, str(size)]
+        written, peak = subprocess.run(command, capture_output=True, check=True).stdout.split()
+        return int(written), int(peak)
+
+    few, small = written_and_peak(megabytes * 10**6)
+    many, large = written_and_peak(3 * megabytes * 10**6)
+    assert large < 400e6
+    assert large - small < (many - few) / 2

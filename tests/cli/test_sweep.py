@@ -1,0 +1,141 @@
+"""`pipeprof sweep` as a user runs it: real processes, their output and exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pytest
+
+from pipeprof import formats
+from pipeprof.cli.app import run
+
+QUICK = ["--workers", "0,1", "--step-ms", "2", "--trial-time", "0.2", "--warmup-time", "0.05",
+         "--batch-size", "64"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    table = pa.record_batch({"id": pa.array(range(2000), pa.int64())})
+    encoder = formats.get("csv").encoder(table.schema)
+    (folder / "x.csv").write_bytes(encoder.write(table) + encoder.finish())
+    return str(folder)
+
+
+def pipeprof(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "pipeprof", *arguments],
+        capture_output=True, text=True, timeout=100, check=False, **options,
+    )  # fmt: skip
+
+
+def test_it_reports_on_stdout_and_progress_on_stderr(data, tmp_path):
+    done = pipeprof("sweep", data, *QUICK, "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert "What to set" in done.stdout
+    assert "pipeprof.open_dataset(" in done.stdout
+    assert f"Saved in {tmp_path}/out" in done.stdout
+    assert "emulated" in done.stdout
+    assert done.stderr.count("samples/s") == 2, "a line a trial"
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "sweep.json",
+        "trial-000.json",
+        "trial-001.json",
+    ]
+
+
+def test_json_is_all_that_is_on_stdout(data, tmp_path, capsys):
+    assert run(["sweep", data, *QUICK, "--out", str(tmp_path / "out"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "pipeprof.sweep/1"
+    assert document == json.loads((tmp_path / "out/sweep.json").read_bytes())
+
+
+def test_starved_beyond_the_limit_is_exit_code_3_after_the_report(data, tmp_path, capsys):
+    limit = ["--workers", "0", "--step-ms", "0", "--fail-if-starved", "50%"]
+    assert run(["sweep", data, *QUICK, *limit, "--out", str(tmp_path / "out")]) == 3
+    shown = capsys.readouterr()
+    assert "more than the 50.0 % allowed" in shown.err
+    assert "What to set" in shown.out
+
+
+def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
+    out = tmp_path / "out"
+    arguments = [*QUICK, "--trial-time", "1.5", "--out", str(out)]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "pipeprof", "sweep", data, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    while not (out / "trial-000.json").exists():
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.02)
+    time.sleep(0.3)
+    # as a terminal does: to the whole group, workers included
+    os.killpg(running.pid, signal.SIGINT)
+    _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "1 of 2 trials" in stderr
+    assert f"pipeprof sweep --resume {out}" in stderr
+    assert "Traceback" not in stderr
+
+    done = pipeprof("sweep", "--resume", str(out))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("samples/s") == 1, "only the trial that was missing"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["{tmp}/nowhere"], 1, "nowhere does not exist"),
+        (["{tmp}"], 1, "without data files"),
+        ([], 2, "name at least one URL"),
+        (["x", "--workers", "-1"], 2, "-1"),
+        (["x", "--workers", "two"], 2, "two"),
+        (["x", "--batch-size", "0"], 2, "0"),
+        (["x", "--trial-time", "0"], 2, "trial-time"),
+        (["x", "--accelerator", "resnet50/k80"], 2, "known are unet3d/a100"),
+        (["x", "--accelerator", "resnet50/h100", "--step-ms", "3"], 2, "exclude one another"),
+        (["x", "--storage-options", "{{"], 2, "JSON object"),
+        (["--resume", "{tmp}/nowhere"], 1, "sweep.json does not exist"),
+        (["{data}", "--columns", "prize"], 1, "'prize'"),
+        (["{data}", "--transform", "nowhere.py:f"], 2, "nowhere.py does not exist"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_an_exit_code(data, tmp_path, arguments, code, words, capsys):
+    given = [text.format(tmp=tmp_path, data=data) for text in arguments]
+    out = [] if "--resume" in given else ["--out", str(tmp_path / "_out")]
+    assert run(["sweep", *given, *out]) == code
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+    assert not (tmp_path / "_out").exists(), "nothing is left behind"
+
+
+def test_what_can_be_refused_is_refused_before_torch_is_imported():
+    script = (
+        "import sys; from pipeprof.cli.app import run\n"
+        "assert run(['sweep', 'x', '--workers', '-1']) == 2\n"
+        "assert run(['sweep']) == 2\n"
+        "assert 'torch' not in sys.modules and 'pyarrow' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
+
+
+def test_an_output_folder_that_cannot_be_made(data, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run(["sweep", data, *QUICK, "--out", str(tmp_path / "file/out")]) == 1
+    assert "cannot be made: Not a directory" in capsys.readouterr().err
+
+
+def test_an_accelerator_of_mlperf_by_name(data, tmp_path, capsys):
+    code = run(
+        ["sweep", data, "--workers", "0", "--accelerator", "cosmoflow/h100", "--batch-size", "1",
+         "--trial-time", "0.1", "--warmup-time", "0", "--out", str(tmp_path / "out"), "--json"]
+    )  # fmt: skip
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["spec"]["step_s"] == 0.0035

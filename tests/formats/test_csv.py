@@ -1,0 +1,199 @@
+"""CSV: the contract, and what is CSV's own."""
+
+from __future__ import annotations
+
+import gzip
+
+import pyarrow as pa
+import pytest
+
+from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
+from pipeprof.formats import get
+from pipeprof.formats.base import ReadOptions
+from tests.contracts.format_contract import Bytes, FormatContract, encode, plan, read
+
+CSV = get("csv")
+
+
+class TestCsv(FormatContract):
+    name = "csv"
+
+    def rows_survive(self, whole: pa.Table, part: pa.Table, kept: int, data: bytes) -> bool:
+        """A prefix of the rows; the last may be cut, which CSV cannot tell from short."""
+        sure = max(part.num_rows - 1, 0)
+        return part.num_rows <= whole.num_rows and part.slice(0, sure).equals(whole.slice(0, sure))
+
+    def flip_is_seen(self, data: bytes, position: int) -> bool:
+        return False  # text has no checksum
+
+
+def columns(data: bytes, **options: int) -> dict[str, list[object]]:
+    return read(CSV, data, options=ReadOptions(**options)).to_pydict()
+
+
+def test_line_ends_bom_blank_lines_and_no_final_newline() -> None:
+    expected = {"a": [1, 2], "b": ["x", "y"]}
+    assert columns(b"a,b\n1,x\n2,y\n") == expected
+    assert columns(b"a,b\r\n1,x\r\n2,y\r\n") == expected
+    assert columns(b"a,b\n1,x\n2,y") == expected
+    assert columns(b"\xef\xbb\xbfa,b\n1,x\n\n2,y\n\n\n") == expected
+    assert columns(b'\xef\xbb\xbf"a","b"\r\n1,"x"\r\n2,"y"\r\n', split_bytes=5) == expected
+
+
+def test_quotes_hold_commas_quotes_and_line_ends() -> None:
+    data = b'id,text\n1,"a,b"\n2,"say ""hi"""\n3,"two\r\nlines"\n4,\n5,"\n\n"\n'
+    expected = ["a,b", 'say "hi"', "two\r\nlines", "", "\n\n"]
+    for block_bytes in range(1, len(data)):
+        assert columns(data, split_bytes=8, block_bytes=block_bytes)["text"] == expected
+
+
+def test_a_line_end_within_quotes_among_the_first_rows_makes_one_split() -> None:
+    rows = b"".join(b'%d,"x,y"\n' % i for i in range(100))
+    options = ReadOptions(split_bytes=64)
+    assert len(plan(CSV, Bytes(b"a,b\n" + rows), options=options).splits) > 10
+    assert len(plan(CSV, Bytes(b'a,b\n0,"x\ny"\n' + rows), options=options).splits) == 1
+    assert len(plan(CSV, Bytes(b"a,b\n" + rows), options=ReadOptions(split_bytes=0)).splits) == 1
+
+
+def test_a_line_end_within_quotes_beyond_the_first_rows_is_never_a_wrong_row() -> None:
+    plain = b"".join(b"%07d,plain\n" % i for i in range(80_000))
+    late = b"".join(b'%d,"first ""line""\nsecond, line\nthird"\n' % i for i in range(100))
+    data = b"id,text\n" + plain + late + plain[:4900]
+    rows = columns(data, split_bytes=0)
+    assert rows["text"][80_000:80_100] == ['first "line"\nsecond, line\nthird'] * 100
+    sizes = range(len(plain) - 50, len(plain) + 200, 7)
+    assert {outcome(data, split_bytes, rows) for split_bytes in sizes} == {"right", "refused"}
+
+
+def outcome(data: bytes, split_bytes: int, expected: dict[str, list[object]]) -> str:
+    try:
+        found = columns(data, split_bytes=split_bytes)
+    except FormatError as error:
+        return "refused" if "split_bytes=0" in str(error) else str(error)
+    return "right" if found == expected else "wrong"
+
+
+def test_a_quote_within_unquoted_text_is_text() -> None:
+    data = b'size,name\n12" disk,"a\nb"\n5,"c"\nx"y",z\n'
+    for block_bytes in range(1, len(data)):
+        found = columns(data, split_bytes=5, block_bytes=block_bytes)
+        assert found == {"size": ['12" disk', "5", 'x"y"'], "name": ["a\nb", "c", "z"]}
+
+
+def test_types_are_read_off_the_first_rows() -> None:
+    data = (
+        b"i,f,b,s,mixed,big,none,l,lf,date\n"
+        b'1,1.5,true,x,1,18446744073709551615,,"[1, 2]",[0.5],2024-01-01\n'
+        b'-2,2,false,NA,a,1,,[],"[1,2e3]",2024-01-02\n'
+    )
+    schema = plan(CSV, Bytes(data)).schema
+    assert schema is not None
+    assert [str(field.type) for field in schema] == [
+        "int64",
+        "float",
+        "bool",
+        "string",
+        "string",
+        "uint64",
+        "string",
+        "list<item: int64>",
+        "list<item: float>",
+        "string",
+    ]
+    assert read(CSV, data, ["s", "l", "lf"]).to_pydict() == {
+        "s": ["x", "NA"],
+        "l": [[1, 2], []],
+        "lf": [[0.5], [1.0, 2000.0]],
+    }
+
+
+def test_empty_and_na_are_null_but_for_text() -> None:
+    data = b"i,f,s,one\n1,0.5,a,1\n,NA,NA,\nNA,nan,,null\n"
+    found = read(CSV, data)
+    assert found["i"].to_pylist() == [1, None, None]
+    assert found["f"].to_pylist()[:2] == [0.5, None]
+    assert found["f"].null_count == 1
+    assert found["s"].to_pylist() == ["a", "NA", ""]
+    assert found["one"].to_pylist() == [1, None, None]
+
+
+def test_one_column_keeps_its_empty_rows() -> None:
+    assert columns(b"x\n1\n\n3\n") == {"x": [1, None, 3]}
+    table = pa.table({"x": pa.array([None, 1, None, None], pa.int64())})
+    assert read(CSV, encode(CSV, table), types={"x": pa.int64()}).equals(table)
+
+
+def test_gzip_of_several_members_is_one_split() -> None:
+    data = gzip.compress(b"a,b\n1,x\n2,") + gzip.compress(b"y\n") + bytes(7)
+    assert columns(data, split_bytes=4, block_bytes=16) == {"a": [1, 2], "b": ["x", "y"]}
+    with pytest.raises(CorruptData, match="other bytes follow"):
+        columns(data + b"rubbish")
+
+
+def test_only_the_head_is_read_to_plan_and_neighbours_share_no_row() -> None:
+    data = b"id,text\n" + b"".join(b"%08d,%s\n" % (i, b"x" * 90) for i in range(50_000))
+    source = Bytes(data)
+    made = plan(CSV, source, options=ReadOptions(split_bytes=2**20))
+    assert sum(length for _, length in source.asked) == 2**20
+    assert len(made.splits) == 5
+    ids = read(CSV, data, ["id"], options=ReadOptions(split_bytes=2**20, block_bytes=2**18))
+    assert ids["id"].to_pylist() == list(range(50_000))
+
+
+def test_a_row_longer_than_splits_and_blocks() -> None:
+    data = b"a,b\n1," + b"x" * 500 + b"\n2,y\n"
+    for split_bytes in (10, 100, 507, 508, 509):
+        found = columns(data, split_bytes=split_bytes, block_bytes=20)
+        assert found == {"a": [1, 2], "b": ["x" * 500, "y"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "says"),
+    [
+        (b"", CorruptData, "header line"),
+        (b"\n1,2\n", CorruptData, "header line"),
+        (b"a,a\n1,2\n", SchemaMismatch, "'a' is in the file twice"),
+        (b"a\x00b\n1\n", CorruptData, "NUL"),
+        (b"\xff\xfea\n", CorruptData, "UTF-8"),
+        (b"a,b\n1,2\n3\n", CorruptData, r"row 2 after the header: Expected 2 columns, got 1"),
+        (b"a,b\n1,2\n3,4,5\n", CorruptData, r"row 2 after the header: Expected 2 columns, got 3"),
+        (b"a,b\nx,y\nx,\xff\n", CorruptData, r"row 2 after the header, column 'b'.*UTF-8"),
+        (b'a,b\n1,"x\ny\n', CorruptData, "within quotes"),
+    ],
+)
+def test_damage_is_told_with_its_place(data: bytes, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        read(CSV, data)
+
+
+def test_a_later_value_of_another_type_says_the_way_out() -> None:
+    rows = b"".join(b"%d,1\n" % i for i in range(300_000))
+    data = b"id,n\n" + rows + b"7,3.5\n"
+    with pytest.raises(SchemaMismatch, match=r"row 300001 .*column 'n'.*'3.5'.*types=\{'n'"):
+        read(CSV, data, options=ReadOptions(split_bytes=0))
+    found = read(CSV, data, ["n"], {"n": pa.float64()})
+    assert found["n"][-1].as_py() == 3.5
+
+
+@pytest.mark.parametrize(
+    ("cell", "dtype"),
+    [
+        (b'"[1,x]"', pa.list_(pa.int64())),
+        (b"1", pa.list_(pa.int64())),
+        (b"[[1]]", pa.list_(pa.int64())),
+        (b'"[1,2]"', pa.list_(pa.int64(), 3)),
+        (b"a b", pa.list_(pa.string())),
+        (b"[1]", pa.list_(pa.string())),
+        (b"?", pa.binary()),
+        (b"2.5", pa.int8()),
+        (b"300", pa.int8()),
+    ],
+)
+def test_a_cell_that_is_not_its_type(cell: bytes, dtype: pa.DataType) -> None:
+    with pytest.raises(SchemaMismatch, match="column 'x'"):
+        read(CSV, b"x,y\n" + cell + b",1\n", types={"x": dtype})
+
+
+def test_types_of_an_unknown_column() -> None:
+    with pytest.raises(SchemaMismatch, match="no column 'c'"):
+        read(CSV, b"a,b\n1,2\n", types={"c": pa.int64()})

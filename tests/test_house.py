@@ -1,0 +1,59 @@
+"""The walls between the rooms hold: each broken rule is caught by import-linter."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDERS = ("pipeprof", "loaders", "formats", "cli", "bench_data")
+
+
+@pytest.fixture
+def house(repo: Path, tmp_path: Path) -> Path:
+    """A copy to break, its links links."""
+    for folder in FOLDERS:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(repo / folder, tmp_path / folder, symlinks=True, ignore=ignore)
+    shutil.copy(repo / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint(house: Path) -> tuple[int, str]:
+    code = "import sys; from importlinter.cli import lint_imports_command as run; run()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--no-cache"], cwd=house, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_house_as_it_stands_keeps_its_rules(house: Path) -> None:
+    status, said = lint(house)
+    assert status == 0, said
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("formats/base.py", "import pipeprof.storage.urls", "the rooms, from"),
+        ("pipeprof/storage/urls.py", "import pipeprof.formats.base", "the rooms, from"),
+        ("loaders/wrap.py", "import pipeprof.sweep", "the rooms, from"),
+        ("bench_data/rows.py", "import pipeprof.loaders.wrap", "the rooms, from"),
+        ("pipeprof/measure/spans.py", "import pipeprof.loaders.wrap", "the rooms, from"),
+        ("pipeprof/analyze/stats.py", "import pipeprof.measure.spans", "analysis, sizing"),
+        ("pipeprof/report/layout.py", "import torch", "analysis, sizing"),
+        ("pipeprof/report/layout.py", "import pipeprof.store", "analysis, sizing"),
+        ("pipeprof/model.py", "import numpy", "the model is"),
+        ("formats/base.py", "import fsspec", "formats do no I/O"),
+    ],
+)
+def test_a_broken_rule_is_caught(file: str, line: str, contract: str, house: Path) -> None:
+    with (house / file).open("a") as source:
+        source.write(f"{line}\n")
+    status, said = lint(house)
+    assert status == 1, said
+    verdicts = [verdict for verdict in said.splitlines() if verdict.endswith("BROKEN")]
+    assert any(verdict.startswith(contract) for verdict in verdicts), said
