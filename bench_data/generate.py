@@ -131,13 +131,22 @@ def _write_missing(
 ) -> dict[str, int]:
     """Name → bytes of the shards that are not ``whole``, now written."""
     row_bytes = rows.get(plan.kind).mean_row_bytes
-    todo = [
-        (file.name, bounds)
-        for file, bounds in zip(plan.files, _bounds(plan.rows, plan.shards), strict=True)
+    shards = {
+        file.name: Shard(
+            url=join(spec.url, file.name),
+            kind=plan.kind,
+            format=plan.format,
+            compression=plan.compression,
+            seed=plan.seed,
+            start=start,
+            stop=stop,
+            needs=(plan.rows - start) * row_bytes,
+            options=spec.options,
+        )
+        for file, (start, stop) in zip(plan.files, _bounds(plan.rows, plan.shards), strict=True)
         if file.name not in whole
-    ]
-    left = sum(stop - start for _, (start, stop) in todo)
-    done = plan.rows - left
+    }
+    done = plan.rows - sum(shard.stop - shard.start for shard in shards.values())
 
     def advance(more: int) -> None:
         nonlocal done
@@ -145,26 +154,11 @@ def _write_missing(
         if progress is not None:
             progress(done * row_bytes, plan.rows * row_bytes)
 
-    shards = []
-    for name, (start, stop) in todo:
-        shards.append(
-            Shard(
-                url=join(spec.url, name),
-                kind=plan.kind,
-                format=plan.format,
-                compression=plan.compression,
-                seed=plan.seed,
-                start=start,
-                stop=stop,
-                needs=left * row_bytes,
-                options=spec.options,
-            )
-        )
-        left -= stop - start
     advance(0)
     # fsspec's memory file system exists only in its own process
     jobs = 1 if spec.url.startswith("memory://") else spec.jobs
-    return dict(zip((name for name, _ in todo), write_shards(shards, jobs, advance), strict=True))
+    sizes = write_shards(list(shards.values()), jobs, advance)
+    return dict(zip(shards, sizes, strict=True))
 
 
 class _Folder:

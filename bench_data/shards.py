@@ -89,7 +89,8 @@ def _follow(futures: Sequence[Future[int]], written: Synchronized[int], advance:
     pending = set(futures)
     while pending:
         finished, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-        now = written.value
+        # without its lock, which a worker that was killed may have taken with it
+        now = written.get_obj().value
         advance(now - told)
         told = now
         for future in finished:

@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from pipeprof.errors import CorruptData
+from pipeprof.errors import CorruptData, UsageError
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 Range: TypeAlias = "tuple[int, int]"
@@ -126,6 +126,15 @@ def check_length(buffer: Buffer, offset: int, length: int) -> None:
             f"{length} bytes at byte {offset} were asked for and {len(buffer)} came: "
             "the object is shorter than when it was listed."
         )
+
+
+def choose_compression(name: str, known: Sequence[str], asked: str | None) -> str:
+    """The compression asked for, else a format's default. Raises `UsageError`."""
+    if asked is not None and asked not in known:
+        raise UsageError(
+            f"{name} cannot be compressed by {asked!r}; choose one of {', '.join(known)}."
+        )
+    return asked or known[0]
 
 
 def drive_plan(planning: Planning, read: Callable[[int, int], Buffer]) -> FilePlan:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pipeprof.errors import CorruptData, FormatError, SchemaMismatch, UsageError
+from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import (
     Decoding,
     Encoder,
@@ -26,6 +26,7 @@ from pipeprof.formats.base import (
     Planning,
     ReadOptions,
     Split,
+    choose_compression,
     fetch,
 )
 from pipeprof.formats.csv_rows import RowBuffer, Window, first_row_end, may_be_cut
@@ -38,7 +39,6 @@ from pipeprof.formats.types import (
     first_line,
     format_type,
     select,
-    unknown_column,
 )
 
 _SAMPLE_BYTES = 2**20
@@ -125,7 +125,7 @@ class Csv:
                     yield batch
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
-        return _Encoder(schema, compression or self.compressions[0])
+        return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
 def _header(line: bytes) -> list[str]:
@@ -164,11 +164,8 @@ class Reader:
     """Rows of one split by Arrow, a block at a time; knows where it is when something is wrong."""
 
     def __init__(self, names: list[str], chosen: Sequence[str], split: Split) -> None:
-        for name in chosen:
-            if name not in names:
-                raise unknown_column(name, names)
         self._names = names
-        self._chosen = list(chosen)
+        self._chosen = select(names, chosen)
         self._start = split.start
         self._rows = 0
         """Parsed before this block."""
@@ -232,11 +229,6 @@ class Reader:
 
 class _Encoder:
     def __init__(self, schema: pa.Schema, compression: str) -> None:
-        if compression not in Csv.compressions:
-            raise UsageError(
-                f"csv cannot be compressed by {compression!r}; "
-                f"choose one of {', '.join(Csv.compressions)}."
-            )
         self._schema = schema
         self._deflater = deflater("gzip") if compression == "gzip" else None
         names = quoted(pa.array(schema.names, pa.large_string()))
@@ -245,6 +237,10 @@ class _Encoder:
     def write(self, batch: pa.RecordBatch) -> bytes:
         check_batch(batch, self._schema)
         data, self._pending = self._pending + _lines(batch), b""
+        if b"\0" in data:
+            raise SchemaMismatch(
+                "a text holds a NUL character, which CSV cannot hold; make its column binary."
+            )
         return bytes(self._deflater.compress(data)) if self._deflater else data
 
     def finish(self) -> bytes:

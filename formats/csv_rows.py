@@ -20,6 +20,10 @@ _QUOTE = ord('"')
 _BEFORE_QUOTE = np.frombuffer(b'",\r\n', np.uint8)
 _MOST = 2**28
 """Bytes of a row: beyond, it is no CSV, and memory must stay bounded."""
+_NOT_TO_BE_CUT = (
+    "its quotes do not pair up where the file was cut: a field holds line ends, or a quote within "
+    "unquoted text. Open it whole, with split_bytes=0."
+)
 _SLACK = 2**16
 """Read beyond a range in one go with its last block, for the row that ends there."""
 
@@ -29,13 +33,19 @@ def first_row_end(data: bytes) -> int:
     return next((m.end() for m in _FIELD.finditer(data) if m[1]), 0)
 
 
-def last_row_end(data: bytes) -> int:
-    """Where the last whole row of ``data`` ends, which begins with a row; 0: there is none."""
+def last_row_end(data: bytes, cut: bool = False) -> int:
+    """Where the last whole row of ``data`` ends, which begins with a row; 0: there is none.
+
+    Raises `CorruptData` when the bytes were ``cut`` from a file, and their quotes show that they
+    may begin within quotes.
+    """
     newline = data.rfind(b"\n")
     if newline < 0 or b'"' not in data:
         return newline + 1
     quotes = _quotes(data)
     if quotes is None:
+        if cut:
+            raise CorruptData(_NOT_TO_BE_CUT)
         return max((m.end() for m in _FIELD.finditer(data) if m[1]), default=0)
     before = int(np.searchsorted(quotes, newline))
     if before % 2:  # within quotes: before they open is outside again
@@ -81,38 +91,25 @@ class RowBuffer:
         if self._held < self._wanted:
             return b""
         data = b"".join(self._parts)
-        end = last_row_end(data)
+        end = last_row_end(data, self._cut)
         if self._held - end > _MOST:
             raise CorruptData(f"a row is longer than {_MOST} bytes; this is not CSV.")
         self._parts = [data[end:]]
         self._held -= end
         # looked at again when it has doubled: a row of many blocks is not scanned for each
         self._wanted = 0 if end else 2 * self._held
-        return self._checked(data[:end])
+        return data[:end]
 
     def rest(self) -> bytes:
         """The rows left at the end; the last may lack its line end. Raises `CorruptData`."""
         data = b"".join(self._parts)
         self._parts, self._held = [], 0
-        if self._cut:
-            return self._checked(data)
-        if b'"' in data and _ends_within_quotes(data):
-            raise CorruptData("the last row ends within quotes: the data is truncated.")
-        return data
-
-    def _checked(self, rows: bytes) -> bytes:
-        if self._cut and not may_be_cut(rows):
+        # a line end closes a row, but within quotes
+        if b'"' in data and last_row_end(data + b"\n", self._cut) <= len(data):
             raise CorruptData(
-                "line ends within quotes, or quotes within unquoted text, do not let this file be "
-                "cut; open it whole, with split_bytes=0."
+                _NOT_TO_BE_CUT if self._cut else "the last row ends within quotes: it is truncated."
             )
-        return rows
-
-
-def _ends_within_quotes(data: bytes) -> bool:
-    """Whether a field opened a quote that nothing closes. A line end closes a field, so one is
-    added: only within quotes is it not taken for a row's end."""
-    return last_row_end(data + b"\n") <= len(data)
+        return data
 
 
 class Window:

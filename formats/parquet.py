@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeprof.errors import CorruptData, SchemaMismatch, UsageError
+from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats.base import (
     Decoding,
     Encoder,
@@ -24,6 +25,7 @@ from pipeprof.formats.base import (
     Range,
     ReadOptions,
     Split,
+    choose_compression,
     fetch,
 )
 from pipeprof.formats.sparse import OutsideRanges, SparseFile
@@ -36,7 +38,6 @@ from pipeprof.formats.types import (
     is_list,
     plain_type,
     select,
-    unknown_column,
 )
 
 _MAGIC = b"PAR1"
@@ -82,10 +83,8 @@ class Parquet:
         file = SparseFile(size, split.ranges, buffers)
         metadata = _metadata(bytes(buffers[0]))
         with _reading("the footer"):
-            declared = metadata.schema.to_arrow_schema()
-            for name in schema.names:
-                if name not in declared.names:
-                    raise unknown_column(name, declared.names)
+            declared = metadata.schema.to_arrow_schema().names
+            select(declared, schema.names)
             reader = pq.ParquetFile(
                 pa.PythonFile(file, mode="r"),
                 metadata=metadata,
@@ -99,7 +98,7 @@ class Parquet:
                 yield batch
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
-        return _Encoder(schema, compression or self.compressions[0])
+        return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
 @contextmanager
@@ -174,16 +173,16 @@ def _splits(
             for i in range(metadata.num_row_groups)
         ]
     _check_apart(sorted(chunk for _, chunks in groups for chunk in chunks))
-    start, rows = 0, 0
-    ranges: list[Range] = []
-    for index, (count, chunks) in enumerate(groups):
-        total = sum(length for _, length in ranges) + sum(length for _, length in chunks)
-        if index > start and 0 < split_bytes < total:
-            yield Split(start, index, rows, (footer, *_merged(ranges)))
-            start, rows, ranges = index, 0, []
-        rows, ranges = rows + count, ranges + chunks
-    if groups:
-        yield Split(start, len(groups), rows, (footer, *_merged(ranges)))
+    sizes = [sum(length for _, length in chunks) for _, chunks in groups]
+    start, held = 0, 0
+    for end, size in enumerate([*sizes, 0]):
+        if end == len(groups) or 0 < split_bytes < held + size:
+            if end > start:
+                run = groups[start:end]
+                ranges = _merged([chunk for _, chunks in run for chunk in chunks])
+                yield Split(start, end, sum(rows for rows, _ in run), (footer, *ranges))
+            start, held = end, 0
+        held += size
 
 
 def _check_chunks(metadata: pq.FileMetaData, names: Sequence[str], footer: Range) -> None:
@@ -228,7 +227,7 @@ def _chunks(metadata: pq.FileMetaData, group: int, leaves: Sequence[int], end: i
 
 def _check_apart(chunks: Sequence[Range]) -> None:
     """Raises `CorruptData` when two column chunks share bytes."""
-    for (start, length), (following, _) in zip(chunks, chunks[1:], strict=False):
+    for (start, length), (following, _) in pairwise(chunks):
         if start + length > following:
             raise CorruptData(f"the footer is damaged: it places two columns at byte {following}.")
 
@@ -250,7 +249,7 @@ def _row_group(
     """Raises `CorruptData`, `SchemaMismatch`."""
     with _reading(f"row group {group}"):
         table = reader.read_row_group(group, columns=schema.names, use_threads=False)
-        arrays = [table.column(name).combine_chunks() for name in schema.names]
+        arrays = [_one_array(table.column(name)) for name in schema.names]
         stored = reader.metadata.row_group(group)
         for name, array in zip(schema.names, arrays, strict=True):
             _check_count(array, stored, leaves[name])
@@ -258,6 +257,11 @@ def _row_group(
         convert(field.name, array, field.type) for field, array in zip(schema, arrays, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[int]) -> None:
@@ -310,11 +314,6 @@ class _Encoder:
     """One row group per `write`, pages with checksums."""
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
-        if compression not in Parquet.compressions:
-            raise UsageError(
-                f"parquet cannot be compressed by {compression!r}; "
-                f"choose one of {', '.join(Parquet.compressions)}."
-            )
         self._schema = schema
         self._sink = _Sink()
         self._writer = pq.ParquetWriter(

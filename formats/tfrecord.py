@@ -12,7 +12,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from pipeprof.errors import SchemaMismatch, UsageError
+from pipeprof.errors import SchemaMismatch
 from pipeprof.formats import example
 from pipeprof.formats.base import (
     Decoding,
@@ -22,6 +22,7 @@ from pipeprof.formats.base import (
     Planning,
     ReadOptions,
     Split,
+    choose_compression,
 )
 from pipeprof.formats.framing import Deframer, frame, is_framed
 from pipeprof.formats.inflate import Codec, deflater, inflate_head, is_gzip, is_zlib
@@ -94,16 +95,11 @@ class TFRecord:
         deframer.finish()
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
-        return _Encoder(schema, compression or self.compressions[0])
+        return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
 class _Encoder:
     def __init__(self, schema: pa.Schema, compression: str) -> None:
-        if compression not in TFRecord.compressions:
-            raise UsageError(
-                f"tfrecord cannot be compressed by {compression!r}; "
-                f"choose one of {', '.join(TFRecord.compressions)}."
-            )
         for field in schema:
             example.kind_of(field)
         self._schema = schema

@@ -117,8 +117,6 @@ def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
     if array.type == dtype:
         return array
     try:
-        if isinstance(array, pa.ExtensionArray):
-            array = array.storage
         if pa.types.is_date32(array.type) or pa.types.is_time32(array.type):
             array = pc.cast(array, pa.int32())
         return pc.cast(array, dtype)
@@ -135,8 +133,8 @@ def select(available: Sequence[str], columns: Sequence[str] | None) -> list[str]
     Raises `SchemaMismatch` for a column that is not there, or a name that means two.
     """
     for names, what in ((available, "in the file"), (columns or (), "asked for")):
-        twice = next((name for name in names if list(names).count(name) > 1), None)
-        if len(set(names)) < len(names) and twice is not None:
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if list(names).count(name) > 1)
             raise SchemaMismatch(f"column {twice!r} is {what} twice; give each its own name.")
     if columns is None:
         return list(available)

@@ -34,6 +34,7 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
     definitions = generated["$defs"]
     notes = field_notes()
     for name, definition in definitions.items():
+        definition["description"] = inspect.cleandoc(definition["description"])
         for field, schema in definition["properties"].items():
             note = notes[name].get(field) or _unit(field)
             if note:

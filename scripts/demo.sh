@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The main job from end to end: the same rows in three formats, each fed to an emulated
 # accelerator at several settings of a real DataLoader. `make demo` sets up and runs it.
-#   DEMO_SIZE=64MB   logical size of the data       DEMO_STEP_MS=6   the accelerator's step
+#   DEMO_SIZE=24MB   logical size of the data       DEMO_STEP_MS=6   the accelerator's step
 set -euo pipefail
 cd "$(dirname "$0")/.."
 started=$SECONDS
@@ -9,7 +9,7 @@ started=$SECONDS
 echo "1/2  Data: the same rows as CSV, Parquet and TFRecord, in demo/data"
 for format in csv parquet tfrecord; do
   pipeprof generate "demo/data/$format" --kind tabular --format "$format" \
-    --size "${DEMO_SIZE:-64MB}" --seed 0
+    --size "${DEMO_SIZE:-24MB}" --seed 0
 done
 
 echo

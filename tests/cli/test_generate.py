@@ -108,7 +108,7 @@ def test_where_nothing_can_be_written(folder: str, tmp_path: Path, capsys: Captu
     assert files_in(tmp_path) == {"file": b"mine"}
 
 
-LARGE = GenerateSpec("", "tabular", "csv", 40_000_000, shards=16)
+LARGE = GenerateSpec("", "tabular", "csv", 32_000_000, shards=16)
 
 
 def start(folder: Path, **more: Any) -> subprocess.Popen[str]:

@@ -9,8 +9,8 @@ import pytest
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
-from pipeprof.formats.base import ReadOptions
-from tests.contracts.format_contract import Bytes, FormatContract, encode, plan, read
+from pipeprof.formats.base import FilePlan, ReadOptions
+from tests.contracts.format_contract import Bytes, FormatContract, batches, encode, plan, read
 
 CSV = get("csv")
 
@@ -192,6 +192,21 @@ def test_a_later_value_of_another_type_says_the_way_out() -> None:
 def test_a_cell_that_is_not_its_type(cell: bytes, dtype: pa.DataType) -> None:
     with pytest.raises(SchemaMismatch, match="column 'x'"):
         read(CSV, b"x,y\n" + cell + b",1\n", types={"x": dtype})
+
+
+def test_a_file_whose_columns_differ_from_those_planned() -> None:
+    schema = pa.schema([("b", pa.int64()), ("a", pa.int64())])
+    other = Bytes(b"c,b,a\n1,2,3\n")
+    made = FilePlan(schema, plan(CSV, other).splits)
+    assert [batch.to_pydict() for batch in batches(CSV, other, made)] == [{"b": [2], "a": [3]}]
+    lacking = Bytes(b"c,b\n1,2\n")
+    with pytest.raises(SchemaMismatch, match="no column 'a'"):
+        list(batches(CSV, lacking, FilePlan(schema, plan(CSV, lacking).splits)))
+
+
+def test_a_text_with_nul_is_not_written() -> None:
+    with pytest.raises(SchemaMismatch, match="NUL"):
+        encode(CSV, pa.table({"a": ["x\0"]}))
 
 
 def test_types_of_an_unknown_column() -> None:
