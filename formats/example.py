@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -150,22 +149,29 @@ def _column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
     kind = next((k for row in rows if name in row and (k := row[name].WhichOneof("kind"))), None)
     if kind is None:
         return pa.nulls(len(rows), field.type)
-    flat: Any = {"int64_list": array("q"), "float_list": array("f"), "bytes_list": []}[kind]
-    counts = array("q")
-    for number, row in enumerate(rows, start=first):
+    filled: list[Any] = []
+    counts = np.zeros(len(rows), np.int64)
+    for index, row in enumerate(rows):
         feature = row.get(name)
-        values: Any = getattr(feature, kind).value if feature is not None else ()
-        count = len(values)
-        if count == 1:
-            flat.append(values[0])
-        elif count:
-            flat.extend(values)
-        elif feature is not None and feature.WhichOneof("kind") not in (None, kind):
-            raise _contradiction(name, number, feature.WhichOneof("kind"), kind)
-        counts.append(count)
-    dtypes = {"int64_list": np.int64, "float_list": np.float32}
-    every = np.frombuffer(flat, dtypes[kind]) if kind in dtypes else flat
-    return _shape(pa.array(every, _KINDS[kind]), np.frombuffer(counts, np.int64), field, first)
+        if feature is None:
+            continue
+        values = getattr(feature, kind).value
+        if values:
+            counts[index] = len(values)
+            filled.append(values)
+        elif feature.WhichOneof("kind") not in (None, kind):
+            raise _contradiction(name, first + index, feature.WhichOneof("kind"), kind)
+    return _shape(_flat(filled, kind, int(counts.max())), counts, field, first)
+
+
+def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
+    """The values of all rows that have some; ``most`` in one row."""
+    if kind == "bytes_list" or most == 1:
+        return pa.array([value for values in filled for value in values], _KINDS[kind])
+    if not filled:
+        return pa.array([], _KINDS[kind])
+    dtype = np.int64 if kind == "int64_list" else np.float32
+    return pa.array(np.concatenate([np.array(values, dtype) for values in filled]))
 
 
 def _shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first: int) -> pa.Array:

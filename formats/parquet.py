@@ -28,9 +28,9 @@ from pipeprof.formats.base import (
     choose_compression,
     fetch,
 )
+from pipeprof.formats.parquet_encoder import ParquetEncoder
 from pipeprof.formats.sparse import OutsideRanges, SparseFile
 from pipeprof.formats.types import (
-    check_batch,
     check_types,
     convert,
     first_line,
@@ -98,7 +98,7 @@ class Parquet:
                 yield batch
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
-        return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
+        return ParquetEncoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
 @contextmanager
@@ -276,62 +276,6 @@ def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[
     counted = {stored.column(leaf).num_values for leaf in leaves}
     if len(array) != stored.num_rows or values not in counted:
         raise ValueError(f"{values} values where the footer counts others")
-
-
-class _Sink:
-    """Takes what the writer writes, until it is handed on."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._written = 0
-
-    def take(self) -> bytes:
-        data = b"".join(self._parts)
-        self._parts.clear()
-        return data
-
-    def write(self, data: bytes) -> int:
-        self._parts.append(bytes(data))
-        self._written += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._written
-
-    def writable(self) -> bool:
-        return True
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class _Encoder:
-    """One row group per `write`, pages with checksums."""
-
-    def __init__(self, schema: pa.Schema, compression: str) -> None:
-        self._schema = schema
-        self._sink = _Sink()
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._sink, mode="w"),
-            schema,
-            compression=compression,
-            write_page_checksum=True,
-        )
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        check_batch(batch, self._schema)
-        if batch.num_rows:
-            self._writer.write_batch(batch, row_group_size=batch.num_rows)
-        return self._sink.take()
-
-    def finish(self) -> bytes:
-        self._writer.close()
-        return self._sink.take()
 
 
 FORMAT: Format = Parquet()

@@ -31,6 +31,9 @@ from pipeprof.formats.types import check_batch, select
 
 _SAMPLE_BYTES = 2**20
 _SAMPLE_RECORDS = 256
+_ROWS_AT_ONCE = 512
+"""Decoded between two batches: a whole block of small records would hold up the batch that needs
+only its first."""
 
 
 def recognise(head: bytes) -> Codec | None:
@@ -90,8 +93,10 @@ class TFRecord:
         while block := (yield from stream.read()):
             deframer.size = stream.plain_size
             first = deframer.records
-            if records := deframer.feed(block):
-                yield example.decode(records, schema, first)
+            records = deframer.feed(block)
+            for start in range(0, len(records), _ROWS_AT_ONCE):
+                some = records[start : start + _ROWS_AT_ONCE]
+                yield example.decode(some, schema, first + start)
         deframer.finish()
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:

@@ -30,13 +30,16 @@ from pipeprof.errors import SchemaMismatch
 class Batch(dict[str, Any]):
     """Column name → `torch.Tensor` or `Ragged`.
 
-    Between processes it travels as one tensor: torch sends each tensor of a plain dict through a
-    shared-memory file and a hand-shake of its own, which costs more than reading a row of forty
-    columns does.
+    Between processes it travels in one piece: torch sends each tensor of a plain dict through a
+    shared-memory file and a hand-shake of its own, for which the receiver waits until the worker
+    lets go of its interpreter lock. A large batch is one such tensor, a small one plain bytes.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, _packed(self)
+        flat, parts, rest = _packed(self)
+        if flat.numel() > _SMALL_BYTES:
+            return _unpacked, (flat, parts, rest)
+        return _unpacked, (flat.numpy().tobytes(), parts, rest)
 
     def __copy__(self) -> Batch:
         return Batch(self)
@@ -100,9 +103,9 @@ def _column(field: pa.Field, column: pa.Array) -> torch.Tensor | Ragged:
 
 def _scalars(column: pa.Array) -> torch.Tensor:
     kind = column.type
-    if column.null_count:
-        filler = float("nan") if pa.types.is_floating(kind) else 0
-        column = pc.fill_null(column, pa.scalar(filler).cast(kind))
+    # to_numpy makes NaN of a null by itself, and would make floats of integers
+    if column.null_count and not pa.types.is_floating(kind):
+        column = pc.fill_null(column, pa.scalar(0).cast(kind))
     return _owned(column.to_numpy(zero_copy_only=False), kind.to_pandas_dtype())
 
 
@@ -123,17 +126,16 @@ def _ragged(column: pa.Array, values: torch.Tensor) -> Ragged:
 
 
 def _blobs(column: pa.Array) -> Ragged:
-    lengths = pc.fill_null(pc.binary_length(column), 0)
-    offsets = _offsets(lengths.to_numpy(zero_copy_only=False))
     if column.null_count:
-        column = column.drop_null()
-    if not len(column):
-        return Ragged(torch.empty(0, dtype=torch.uint8), offsets)
-    _, starts, data = column.buffers()
-    ends = np.frombuffer(memoryview(starts), np.int32)
-    first, last = ends[column.offset], ends[column.offset + len(column)]
-    values = np.frombuffer(memoryview(data), np.uint8)[first:last] if data else np.empty(0)
-    return Ragged(_owned(values, np.uint8), offsets)
+        column = pc.fill_null(column, pa.scalar(b"").cast(column.type))
+    _, ends, data = column.buffers()
+    if not len(column) or data is None:
+        return Ragged(
+            torch.empty(0, dtype=torch.uint8), torch.zeros(len(column) + 1, dtype=torch.int64)
+        )
+    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    values = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return Ragged(_owned(values, np.uint8), _owned(offsets - offsets[0], np.int64))
 
 
 def _offsets(lengths: npt.NDArray[Any]) -> torch.Tensor:
@@ -147,6 +149,8 @@ def _owned(values: npt.NDArray[Any], dtype: Any) -> torch.Tensor:
     return torch.from_numpy(np.array(values, dtype=dtype))
 
 
+_SMALL_BYTES = 256 * 2**10
+"""Up to here bytes through a pipe are quicker than the hand-shake of a shared-memory file."""
 _ALIGNMENT = 16
 _OFFSETS = "\0offsets"
 """Ends the name under which the offsets of a `Ragged` travel."""
@@ -212,8 +216,15 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _unpacked(flat: torch.Tensor, parts: list[_Part], rest: dict[str, Any]) -> Batch:
+def _unpacked(flat: torch.Tensor | bytes, parts: list[_Part], rest: dict[str, Any]) -> Batch:
     batch = Batch(rest)
+    if isinstance(flat, bytes):
+        # a copy, since bytes are read-only; none at all has no buffer to make a tensor of
+        flat = (
+            torch.frombuffer(bytearray(flat), dtype=torch.uint8)
+            if flat
+            else torch.zeros(0, dtype=torch.uint8)
+        )
     views = _Views(flat)
     for part in parts:
         tensor = part.of(views)
