@@ -49,8 +49,11 @@ def plan_dataset(
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }
-    plans = [(item, _plan(chosen, store, item, columns, arrow_types, options)) for item in items]
-    schema = _one_schema(plans, redact(url))
+    schema, plans = _plan_all(chosen, store, items, columns, arrow_types, options)
+    if schema is None:
+        raise NothingFound(
+            f"{redact(url)} holds no rows, and nothing that says what its columns are."
+        )
     source = DataSource(redact(url), chosen.name, len(items), sum(item.size for item in items))
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
     return DatasetPlan(store, chosen.name, schema, splits, source)
@@ -98,31 +101,37 @@ def _one_format(store: Store, items: Sequence[ObjectInfo], url: str) -> Format:
     return only
 
 
-def _one_schema(plans: Sequence[tuple[ObjectInfo, FilePlan]], url: str) -> pa.Schema:
-    """That of the first object which has one; the others must have the same columns and types."""
-    first: tuple[ObjectInfo, pa.Schema] | None = None
-    for item, plan in plans:
-        if plan.schema is None:
-            continue
-        if first is None:
-            first = (item, plan.schema)
-        elif not plan.schema.equals(first[1]):
+def _plan_all(
+    chosen: Format,
+    store: Store,
+    items: Sequence[ObjectInfo],
+    columns: Sequence[str] | None,
+    types: Mapping[str, pa.DataType],
+    options: ReadOptions,
+) -> tuple[pa.Schema | None, list[tuple[ObjectInfo, FilePlan]]]:
+    """The schema of the first object that has one; the others must have its columns, in any
+    order, with the same types."""
+    schema: pa.Schema | None = None
+    plans: list[tuple[ObjectInfo, FilePlan]] = []
+    first = items[0]
+    for item in items:
+        wanted = columns if schema is None else schema.names
+        plan = _plan(chosen, store, item, wanted, types, options)
+        plans.append((item, plan))
+        if schema is None:
+            first, schema = item, plan.schema
+        elif plan.schema is not None and not plan.schema.equals(schema):
             raise SchemaMismatch(
-                f"{item.url} has other columns or types than {first[0].url}: "
-                f"{_difference(plan.schema, first[1])}. Read them apart, or give types=…"
+                f"{item.url} has other types than {first.url}: "
+                f"{_difference(plan.schema, schema)}. Read them apart, or give types=…"
             )
-    if first is None:
-        raise NothingFound(f"{url} holds no rows, and nothing that says what its columns are.")
-    return first[1]
+    return schema, plans
 
 
 def _difference(one: pa.Schema, other: pa.Schema) -> str:
-    for name in [*one.names, *other.names]:
-        here = str(one.field(name).type) if name in one.names else "missing"
-        there = str(other.field(name).type) if name in other.names else "missing"
-        if here != there:
-            return f"{name!r} is {here}, not {there}"
-    return "the columns are in another order"
+    """Of two schemas with the same names."""
+    name = next(name for name in one.names if one.field(name).type != other.field(name).type)
+    return f"{name!r} is {one.field(name).type}, not {other.field(name).type}"
 
 
 def _declared(store: Store, url: str) -> Mapping[str, str]:

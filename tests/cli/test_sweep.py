@@ -65,7 +65,7 @@ def test_starved_beyond_the_limit_is_exit_code_3_after_the_report(data, tmp_path
 
 def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
     out = tmp_path / "out"
-    arguments = [*QUICK, "--trial-time", "1.5", "--out", str(out)]
+    arguments = [*QUICK, "--trial-time", "0.8", "--out", str(out)]
     running = subprocess.Popen(
         [sys.executable, "-m", "pipeprof", "sweep", data, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

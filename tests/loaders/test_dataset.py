@@ -259,8 +259,19 @@ def test_files_that_disagree(tmp_path):
     other = pa.record_batch({"id": pa.array(["text"])})
     encoder = formats.get("parquet").encoder(other.schema)
     (tmp_path / "part-9.parquet").write_bytes(encoder.write(other) + encoder.finish())
-    with pytest.raises(SchemaMismatch, match=r"part-9\.parquet has other columns.*'id' is string"):
+    with pytest.raises(SchemaMismatch, match=r"part-9\.parquet has other types.*'id' is string"):
+        pipeprof.open_dataset(str(tmp_path), columns=["id"])
+    with pytest.raises(SchemaMismatch, match=r"part-9\.parquet.*'price'"):
         pipeprof.open_dataset(str(tmp_path))
+
+
+def test_files_may_have_their_columns_in_another_order(tmp_path):
+    write(tmp_path, "csv", files=1)
+    (tmp_path / "part-9.csv").write_text("name,extra,price,id\nlast,1,2.5,20\n")
+    *_, last = pipeprof.open_dataset(str(tmp_path), batch_size=7)
+    assert list(last) == ["id", "price", "name"]
+    assert last["id"].tolist()[-1] == 20
+    assert last["name"].bytes_at(-1) == b"last"
 
 
 def test_an_impossible_batch_size(tmp_path):

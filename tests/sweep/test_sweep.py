@@ -131,19 +131,11 @@ def test_out_of_time_is_no_loss_either(data, tmp_path):
     assert len(outcome.result.trials) == 1, "a trial that has begun is finished"
 
 
-def slow_transform(batch):
-    import time
-
-    time.sleep(0.01)
-    return batch
-
-
-def test_the_users_transform_is_in_the_path_and_is_blamed(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_users_transform_is_in_the_path_and_is_blamed(data, tmp_path):
     (tmp_path / "mine.py").write_text(
         "import time\ndef slow(batch):\n    time.sleep(0.01)\n    return batch\n"
     )
-    outcome, _ = sweep(tmp_path / "out", spec_for(data, transform="mine.py:slow"))
+    outcome, _ = sweep(tmp_path / "out", spec_for(data, transform=f"{tmp_path}/mine.py:slow"))
     for trial in outcome.result.trials:
         profile = pipeprof.load(tmp_path / "out" / trial.profile)
         assert profile.stages["transform"].p50_s == pytest.approx(0.01, rel=0.3)
