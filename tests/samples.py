@@ -186,7 +186,7 @@ def sample_profile(**changes: Any) -> Profile:
             bottleneck="decode",
             headline=(
                 "Starved: the accelerator waited for batches 41.2 % of the time "
-                "(95 %: 38.9 to 43.6 %); 83 % of that wait was decode."
+                "(95 %: 38.9–43.6 %); 83 % of that wait was decode."
             ),
             accelerator_utilisation=0.588,
         ),
@@ -238,7 +238,7 @@ def fed_profile(**changes: Any) -> Profile:
             bottleneck=None,
             headline=(
                 "Fed: the accelerator waited for batches 0.5 % of the time "
-                "(95 %: 0.4 to 0.6 %); loading is not the limit."
+                "(95 %: 0.4–0.6 %); loading is not the limit."
             ),
             accelerator_utilisation=0.995,
         ),
@@ -341,7 +341,7 @@ def sample_sweep(**changes: Any) -> SweepResult:
                 format="csv",
                 headline=(
                     "Starved at every setting tried: at best, with 2 workers, prefetch 2, "
-                    "batch 1024, the accelerator waits 41.2 % (95 %: 40.2 to 42.2 %) of the time; "
+                    "batch 1024, the accelerator waits 41.2 % (95 %: 40.2–42.2 %) of the time; "
                     "decode is to blame."
                 ),
                 best_trial=2,
@@ -352,7 +352,7 @@ def sample_sweep(**changes: Any) -> SweepResult:
                 format="parquet",
                 headline=(
                     "Fed with 1 worker, prefetch 2, batch 1024: the accelerator waits 1.4 % "
-                    "(95 %: 0.4 to 2.4 %) of the time."
+                    "(95 %: 0.4–2.4 %) of the time."
                 ),
                 best_trial=5,
                 recommendation=_sweep_advice(SWEEP_TRIALS[4], SWEEP_TRIALS[5]),

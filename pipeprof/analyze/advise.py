@@ -13,6 +13,9 @@ from pipeprof.analyze.ceilings import ACCELERATOR, WORKER_CPU, WORKERS
 from pipeprof.model import Ceiling, Diagnosis, Environment, LoaderConfig, Recommendation
 from pipeprof.units import format_count
 
+WORTHWHILE = 1.1
+"""Less than a tenth more is not worth another worker."""
+
 
 def advise(
     diagnosis: Diagnosis,
@@ -31,7 +34,8 @@ def advise(
     # a little above the demand: equal rates would leave the accelerator waiting now and then
     target = min(demand * (1 + diagnosis.threshold), cores)
     wanted = min(math.ceil(target / per_worker - 1e-9), 8 * environment.cores)
-    if wanted <= config.num_workers:
+    gain = min(demand, cores) / roof[WORKERS].samples_per_s
+    if wanted <= config.num_workers or (config.num_workers and gain < WORTHWHILE):
         return (_not_workers(config, roof, diagnosis),)
     predicted = min(wanted * per_worker, cores, demand)
     limit = "the accelerator" if cores >= demand else f"{environment.cores} cores"

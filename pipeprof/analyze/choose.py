@@ -50,7 +50,7 @@ def _cost(trial: Trial) -> tuple[float, ...]:
 def _headline(trial: Trial, first: Trial) -> str:
     setting = describe(trial.config)
     low, high = trial.starved_interval
-    share = f"{format_share(trial.starved_fraction)} (95 %: {low * 100:.1f} to {high * 100:.1f} %)"
+    share = f"{format_share(trial.starved_fraction)} (95 %: {low * 100:.1f}–{high * 100:.1f} %)"
     if trial.verdict == "fed":
         before = (
             f" With {describe(first.config)} it waited {format_share(first.starved_fraction)}; "
@@ -85,17 +85,16 @@ def describe(config: LoaderConfig) -> str:
 
 
 def _recommendation(first: Trial, best: Trial, url: str, transform: str | None) -> Recommendation:
-    gain = best.samples_per_s / first.samples_per_s if first.samples_per_s else 0.0
     against = (
-        f"measured: {format_count(best.samples_per_s)} against "
-        f"{format_count(first.samples_per_s)} samples/s ({gain:.2f} times), starved "
-        f"{format_share(best.starved_fraction)} against {format_share(first.starved_fraction)}"
+        f"both were run: {format_count(first.samples_per_s)} samples/s and starved "
+        f"{format_share(first.starved_fraction)} before, {format_count(best.samples_per_s)} and "
+        f"{format_share(best.starved_fraction)} after"
     )
     return Recommendation(
         setting="num_workers + prefetch_factor + batch_size",
         current=describe(first.config),
         proposed=describe(best.config),
-        why=against if best != first else "measured: no other setting tried is better or cheaper",
+        why=against if best != first else "no other setting tried is better or cheaper",
         interval=best.interval,
         verified_samples_per_s=best.samples_per_s,
         code=loader_code(url, best.config, transform),

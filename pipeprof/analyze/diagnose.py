@@ -64,7 +64,7 @@ def _headline(
         return "Inconclusive: no batch was measured after warm-up; run longer."
     share = (
         f"{format_share(fraction)} of the time "
-        f"(95 %: {interval[0] * 100:.1f} to {interval[1] * 100:.1f} %)"
+        f"(95 %: {interval[0] * 100:.1f}–{interval[1] * 100:.1f} %)"
     )
     if verdict == "fed":
         return f"Fed: the accelerator waited for batches {share}; loading is not the limit."

@@ -36,7 +36,8 @@ class LocalStore:
                 found = [name for name in glob.glob(path, recursive=True) if Path(name).is_file()]
             items = [ObjectInfo(name, name, Path(name).stat().st_size) for name in sorted(found)]
         except OSError as error:
-            raise StorageError(f"{path} cannot be listed: {error.strerror}.") from None
+            culprit = error.filename or path
+            raise StorageError(f"{culprit} cannot be listed: {error.strerror}.") from None
         if items:
             return items
         if Path(path).is_dir():

@@ -43,7 +43,7 @@ def test_the_verdict_says_how_much_and_by_what():
     assert diagnosis.bottleneck == "decode"
     assert diagnosis.headline == (
         "Starved: the accelerator waited for batches 60.0 % of the time "
-        "(95 %: 60.0 to 60.0 %); 53 % of that wait was decode."
+        "(95 %: 60.0–60.0 %); 53 % of that wait was decode."
     )
 
 

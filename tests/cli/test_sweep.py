@@ -116,6 +116,35 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(data, tmp_path, arguments, c
     assert not (tmp_path / "_out").exists(), "nothing is left behind"
 
 
+def damaged(folder, kind):
+    """A data set that cannot be read, and what the message must say."""
+    parquet = formats.get("parquet").encoder(pa.schema([("id", pa.int64())]))
+    whole = parquet.write(pa.record_batch({"id": pa.array([1, 2, 3])})) + parquet.finish()
+    if kind == "mixed":
+        (folder / "a.parquet").write_bytes(whole)
+        (folder / "b.csv").write_text("id\n1\n")
+        return "mixes formats"
+    if kind == "truncated":
+        (folder / "a.parquet").write_bytes(whole[:-3])
+        return "a.parquet"
+    if kind == "another format":
+        (folder / "a.parquet").write_text("id\n1\n2\n")
+        return "a.parquet is named like parquet, but it is not"
+    (folder / "a.csv").symlink_to(folder / "gone")
+    return "a.csv"
+
+
+@pytest.mark.parametrize("kind", ["mixed", "truncated", "another format", "dangling link"])
+def test_a_data_set_that_cannot_be_read(tmp_path, kind, capsys):
+    (tmp_path / "data").mkdir()
+    words = damaged(tmp_path / "data", kind)
+    assert run(["sweep", str(tmp_path / "data"), *QUICK, "--out", str(tmp_path / "out")]) == 1
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert shown.err.count("\n") == 1, "one sentence"
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_can_be_refused_is_refused_before_torch_is_imported():
     script = (
         "import sys; from pipeprof.cli.app import run\n"

@@ -92,7 +92,8 @@ def test_a_loader_faster_than_the_step_feeds():
     loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=2))
     for _ in range(2):
         train(loader, step_s=0.05)
-    profile = loader.profile()
+    # a busy machine wakes this process late: a batch that is ready is still waited for a little
+    profile = loader.profile(threshold=0.25)
     assert profile.diagnosis.verdict == "fed"
     assert profile.stages["ready"].p50_s > 0.03
 
