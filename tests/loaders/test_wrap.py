@@ -50,8 +50,12 @@ FORMS = {
     "inline": {},
     "two workers": {"num_workers": 2},
     "persistent": {"num_workers": 2, "persistent_workers": True},
-    "spawn": {"num_workers": 1, "multiprocessing_context": "spawn"},
-    "forkserver": {"num_workers": 1, "multiprocessing_context": "forkserver"},
+    "spawn": {"num_workers": 1, "multiprocessing_context": "spawn", "persistent_workers": True},
+    "forkserver": {
+        "num_workers": 1,
+        "multiprocessing_context": "forkserver",
+        "persistent_workers": True,
+    },
     "any order": {"num_workers": 2, "in_order": False},
 }
 
