@@ -51,8 +51,9 @@ def open_dataset(
     ``drop_last``). A batch maps column → tensor or `Ragged`; see `pipeprof.loaders.tensors`.
 
     ``shuffle`` orders splits, and rows within a decoded block, by ``seed`` and the epoch of
-    `FileDataset.set_epoch`. ``repeat`` never ends, and counts epochs on by itself. ``transform``
-    gets each batch, in the worker. ``rank`` and ``world_size`` default to torch.distributed's.
+    `FileDataset.set_epoch`. ``repeat`` never ends: it counts epochs on by itself, and batches run
+    on from one into the next. ``transform`` gets each batch, in the worker. ``rank`` and
+    ``world_size`` default to torch.distributed's.
     Raises `UsageError`, `StorageError`, `FormatError`.
     """
     if batch_size < 1:
@@ -114,25 +115,8 @@ class FileDataset(IterableDataset[Any]):
         self._epoch[0] = epoch
 
     def __iter__(self) -> Iterator[Any]:
-        info = get_worker_info()
-        worker, workers = (info.id, info.num_workers) if info else (0, 1)
         making = self._making
-        shard = shard_of(making.rank, making.world_size, worker, workers)
-        for epoch in itertools.count(int(self._epoch[0])):
-            splits = list(self._plan.splits)
-            if making.shuffle:
-                splits = shuffled(splits, making.seed, epoch)
-            mine = shard.of(splits)
-            yield from self._batches(mine, epoch)
-            if not making.repeat or not mine:
-                return
-
-    def _batches(self, splits: list[tuple[ObjectInfo, Split]], epoch: int) -> Iterator[Any]:
-        making = self._making
-        rows = itertools.chain.from_iterable(
-            self._rows(item, split, epoch) for item, split in splits
-        )
-        for table in batches_of(rows, making.batch_size, making.drop_last):
+        for table in batches_of(self._my_rows(), making.batch_size, making.drop_last):
             with stage(Stage.COLLATE):
                 batch = to_tensors(table, making.null_masks)
             if making.transform is None:
@@ -141,6 +125,24 @@ class FileDataset(IterableDataset[Any]):
             with stage(Stage.TRANSFORM):
                 changed = making.transform(batch)
             yield changed
+
+    def _my_rows(self) -> Iterator[pa.RecordBatch]:
+        """This worker's share of this rank's share; over and over if it is to repeat."""
+        info = get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        making = self._making
+        shard = shard_of(making.rank, making.world_size, worker, workers)
+        for epoch in itertools.count(int(self._epoch[0])):
+            splits = list(self._plan.splits)
+            if making.shuffle:
+                splits = shuffled(splits, making.seed, epoch)
+            empty = True
+            for item, split in shard.of(splits):
+                for rows in self._rows(item, split, epoch):
+                    empty = False
+                    yield rows
+            if not making.repeat or empty:
+                return
 
     def _rows(self, item: ObjectInfo, split: Split, epoch: int) -> Iterator[pa.RecordBatch]:
         """The rows of one split. Its format says which bytes it needs; the store reads them."""

@@ -135,7 +135,12 @@ def test_drop_last_and_repeat(tmp_path):
     whole = pipeprof.open_dataset(url, batch_size=8, drop_last=True)
     assert [len(batch["id"]) for batch in whole] == [8, 8]
     forever = iter(pipeprof.open_dataset(url, batch_size=8, repeat=True))
-    assert ids(next(forever) for _ in range(6)) == [*range(20), *range(20)]
+    assert ids(next(forever) for _ in range(5)) == [*range(20), *range(20)]
+
+
+def test_repeating_nothing_ends(tmp_path):
+    (tmp_path / "empty.csv").write_text("id,price\n")
+    assert list(pipeprof.open_dataset(str(tmp_path), repeat=True)) == []
 
 
 def test_a_transform_runs_on_each_batch_in_the_worker(tmp_path):
