@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pipeprof import formats, manifest
+from pipeprof.atomic import is_leftover
 from pipeprof.bench_data import rows
 from pipeprof.bench_data.shards import Shard, write_shards
 from pipeprof.errors import OutputError, UsageError
@@ -18,7 +19,6 @@ from pipeprof.formats.types import format_type
 from pipeprof.manifest import MANIFEST, Manifest, ManifestFile
 from pipeprof.storage.urls import join, redact
 from pipeprof.storage.write import (
-    is_leftover,
     object_sizes,
     open_object,
     read_object,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from pipeprof.atomic import whole_file, write_all
 from pipeprof.errors import OutputError, ProfileError
 from pipeprof.model import PROFILE_SCHEMA, SWEEP_SCHEMA, Profile, SweepResult
 
@@ -98,15 +97,8 @@ def write_atomically(path: str | PathLike[str], data: bytes) -> None:
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not os.path.isfile(target):  # Path's own raise on long names
         raise OutputError(f"{os.fspath(path)} cannot be written: it is not a regular file.")
-    temporary = target.with_name(f".pipeprof-{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        with whole_file(target) as file:
+            write_all(file, data)
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written: {error.strerror}.") from None
-    finally:  # also on Ctrl-C; after the rename there is nothing left to remove
-        with suppress(OSError):
-            temporary.unlink()

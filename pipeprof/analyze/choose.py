@@ -57,7 +57,7 @@ def _headline(trial: Trial, first: Trial) -> str:
             f"{first.bottleneck or 'loading'} was to blame."
         )
         return f"Fed with {setting}: the accelerator waits {share} of the time." + (
-            before if first.verdict == "starved" else ""
+            before if first != trial else ""
         )
     if trial.verdict == "starved":
         return (

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
 from pipeprof.storage.urls import filesystem, is_local, local_path, redact
 from pipeprof.units import format_bytes
@@ -24,14 +23,10 @@ _NOT_A_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 Explain = Callable[[Exception], OutputError]
 
 
-class _Writable(Protocol):
-    def write(self, data: Any, /) -> int | None: ...
-
-
 class Sink:
     """Takes the bytes of one object, in order."""
 
-    def __init__(self, file: _Writable, explain: Explain) -> None:
+    def __init__(self, file: Writable, explain: Explain) -> None:
         self._file = file
         self._explain = explain
         self.size = 0
@@ -39,13 +34,9 @@ class Sink:
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Raises `OutputError`."""
-        rest = memoryview(data)
-        self.size += len(rest)
+        self.size += len(data)
         with _explained(self._explain):
-            while rest:
-                # a raw file may take less than it is given, when the disk is nearly full
-                taken = self._file.write(rest)
-                rest = rest[len(rest) if taken is None else taken :]
+            write_all(self._file, data)
 
 
 @contextmanager
@@ -68,20 +59,11 @@ def _writing_locally(url: str, needs: int | None) -> Iterator[Sink]:
     explain = partial(_local_error, target, "written", needs)
     with _explained(explain):
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
     try:
-        # unbuffered: closing after an error must not try to write once more
-        with os.fdopen(handle, "wb", buffering=0) as file:
+        with whole_file(target) as file:
             yield Sink(file, explain)
-            with _explained(explain):
-                os.fsync(handle)
-        with _explained(explain):
-            Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+    except OSError as error:
+        raise explain(error) from None
 
 
 @contextmanager
@@ -163,11 +145,6 @@ def remove_object(url: str, options: Mapping[str, Any] | None = None) -> None:
         fs.rm_file(name)
 
 
-def is_leftover(candidate: str, name: str) -> bool:
-    """Whether the file ``candidate`` is what a killed writer of ``name`` left beside it."""
-    return re.fullmatch(rf"\.{re.escape(name)}\.[a-z0-9_]{{8}}\.tmp", candidate) is not None
-
-
 @contextmanager
 def _explained(explain: Explain) -> Iterator[None]:
     try:
@@ -205,9 +182,3 @@ def _remote_error(url: str, what: str, error: Exception) -> OutputError:
     else:
         reason = type(error).__name__
     return OutputError(f"{redact(url)} cannot be {what}: {reason}.")
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

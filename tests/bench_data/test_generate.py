@@ -170,8 +170,8 @@ def test_a_run_killed_before_its_last_step_is_tidied_up(tmp_path: Path) -> None:
     generate(spec)
     whole = contents(tmp_path)
     (tmp_path / JOURNAL).write_bytes((tmp_path / MANIFEST).read_bytes())
-    (tmp_path / ".part-00002-of-00004.csv.abcd_123.tmp").write_bytes(b"half")
-    (tmp_path / f".{MANIFEST}.abcd_123.tmp").write_bytes(b"half")
+    (tmp_path / ".part-00002-of-00004.csv.abcd0123.tmp").write_bytes(b"half")
+    (tmp_path / f".{MANIFEST}.abcd0123.tmp").write_bytes(b"half")
     generate(spec, Interrupt(0))
     assert contents(tmp_path) == whole
 

@@ -15,9 +15,9 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from pipeprof.atomic import is_leftover
 from pipeprof.errors import OutputError
 from pipeprof.storage.write import (
-    is_leftover,
     object_sizes,
     open_object,
     read_object,
