@@ -128,6 +128,7 @@ def _spec(
         prefetch=prefetch,
         batch_sizes=batch_size,
         step_s=step_s,
+        accelerator=accelerator,
         step=step,
         transform=transform,
         columns=tuple(columns.split(",")) if columns else None,
@@ -153,7 +154,9 @@ def _show(outcome: Outcome, folder: Path, as_json: bool) -> None:
         click.echo(dumps(outcome.result), nl=False)
     elif outcome.result.trials:
         print_report(outcome.result)
-        click.echo(f"\nSaved in {folder}; show one trial: pipeprof report {folder}/trial-000.json")
+        click.echo(
+            f"\nSaved in {folder}; to show one trial:\n  pipeprof report {folder}/trial-000.json"
+        )
     if outcome.stopped:
         done, planned = len(outcome.result.trials), outcome.result.planned
         click.echo(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -25,7 +26,9 @@ class WorkerHook:
         self._user_init = user_init
 
     def __call__(self, worker: int) -> None:
-        instrument_worker(worker, self._ring)
+        # a torch that we do not know must not cost the user the worker: its records are lost then
+        with suppress(Exception):
+            instrument_worker(worker, self._ring)
         if self._user_init is not None:
             self._user_init(worker)
 

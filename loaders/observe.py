@@ -80,20 +80,26 @@ class WorkersObserver:
         self._received.clear()
         self._arrived.clear()
 
+    @staticmethod
+    def fits(iterator: Any) -> bool:
+        """Whether it is torch's own iterator, or behaves as that."""
+        return all(hasattr(iterator, name) for name in ("_get_data", "_task_info", "_rcvd_idx"))
+
     def attach(self, iterator: Any) -> None:
         """Note each arrival from now on; persistent iterators keep the hook over epochs."""
         owner, get_data = weakref.ref(iterator), type(iterator)._get_data
         observer = self
 
         def observed_get_data() -> Any:
-            index, data = get_data(owner(), *())
+            index, data = get_data(owner())
             observer._note(owner(), index, perf_counter())
             return index, data
 
         iterator._get_data = observed_get_data
 
     def origin(self, iterator: Any) -> Origin:
-        index = iterator._rcvd_idx - 1 if iterator._in_order else self._last_index
+        in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
+        index = iterator._rcvd_idx - 1 if in_order else self._last_index
         return self._arrived.pop(index, Origin())
 
     def _note(self, iterator: Any, index: Any, now: float) -> None:

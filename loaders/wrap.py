@@ -135,7 +135,7 @@ class ProfiledLoader:
             iterator = iter(loader)
         finally:
             loader.worker_init_fn = user_init
-        if not hasattr(iterator, "_get_data"):
+        if not observer.fits(iterator):
             self._unseen(f"{type(loader).__name__} makes an iterator of its own")
             return iterator
         observer.attach(iterator)

@@ -353,6 +353,8 @@ class SweepSpec:
     step_s: float | None
     """The emulated accelerator's step on a batch of the first size; other sizes in proportion.
     ``None`` when ``step`` is the user's own."""
+    accelerator: str | None = None
+    """Whose step is emulated, e.g. ``resnet50/h100`` of MLPerf Storage."""
     step: str | None = None
     """The user's training step, ``module:function``."""
     transform: str | None = None

@@ -9,6 +9,8 @@ from pipeprof.units import format_count, format_share
 
 CLOSE = 0.03
 """Settings within this share of the fastest count as equally fast."""
+_WIDTH = 88
+"""Columns of code to paste."""
 
 
 def choose(trials: Sequence[Trial], transform: str | None = None) -> tuple[SweepAdvice, ...]:
@@ -111,13 +113,20 @@ def loader_code(url: str, config: LoaderConfig, transform: str | None = None) ->
         "from torch.utils.data import DataLoader",
         *([f"from {module} import {function}"] if transform else []),
         "",
-        f"dataset = pipeprof.open_dataset({url!r}, batch_size={config.batch_size}{given})",
+        *_call(
+            "dataset = pipeprof.open_dataset", f"{url!r}, batch_size={config.batch_size}{given}"
+        ),
     ]
+    settings = "dataset, batch_size=None, num_workers=0"
     if config.num_workers:
-        lines.append(
-            f"loader = DataLoader(dataset, batch_size=None, num_workers={config.num_workers}, "
-            f"prefetch_factor={config.prefetch_factor}, persistent_workers=True)"
+        settings = (
+            f"dataset, batch_size=None, num_workers={config.num_workers}, "
+            f"prefetch_factor={config.prefetch_factor}, persistent_workers=True"
         )
-    else:
-        lines.append("loader = DataLoader(dataset, batch_size=None, num_workers=0)")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_call("loader = DataLoader", settings)])
+
+
+def _call(function: str, arguments: str) -> list[str]:
+    """On one line, or on three when it is long."""
+    line = f"{function}({arguments})"
+    return [line] if len(line) <= _WIDTH else [f"{function}(", f"    {arguments}", ")"]

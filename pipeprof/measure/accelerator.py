@@ -16,16 +16,19 @@ from pipeprof.units import format_duration
 class EmulatedAccelerator:
     """Keeps the caller busy for ``step_s`` seconds a batch, without using a core."""
 
-    def __init__(self, step_s: float, clock: Clock | None = None) -> None:
+    def __init__(self, step_s: float, clock: Clock | None = None, name: str | None = None) -> None:
         if not step_s >= 0:
             raise UsageError(f"a step of {step_s} s is impossible; give 0 or more")
         self.step_s = step_s
+        self.name = name
+        """Of the accelerator whose step this is, if any."""
         self._clock = clock or SystemClock()
         self._overshoot_s = self._calibrate() if step_s else 0.0
 
     @property
     def label(self) -> str:
-        return f"emulated: a sleep of {format_duration(self.step_s)} a step"
+        of = f"{self.name}, " if self.name else ""
+        return f"emulated: {of}a sleep of {format_duration(self.step_s)} a step"
 
     def step(self, batch: Any) -> None:
         """Consume one batch."""

@@ -5,7 +5,8 @@ the number of its batch; main reads the slot where that number must be, and take
 holds another number for what it is: a lost record.
 
 The memory is a memfd: it has no name in any file system, and is gone with its last process,
-however that ends. A worker that does not inherit it (spawn, forkserver) opens it through /proc.
+however that ends. A worker that does not inherit it (spawn, forkserver) opens it through /proc;
+where that is refused, its records are lost and nothing else happens.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +56,11 @@ class Ring:
             raise OSError("no memfd on this system")
         self._descriptor = os.memfd_create("pipeprof-ring")
         os.ftruncate(self._descriptor, self._size)
-        self._memory = mmap.mmap(self._descriptor, self._size)
+        self._memory: mmap.mmap | None = mmap.mmap(self._descriptor, self._size)
 
     def write(self, worker: int, number: int, record: WorkerRecord) -> None:
+        if self._memory is None:
+            return
         at = self._slot(worker, number)
         # the number is cleared first and set last: a reader never takes a half-written record
         self._memory[at : at + 8] = bytes(8)
@@ -78,6 +82,8 @@ class Ring:
 
     def read(self, worker: int, number: int) -> WorkerRecord | None:
         """The record, or ``None`` when it is lost."""
+        if self._memory is None:
+            return None
         at = self._slot(worker, number)
         found, *fields = _LAYOUT.unpack_from(self._memory, at)
         still = int.from_bytes(self._memory[at : at + 8], "little")
@@ -93,12 +99,17 @@ class Ring:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._slots, self._size = state["slots"], state["size"]
-        self._descriptor = os.open(state["path"], os.O_RDWR | os.O_CLOEXEC)
-        self._memory = mmap.mmap(self._descriptor, self._size)
+        self._descriptor, self._memory = -1, None
+        # this runs while a worker starts: to raise here would end it
+        with suppress(OSError):
+            self._descriptor = os.open(state["path"], os.O_RDWR | os.O_CLOEXEC)
+            self._memory = mmap.mmap(self._descriptor, self._size)
 
     def close(self) -> None:
-        if self._descriptor >= 0:
+        if self._memory is not None:
             self._memory.close()
+            self._memory = None
+        if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 

@@ -48,7 +48,8 @@ class OwnStep:
 def make_consumer(spec: SweepSpec, batch_size: int) -> Consumer:
     if spec.step is not None:
         return OwnStep(spec.step)
-    return EmulatedAccelerator((spec.step_s or 0.0) * batch_size / spec.batch_sizes[0])
+    step_s = (spec.step_s or 0.0) * batch_size / spec.batch_sizes[0]
+    return EmulatedAccelerator(step_s, name=spec.accelerator)
 
 
 def run_trial(

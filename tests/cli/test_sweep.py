@@ -167,4 +167,6 @@ def test_an_accelerator_of_mlperf_by_name(data, tmp_path, capsys):
          "--trial-time", "0.1", "--warmup-time", "0", "--out", str(tmp_path / "out"), "--json"]
     )  # fmt: skip
     assert code == 0
-    assert json.loads(capsys.readouterr().out)["spec"]["step_s"] == 0.0035
+    document = json.loads(capsys.readouterr().out)
+    assert document["spec"]["step_s"] == 0.0035
+    assert document["environment"]["accelerator"].startswith("emulated: cosmoflow/h100, a sleep")

@@ -265,3 +265,29 @@ def test_iterable_data_sets_are_seen_to_their_end(workers):
     profile = loader.profile()
     assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S, rel=0.25)
     assert profile.config.kind == "iterable"
+
+
+def test_a_torch_that_we_do_not_know_costs_records_and_nothing_else(monkeypatch):
+    def unknown(worker, ring):
+        raise AttributeError("no such fetcher")
+
+    monkeypatch.setattr("pipeprof.loaders.hook.instrument_worker", unknown)
+    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=1))
+    train(loader, step_s=0)
+    profile = loader.profile()
+    assert profile.measured_batches + profile.warmup_batches == 16
+    assert "lost-records" in [finding.code for finding in profile.findings]
+    assert set(profile.blame) == {"unknown"}
+
+
+def test_a_loader_with_an_iterator_of_its_own_gives_the_host_side():
+    class Lightning(DataLoader):
+        def __iter__(self):
+            yield from super().__iter__()
+
+    for workers in (0, 1):
+        loader = pipeprof.wrap(Lightning(Sleepy(), 4, num_workers=workers))
+        train(loader, step_s=0)
+        profile = loader.profile()
+        assert profile.missing["fetch"] == "Lightning makes an iterator of its own"
+        assert profile.stages["wait"].count > 0

@@ -49,3 +49,5 @@ def test_an_impossible_step_is_refused(wrong):
 
 def test_it_says_what_it_is():
     assert EmulatedAccelerator(0.01).label == "emulated: a sleep of 10.0 ms a step"
+    named = EmulatedAccelerator(0.01, name="resnet50/h100")
+    assert named.label == "emulated: resnet50/h100, a sleep of 10.0 ms a step"

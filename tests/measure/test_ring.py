@@ -67,3 +67,12 @@ def test_where_memfd_is_missing_it_says_so(monkeypatch):
     monkeypatch.delattr(os, "memfd_create")
     with pytest.raises(OSError, match="memfd"):
         Ring(workers=1, slots=1)
+
+
+def test_where_proc_is_closed_the_records_are_lost_and_nothing_else():
+    ring = Ring(workers=1, slots=8)
+    state = pickle.dumps(ring)
+    ring.close()
+    copy = pickle.loads(state)
+    copy.write(0, record_number(1, 0), record(5))
+    assert copy.read(0, record_number(1, 0)) is None
