@@ -36,6 +36,10 @@ Examples:
 """
 
 
+_JOBS = 2
+"""Unless asked for more: memory stays under 500 MB on a machine of any size."""
+
+
 @click.command(epilog=EXAMPLE)
 @click.argument("url")
 @click.option("--kind", type=click.Choice(KINDS), default="tabular", show_default=True,
@@ -52,7 +56,8 @@ Examples:
 @click.option("--compression", default=None, metavar="NAME",
               help="One that the format knows; a wrong name lists them.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
-              help="Processes, of 200 MB of RAM each.  [default: the usable cores]")  # fmt: skip
+              help="Processes that write, of up to 200 MB of RAM each.  "
+              "[default: 2, or 1 on one core]")  # fmt: skip
 @click.option("--overwrite", is_flag=True,
               help="Replace another data set of pipeprof here; never other files.")  # fmt: skip
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
@@ -90,7 +95,7 @@ def command(
         seed=seed,
         shards=shards,
         compression=compression,
-        jobs=jobs or usable_cores(),
+        jobs=jobs or min(_JOBS, usable_cores()),
         overwrite=overwrite,
         options=storage_options or {},
     )
