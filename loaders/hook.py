@@ -14,7 +14,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from pipeprof.measure.ring import Ring, WorkerRecord, record_number
-from pipeprof.measure.spans import Tally, tallied
+from pipeprof.measure.spans import Tally, stage, tallied
 from pipeprof.model import Stage
 
 
@@ -71,31 +71,24 @@ def instrument(fetcher: Any, deliver: Callable[[WorkerRecord], None]) -> None:
     # a bound method in the closure would keep the fetcher, and what it iterates, alive
     owner, fetch = weakref.ref(fetcher), type(fetcher).fetch
     collate = fetcher.collate_fn
-    collate_s = 0.0
 
     def timed_collate(samples: Any) -> Any:
-        nonlocal collate_s
-        start = perf_counter()
-        try:
+        with stage(Stage.COLLATE):
             return collate(samples)
-        finally:
-            collate_s += perf_counter() - start
 
     def timed_fetch(index: Any) -> Any:
-        nonlocal collate_s
-        collate_s = 0.0
         with tallied(Tally()) as tally:
             cpu, start = thread_time(), perf_counter()
             try:
                 return fetch(owner(), index)
             finally:
                 end = perf_counter()
-                deliver(_record(start, end, collate_s, thread_time() - cpu, tally))
+                deliver(_record(start, end, thread_time() - cpu, tally))
 
     fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
 
 
-def _record(start: float, end: float, collate_s: float, cpu_s: float, tally: Tally) -> WorkerRecord:
+def _record(start: float, end: float, cpu_s: float, tally: Tally) -> WorkerRecord:
     seconds = tally.seconds
     return WorkerRecord(
         fetch_start_s=start,
@@ -103,7 +96,7 @@ def _record(start: float, end: float, collate_s: float, cpu_s: float, tally: Tal
         read_s=seconds.get(Stage.READ, 0.0),
         decode_s=seconds.get(Stage.DECODE, 0.0),
         transform_s=seconds.get(Stage.TRANSFORM, 0.0),
-        collate_s=collate_s + seconds.get(Stage.COLLATE, 0.0),
+        collate_s=seconds.get(Stage.COLLATE, 0.0),
         cpu_s=cpu_s,
         bytes=tally.bytes,
         requests=tally.requests,

@@ -153,6 +153,8 @@ class ProfiledLoader:
         return len(self._loader)
 
     def __getattr__(self, name: str) -> Any:
+        if name in self._own:  # not made yet, as when it is copied
+            raise AttributeError(name)
         return getattr(self._loader, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pipeprof.errors import PipeprofError
     from pipeprof.loaders.dataset import open_dataset
     from pipeprof.loaders.wrap import wrap
+    from pipeprof.measure.spans import stage
     from pipeprof.model import Profile, Stage, SweepResult
     from pipeprof.store import load
 
@@ -25,6 +26,7 @@ _HOMES = {
     "SweepResult": "pipeprof.model",
     "load": "pipeprof.store",
     "open_dataset": "pipeprof.loaders.dataset",
+    "stage": "pipeprof.measure.spans",
     "wrap": "pipeprof.loaders.wrap",
 }
 
@@ -36,6 +38,7 @@ __all__ = [
     "__version__",
     "load",
     "open_dataset",
+    "stage",
     "wrap",
 ]
 

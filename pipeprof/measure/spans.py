@@ -1,32 +1,49 @@
 """Where code that reads, decodes or transforms says how long it took.
 
-Each thread that makes batches has at most one open `Tally`; `record` adds to it, and costs next
-to nothing when there is none.
+Each thread that makes batches has at most one open `Tally`; `record` and `stage` add to it, and
+cost next to nothing when there is none. Stages may lie within one another: each gets its own time
+only, so that together they are never more than the whole.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import ParamSpec, TypeVar
 
+from pipeprof.errors import UsageError
 from pipeprof.model import Span, Stage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+IN_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
+"""The stages in which a batch is made."""
 
 
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("bytes", "requests", "seconds", "spans")
+    __slots__ = ("bytes", "inner_s", "requests", "seconds", "spans")
 
     def __init__(self, keep_spans: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
         self.bytes = 0
         self.requests = 0
+        self.inner_s = 0.0
+        """Already charged within the stage that is open now."""
         self.spans: list[Span] | None = [] if keep_spans else None
 
+    def charge(self, name: Stage, seconds: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
     def add(self, span: Span) -> None:
-        self.seconds[span.stage] = self.seconds.get(span.stage, 0.0) + span.end_s - span.start_s
+        duration = span.end_s - span.start_s
+        self.charge(span.stage, duration)
+        self.inner_s += duration
         self.bytes += span.bytes
         self.requests += span.requests
         if self.spans is not None:
@@ -46,19 +63,69 @@ def record(span: Span) -> None:
         _current.tally.add(span)
 
 
-@contextmanager
-def stage(name: Stage) -> Iterator[None]:
-    """Record the body's time as ``name``, also when it raises."""
-    start = perf_counter()
+def stage(name: Stage | str) -> Timed:
+    """Count the body's time as ``read``, ``decode``, ``transform`` or ``collate``::
+
+        with pipeprof.stage("decode"):
+            image = decode(data)
+
+        @pipeprof.stage("transform")
+        def augment(image): ...
+
+    Works in a data set's own code, in workers as in the main process, and is next to free when
+    nobody profiles. Time of a stage within it counts as that stage's alone. Of a generator
+    function only the call is timed, not the iteration. Raises `UsageError` for another name.
+    """
     try:
-        yield
-    finally:
-        record(Span(name, start, perf_counter()))
+        known = Stage(name)
+    except ValueError:
+        known = None
+    if known not in IN_FETCH:
+        raise UsageError(
+            f"{str(name)!r} is not a stage of making a batch; those are {', '.join(IN_FETCH)}"
+        )
+    return Timed(known)
+
+
+class Timed:
+    """Made by `stage`. Not to be entered twice at once; a decorated function makes one a call."""
+
+    __slots__ = ("_before_s", "_name", "_start_s", "_tally")
+
+    def __init__(self, name: Stage) -> None:
+        self._name = name
+        self._tally: Tally | None = None
+        self._before_s = self._start_s = 0.0
+
+    def __enter__(self) -> None:
+        tally = self._tally = _current.tally
+        if tally is not None:
+            self._before_s, tally.inner_s = tally.inner_s, 0.0
+            self._start_s = perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        tally = self._tally
+        if tally is not None:
+            total = perf_counter() - self._start_s
+            tally.charge(self._name, total - tally.inner_s)
+            tally.inner_s = self._before_s + total
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        name = self._name
+
+        @functools.wraps(function)
+        def timed(*arguments: P.args, **options: P.kwargs) -> R:
+            if _current.tally is None:
+                return function(*arguments, **options)
+            with Timed(name):
+                return function(*arguments, **options)
+
+        return timed
 
 
 @contextmanager
 def tallied(tally: Tally) -> Iterator[Tally]:
-    """Let ``record`` in this thread add to ``tally`` while the body runs."""
+    """Let ``record`` and ``stage`` in this thread add to ``tally`` while the body runs."""
     outer = _current.tally
     _current.tally = tally
     try:

@@ -1,5 +1,6 @@
 """What `wrap` says of pipelines whose answer is known, and that it changes nothing."""
 
+import copy
 import random
 import time
 
@@ -117,13 +118,11 @@ def test_each_worker_has_its_own_stages():
 
 
 def test_stages_inside_fetch_come_from_user_spans():
-    from pipeprof.measure.spans import stage
-
     class Staged(Sleepy):
         def __getitem__(self, index):
-            with stage(pipeprof.Stage.READ):
+            with pipeprof.stage("read"):
                 time.sleep(0.004)
-            with stage(pipeprof.Stage.DECODE):
+            with pipeprof.stage("decode"):
                 time.sleep(0.012)
             return torch.zeros(1)
 
@@ -195,6 +194,11 @@ def test_any_iterable_gives_the_host_side():
     assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S, rel=0.25)
     assert profile.throughput.samples_per_s == pytest.approx(8 * profile.throughput.batches_per_s)
     assert "not a torch DataLoader" in profile.missing["fetch"]
+
+
+def test_it_can_be_copied():
+    inner = DataLoader(Sleepy(), 4)
+    assert copy.copy(pipeprof.wrap(inner)).dataset is inner.dataset
 
 
 def test_what_cannot_be_iterated_is_refused():

@@ -1,9 +1,13 @@
 """Spans add up to the batch that their thread is making, and to nothing else."""
 
+import pickle
 import threading
+import time
+import timeit
 
 import pytest
 
+from pipeprof.errors import UsageError
 from pipeprof.measure.spans import Tally, record, stage, tallied
 from pipeprof.model import Span, Stage
 
@@ -51,3 +55,52 @@ def test_an_inner_batch_does_not_end_the_outer():
             record(Span(Stage.READ, 0.0, 1.0))
         record(Span(Stage.READ, 0.0, 2.0))
     assert (inner.seconds[Stage.READ], outer.seconds[Stage.READ]) == (1.0, 2.0)
+
+
+def test_a_stage_within_a_stage_counts_once():
+    with tallied(Tally()) as tally:
+        with stage("decode"):
+            time.sleep(0.02)
+            with stage("read"):
+                time.sleep(0.03)
+            record(Span(Stage.READ, 0.0, 0.005))  # as a store does
+        with stage("transform"):
+            time.sleep(0.01)
+    seconds = tally.seconds
+    assert seconds[Stage.READ] == pytest.approx(0.035, abs=0.01)
+    assert seconds[Stage.DECODE] == pytest.approx(0.015, abs=0.01)
+    assert seconds[Stage.TRANSFORM] == pytest.approx(0.01, abs=0.01)
+
+
+@stage("decode")
+def decorated(value):
+    """Doc."""
+    time.sleep(0.01)
+    return value + 1
+
+
+def test_as_a_decorator_it_changes_nothing_but_the_tally():
+    assert decorated(1) == 2
+    assert (decorated.__name__, decorated.__doc__) == ("decorated", "Doc.")
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    with tallied(Tally()) as tally:
+        assert decorated(value=2) == 3
+        assert decorated(3) == 4
+    assert tally.seconds[Stage.DECODE] == pytest.approx(0.02, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["decoding", "wait", "fetch", "", "Decode"])
+def test_another_name_is_refused(name):
+    with pytest.raises(UsageError, match="those are read, decode, transform, collate"):
+        stage(name)
+
+
+def test_it_is_next_to_free_when_nobody_profiles():
+    def bare():
+        pass
+
+    idle = stage("decode")(bare)
+    rounds = 20_000
+    plain = min(timeit.repeat(bare, number=rounds, repeat=5))
+    cost = (min(timeit.repeat(idle, number=rounds, repeat=5)) - plain) / rounds
+    assert cost < 5e-6, "a fraction of a microsecond on a quiet machine"
