@@ -9,6 +9,7 @@ import click
 
 from pipeprof.cli.judge import fail_if_starved_option, judge
 from pipeprof.cli.options import INT_LIST, SHARE, STORAGE_OPTIONS, json_option
+from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
     from pipeprof.model import SweepSpec
@@ -88,8 +89,12 @@ def command(
         folder = out or run.new_folder()
         result = run.begin(spec, folder, urls, storage_options)
     watcher = SilentWatcher() if as_json else ProgressLines()
-    with watcher:
-        outcome = run.go_on(result, folder, watcher, urls or None, storage_options, max_time)
+    try:
+        with watcher:
+            outcome = run.go_on(result, folder, watcher, urls or None, storage_options, max_time)
+    except PipeprofError:
+        _say_what_is_saved(folder)
+        raise
     _show(outcome, folder, as_json)
     if fail_if_starved is not None:
         judge(outcome.result, str(folder), fail_if_starved)
@@ -144,6 +149,20 @@ def _check_urls(spec: SweepSpec, urls: tuple[str, ...]) -> None:
 
     if urls and not same_urls(spec, urls):
         raise UsageError(f"this sweep is over {', '.join(spec.urls)}; give those URLs, or none")
+
+
+def _say_what_is_saved(folder: Path) -> None:
+    """Before the error that ended a sweep."""
+    from pipeprof.store import SWEEP_FILE
+    from pipeprof.sweep import run
+
+    if (folder / SWEEP_FILE).exists():
+        count = len(run.resume(folder).trials)
+        click.echo(
+            f"pipeprof: {count} finished trials are saved; once the cause is gone, go on with: "
+            f"pipeprof sweep --resume {folder}",
+            err=True,
+        )
 
 
 def _show(outcome: Outcome, folder: Path, as_json: bool) -> None:

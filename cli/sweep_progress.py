@@ -61,7 +61,8 @@ class ProgressLines(SilentWatcher):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._progress.stop()
 
     def begin(self, done: int, planned: int) -> None:
         self._done = done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,7 +12,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from pipeprof.analyze.choose import choose
-from pipeprof.errors import OutputError, ProfileError, UsageError
+from pipeprof.errors import OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.loaders.dataset import open_dataset
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import SweepResult, SweepSpec, Trial
@@ -107,7 +108,8 @@ def go_on(
     max_s: float | None = None,
 ) -> Outcome:
     """Run the trials that ``result`` lacks. Ctrl-C, or ``max_s`` seconds gone, ends it after the
-    last whole trial; what is done stays saved, and `resume` goes on.
+    last whole trial; what is done stays saved, and `resume` goes on. So it does when a trial
+    raises.
 
     ``urls``: the spec's, with credentials.
     """
@@ -122,6 +124,10 @@ def go_on(
             result = _one_more(result, settings[number], number, folder, watcher, storage_options)
         except KeyboardInterrupt:
             return Outcome(result, "interrupted")
+        except PipeprofError:
+            if not result.trials:
+                _remove_empty(folder)
+            raise
         watcher.finished(result.trials[-1])
     return Outcome(result)
 
@@ -146,6 +152,13 @@ def _one_more(
     )
     result.save(folder / SWEEP_FILE)
     return result
+
+
+def _remove_empty(folder: Path) -> None:
+    """A sweep that never had a trial is nothing to go on with."""
+    with suppress(OSError):
+        (folder / SWEEP_FILE).unlink()
+        folder.rmdir()
 
 
 def same_urls(spec: SweepSpec, urls: tuple[str, ...]) -> bool:

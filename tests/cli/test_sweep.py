@@ -145,6 +145,30 @@ def test_a_data_set_that_cannot_be_read(tmp_path, kind, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_trial_that_fails_keeps_those_before_it(data, tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/x.csv").write_text("id\n" + "1\n" * 3_000_000 + "no number\n")
+    out = str(tmp_path / "out")
+    sizes = ["--workers", "0", "--batch-size", "64,200000", "--warmup-time", "0"]
+    assert run(["sweep", f"{tmp_path}/data", *QUICK, *sizes, "--step-ms", "0", "--out", out]) == 1
+    shown = capsys.readouterr()
+    assert (
+        f"1 finished trials are saved; once the cause is gone, go on with: pipeprof sweep "
+        f"--resume {out}" in shown.err
+    )
+    assert "'id'" in shown.err
+    assert sorted(os.listdir(out)) == ["sweep.json", "trial-000.json"]
+
+
+def test_a_sweep_whose_first_trial_fails_leaves_nothing(data, tmp_path, capsys):
+    (tmp_path / "bad.py").write_text("def crash(batch):\n    raise ValueError('never')\n")
+    out = tmp_path / "out"
+    arguments = ["--transform", f"{tmp_path}/bad.py:crash", "--out", str(out)]
+    assert run(["sweep", data, *QUICK, *arguments]) == 1
+    assert "bad.py:2: ValueError: never" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_what_can_be_refused_is_refused_before_torch_is_imported():
     script = (
         "import sys; from pipeprof.cli.app import run\n"

@@ -249,9 +249,12 @@ def test_a_record_that_is_damaged_names_its_file(tmp_path, workers):
     data = bytearray(file.read_bytes())
     data[-30] ^= 1
     file.write_bytes(data)
-    dataset = pipeprof.open_dataset(url)
+    batches = iter(DataLoader(pipeprof.open_dataset(url), batch_size=None, num_workers=workers))
     with pytest.raises(CorruptData, match=r"part-0\.tfrecord"):
-        list(DataLoader(dataset, batch_size=None, num_workers=workers))
+        list(batches)
+    if workers:
+        # torch keeps the iterator alive in the traceback, and its workers with it
+        batches._shutdown_workers()
 
 
 def test_a_column_that_does_not_exist(tmp_path):

@@ -259,6 +259,9 @@ def test_the_users_exception_comes_through(workers):
     next(batches), next(batches)
     with pytest.raises(LookupError, match="sample 9 is bad"):
         next(batches)
+    if workers:
+        # torch keeps the iterator alive in the traceback, and its workers with it
+        batches._shutdown_workers()
 
 
 @pytest.mark.parametrize("workers", [0, 2])
