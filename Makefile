@@ -8,7 +8,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lint coverage format docs clean
+.PHONY: help setup demo test check lint coverage format bench docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -48,6 +48,9 @@ coverage: $(READY) ## the tests, and the share of lines they run
 format: $(READY) ## lay out the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
+
+bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
+	@$(BIN)/python benchmarks/transfer.py
 
 docs: $(READY) ## write docs/*.schema.json anew from the types
 	@$(BIN)/python -m pipeprof.schema docs
