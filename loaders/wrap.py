@@ -16,7 +16,7 @@ from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer, WorkersObserver
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.overhead import measure_overhead
-from pipeprof.measure.recorder import Recorder
+from pipeprof.measure.recorder import Origin, Recorder
 from pipeprof.measure.ring import Ring
 from pipeprof.model import BatchLog, CacheState, DataSource, LoaderConfig, Profile, Recording
 
@@ -190,10 +190,20 @@ class ProfiledIterator:
     def __next__(self) -> Any:
         self._recorder.ask()
         batch = next(self._iterator)
-        origin = self._observer.origin(self._iterator)
-        samples = count_samples(batch, self._batch_size)
-        self._recorder.deliver(samples, origin, self._observer.expects_record)
+        self._recorder.deliver(*self._seen(batch), self._observer.expects_record)
         return batch
+
+    def _seen(self, batch: Any) -> tuple[int, Origin]:
+        """Samples and origin. A batch is any object at all, and torch may change: what cannot be
+        told counts as one sample of unknown origin, and is no reason to disturb the training."""
+        try:
+            samples = count_samples(batch, self._batch_size)
+        except Exception:
+            samples = 1
+        try:
+            return samples, self._observer.origin(self._iterator)
+        except Exception:
+            return samples, Origin()
 
     def __len__(self) -> int:
         return len(self._iterator)  # type: ignore[arg-type]

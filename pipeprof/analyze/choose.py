@@ -66,7 +66,10 @@ def _headline(trial: Trial, first: Trial) -> str:
             f"Starved at every setting tried: at best, with {setting}, the accelerator waits "
             f"{share} of the time{_shortfall(trial)}; {trial.bottleneck or 'loading'} is to blame."
         )
-    return f"Inconclusive: with {setting} the accelerator waits {share} of the time."
+    return (
+        f"Inconclusive: with {setting} the accelerator waits {share} of the time; "
+        "longer trials would tell."
+    )
 
 
 def _shortfall(trial: Trial) -> str:

@@ -298,3 +298,17 @@ def test_a_loader_with_an_iterator_of_its_own_gives_the_host_side():
         profile = loader.profile()
         assert profile.missing["fetch"] == "Lightning makes an iterator of its own"
         assert profile.stages["wait"].count > 0
+
+
+def test_a_batch_that_cannot_be_counted_is_delivered_all_the_same():
+    class Odd:
+        def shape(self):
+            return "round"
+
+        def __len__(self):
+            raise RuntimeError("no length today")
+
+    odd = Odd()
+    loader = pipeprof.wrap([odd] * 3)
+    assert list(loader) == [odd] * 3
+    assert loader.recording().batches.samples == (1, 1, 1)
