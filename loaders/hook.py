@@ -7,10 +7,12 @@ each worker just before the worker makes its fetcher.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter, thread_time
+from types import TracebackType
 from typing import Any
 
 from pipeprof.measure.ring import Ring, WorkerRecord, record_number
@@ -52,6 +54,32 @@ def instrument_worker(worker: int, ring: Ring) -> None:
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
+    hide_our_frames()
+
+
+def hide_our_frames() -> None:
+    """In this worker: the traceback that torch sends to main as the text of an error is the one
+    it would have sent without us."""
+    from torch.utils.data._utils import worker
+
+    module: Any = worker
+    wrapper = module.ExceptionWrapper
+
+    def wrapper_without_us(exc_info: Any = None, where: str = "in background") -> Any:
+        kind, error, trace = exc_info or sys.exc_info()
+        return wrapper((kind, error, _without_us(trace)), where)
+
+    module.ExceptionWrapper = wrapper_without_us
+
+
+def _without_us(trace: TracebackType | None) -> TracebackType | None:
+    """``trace`` less the frames of this file."""
+    if trace is None:
+        return None
+    rest = _without_us(trace.tb_next)
+    if trace.tb_frame.f_code.co_filename == __file__:
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
 class _Numbered:

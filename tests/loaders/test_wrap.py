@@ -264,6 +264,47 @@ def test_the_users_exception_comes_through(workers):
         batches._shutdown_workers()
 
 
+class BrokenSample(Sleepy):
+    def __getitem__(self, index):
+        return {}["sample"]
+
+
+class BrokenStream(IterableDataset):
+    def __iter__(self):
+        yield 1
+        raise ValueError("the stream broke")
+
+
+def broken_collate(samples):
+    try:
+        raise OSError("first")
+    except OSError as error:
+        raise RuntimeError("cannot collate") from error
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options"),
+    [
+        (BrokenSample(), {}),
+        (BrokenSample(), {"persistent_workers": True}),
+        (BrokenStream(), {}),
+        (Sleepy(), {"collate_fn": broken_collate}),
+    ],
+)
+def test_a_workers_error_has_the_very_text_it_has_without_us(dataset, options):
+    """torch sends the worker's traceback as the text of the error: none of our frames is in it."""
+
+    def message(wrapped):
+        loader = DataLoader(dataset, 4, num_workers=1, **options)
+        batches = iter(pipeprof.wrap(loader) if wrapped else loader)
+        with pytest.raises(Exception, match="Original Traceback") as caught:
+            list(batches)
+        batches._shutdown_workers()
+        return type(caught.value), str(caught.value)
+
+    assert message(wrapped=True) == message(wrapped=False)
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_iterable_data_sets_are_seen_to_their_end(workers):
     loader = pipeprof.wrap(DataLoader(Stream(), 4, num_workers=workers))
