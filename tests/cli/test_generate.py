@@ -22,6 +22,7 @@ from pipeprof.cli import options
 from pipeprof.cli.app import run
 from pipeprof.cli.generate import Lines
 from pipeprof.manifest import MANIFEST
+from tests.needs import missing
 
 Captured = pytest.CaptureFixture[str]
 SMALL = ["--kind", "tokens", "--format", "csv", "--size", "400kB", "--shards", "4", "--jobs", "1"]
@@ -204,7 +205,7 @@ def test_a_small_disk_that_fills_up(tmp_path: Path) -> None:
     )
     if ran.returncode != 0:
         assert "mount" in ran.stderr or "unshare" in ran.stderr
-        return
+        missing("a small disk cannot be mounted here")
     code, *left = ran.stdout.split()
     assert code == "1"
     assert "the disk is full; about " in ran.stderr
