@@ -11,6 +11,7 @@ from pipeprof.errors import NothingFound, StorageError
 from pipeprof.measure.spans import record
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
+from pipeprof.storage.explain import reason
 from pipeprof.storage.urls import filesystem, redact
 
 
@@ -90,17 +91,5 @@ def _find(fs: Any, path: str) -> list[ObjectInfo]:
 
 
 def _explained(error: Exception, url: str, what: str) -> StorageError:
-    """One clear sentence. The text of a client's error may quote the request, and so its
-    credentials: only its kind, and for the operating system's errors their own words, are kept."""
-    if isinstance(error, FileNotFoundError):
-        return NothingFound(f"{url} cannot be {what}: no such object, folder or bucket.")
-    if isinstance(error, PermissionError):
-        return StorageError(f"{url} cannot be {what}: access denied; check the credentials.")
-    name = type(error).__name__
-    if name in ("NoCredentialsError", "PartialCredentialsError"):
-        return StorageError(
-            f"{url} cannot be {what}: no credentials found; set them in the environment or in "
-            "the profile of your cloud's tools, or say that access is anonymous."
-        )
-    detail = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else name
-    return StorageError(f"{url} cannot be {what}: {detail}.")
+    kind = NothingFound if isinstance(error, FileNotFoundError) else StorageError
+    return kind(f"{url} cannot be {what}: {reason(error)}.")

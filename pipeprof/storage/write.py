@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
+from pipeprof.storage.explain import reason
 from pipeprof.storage.urls import filesystem, is_local, local_path, redact
 from pipeprof.units import format_bytes
 
@@ -156,29 +157,19 @@ def _explained(explain: Explain) -> Iterator[None]:
 def _local_error(path: Path, what: str, needs: int | None, error: Exception) -> OutputError:
     code = error.errno if isinstance(error, OSError) else None
     if code in _FULL:
-        reason = "the disk is full" if code == errno.ENOSPC else "the disk quota is used up"
+        why = "the disk is full" if code == errno.ENOSPC else "the disk quota is used up"
         if needs is not None:
-            reason += f"; about {format_bytes(needs)} more are needed"
+            why += f"; about {format_bytes(needs)} more are needed"
         with suppress(OSError):
-            reason += f", {format_bytes(shutil.disk_usage(path.parent).free)} are free"
+            why += f", {format_bytes(shutil.disk_usage(path.parent).free)} are free"
     elif code in _FORBIDDEN:
-        reason = f"{os.strerror(code).lower()}; choose a folder that you may write to"
+        why = f"{os.strerror(code).lower()}; choose a folder that you may write to"
     elif code in _NOT_A_FOLDER:
-        reason = "a part of this path is a file where a folder is needed"
+        why = "a part of this path is a file where a folder is needed"
     else:
-        reason = os.strerror(code).lower() if code else str(error)
-    return OutputError(f"{path} cannot be {what}: {reason}.")
+        why = os.strerror(code).lower() if code else str(error)
+    return OutputError(f"{path} cannot be {what}: {why}.")
 
 
 def _remote_error(url: str, what: str, error: Exception) -> OutputError:
-    """Only the kind of a client's error, or the system's own words: its text may quote the
-    request, and so the credentials."""
-    if isinstance(error, FileNotFoundError):
-        reason = "no such bucket or folder"
-    elif isinstance(error, PermissionError):
-        reason = "access denied; check the credentials"
-    elif isinstance(error, OSError) and error.errno:
-        reason = os.strerror(error.errno)
-    else:
-        reason = type(error).__name__
-    return OutputError(f"{redact(url)} cannot be {what}: {reason}.")
+    return OutputError(f"{redact(url)} cannot be {what}: {reason(error)}.")

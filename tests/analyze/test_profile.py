@@ -20,7 +20,7 @@ def test_without_workers_every_stage_is_what_it_took():
     )  # fmt: skip
     assert profile.stages["read"].bytes == 49 * 1000
     assert profile.stages["read"].requests == 49 * 2
-    assert profile.measured_batches, profile.warmup_batches == (49, 1)
+    assert (profile.measured_batches, profile.warmup_batches) == (49, 1)
     assert profile.wall_s == pytest.approx(49 * 0.025)
 
 

@@ -266,7 +266,7 @@ fsspec.register_implementation("refusing", Refusing, clobber=True)
     [
         (RuntimeError, "RuntimeError"),
         (PermissionError, "access denied; check the credentials"),
-        (FileNotFoundError, "no such bucket or folder"),
+        (FileNotFoundError, "no such object, folder or bucket"),
     ],
 )
 def test_no_secret_is_told(
