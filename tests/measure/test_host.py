@@ -1,0 +1,47 @@
+"""What the training process has: counted exactly, and unknown where nothing tells."""
+
+import os
+import resource
+import threading
+from pathlib import Path
+
+from pipeprof.measure import host
+
+
+def test_threads_and_descriptors_are_counted():
+    threads, descriptors = host.live_threads(), host.open_descriptors()
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]
+    assert host.live_threads() == threads + 1
+    assert host.open_descriptors() == descriptors + 3
+    for descriptor in opened:
+        os.close(descriptor)
+    stop.set()
+    thread.join()
+
+
+def test_limits_are_those_of_the_process():
+    assert host.descriptor_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert host.shared_memory_bytes("/") > 0
+
+
+def test_the_smaller_of_machine_and_cgroup_counts(tmp_path: Path):
+    proc, group = tmp_path / "proc", tmp_path / "cgroup"
+    proc.mkdir(), group.mkdir()
+    (proc / "meminfo").write_text("MemTotal: 100 kB\nMemAvailable:      64 kB\n")
+    assert host.available_bytes(str(proc), str(group)) == 65_536
+    (group / "memory.max").write_text("max\n")
+    assert host.available_bytes(str(proc), str(group)) == 65_536
+    (group / "memory.max").write_text("50000\n")
+    (group / "memory.current").write_text("20000\n")
+    assert host.available_bytes(str(proc), str(group)) == 30_000
+
+
+def test_what_is_not_told_is_unknown(tmp_path: Path):
+    nowhere = str(tmp_path / "nothing")
+    assert host.live_threads(nowhere) is None
+    assert host.open_descriptors(nowhere) is None
+    assert host.shared_memory_bytes(nowhere) is None
+    assert host.available_bytes(nowhere, nowhere) is None
