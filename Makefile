@@ -8,10 +8,10 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lint coverage format bench docs clean
+.PHONY: help setup demo test check lint coverage format bench gpu-check docs clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='|' read -r target text; do printf '%-16s%s\n' "$$target" "$$text"; done
 
 setup: $(READY) ## make .venv and install pipeprof in it
@@ -51,6 +51,9 @@ format: $(READY) ## lay out the code and mend what ruff can mend
 
 bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
 	@$(BIN)/python benchmarks/transfer.py
+
+gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
+	@$(BIN)/python scripts/gpu_check.py
 
 docs: $(READY) ## write docs/*.schema.json anew from the types
 	@$(BIN)/python -m pipeprof.schema docs

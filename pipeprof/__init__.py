@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pipeprof.errors import PipeprofError
     from pipeprof.loaders.dataset import open_dataset
     from pipeprof.loaders.wrap import wrap
+    from pipeprof.measure.h2d import to_device
     from pipeprof.measure.spans import stage
     from pipeprof.model import Profile, Stage, SweepResult
     from pipeprof.store import load
@@ -27,6 +28,7 @@ _HOMES = {
     "load": "pipeprof.store",
     "open_dataset": "pipeprof.loaders.dataset",
     "stage": "pipeprof.measure.spans",
+    "to_device": "pipeprof.measure.h2d",
     "wrap": "pipeprof.loaders.wrap",
 }
 
@@ -39,6 +41,7 @@ __all__ = [
     "load",
     "open_dataset",
     "stage",
+    "to_device",
     "wrap",
 ]
 

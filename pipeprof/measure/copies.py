@@ -1,0 +1,117 @@
+"""The copies to a device that a thread has made, until the profile of its loader takes them.
+
+A copy on CUDA is over some time after the call that made it; nobody waits for that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pipeprof.measure.device import Events, cuda_events
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What one call of `pipeprof.to_device` moved."""
+
+    seconds: float
+    """Of the copies alone, on the clock of ``clock``."""
+    clock: Literal["device", "host"]
+    """The host's tells only how long handing the work over took, if the call did not block."""
+    called_s: float
+    """When it was called, on the monotonic clock of the run."""
+    pin_s: float
+    """What the host spent on pinning, before the copies."""
+    bytes: int | None
+    """Logical. ``None``: unknown, as a tensor was sparse or nested, or an object hid what it
+    holds."""
+    copies: int
+    """Tensors, as far as they could be seen."""
+    pageable_copies: int | None
+    """Of these, from memory that was not pinned; ``None``: unknown."""
+    blocking: bool
+    device: str
+
+
+class CopyNotes:
+    """No error leaves it: after one it has stopped for good, and ``reason`` says why."""
+
+    def __init__(self, events: Events | None = None, most: int = 1024) -> None:
+        """``events``: those of CUDA unless given. ``most``: copies kept; beyond, the oldest are
+        given up."""
+        self._events = events
+        self._kept: deque[tuple[Any, Any, Copy]] = deque()
+        self._most = most
+        self.lost = 0
+        """Given up: nobody took them, or the device took too long."""
+        self.reason: str | None = None
+        """Why it has stopped."""
+
+    def mark(self, stream: Any) -> Any | None:
+        """An event at the end of ``stream``; ``None`` when there can be none."""
+        if stream is None or self.reason is not None:
+            return None
+        try:
+            self._events = self._events or cuda_events()
+            return self._events.record(stream) if self._events else None
+        except Exception as error:
+            self._stop(error)
+            return None
+
+    def add(self, start: Any | None, end: Any | None, copy: Copy) -> None:
+        """``copy`` lies between two events, or was timed by the host's clock."""
+        if self.reason is None:
+            self._kept.append((start, end, copy))
+            if len(self._kept) > self._most:
+                self._pop()
+                self.lost += 1
+
+    def take(self) -> list[Copy]:
+        """Those that are over and were not taken yet, in order. Never blocks."""
+        taken: list[Copy] = []
+        try:
+            while self._kept and (copy := self._oldest_if_over()) is not None:
+                self._pop()
+                taken.append(copy)
+        except Exception as error:
+            self._stop(error)
+        return taken
+
+    def _oldest_if_over(self) -> Copy | None:
+        start, end, copy = self._kept[0]
+        if self._events is None or end is None:
+            return copy
+        if not self._events.done(end):
+            return None
+        return replace(copy, seconds=self._events.elapsed_s(start, end))
+
+    def _pop(self) -> None:
+        start, end, _ = self._kept.popleft()
+        for event in (start, end):
+            if self._events is not None and event is not None:
+                self._events.give_back(event)
+
+    def _stop(self, error: Exception) -> None:
+        self.reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        self._kept.clear()
+
+
+class _Mine(threading.local):
+    def __init__(self) -> None:
+        self.notes = CopyNotes()
+
+
+_mine = _Mine()
+
+
+def my_notes() -> CopyNotes:
+    """Those of this thread."""
+    return _mine.notes
+
+
+def take() -> list[Copy]:
+    """The copies of this thread that are over and were not taken yet, in order."""
+    return _mine.notes.take()

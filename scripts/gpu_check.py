@@ -1,0 +1,27 @@
+"""Runs what needs a CUDA GPU, and prints what that GPU did. Exit code 0 where there is none.
+
+python scripts/gpu_check.py [arguments of pytest]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+REPO = Path(__file__).parent.parent
+
+
+def main(arguments: list[str]) -> int:
+    if not torch.cuda.is_available():
+        print(f"No CUDA GPU here (torch {torch.__version__}): nothing was checked.")
+        return 0
+    os.chdir(REPO)
+    return int(pytest.main(["tests/gpu", "-q", *arguments]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

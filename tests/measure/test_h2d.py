@@ -1,0 +1,320 @@
+"""`to_device` moves what ``.to`` would move, and tells what that cost. The device is torch's
+"meta" where no other is needed: it takes tensors on any machine."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, UserDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass, field
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeprof.errors import UsageError
+from pipeprof.loaders.tensors import Batch, Ragged
+from pipeprof.measure import h2d
+from pipeprof.measure.copies import CopyNotes, take
+from pipeprof.measure.device import CudaEvents
+from pipeprof.measure.h2d import to_device
+from pipeprof.measure.nested import tensors_in
+from tests.measure.fake_cuda import FakeCuda, FakeStream
+
+MS = 1e-3
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted():
+    """Notes of other tests in this thread."""
+    take()
+
+
+def tensor(*shape: int) -> torch.Tensor:
+    return torch.ones(shape, dtype=torch.float32)
+
+
+Pair = namedtuple("Pair", "image label")
+
+
+@dataclass(frozen=True)
+class Sample:
+    image: torch.Tensor
+    name: str
+    never_set: int = field(init=False)
+
+
+class Named(dict):
+    """A subclass with something besides its items."""
+
+    owner = "nobody"
+
+
+def structures() -> dict[str, Any]:
+    named = Named(x=tensor(2))
+    named.owner = "me"
+    return {
+        "tensor": tensor(2),
+        "dict": {"x": tensor(2), "name": "a", 3: None},
+        "subclass": named,
+        "ordered": OrderedDict(b=tensor(1), a=tensor(2)),
+        "default": defaultdict(list, x=tensor(2)),
+        "user": UserDict(x=tensor(2)),
+        "proxy": MappingProxyType({"x": tensor(2)}),
+        "batch": Batch(x=tensor(2), words=Ragged(tensor(5), torch.tensor([0, 5]))),
+        "list": [tensor(2), "text", 1.5, b"bytes"],
+        "deque": deque([tensor(2), 1], maxlen=2),
+        "tuple": (tensor(2), None, (tensor(1), [tensor(3)])),
+        "namedtuple": Pair(tensor(2), 7),
+        "dataclass": Sample(tensor(2), "a"),
+        "packed": torch.nn.utils.rnn.pack_sequence([tensor(3), tensor(2)]),
+    }
+
+
+def described(item: Any) -> Any:
+    """Everything about ``item`` but where its tensors are."""
+    if isinstance(item, torch.Tensor):
+        return (type(item), item.dtype, item.shape)
+    if isinstance(item, (dict, UserDict, MappingProxyType)):
+        return (type(item), [(key, described(value)) for key, value in item.items()])
+    if isinstance(item, (list, tuple, deque)):
+        return (type(item), [described(value) for value in item])
+    if isinstance(item, (Sample, Ragged)):
+        return (type(item), {name: described(value) for name, value in vars(item).items()})
+    return item
+
+
+@pytest.mark.parametrize("kind", structures())
+def test_the_structure_stays_and_the_tensors_move(kind):
+    batch = structures()[kind]
+    before = described(batch)
+    moved = to_device(batch, "meta")
+    assert described(moved) == before
+    assert described(batch) == before
+    assert moved is not batch
+    tensors = tensors_in(moved)
+    assert tensors
+    # lengths of a packed sequence stay with the host, as its own method has it
+    on_host = [found for found in tensors if found.device.type == "cpu"]
+    assert len(on_host) == (kind == "packed")
+    assert all(found.device.type == "cpu" for found in tensors_in(batch) or [])
+
+
+def test_a_subclass_keeps_what_it_has_besides_its_items():
+    moved = to_device(structures()["subclass"], "meta")
+    assert moved.owner == "me"
+    assert to_device(structures()["default"], "meta")["new"] == []
+    assert to_device(structures()["deque"], "meta").maxlen == 2
+
+
+@pytest.mark.parametrize(
+    "batch", ["text", None, 3, [1, "a"], {"x": np.ones(3)}, (), range(3), torch.Size([1]), object()]
+)
+def test_what_has_no_tensor_is_passed_on(batch):
+    assert to_device(batch, "meta") is batch
+    assert take() == []
+
+
+def test_values_are_those_of_the_source():
+    batch = {"x": torch.arange(5), "y": [torch.rand(3)]}
+    moved = to_device(batch, "cpu")
+    assert moved is batch, "it is there already: nothing is copied"
+    assert take() == []
+
+
+def test_bytes_and_copies_are_counted():
+    to_device({"x": tensor(10, 10), "y": (tensor(3), torch.zeros(5, dtype=torch.int64))}, "meta")
+    (copy,) = take()
+    assert (copy.bytes, copy.copies) == (400 + 12 + 40, 3)
+    assert copy.pageable_copies == 3
+    assert (copy.clock, copy.device, copy.blocking) == ("host", "meta", False)
+    assert 0 < copy.seconds < 1
+    assert take() == []
+
+
+def test_our_own_batches_are_counted_whole():
+    to_device(structures()["batch"], "meta", non_blocking=False)
+    (copy,) = take()
+    assert (copy.bytes, copy.copies, copy.blocking) == (8 + 20 + 16, 3, True)
+
+
+class Graph:
+    """Moves itself, takes a device only, and hides what it holds."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+
+    def to(self, device: torch.device) -> Graph:
+        return Graph(str(device))
+
+
+def test_an_object_moves_itself_and_its_bytes_are_unknown():
+    moved = to_device({"graph": Graph(), "x": tensor(2)}, "meta")
+    assert moved["graph"].device == "meta"
+    (copy,) = take()
+    assert (copy.bytes, copy.copies) == (None, 1)
+
+
+def test_the_bytes_of_a_sparse_tensor_are_unknown():
+    moved = to_device(torch.eye(3).to_sparse(), "meta")
+    assert moved.layout is torch.sparse_coo
+    (copy,) = take()
+    assert (copy.bytes, copy.copies) == (None, 1)
+
+
+class Attributes(dict):
+    """Items as attributes, as many a configuration has them."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_an_item_named_to_is_an_item():
+    moved = to_device(Attributes(to=tensor(2)), "meta")
+    assert moved["to"].device.type == "meta"
+
+
+class Broken:
+    def to(self, device: torch.device, non_blocking: bool) -> None:
+        raise ValueError("I stay")
+
+
+def test_errors_are_those_of_to():
+    with pytest.raises(ValueError, match="I stay"):
+        to_device([tensor(2), Broken()], "meta")
+    for device in ("nowhere", "cuda" if not torch.cuda.is_available() else "cuda:99"):
+        with pytest.raises((RuntimeError, AssertionError)) as expected:
+            tensor(1).to(device)
+        with pytest.raises(expected.type) as raised:
+            to_device(tensor(1), device)
+        assert str(raised.value) == str(expected.value)
+    assert take() == []
+
+
+def test_a_stream_of_another_device_is_refused():
+    stream: Any = SimpleNamespace(device=torch.device("cuda:1"))
+    for device in ("cpu", "cuda:0"):
+        with pytest.raises(UsageError, match=f"a stream of cuda:1 cannot copy to {device}"):
+            to_device(tensor(1), device, stream=stream)
+
+
+def test_threads_do_not_mix():
+    elsewhere = []
+
+    def other():
+        to_device(tensor(7), "meta")
+        elsewhere.extend(take())
+
+    to_device(tensor(2), "meta")
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert [copy.bytes for copy in elsewhere] == [28]
+    assert [copy.bytes for copy in take()] == [8]
+
+
+class OnFakeCuda:
+    """`to_device` with streams and events of known truth: each copied tensor takes 3 ms."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, most: int = 1024) -> None:
+        self.cuda = FakeCuda()
+        self.notes = CopyNotes(CudaEvents(self.cuda), most)
+        monkeypatch.setattr(h2d, "my_notes", lambda: self.notes)
+        monkeypatch.setattr(h2d, "_stream_of_copies", lambda _, side: side or self.cuda.stream)
+        monkeypatch.setattr(torch.cuda, "current_stream", self.cuda.current_stream)
+        monkeypatch.setattr(torch.cuda, "stream", self.cuda.use)
+        to = h2d._Mover._to
+
+        def timed_to(mover: Any, leaf: Any) -> Any:
+            self.cuda.stream.launch(3 * MS)
+            return to(mover, leaf)
+
+        monkeypatch.setattr(h2d._Mover, "_to", timed_to)
+
+
+def test_work_queued_before_a_copy_does_not_count(monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    fake.cuda.stream.launch(100 * MS)
+    to_device([tensor(2), tensor(2)], "meta")
+    assert fake.notes.take() == [], "the device is not there yet"
+    fake.cuda.clock.sleep(1.0)
+    (copy,) = fake.notes.take()
+    assert copy.clock == "device"
+    assert copy.seconds == pytest.approx(6 * MS)
+    assert copy.bytes == 16
+
+
+def test_a_side_stream_copies_beside_the_work_that_is_queued(monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    fake.cuda.stream.launch(100 * MS)
+    side: Any = FakeStream(fake.cuda.clock)
+    side.device = torch.device("meta")
+    to_device([tensor(2), Ragged(tensor(5), torch.tensor([0, 5]))], "meta", stream=side)
+    fake.cuda.clock.sleep(6 * MS)
+    (copy,) = fake.notes.take()
+    assert copy.seconds == pytest.approx(6 * MS)
+    assert copy.bytes == 8 + 20 + 16
+    fake.cuda.clock.sleep(1.0)
+    assert fake.cuda.stream.reached_s() == fake.cuda.clock.now()
+
+
+def test_the_current_stream_waits_for_the_side_stream(monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    side: Any = FakeStream(fake.cuda.clock)
+    side.device = torch.device("meta")
+    side.launch(50 * MS)
+    to_device(tensor(2), "meta", stream=side)
+    assert fake.cuda.stream.reached_s() == pytest.approx(53 * MS)
+
+
+@pytest.mark.parametrize("item", [torch.zeros(2, device="meta"), Graph()])
+def test_what_is_not_plainly_on_the_host_stays_on_the_current_stream(item, monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    side: Any = FakeStream(fake.cuda.clock)
+    side.device = torch.device("meta")
+    to_device({"host": tensor(1), "item": item}, "meta", stream=side)
+    assert side.reached_s() == pytest.approx(3 * MS)
+    assert fake.cuda.stream.reached_s() == pytest.approx(3 * MS), "at the same time"
+
+
+def test_copies_are_told_in_order_as_they_end(monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    for size in range(1, 6):
+        to_device(tensor(size), "meta")
+    told = []
+    for _ in range(5):
+        fake.cuda.clock.sleep(3 * MS)
+        told.append([copy.bytes for copy in fake.notes.take()])
+    assert told == [[4], [8], [12], [16], [20]]
+    assert fake.cuda.events_made == 10
+    to_device(tensor(1), "meta")
+    assert fake.cuda.events_made == 10, "events are used again"
+
+
+def test_copies_that_nobody_takes_cost_bounded_memory(monkeypatch):
+    fake = OnFakeCuda(monkeypatch, most=5)
+    for size in range(1, 21):
+        to_device(tensor(size), "meta")
+    fake.cuda.clock.sleep(1.0)
+    assert [copy.bytes for copy in fake.notes.take()] == [64, 68, 72, 76, 80]
+    assert fake.notes.lost == 15
+    assert fake.cuda.events_made <= 12
+
+
+def test_an_error_of_the_driver_stops_the_notes_and_not_the_copies(monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    to_device(tensor(1), "meta")
+    fake.cuda.failure = RuntimeError("CUDA error: an illegal memory access\nmore")
+    assert to_device(tensor(2), "meta").device.type == "meta"
+    fake.cuda.failure = None
+    fake.cuda.clock.sleep(1.0)
+    assert fake.notes.take() == []
+    assert fake.notes.reason == "RuntimeError: CUDA error: an illegal memory access"
+
+
+def test_an_error_while_taking_stops_the_notes_too(monkeypatch):
+    fake = OnFakeCuda(monkeypatch)
+    to_device(tensor(1), "meta")
+    fake.cuda.failure = RuntimeError("gone")
+    assert fake.notes.take() == []
+    assert fake.notes.reason == "RuntimeError: gone"
