@@ -11,13 +11,19 @@ import sys
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from time import perf_counter, thread_time
+from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from pipeprof.measure.ring import Ring, WorkerRecord, record_number
-from pipeprof.measure.spans import Tally, stage, tallied
+from pipeprof.loaders.batches import weigh
+from pipeprof.loaders.sender import Sender
+from pipeprof.measure.meter import Meter
+from pipeprof.measure.ring import UNSAMPLED, Ring, pack_always, pack_sample
+from pipeprof.measure.spans import Tally, current
 from pipeprof.model import Stage
+
+Tell = Callable[[bytes], None]
+"""Takes what is known of a batch, as a record of `pipeprof.measure.ring`."""
 
 
 class WorkerHook:
@@ -42,19 +48,27 @@ def instrument_worker(worker: int, ring: Ring) -> None:
     kinds: Any = _DatasetKind
     create = kinds.create_fetcher
     info = get_worker_info()
-    generation = 0
+    sender, meter = Sender(worker, ring), Meter(weigh)
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
-        nonlocal generation
         fetcher = create(kind, dataset, *arguments)
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
-            generation += 1
-            instrument(fetcher, _Numbered(worker, generation, ring))
+            sender.begin_epoch()
+            instrument(fetcher, sender.tell, meter)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
     hide_our_frames()
+    sender.watch(_results_queue())
+
+
+def _results_queue() -> Any:
+    """Where this worker puts its batches; ``None`` when torch keeps it elsewhere."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_worker_loop":
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame.f_locals.get("data_queue") if frame is not None else None
 
 
 def hide_our_frames() -> None:
@@ -82,50 +96,61 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
-class _Numbered:
-    """Writes each record under the number of its batch within this worker and epoch."""
-
-    def __init__(self, worker: int, generation: int, ring: Ring) -> None:
-        self._worker, self._generation, self._ring = worker, generation, ring
-        self._count = 0
-
-    def __call__(self, record: WorkerRecord) -> None:
-        self._ring.write(self._worker, record_number(self._generation, self._count), record)
-        self._count += 1
-
-
-def instrument(fetcher: Any, deliver: Callable[[WorkerRecord], None]) -> None:
-    """Let ``fetcher`` tell ``deliver`` about each batch, also when making it raises."""
+def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
+    """Let ``fetcher`` tell of each batch, also when making it raises."""
     # a bound method in the closure would keep the fetcher, and what it iterates, alive
     owner, fetch = weakref.ref(fetcher), type(fetcher).fetch
-    collate = fetcher.collate_fn
+    collate, clock = fetcher.collate_fn, perf_counter
 
     def timed_collate(samples: Any) -> Any:
-        with stage(Stage.COLLATE):
+        # as `stage` does it, in one call instead of five
+        tally = current.tally
+        if tally is None:
             return collate(samples)
+        before_s, tally.inner_s = tally.inner_s, 0.0
+        start = clock()
+        try:
+            return collate(samples)
+        finally:
+            total_s = clock() - start
+            tally.charge(Stage.COLLATE, total_s - tally.inner_s)
+            tally.inner_s = before_s + total_s
 
     def timed_fetch(index: Any) -> Any:
-        with tallied(Tally()) as tally:
-            cpu, start = thread_time(), perf_counter()
-            try:
-                return fetch(owner(), index)
-            finally:
-                end = perf_counter()
-                deliver(_record(start, end, thread_time() - cpu, tally))
+        tally, batch = Tally(), None
+        outer, current.tally = current.tally, tally
+        start = clock()
+        if sampled := not meter.skip:
+            sampled = _begun(meter, start)
+        else:
+            meter.skip -= 1
+        try:
+            batch = fetch(owner(), index)
+            return batch
+        finally:
+            end = clock()
+            current.tally = outer
+            seconds = tally.seconds.get
+            told = pack_always(
+                start, end, seconds(Stage.READ, 0.0), seconds(Stage.DECODE, 0.0),
+                seconds(Stage.TRANSFORM, 0.0), seconds(Stage.COLLATE, 0.0),
+                tally.bytes, tally.requests, tally.turns,
+            )  # fmt: skip
+            tell(told + (_ended(meter, batch) if sampled else UNSAMPLED))
 
     fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
 
 
-def _record(start: float, end: float, cpu_s: float, tally: Tally) -> WorkerRecord:
-    seconds = tally.seconds
-    return WorkerRecord(
-        fetch_start_s=start,
-        fetch_end_s=end,
-        read_s=seconds.get(Stage.READ, 0.0),
-        decode_s=seconds.get(Stage.DECODE, 0.0),
-        transform_s=seconds.get(Stage.TRANSFORM, 0.0),
-        collate_s=seconds.get(Stage.COLLATE, 0.0),
-        cpu_s=cpu_s,
-        bytes=tally.bytes,
-        requests=tally.requests,
-    )
+def _begun(meter: Meter, now: float) -> bool:
+    try:
+        meter.begin(now)
+    except Exception:
+        return False
+    return True
+
+
+def _ended(meter: Meter, batch: Any) -> bytes:
+    try:
+        return pack_sample(meter.end(batch))
+    except Exception:  # a batch is any object: weighing it may raise
+        return UNSAMPLED

@@ -209,8 +209,8 @@ def sample_profile(**changes: Any) -> Profile:
             transform_s=(0.0019, 0.0019),
             collate_s=(0.0006, 0.0006),
             cpu_s=(0.0325, 0.0325),
-            bytes=(190_000, 190_000),
-            requests=(1, 0),
+            bytes=(190_000.0, 190_000.0),
+            requests=(1.0, 0.0),
         ),
     )
     return replace(profile, **changes)

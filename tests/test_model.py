@@ -20,7 +20,10 @@ TYPES = [
     if kind.__module__ == "pipeprof.model" and not issubclass(kind, Enum)
 ]
 UNITS = ("_s", "bytes")
-JOURNEY = "read decode transform fetch collate transfer reorder pin ready wait h2d step"
+JOURNEY = (
+    "read decode transform fetch collate transfer serialise pipe unpickle reorder pin ready wait "
+    "h2d step"
+)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)

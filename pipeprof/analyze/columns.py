@@ -1,7 +1,8 @@
-"""A batch log as arrays, and which of its rows belong to the steady state."""
+"""Batches as arrays, and which of them belong to the steady state."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 
 import numpy as np
@@ -14,13 +15,20 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Columns:
-    """Every column of a `BatchLog` as float64, unknown as NaN; times in seconds."""
+    """The columns of a `BatchLog` by name, as float64; unknown is NaN; times in seconds."""
 
-    def __init__(self, log: BatchLog) -> None:
-        self._arrays: dict[str, Floats] = {
-            field.name: np.array(getattr(log, field.name), dtype=np.float64)
-            for field in fields(log)
+    def __init__(self, arrays: Mapping[str, Floats]) -> None:
+        self._arrays = arrays
+
+    @classmethod
+    def of(cls, log: BatchLog) -> Columns:
+        unknown = np.full(len(log.index), np.nan)
+        columns = {field.name: getattr(log, field.name) for field in fields(log)}
+        arrays = {
+            name: np.array(column, dtype=np.float64) if column else unknown
+            for name, column in columns.items()
         }
+        return cls({**arrays, "epoch_batches": _epoch_batches(arrays["epoch"], arrays["nth"])})
 
     def __getattr__(self, name: str) -> Floats:
         try:
@@ -32,13 +40,21 @@ class Columns:
         return len(self._arrays["index"])
 
     def take(self, mask: Mask) -> Columns:
-        taken = object.__new__(Columns)
-        taken._arrays = {name: array[mask] for name, array in self._arrays.items()}
-        return taken
+        return Columns({name: array[mask] for name, array in self._arrays.items()})
 
     @property
     def wait_s(self) -> Floats:
+        """The stall as the host saw it."""
         return self.delivered_s - self.asked_s
+
+    @property
+    def stall_s(self) -> Floats:
+        """The stall as the accelerator saw it, where it was looked at, else as the host did.
+
+        A loop that runs ahead of its accelerator may wait while that is busy: the accelerator
+        stands still for the last part of the wait only.
+        """
+        return np.fmin(self.wait_s, self.device_wait_s)
 
     @property
     def step_s(self) -> Floats:
@@ -49,20 +65,26 @@ class Columns:
         """One turn of the training loop: asked → next asked."""
         return self.done_s - self.asked_s
 
+    @property
+    def made_s(self) -> Floats:
+        """To make the batch: fetch and collate."""
+        return self.fetch_end_s - self.fetch_start_s
+
+
+def _epoch_batches(epoch: Floats, nth: Floats) -> Floats:
+    """Of each batch's epoch, as far as these batches tell."""
+    _, which = np.unique(epoch, return_inverse=True)
+    length = np.zeros(len(epoch))
+    np.maximum.at(length, which, nth + 1)
+    return length[which]
+
 
 def steady(columns: Columns, warmup: int) -> Mask:
-    """Rows past the first ``warmup`` batches of their epoch.
-
-    A run so short that this would leave less than half of it keeps its later half.
-    """
-    count = len(columns)
-    if not count:
+    """Rows past the first ``warmup`` batches of their epoch; of an epoch so short that this would
+    leave less than half of it, the later half."""
+    if not len(columns):
         return np.zeros(0, dtype=bool)
-    starts = np.flatnonzero(np.diff(columns.epoch, prepend=-1.0))
-    since_start = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
-    mask = since_start >= warmup
-    if 2 * int(mask.sum()) < count:
-        mask = np.arange(count) >= min(warmup, count // 2)
+    mask: Mask = columns.nth >= np.minimum(warmup, columns.epoch_batches // 2)
     return mask
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeprof.analyze.blame import UNKNOWN
-from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.stats import ratio_interval
+from pipeprof.analyze.summary import Summary
 from pipeprof.model import Diagnosis, Verdict
 from pipeprof.units import format_share
 
@@ -14,12 +14,11 @@ FEWEST_BATCHES = 10
 """Below this no verdict is given."""
 
 
-def diagnose(columns: Columns, charges: Mapping[str, float], threshold: float) -> Diagnosis:
-    """``charges``: the blame. The starved fraction is wait / (wait + step), on the host."""
-    count = len(columns)
-    wall_s = float(columns.cycle_s.sum()) if count else 0.0
-    fraction = float(columns.wait_s.sum()) / wall_s if wall_s else 0.0
-    interval = _interval(columns) if wall_s else (0.0, 1.0)
+def diagnose(summary: Summary, charges: Mapping[str, float], threshold: float) -> Diagnosis:
+    """``charges``: the blame. The starved fraction is stall / (stall + the rest of the turn)."""
+    count, wall_s = summary.measured, summary.sums["wall_s"]
+    fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
+    interval = _interval(summary) if wall_s else (0.0, 1.0)
     verdict = _verdict(interval, threshold, count)
     culprit = next(iter(charges), None)
     bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
@@ -37,10 +36,10 @@ def diagnose(columns: Columns, charges: Mapping[str, float], threshold: float) -
     )
 
 
-def _interval(columns: Columns) -> tuple[float, float]:
-    if len(columns) < 2:
+def _interval(summary: Summary) -> tuple[float, float]:
+    if summary.measured < 2:
         return (0.0, 1.0)
-    low, high = ratio_interval(columns.wait_s, columns.cycle_s)
+    low, high = ratio_interval(summary.series["stall_s"], summary.series["cycle_s"])
     return max(0.0, low), min(1.0, high)
 
 

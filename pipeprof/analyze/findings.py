@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.ceilings import cpu_per_batch
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
+from pipeprof.analyze.summary import Summary
 from pipeprof.model import Finding, Recording
 
 
-def oversubscribed(recording: Recording, columns: Columns) -> Finding | None:
+def oversubscribed(recording: Recording, summary: Summary) -> Finding | None:
     """More workers than cores, and making a batch takes much longer than its CPU time."""
     workers, cores = recording.config.num_workers, recording.environment.cores
-    made = (columns.fetch_end_s - columns.fetch_start_s).sum()
-    cpu = columns.cpu_s.sum()
-    if workers <= cores or not made > 0 or not cpu / made > 0.3 or cpu / made > 0.8:
+    made, cpu = summary.made.mean, cpu_per_batch(summary)
+    if workers <= cores or not cpu / made > 0.3 or cpu / made > 0.8:
         return None
     return Finding(
         "cpu-oversubscribed",
@@ -28,7 +28,7 @@ def oversubscribed(recording: Recording, columns: Columns) -> Finding | None:
     )
 
 
-def quota(recording: Recording, columns: Columns) -> Finding | None:
+def quota(recording: Recording, summary: Summary) -> Finding | None:
     """Affinity or a cgroup gives fewer cores than the machine shows."""
     environment = recording.environment
     if environment.cores >= environment.cores_visible:
@@ -42,18 +42,19 @@ def quota(recording: Recording, columns: Columns) -> Finding | None:
     )
 
 
-def too_few(recording: Recording, columns: Columns) -> Finding | None:
-    if len(columns) >= FEWEST_BATCHES:
+def too_few(recording: Recording, summary: Summary) -> Finding | None:
+    if summary.measured >= FEWEST_BATCHES:
         return None
     return Finding(
         "too-few-batches",
         "Too few batches to say",
-        f"{len(columns)} batches were measured after warm-up; a verdict needs {FEWEST_BATCHES}.",
+        f"{summary.measured} batches were measured after warm-up; a verdict needs "
+        f"{FEWEST_BATCHES}.",
         "Run longer: more epochs, or more data.",
     )
 
 
-def lost(recording: Recording, columns: Columns) -> Finding | None:
+def lost(recording: Recording, summary: Summary) -> Finding | None:
     if not recording.lost_records:
         return None
     return Finding(
@@ -64,7 +65,7 @@ def lost(recording: Recording, columns: Columns) -> Finding | None:
     )
 
 
-CASES: tuple[Callable[[Recording, Columns], Finding | None], ...] = (
+CASES: tuple[Callable[[Recording, Summary], Finding | None], ...] = (
     oversubscribed,
     quota,
     too_few,
@@ -72,6 +73,6 @@ CASES: tuple[Callable[[Recording, Columns], Finding | None], ...] = (
 )
 
 
-def findings(recording: Recording, columns: Columns) -> tuple[Finding, ...]:
-    seen = (case(recording, columns) for case in CASES)
+def findings(recording: Recording, summary: Summary) -> tuple[Finding, ...]:
+    seen = (case(recording, summary) for case in CASES)
     return tuple(finding for finding in seen if finding is not None)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from pipeprof.analyze.advise import advise
-from pipeprof.analyze.blame import blame
 from pipeprof.analyze.ceilings import ceilings
-from pipeprof.analyze.columns import Columns, slice_log, steady
+from pipeprof.analyze.columns import Columns, slice_log
 from pipeprof.analyze.diagnose import diagnose
 from pipeprof.analyze.findings import findings
-from pipeprof.analyze.stages import stage_stats, worker_stats
 from pipeprof.analyze.stats import ratio_interval
-from pipeprof.model import Profile, Recording, Throughput
+from pipeprof.analyze.summary import Summary
+from pipeprof.model import DeviceUse, LoaderConfig, Profile, QueueDepth, Recording, Throughput
 
 KEPT_BATCHES = 2000
 """A saved profile holds the last so many batches."""
 
 
-def assemble(recording: Recording, threshold: float = 0.05) -> Profile:
-    """Analyse ``recording``; ``threshold`` is the starved share that counts as starved."""
-    everything = Columns(recording.batches)
-    mask = steady(everything, recording.warmup_batches)
-    columns = everything.take(mask)
-    charges = blame(columns)
-    diagnosis = diagnose(columns, charges, threshold)
-    roof = ceilings(columns, recording.config, recording.environment) if len(columns) else {}
-    total = len(everything)
+def assemble(
+    recording: Recording, threshold: float = 0.05, earlier: Summary | None = None
+) -> Profile:
+    """Analyse ``recording``, and the batches ``earlier`` in the same run that it no longer holds.
+    ``threshold`` is the starved share that counts as starved."""
+    summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
+    summary.add(Columns.of(recording.batches))
+    charges = summary.ranked_blame()
+    diagnosis = diagnose(summary, charges, threshold)
+    roof = ceilings(summary, recording.config, recording.environment)
+    kept = len(recording.batches.index)
     return Profile(
         name=recording.name,
         created=recording.created,
@@ -32,33 +35,63 @@ def assemble(recording: Recording, threshold: float = 0.05) -> Profile:
         environment=recording.environment,
         source=recording.source,
         cache=recording.cache,
-        wall_s=float(columns.cycle_s.sum()),
-        warmup_batches=total - len(columns),
-        measured_batches=len(columns),
+        wall_s=summary.sums["wall_s"],
+        warmup_batches=summary.total - summary.measured,
+        measured_batches=summary.measured,
         first_batch_s=recording.first_batch_s,
-        throughput=_throughput(columns),
-        stages=stage_stats(columns),
+        throughput=_throughput(summary),
+        stages=summary.stage_stats(),
         missing=recording.missing,
-        workers=worker_stats(columns),
-        stall_s=float(columns.wait_s.sum()),
+        workers=summary.worker_stats(),
+        stall_s=summary.sums["stall_s"],
         blame=charges,
         ceilings=roof,
         diagnosis=diagnosis,
         recommendations=advise(diagnosis, roof, recording.config, recording.environment),
-        findings=findings(recording, columns),
+        findings=findings(recording, summary),
         overhead=recording.overhead,
-        batches=slice_log(recording.batches, max(0, total - KEPT_BATCHES), total),
+        batches=slice_log(recording.batches, max(0, kept - KEPT_BATCHES), kept),
+        resources=summary.resource_stats(),
+        epochs=recording.epochs,
+        queue_depth=_queue_depth(summary, recording.config),
+        device=_device(summary, recording),
+        lost_records=recording.lost_records,
         notes=recording.notes,
     )
 
 
-def _throughput(columns: Columns) -> Throughput:
-    wall_s = float(columns.cycle_s.sum())
+def _throughput(summary: Summary) -> Throughput:
+    sums, wall_s = summary.sums, summary.sums["wall_s"]
     if not wall_s > 0:
         return Throughput(0.0, 0.0, 0.0, (0.0, 0.0))
     return Throughput(
-        samples_per_s=float(columns.samples.sum()) / wall_s,
-        batches_per_s=len(columns) / wall_s,
-        bytes_per_s=float(columns.bytes.sum()) / wall_s,
-        interval=ratio_interval(columns.samples, columns.cycle_s),
+        samples_per_s=sums["samples"] / wall_s,
+        batches_per_s=summary.measured / wall_s,
+        bytes_per_s=sums["bytes"] / wall_s,
+        interval=ratio_interval(summary.series["samples"], summary.series["cycle_s"]),
+    )
+
+
+def _queue_depth(summary: Summary, config: LoaderConfig) -> QueueDepth | None:
+    depth = summary.depth
+    if not depth.count:
+        return None
+    return QueueDepth(
+        mean=depth.mean,
+        p5=depth.quantiles(0.05)[0],
+        empty_share=summary.sums["empty"] / depth.count,
+        capacity=config.num_workers * (config.prefetch_factor or 1),
+    )
+
+
+def _device(summary: Summary, recording: Recording) -> DeviceUse | None:
+    sums, main = summary.sums, recording.main
+    if not sums["device_batches"] and main.device_memory_bytes is None:
+        return None
+    return DeviceUse(
+        wait_s=sums["device_wait_s"],
+        busy_s=sums["device_busy_s"],
+        batches=int(sums["device_batches"]),
+        utilisation=main.device_utilisation,
+        memory_bytes=main.device_memory_bytes,
     )

@@ -1,65 +1,91 @@
-"""Seconds per batch of each stage, from the moments in a batch log."""
+"""Seconds per batch of each stage and of each resource, from the moments of the batches."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.stats import summarise
-from pipeprof.model import Source, Stage, StageStats, WorkerStats
+from pipeprof.model import Stage
+
+CPU, SYSTEM, RUN_QUEUE, BLOCKED, NATIVE = "cpu", "system", "run-queue", "blocked", "native-threads"
+
+IN_WORKER = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLATE,
+             Stage.SERIALISE, Stage.PIPE, Stage.UNPICKLE, Stage.TRANSFER)  # fmt: skip
 
 
 def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
     """NaN where a batch's stage is not known."""
-    fetch = columns.fetch_end_s - columns.fetch_start_s - columns.collate_s
-    # main unpickles only when it asks: a batch that came before that lay ready in the queue
-    awaited = columns.fetch_end_s >= columns.asked_s
     from_worker = columns.worker >= 0
-    ready = np.maximum(0.0, columns.asked_s - columns.fetch_end_s)
-    turn = np.concatenate([[np.nan], columns.delivered_s[:-1]])
-    early = np.isfinite(columns.arrived_s) & from_worker
+    serialise, pipe, unpickle = _transfer(columns)
+    reorder, ready = _queueing(columns)
+    # where serialising could not be seen: batches that main was already waiting for
+    awaited = columns.fetch_end_s >= columns.asked_s
+    whole = np.where(awaited & from_worker, columns.arrived_s - columns.fetch_end_s, np.nan)
+    pin_start = np.where(from_worker, columns.arrived_s, columns.fetch_end_s)
     return {
         Stage.READ: columns.read_s,
         Stage.DECODE: columns.decode_s,
         Stage.TRANSFORM: columns.transform_s,
-        Stage.FETCH: fetch,
+        Stage.FETCH: columns.made_s - columns.collate_s,
         Stage.COLLATE: columns.collate_s,
-        Stage.TRANSFER: np.where(
-            awaited & from_worker, columns.arrived_s - columns.fetch_end_s, np.nan
-        ),
-        Stage.REORDER: np.where(early, np.maximum(0.0, turn - columns.arrived_s), np.nan),
-        Stage.READY: np.where(from_worker, ready, np.nan),
+        Stage.TRANSFER: np.where(np.isnan(columns.sent_s), whole, serialise + pipe + unpickle),
+        Stage.SERIALISE: serialise,
+        Stage.PIPE: pipe,
+        Stage.UNPICKLE: unpickle,
+        Stage.PIN: columns.pinned_s - pin_start,
+        Stage.REORDER: reorder,
+        Stage.READY: ready,
         Stage.WAIT: columns.wait_s,
         Stage.STEP: columns.step_s,
+        Stage.H2D: np.where(columns.h2d_bytes > 0, columns.h2d_s, np.nan),
     }
 
 
-_SOURCES: Mapping[Stage, Source] = {Stage.READY: "estimated"}
-"""The rest is measured. Ready includes the transfer of a batch that lay in the queue."""
+def deliverable_s(columns: Columns) -> Floats:
+    """When main, or its pin thread's queue, could have been given the batch."""
+    made = np.where(np.isnan(columns.sent_s), columns.fetch_end_s, columns.sent_s)
+    ready: Floats = np.where(np.isnan(columns.pinned_s), made, columns.pinned_s)
+    return ready
 
 
-def stage_stats(columns: Columns) -> dict[str, StageStats]:
-    """Stages that took no time in any batch of a black-box data set are left out."""
-    result = {}
-    for stage, seconds in stage_seconds(columns).items():
-        inside = stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
-        if inside and not np.nansum(seconds):
-            continue
-        io = (columns.bytes, columns.requests) if stage is Stage.READ else (None, None)
-        stats = summarise(seconds, _SOURCES.get(stage, "measured"), *io)
-        if stats is not None:
-            result[str(stage)] = stats
-    return result
+def queue_depth(columns: Columns, capacity: int) -> Floats:
+    """Batches that lay ready when each was asked for; NaN in the last ``capacity`` rows, of which
+    it is not known what came after them."""
+    depth = np.full(len(columns), np.nan)
+    ready_s, whole = deliverable_s(columns), len(columns) - capacity
+    if whole > 0 and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
+        made = np.searchsorted(np.sort(ready_s), columns.asked_s, side="right")
+        taken = np.searchsorted(np.sort(columns.delivered_s), columns.asked_s, side="right")
+        depth[:whole] = np.clip(made - taken, 0, capacity)[:whole]
+    return depth
 
 
-def worker_stats(columns: Columns) -> tuple[WorkerStats, ...]:
-    """Each worker's own stages; none when it is not known who made what."""
-    in_worker = {str(stage) for stage in list(Stage)[: list(Stage).index(Stage.TRANSFER) + 1]}
-    result = []
-    for worker in sorted({int(number) for number in columns.worker if number > -2}):
-        own = columns.take(columns.worker == worker)
-        stages = {name: stats for name, stats in stage_stats(own).items() if name in in_worker}
-        result.append(WorkerStats(worker, len(own), stages))
-    return tuple(result)
+def resource_seconds(columns: Columns) -> dict[str, Floats]:
+    """What making a batch took; all but the CPU time only of the batches that were sampled."""
+    runnable = columns.cpu_s + columns.runqueue_s
+    return {
+        CPU: columns.cpu_s,
+        SYSTEM: columns.system_s,
+        RUN_QUEUE: columns.runqueue_s,
+        BLOCKED: np.maximum(0.0, columns.made_s - runnable),
+        NATIVE: np.maximum(0.0, columns.process_cpu_s - columns.cpu_s),
+    }
+
+
+def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
+    """Serialise, pipe, unpickle. While main trains, what was sent lies in the pipe: that is slack,
+    and the pipe's own time begins when main asks. With a pin thread, that always asks."""
+    sent, received = columns.sent_s, columns.received_s
+    pinned = np.isfinite(columns.pinned_s)
+    early = received < columns.asked_s
+    since = np.where(pinned, sent, np.maximum(sent, columns.asked_s))
+    pipe = np.where(early & ~pinned, np.nan, np.maximum(0.0, received - since))
+    return sent - columns.fetch_end_s, pipe, columns.arrived_s - received
+
+
+def _queueing(columns: Columns) -> tuple[Floats, Floats]:
+    """Reorder: until all batches before it could be delivered too. Ready: then, until asked for."""
+    ready_s = np.where(columns.worker >= 0, deliverable_s(columns), np.nan)
+    before = np.concatenate([[np.nan], np.fmax.accumulate(ready_s)])[:-1]
+    turn = np.fmax(ready_s, before)
+    return turn - ready_s, np.maximum(0.0, columns.asked_s - turn)

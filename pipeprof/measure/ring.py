@@ -14,30 +14,42 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from math import nan
 from typing import Any
 
-_LAYOUT = struct.Struct("<q6dd2q")
-_RECORD_BYTES = 128
-"""Room to grow, and two cache lines: no two records share one."""
+ALWAYS = ("fetch_start_s", "fetch_end_s", "read_s", "decode_s", "transform_s", "collate_s", "bytes",
+          "requests", "turns")  # fmt: skip
+SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
+           "syscalls", "private_bytes", "descriptors", "threads", "tensors",
+           "batch_bytes")  # fmt: skip
+FIELDS = (*ALWAYS, *SAMPLED, "sent_s")
+"""What a worker says of a batch, in the order of a record; their meaning is in `BatchLog`. All
+are doubles, so that NaN can say unknown."""
+
+_NUMBER, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
+RECORD_BYTES = _NUMBER.size + 8 * len(FIELDS)
+_SLOT_BYTES = 192
+"""Three cache lines: no two records share one."""
+_SENT_AT = RECORD_BYTES - 8
+
+_ALWAYS, _SAMPLED = struct.Struct(f"<{len(ALWAYS)}d"), struct.Struct(f"<{len(SAMPLED)}d")
+_NOT_SENT = _DOUBLE.pack(nan)
+
+pack_always = _ALWAYS.pack
+"""What a worker says of any batch, as in `ALWAYS`; a record is this and `pack_sample`."""
+UNSAMPLED = _SAMPLED.pack(*[nan] * len(SAMPLED)) + _NOT_SENT
+"""Of a batch that was not sampled, in the place of `pack_sample`."""
 
 
-@dataclass(frozen=True)
-class WorkerRecord:
-    """What a worker knows of one batch it made."""
+def pack_sample(sample: Sequence[float]) -> bytes:
+    """What a worker says of a sampled batch, as in `SAMPLED`."""
+    return _SAMPLED.pack(*sample) + _NOT_SENT
 
-    fetch_start_s: float
-    fetch_end_s: float
-    """Collate included."""
-    read_s: float
-    decode_s: float
-    transform_s: float
-    collate_s: float
-    cpu_s: float
-    """CPU time of the thread that made the batch."""
-    bytes: int
-    requests: int
+
+UNSEEN = pack_always(*[nan] * len(ALWAYS)) + UNSAMPLED
+"""Of a batch that no worker told of."""
 
 
 def record_number(generation: int, count: int) -> int:
@@ -51,47 +63,43 @@ class Ring:
 
     def __init__(self, workers: int, slots: int) -> None:
         self._slots = slots
-        self._size = workers * slots * _RECORD_BYTES
+        self._size = workers * slots * _SLOT_BYTES
         if not hasattr(os, "memfd_create"):
             raise OSError("no memfd on this system")
         self._descriptor = os.memfd_create("pipeprof-ring")
         os.ftruncate(self._descriptor, self._size)
         self._memory: mmap.mmap | None = mmap.mmap(self._descriptor, self._size)
 
-    def write(self, worker: int, number: int, record: WorkerRecord) -> None:
+    def write(self, worker: int, number: int, told: bytes) -> None:
+        """``told``: `pack_always` and `pack_sample`."""
         if self._memory is None:
             return
         at = self._slot(worker, number)
         # the number is cleared first and set last: a reader never takes a half-written record
-        self._memory[at : at + 8] = bytes(8)
-        _LAYOUT.pack_into(
-            self._memory,
-            at,
-            0,
-            record.fetch_start_s,
-            record.fetch_end_s,
-            record.read_s,
-            record.decode_s,
-            record.transform_s,
-            record.collate_s,
-            record.cpu_s,
-            record.bytes,
-            record.requests,
-        )
-        self._memory[at : at + 8] = number.to_bytes(8, "little")
+        _NUMBER.pack_into(self._memory, at, 0)
+        self._memory[at + 8 : at + RECORD_BYTES] = told
+        _NUMBER.pack_into(self._memory, at, number)
 
-    def read(self, worker: int, number: int) -> WorkerRecord | None:
-        """The record, or ``None`` when it is lost."""
+    def mark_sent(self, worker: int, number: int, sent_s: float) -> None:
+        """The batch is serialised and about to go into the pipe. Called before main can know of
+        the batch, and so before it reads the record."""
+        if self._memory is not None:
+            _DOUBLE.pack_into(self._memory, self._slot(worker, number) + _SENT_AT, sent_s)
+
+    def read(self, worker: int, number: int) -> bytes | None:
+        """What was written, or ``None`` when it is lost."""
         if self._memory is None:
             return None
         at = self._slot(worker, number)
-        found, *fields = _LAYOUT.unpack_from(self._memory, at)
-        still = int.from_bytes(self._memory[at : at + 8], "little")
-        return WorkerRecord(*fields) if found == still == number else None
+        record = self._memory[at : at + RECORD_BYTES]
+        # the second look: it may have been overwritten while it was copied
+        if _NUMBER.unpack_from(record)[0] == _NUMBER.unpack_from(self._memory, at)[0] == number:
+            return record[8:]
+        return None
 
     def _slot(self, worker: int, number: int) -> int:
         count = number & (1 << 40) - 1
-        return (worker * self._slots + count % self._slots) * _RECORD_BYTES
+        return (worker * self._slots + count % self._slots) * _SLOT_BYTES
 
     def __getstate__(self) -> dict[str, Any]:
         path = f"/proc/{os.getpid()}/fd/{self._descriptor}"

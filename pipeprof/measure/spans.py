@@ -27,7 +27,7 @@ IN_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("bytes", "inner_s", "requests", "seconds", "spans")
+    __slots__ = ("_last", "bytes", "inner_s", "requests", "seconds", "spans", "turns")
 
     def __init__(self, keep_spans: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
@@ -36,8 +36,14 @@ class Tally:
         self.inner_s = 0.0
         """Already charged within the stage that is open now."""
         self.spans: list[Span] | None = [] if keep_spans else None
+        self.turns = 0
+        """How often one stage followed another, the first included."""
+        self._last: Stage | None = None
 
     def charge(self, name: Stage, seconds: float) -> None:
+        if name is not self._last:
+            self.turns += 1
+            self._last = name
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def add(self, span: Span) -> None:
@@ -54,13 +60,14 @@ class _Current(threading.local):
     tally: Tally | None = None
 
 
-_current = _Current()
+current = _Current()
+"""Of this thread. Hot paths set ``current.tally`` themselves; everybody else takes `tallied`."""
 
 
 def record(span: Span) -> None:
     """Add ``span`` to the batch this thread is making, if any."""
-    if _current.tally is not None:
-        _current.tally.add(span)
+    if current.tally is not None:
+        current.tally.add(span)
 
 
 def stage(name: Stage | str) -> Timed:
@@ -98,7 +105,7 @@ class Timed:
         self._before_s = self._start_s = 0.0
 
     def __enter__(self) -> None:
-        tally = self._tally = _current.tally
+        tally = self._tally = current.tally
         if tally is not None:
             self._before_s, tally.inner_s = tally.inner_s, 0.0
             self._start_s = perf_counter()
@@ -115,7 +122,7 @@ class Timed:
 
         @functools.wraps(function)
         def timed(*arguments: P.args, **options: P.kwargs) -> R:
-            if _current.tally is None:
+            if current.tally is None:
                 return function(*arguments, **options)
             with Timed(name):
                 return function(*arguments, **options)
@@ -126,9 +133,11 @@ class Timed:
 @contextmanager
 def tallied(tally: Tally) -> Iterator[Tally]:
     """Let ``record`` and ``stage`` in this thread add to ``tally`` while the body runs."""
-    outer = _current.tally
-    _current.tally = tally
+    outer, current.tally = current.tally, tally
     try:
         yield tally
     finally:
-        _current.tally = outer
+        current.tally = outer
+
+
+_current = current

@@ -14,6 +14,9 @@ _ORDER = (
     Stage.TRANSFORM,
     Stage.COLLATE,
     Stage.TRANSFER,
+    Stage.SERIALISE,
+    Stage.PIPE,
+    Stage.UNPICKLE,
     Stage.REORDER,
     Stage.PIN,
     Stage.READY,
@@ -25,9 +28,19 @@ _WITHIN = {
     Stage.READ: Stage.FETCH,
     Stage.DECODE: Stage.FETCH,
     Stage.TRANSFORM: Stage.FETCH,
+    Stage.SERIALISE: Stage.TRANSFER,
+    Stage.PIPE: Stage.TRANSFER,
+    Stage.UNPICKLE: Stage.TRANSFER,
     Stage.H2D: Stage.STEP,
 }
-WORKER_STAGES = (Stage.FETCH, Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
+WORKER_STAGES = (
+    Stage.FETCH,
+    Stage.READ,
+    Stage.DECODE,
+    Stage.TRANSFORM,
+    Stage.COLLATE,
+    Stage.SERIALISE,
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,6 @@ def busy_s(stages: Mapping[str, StageStats]) -> float:
 
 
 def _where(stage: Stage, num_workers: int) -> str:
-    if stage == Stage.TRANSFER:
+    if stage in (Stage.TRANSFER, Stage.PIPE):
         return "both"
     return "worker" if stage in WORKER_STAGES and num_workers else "main"

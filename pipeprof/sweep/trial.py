@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
 
+import numpy as np
 from torch.utils.data import DataLoader
 
 from pipeprof.analyze.columns import Columns, steady
@@ -145,10 +146,10 @@ def summarise_trial(
     setting: Setting, profile: Profile, recording: Recording, file_name: str
 ) -> Trial:
     """The row of the sweep's table."""
-    every = Columns(recording.batches)
+    every = Columns.of(recording.batches)
     columns = every.take(steady(every, recording.warmup_batches))
     # reads come in lumps of a split: the whole run is nearer the truth than its steady part
-    samples = float(every.samples.sum())
+    samples, read = float(every.samples.sum()), float(np.nansum(every.bytes))
     roof = profile.ceilings.get("accelerator")
     return Trial(
         url=redact(setting.url),
@@ -162,6 +163,6 @@ def summarise_trial(
         starved_interval=profile.diagnosis.starved_interval,
         verdict=profile.diagnosis.verdict,
         bottleneck=profile.diagnosis.bottleneck,
-        bytes_per_sample=float(every.bytes.sum()) / samples if samples else 0.0,
+        bytes_per_sample=read / samples if samples else 0.0,
         demand_samples_per_s=roof.samples_per_s if roof else None,
     )

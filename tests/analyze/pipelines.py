@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+import struct
+from math import nan
 
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.recorder import Origin, Recorder
-from pipeprof.measure.ring import WorkerRecord
+from pipeprof.measure.ring import ALWAYS, SAMPLED, pack_always, pack_sample
 from pipeprof.model import Environment, LoaderConfig, Recording
 
 ENVIRONMENT = Environment(
     pipeprof="0", python="3.11", torch="2.13", platform="test", cores=2, cores_visible=2,
     ram_bytes=2**30, accelerator="emulated: a sleep of 10.0 ms a step",
 )  # fmt: skip
+
+
+def told(**values: float) -> bytes:
+    """The record of a worker that knows ``values`` and nothing else."""
+    always = pack_always(*(values.get(name, nan) for name in ALWAYS))
+    sample = pack_sample([values.get(name, nan) for name in SAMPLED])
+    return always + sample[:-8] + struct.pack("<d", values.get("sent_s", nan))
 
 
 def inline_run(
@@ -24,23 +33,27 @@ def inline_run(
     step_s: float = 0.010,
     samples: int = 32,
     jitter: float = 0.0,
+    sampler_s: float = 0.0,
 ) -> Recording:
     """``num_workers=0``: the batch is made while the loop waits for it."""
     clock = FakeClock(100.0)
     recorder = Recorder(clock)
-    recorder.begin_epoch()
+    turn = recorder.begin()
     for number in range(batches):
         stretch = 1 + jitter * math.sin(number / 3)
-        recorder.ask()
+        turn.ask()
+        clock.sleep(sampler_s)
         start = clock.now()
         clock.sleep((read_s + decode_s + collate_s + other_s) * stretch)
-        record = WorkerRecord(
-            start, clock.now(), read_s * stretch, decode_s * stretch, 0.0, collate_s * stretch,
-            cpu_s=(decode_s + collate_s) * stretch, bytes=1000, requests=2,
+        record = told(
+            fetch_start_s=start, fetch_end_s=clock.now(), read_s=read_s * stretch,
+            decode_s=decode_s * stretch, transform_s=0.0, collate_s=collate_s * stretch,
+            cpu_s=(decode_s + collate_s) * stretch, bytes=1000, requests=2, turns=3,
         )  # fmt: skip
-        recorder.deliver(samples, Origin(-1, clock.now(), record), expects_record=True)
+        origin = Origin(-1, told=record)
+        turn.deliver(samples, origin, expects_record=True)
         clock.sleep(step_s)
-    recorder.leave()
+    turn.leave()
     return recording_of(recorder, LoaderConfig(0, batch_size=samples, kind="map"), warmup=1)
 
 
@@ -53,23 +66,27 @@ def workers_run(
     cpu_share: float = 0.2,
 ) -> Recording:
     """In order, each worker makes the next of its batches as soon as the last is made, and the
-    main process takes them in turn: the recurrence of a DataLoader that prefetches plenty."""
+    main process takes them in turn: the recurrence of a DataLoader that prefetches plenty. Half
+    of the transfer is serialising, a quarter each pipe and unpickling."""
     clock = FakeClock()
     recorder = Recorder(clock)
-    recorder.begin_epoch()
+    turn = recorder.begin()
     for number in range(batches):
-        worker, turn = number % workers, number // workers
-        start = turn * fetch_s + worker * fetch_s / workers
-        arrives = start + fetch_s + transfer_s
-        recorder.ask()
-        clock.sleep(arrives - clock.now())
-        arrived = max(arrives, clock.now())
-        record = WorkerRecord(
-            start, start + fetch_s, fetch_s / 2, fetch_s / 4, 0.0, 0.0, fetch_s * cpu_share, 500, 1
-        )
-        recorder.deliver(4, Origin(worker, arrived, record), expects_record=True)
+        worker, nth = number % workers, number // workers
+        start = nth * fetch_s + worker * fetch_s / workers
+        end = start + fetch_s
+        turn.ask()
+        received = max(end + transfer_s * 3 / 4, clock.now())
+        arrived = received + transfer_s / 4
+        clock.sleep(arrived - clock.now())
+        record = told(
+            fetch_start_s=start, fetch_end_s=end, sent_s=end + transfer_s / 2,
+            read_s=fetch_s / 2, decode_s=fetch_s / 4, transform_s=0.0, collate_s=0.0,
+            cpu_s=fetch_s * cpu_share, bytes=500, requests=1, turns=2,
+        )  # fmt: skip
+        turn.deliver(4, Origin(worker, received, arrived, told=record), expects_record=True)
         clock.sleep(step_s)
-    recorder.leave()
+    turn.leave()
     config = LoaderConfig(workers, prefetch_factor=2, batch_size=4, kind="map")
     return recording_of(recorder, config, warmup=2 * workers)
 
@@ -77,7 +94,6 @@ def workers_run(
 def recording_of(recorder: Recorder, config: LoaderConfig, warmup: int) -> Recording:
     return Recording(
         name="known", created="2026-01-31T14:25:01+00:00", config=config, environment=ENVIRONMENT,
-        batches=recorder.log(), warmup_batches=warmup,
-        first_batch_s=recorder.first_batch_s[0] if recorder.first_batch_s else None,
-        lost_records=recorder.lost_records,
+        batches=recorder.log(), warmup_batches=warmup, first_batch_s=recorder.first_batch_s,
+        epochs=tuple(recorder.epochs), lost_records=recorder.lost_records,
     )  # fmt: skip

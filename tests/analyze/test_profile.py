@@ -95,16 +95,20 @@ def test_blame_of_a_worker_is_what_the_awaited_batch_did_meanwhile():
 def test_slack_is_ready_and_not_transfer():
     profile = assemble(workers_run(step_s=0.050))
     assert profile.diagnosis.verdict == "fed"
-    assert "transfer" not in profile.stages
+    assert profile.stages["pipe"].mean_s == pytest.approx(0.0, abs=1e-9), "it lay in the pipe"
+    assert profile.stages["serialise"].mean_s == pytest.approx(0.0005)
+    assert profile.stages["unpickle"].mean_s == pytest.approx(0.00025)
     assert profile.stages["ready"].mean_s > 0.1
-    assert profile.stages["ready"].source == "estimated"
+    assert profile.stages["ready"].source == "measured"
 
 
 def test_each_worker_has_its_stages():
     workers = assemble(workers_run()).workers
     assert [worker.index for worker in workers] == [0, 1]
     assert [worker.batches for worker in workers] == [28, 28]
-    assert set(workers[0].stages) == {"read", "decode", "fetch", "collate", "transfer"}
+    assert set(workers[0].stages) == {
+        "read", "decode", "fetch", "collate", "transfer", "serialise", "pipe", "unpickle"
+    }  # fmt: skip
 
 
 def test_more_workers_are_proposed_with_the_rate_to_expect():
@@ -124,9 +128,9 @@ def test_more_workers_are_not_proposed_when_the_cores_are_used_up():
 def test_batches_whose_record_was_lost_are_charged_to_unknown():
     recording = workers_run()
     log = recording.batches
-    unseen = ("fetch_start_s", "fetch_end_s", "arrived_s", "read_s", "decode_s", "transform_s",
-              "collate_s", "cpu_s")  # fmt: skip
-    blind = replace(log, **dict.fromkeys(unseen, (None,) * 60))
+    unseen = ("fetch_start_s", "fetch_end_s", "sent_s", "received_s", "arrived_s", "read_s",
+              "decode_s", "transform_s", "collate_s", "cpu_s")  # fmt: skip
+    blind = replace(log, **dict.fromkeys(unseen, ()))
     profile = assemble(replace(recording, batches=blind, lost_records=60))
     assert profile.blame == {"unknown": pytest.approx(profile.stall_s)}
     assert profile.diagnosis.bottleneck is None

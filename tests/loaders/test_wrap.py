@@ -74,7 +74,7 @@ def test_fetch_collate_and_step_are_the_sleeps_that_were_put_there(form):
     assert profile.stages["fetch"].count == profile.measured_batches, "a record was lost"
     assert profile.throughput.samples_per_s == pytest.approx(4 * profile.throughput.batches_per_s)
     assert profile.missing == {
-        "h2d": "copies to a device are not measured by this version",
+        "h2d": "no batch went through pipeprof.to_device",
         "read": "the data set is a black box: it is part of fetch",
         "decode": "the data set is a black box: it is part of fetch",
         "transform": "the data set is a black box: it is part of fetch",

@@ -1,94 +1,153 @@
 """The recorder on a fake clock: every moment is exact."""
 
+import numpy as np
 import pytest
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.recorder import KEPT_BATCHES, Origin, Recorder
-from pipeprof.measure.ring import WorkerRecord
+from pipeprof.measure.recorder import KEPT_EPOCHS, WINDOW, Origin, Recorder
+from pipeprof.model import Epoch
+from tests.analyze.pipelines import told
 
-RECORD = WorkerRecord(0.5, 1.5, 0.2, 0.3, 0.1, 0.1, 0.4, bytes=100, requests=2)
+RECORD = told(fetch_start_s=0.5, fetch_end_s=1.5, read_s=0.2, bytes=100, requests=2, sent_s=1.6)
 
 
 def test_moments_of_a_batch():
     clock = FakeClock(10.0)
     recorder = Recorder(clock)
-    recorder.begin_epoch()
+    turn = recorder.begin()
     clock.sleep(0.25)
-    recorder.ask()
+    turn.ask()
     clock.sleep(0.5)
-    recorder.deliver(8, Origin(1, 10.6, RECORD), expects_record=True)
+    turn.deliver(8, Origin(1, 10.5, 10.6, 10.65, 0.01, RECORD), expects_record=True)
     clock.sleep(2.0)
-    recorder.ask()
+    turn.ask()
     clock.sleep(1.0)
-    recorder.deliver(8, Origin(), expects_record=False)
+    turn.deliver(8, Origin(), expects_record=False)
     clock.sleep(3.0)
-    recorder.leave()
+    turn.leave()
 
     log = recorder.log()
-    assert log.index == (0, 1)
+    assert log.index == log.nth == (0, 1)
     assert log.asked_s == (10.25, 12.75)
     assert log.delivered_s == (10.75, 13.75)
     assert log.done_s == (12.75, 16.75)
-    assert log.arrived_s == (10.6, None)
+    assert (log.received_s, log.arrived_s, log.pinned_s) == (
+        (10.5, None),
+        (10.6, None),
+        (10.65, None),
+    )
     assert log.worker == (1, -2)
     assert log.samples == (8, 8)
-    assert log.fetch_start_s == (0.5, None)
-    assert log.bytes == (100, 0)
-    assert log.requests == (2, 0)
-    assert recorder.first_batch_s == [0.75]
+    assert (log.fetch_start_s, log.sent_s) == ((0.5, None), (1.6, None))
+    assert (log.bytes, log.requests) == ((100, None), (2, None))
+    assert log.sampler_s == (0.01, 0.0)
+    assert log.decode_s == (), "nothing is known of it"
     assert recorder.lost_records == 0
+    assert recorder.wall_s == 6.75
 
 
-def test_leaving_twice_does_not_stretch_the_last_step():
-    clock = FakeClock()
+def test_an_epoch_is_timed_from_the_request_for_the_iterator_to_its_end():
+    clock = FakeClock(1.0)
     recorder = Recorder(clock)
-    recorder.begin_epoch()
-    recorder.ask()
-    recorder.deliver(1, Origin(), expects_record=False)
-    clock.sleep(1)
-    recorder.leave()
+    turn = recorder.begin()
+    clock.sleep(0.5)
+    turn.started()
+    clock.sleep(0.25)
+    for _ in range(2):
+        turn.ask()
+        turn.deliver(1, Origin(), expects_record=False)
+        clock.sleep(1.0)
+    turn.ask()
+    clock.sleep(0.125)
+    turn.leave(exhausted=True)
     clock.sleep(5)
-    recorder.leave()
-    assert recorder.log().done_s == (1.0,)
+    turn.leave()
+    assert list(recorder.epochs) == [Epoch(0, 1.0, 2, 2.875, 0.5, 0.75, 0.125)]
+    assert recorder.first_batch_s == 0.75
+    assert recorder.log().done_s == (2.75, 3.75)
 
 
-def test_epochs_are_counted_and_timed_apart():
+def test_passes_within_one_another_do_not_mix():
     clock = FakeClock()
     recorder = Recorder(clock)
-    for start_up in (2.0, 0.5):
-        recorder.begin_epoch()
-        clock.sleep(start_up)
-        for _ in range(2):
-            recorder.ask()
-            recorder.deliver(1, Origin(), expects_record=False)
-    assert recorder.log().epoch == (0, 0, 1, 1)
-    assert recorder.first_batch_s == [2.0, 0.5]
+    outer = recorder.begin()
+    outer.ask()
+    outer.deliver(1, Origin(), expects_record=False)
+    inner = recorder.begin()
+    for _ in range(2):
+        inner.ask()
+        clock.sleep(0.5)
+        inner.deliver(1, Origin(), expects_record=False)
+        clock.sleep(1)
+    inner.leave()
+    outer.leave()
+    log = recorder.log()
+    assert log.epoch == (1, 1, 0)
+    assert log.index == (1, 2, 0), "in the order in which their steps ended"
+    assert log.done_s == (1.5, 3.0, 3.0)
 
 
 def test_a_record_that_does_not_come_is_counted():
     recorder = Recorder(FakeClock())
-    recorder.begin_epoch()
-    recorder.ask()
-    recorder.deliver(1, Origin(0, 1.0, None), expects_record=True)
+    turn = recorder.begin()
+    turn.ask()
+    turn.deliver(1, Origin(0), expects_record=True)
     assert recorder.lost_records == 1
 
 
-def test_memory_is_bounded():
-    recorder = Recorder(FakeClock())
-    recorder.begin_epoch()
-    for _ in range(KEPT_BATCHES + 10):
-        recorder.ask()
-        recorder.deliver(1, Origin(), expects_record=False)
+def test_what_is_no_longer_kept_is_folded_once_and_in_order():
+    seen = []
+    recorder = Recorder(FakeClock(), fold=lambda arrays: seen.append(arrays["index"].copy()))
+    turn = recorder.begin()
+    for _ in range(5 * WINDOW + 10):
+        turn.ask()
+        turn.deliver(1, Origin(), expects_record=False)
+    turn.leave()
     log = recorder.log()
-    assert len(log.index) == KEPT_BATCHES
-    assert log.index[-1] == KEPT_BATCHES + 9
+    assert WINDOW <= len(log.index) < 2 * WINDOW
+    everything = np.concatenate([*seen, log.index])
+    assert (everything == np.arange(5 * WINDOW + 10)).all()
+
+
+def test_epochs_are_bounded_too():
+    recorder = Recorder(FakeClock())
+    for _ in range(KEPT_EPOCHS + 5):
+        recorder.begin().leave()
+    assert [epoch.index for epoch in recorder.epochs][:1] == [5]
+    assert recorder.epoch_count == KEPT_EPOCHS + 5
+
+
+def test_what_the_device_tells_later_finds_its_batch():
+    recorder = Recorder(FakeClock())
+    turn = recorder.begin()
+    for _ in range(3):
+        turn.ask()
+        turn.deliver(1, Origin(), expects_record=False)
+    turn.leave()
+    recorder.note_device(1, 0.25, 0.5)
+    recorder.note_copy(0, 0.125, 4096)
+    recorder.note_copy(0, 0.25, 1)
+    for _ in range(2):
+        log = recorder.log()
+        assert log.device_wait_s == (None, 0.25, None)
+        assert log.device_busy_s == (None, 0.5, None)
+        assert (log.h2d_s, log.h2d_bytes) == ((0.375, None, None), (4097.0, None, None))
 
 
 def test_no_batch_gives_an_empty_log():
     log = Recorder(FakeClock()).log()
     assert log.index == log.requests == ()
+    assert Recorder(FakeClock()).wall_s == 0.0
 
 
-def test_a_delivery_must_be_asked_for():
-    with pytest.raises(AssertionError, match="nobody asked"):
-        Recorder(FakeClock()).deliver(1, Origin(), expects_record=False)
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_steps_of_a_run_are_all_that_is_in_its_wall_time(kept):
+    clock = FakeClock(5.0)
+    recorder = Recorder(clock)
+    turn = recorder.begin()
+    for _ in range(3 * WINDOW if kept else 3):
+        turn.ask()
+        turn.deliver(1, Origin(), expects_record=False)
+        clock.sleep(0.5)
+    turn.leave()
+    assert recorder.wall_s == pytest.approx(0.5 * recorder.count)

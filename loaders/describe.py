@@ -1,0 +1,55 @@
+"""What a loader is set to, and what of it cannot be seen."""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any
+
+from torch.utils.data import DataLoader, IterableDataset
+
+from pipeprof.model import BatchLog, DataSource, LoaderConfig
+
+
+def describe_loader(loader: Any) -> LoaderConfig:
+    """The settings of ``loader``, as far as it has them."""
+    if not isinstance(loader, DataLoader):
+        return LoaderConfig(num_workers=0)
+    iterable = isinstance(loader.dataset, IterableDataset)
+    return LoaderConfig(
+        num_workers=loader.num_workers,
+        prefetch_factor=loader.prefetch_factor if loader.num_workers else None,
+        batch_size=loader.batch_size or getattr(loader.dataset, "batch_size", None),
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(loader.persistent_workers),
+        in_order=bool(getattr(loader, "in_order", True)),
+        start_method=start_method(loader) if loader.num_workers else None,
+        kind="iterable" if iterable else "map",
+    )
+
+
+def describe_source(loader: Any) -> DataSource | None:
+    """What is read, of a data set that says so."""
+    source = getattr(getattr(loader, "dataset", None), "source", None)
+    return source if isinstance(source, DataSource) else None
+
+
+def start_method(loader: DataLoader[Any]) -> str:
+    """``fork``, ``forkserver`` or ``spawn``."""
+    context = loader.multiprocessing_context
+    chosen = context.get_start_method() if context is not None else None
+    # asking for the default without allow_none would fix it for the whole process
+    chosen = chosen or multiprocessing.get_start_method(allow_none=True)
+    return str(chosen or multiprocessing.get_all_start_methods()[0])
+
+
+def never_seen(config: LoaderConfig, log: BatchLog) -> dict[str, str]:
+    """Stages that could not be seen in this run, and why."""
+    missing = {}
+    if not any(log.h2d_bytes):
+        missing["h2d"] = "no batch went through pipeprof.to_device"
+    if config.pin_memory and not any(log.pinned_s):
+        missing["pin"] = "torch pinned nothing: it saw no accelerator"
+    if any(log.fetch_end_s) and not any((*log.read_s, *log.decode_s, *log.transform_s)):
+        for stage in ("read", "decode", "transform"):
+            missing[stage] = "the data set is a black box: it is part of fetch"
+    return missing

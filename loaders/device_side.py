@@ -1,0 +1,92 @@
+"""What the accelerator did with the batches of one pass, where there is one to look at.
+
+Nothing here waits for the device: what it did is known some batches later.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from time import perf_counter
+
+from pipeprof.measure.copies import Copy, take
+from pipeprof.measure.device import DeviceClock, cuda_events
+from pipeprof.measure.nvml import Nvml
+from pipeprof.measure.recorder import Recorder
+
+_REMEMBERED = 512
+"""Batches to which a copy may still be charged."""
+
+
+class DeviceTotals:
+    """Over all passes of a loader."""
+
+    def __init__(self) -> None:
+        self.pageable_copies = self.blocking_copies = 0
+        self.memory_bytes: int | None = None
+        self._used = 0.0
+        self._samples = 0
+
+    def add_copy(self, copy: Copy) -> None:
+        self.pageable_copies += copy.pageable_copies or 0
+        self.blocking_copies += copy.copies if copy.blocking else 0
+
+    def add_sample(self, utilisation: float | None, memory_bytes: int) -> None:
+        self.memory_bytes = max(memory_bytes, self.memory_bytes or 0)
+        if utilisation is not None:
+            self._used += utilisation
+            self._samples += 1
+
+    @property
+    def utilisation(self) -> float | None:
+        return self._used / self._samples if self._samples else None
+
+
+class DeviceSide:
+    """Told when a batch is asked for and delivered; tells the recorder what became of it."""
+
+    def __init__(self, recorder: Recorder, totals: DeviceTotals) -> None:
+        events = cuda_events()
+        self._recorder, self._totals = recorder, totals
+        self._clock = DeviceClock(events) if events is not None else None
+        self._nvml = Nvml() if events is not None else None
+        self._delivered: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
+
+    @staticmethod
+    def there() -> bool:
+        """Whether this process uses CUDA, or `pipeprof.to_device`. About 0.3 µs."""
+        return "pipeprof.measure.h2d" in sys.modules or cuda_events() is not None
+
+    def ask(self) -> None:
+        if self._clock is not None:
+            self._clock.ask(self._recorder.count)
+        self.collect()
+
+    def deliver(self, index: int) -> None:
+        if self._clock is not None:
+            self._clock.deliver(index)
+        self._delivered.append((perf_counter(), index))
+
+    def leave(self) -> None:
+        if self._clock is not None:
+            self._clock.leave()
+        self.collect()
+
+    def collect(self) -> None:
+        """What is known by now."""
+        if self._clock is not None:
+            for batch, starved_s, busy_s in self._clock.harvest():
+                self._recorder.note_device(batch, starved_s, busy_s)
+        for copy in take():
+            self._totals.add_copy(copy)
+            self._recorder.note_copy(self._batch_at(copy.called_s), copy.seconds, copy.bytes or 0)
+        sample = self._nvml.sample() if self._nvml is not None else None
+        if sample is not None:
+            self._totals.add_sample(sample.utilisation, sample.memory_used_bytes)
+
+    def _batch_at(self, moment_s: float) -> int:
+        """The batch last delivered before; -1 when it is forgotten."""
+        for delivered_s, index in reversed(self._delivered):
+            if delivered_s <= moment_s:
+                return index
+        return -1

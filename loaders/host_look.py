@@ -1,0 +1,58 @@
+"""Looks at the training process where a profile needs it: when a pass begins, and at the end."""
+
+from __future__ import annotations
+
+from time import perf_counter, process_time
+from typing import Any
+
+import torch
+
+from pipeprof.loaders.device_side import DeviceTotals
+from pipeprof.measure import host
+from pipeprof.model import LoaderConfig, MainProcess
+
+
+class HostLook:
+    """From the first pass over a loader on."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, float] | None = None
+        self._descriptors: int | None = None
+        self._threads_at_fork: int | None = None
+
+    def look(self, config: LoaderConfig) -> None:
+        """A pass begins; its workers are not started yet."""
+        if self._began is None:
+            self._began = perf_counter(), process_time()
+        if config.num_workers and config.start_method == "fork":
+            self._threads_at_fork = host.live_threads()
+        self._count_descriptors()
+
+    def told(self, device: DeviceTotals) -> MainProcess:
+        """At the end, or whenever a profile is wanted."""
+        self._count_descriptors()
+        began_s, cpu_s = self._began or (perf_counter(), process_time())
+        return MainProcess(
+            cpu_s=process_time() - cpu_s,
+            wall_s=perf_counter() - began_s,
+            descriptors=self._descriptors,
+            descriptor_limit=host.descriptor_limit(),
+            shared_memory_bytes=host.shared_memory_bytes(),
+            available_bytes=host.available_bytes(),
+            threads_at_fork=self._threads_at_fork,
+            sharing=_sharing(),
+            pageable_copies=device.pageable_copies,
+            blocking_copies=device.blocking_copies,
+            device_utilisation=device.utilisation,
+            device_memory_bytes=device.memory_bytes,
+        )
+
+    def _count_descriptors(self) -> None:
+        now = host.open_descriptors()
+        if now is not None:
+            self._descriptors = max(now, self._descriptors or 0)
+
+
+def _sharing() -> str:
+    multiprocessing: Any = torch.multiprocessing
+    return str(multiprocessing.get_sharing_strategy())

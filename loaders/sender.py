@@ -1,0 +1,55 @@
+"""In a worker: number its batches, and note when each is serialised.
+
+torch puts a finished batch into a `multiprocessing.Queue`; the queue's feeder thread pickles it,
+which copies its tensors into shared memory, and writes the bytes into a pipe.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import Any
+
+from pipeprof.measure.ring import Ring, record_number
+
+
+class Sender:
+    """Writes each record under the number of its batch within this worker and epoch."""
+
+    def __init__(self, worker: int, ring: Ring) -> None:
+        self._worker, self._ring = worker, ring
+        self._generation = self._count = 0
+        self._made: int | None = None
+        """Of the batch that is made, but not yet put into the queue."""
+        self._put: deque[int | None] = deque()
+        """Of what is in the queue; ``None`` for what is no batch, as an acknowledgement."""
+
+    def begin_epoch(self) -> None:
+        self._generation += 1
+        self._count = 0
+
+    def tell(self, told: bytes) -> None:
+        """Of the batch just made."""
+        self._made = record_number(self._generation, self._count)
+        self._count += 1
+        self._ring.write(self._worker, self._made, told)
+
+    def watch(self, queue: Any) -> None:
+        """Note from now on when each batch that is put into ``queue`` is serialised. Does nothing
+        to what is no `multiprocessing.Queue`; to be called before anything is put into it."""
+        put, send = getattr(queue, "put", None), getattr(queue, "_send_bytes", None)
+        if put is None or send is None:
+            return
+
+        def noted_put(item: Any, *arguments: Any, **options: Any) -> None:
+            self._put.append(self._made)
+            self._made = None
+            put(item, *arguments, **options)
+
+        def timed_send(data: Any) -> None:
+            number = self._put.popleft() if self._put else None
+            if number is not None:
+                self._ring.mark_sent(self._worker, number, perf_counter())
+            send(data)
+
+        queue.put, queue._send_bytes = noted_put, timed_send

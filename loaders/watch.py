@@ -1,0 +1,173 @@
+"""The measuring of one loader, however often it is iterated, and by whatever object."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.summary import Summary
+from pipeprof.loaders.cost import measure_overhead
+from pipeprof.loaders.describe import describe_loader, describe_source, never_seen
+from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
+from pipeprof.loaders.hook import WorkerHook
+from pipeprof.loaders.host_look import HostLook
+from pipeprof.loaders.iterator import ProfiledIterator
+from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer, WorkersObserver
+from pipeprof.measure.environment import read_environment
+from pipeprof.measure.recorder import Arrays, Recorder
+from pipeprof.measure.ring import Ring
+from pipeprof.model import CacheState, DataSource, LoaderConfig, Profile, Recording
+
+_SPARE_SLOTS = 64
+"""Records that a worker may be ahead of main's reading, above what prefetching allows."""
+_KEPT_SIDES = 8
+"""Passes of which the accelerator may still have something to tell."""
+
+
+class Watch:
+    """All passes over one loader, or over the loaders that a framework makes in its place."""
+
+    def __init__(self, name: str, accelerator: str = "not looked at") -> None:
+        self._name = name
+        self._accelerator = accelerator
+        self._config = LoaderConfig(num_workers=0)
+        self._source: DataSource | None = None
+        self._earlier: Summary | None = None
+        self._recorder = Recorder(fold=self._fold)
+        self._device = DeviceTotals()
+        self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
+        self._host = HostLook()
+        self._missing: dict[str, str] = {}
+        self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
+        """The persistent iterator that carries our hook, weakly, and its observer."""
+
+    def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
+        """A pass over ``loader``; ``start`` makes its own iterator. Raises what that raises."""
+        self._config = describe_loader(loader)
+        self._host.look(self._config)
+        self._source = describe_source(loader)
+        turn = self._recorder.begin()
+        iterator, observer = self._begin(loader, start)
+        turn.started()
+        return ProfiledIterator(iterator, self, turn, observer, getattr(loader, "batch_size", None))
+
+    def find_device(self) -> DeviceSide | None:
+        """The accelerator's side of a pass, once there is anything to see of it."""
+        if not DeviceSide.there():
+            return None
+        side = DeviceSide(self._recorder, self._device)
+        self._sides.append(side)
+        return side
+
+    def profile(self, threshold: float = 0.05) -> Profile:
+        """All passes so far, analysed. ``threshold``: the starved share that counts as starved."""
+        return assemble(self.recording(), threshold, self._earlier)
+
+    @property
+    def batches(self) -> int:
+        """Delivered so far."""
+        return self._recorder.count
+
+    def recording(self) -> Recording:
+        """All passes so far, as measured: of a long run the end."""
+        for side in self._sides:
+            side.collect()
+        recorder = self._recorder
+        log = recorder.log()
+        return Recording(
+            name=self._name,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            config=self._config,
+            environment=read_environment(self._accelerator),
+            batches=log,
+            warmup_batches=_warmup(self._config),
+            first_batch_s=recorder.first_batch_s,
+            epochs=tuple(recorder.epochs),
+            lost_records=recorder.lost_records,
+            source=self._source,
+            cache=CacheState("unknown", "the page cache was not inspected"),
+            overhead=measure_overhead(self._config, recorder.count, recorder.wall_s),
+            main=self._host.told(self._device),
+            missing={**never_seen(self._config, log), **self._missing},
+        )
+
+    def _fold(self, arrays: Arrays) -> None:
+        if self._earlier is None:
+            self._earlier = Summary(_warmup(self._config))
+        self._earlier.add(Columns(arrays))
+
+    def _begin(
+        self, loader: Any, start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer]:
+        if not isinstance(loader, DataLoader):
+            self._unseen(f"{type(loader).__name__} is not a torch DataLoader")
+            return start(), HostObserver()
+        if loader.num_workers == 0:
+            return self._inline(loader, start())
+        kept = loader._iterator if loader.persistent_workers else None
+        if kept is not None:
+            observer = self._observer_of(kept)
+            if observer is None:
+                self._unseen("its persistent workers were running before it was wrapped")
+                return start(), HostObserver()
+            observer.begin_epoch()
+            return start(), observer
+        return self._hooked(loader, start)
+
+    def _observer_of(self, iterator: Any) -> WorkersObserver | None:
+        """Of a persistent ``iterator`` that we hooked in an epoch before."""
+        if self._kept is not None and self._kept[0]() is iterator:
+            return self._kept[1]
+        return None
+
+    def _inline(
+        self, loader: DataLoader[Any], iterator: Iterator[Any]
+    ) -> tuple[Iterator[Any], Observer]:
+        observer = InlineObserver()
+        if not hasattr(iterator, "_dataset_fetcher"):
+            self._unseen(f"{type(loader).__name__} makes an iterator of its own")
+            return iterator, HostObserver()
+        observer.attach(iterator)
+        return iterator, observer
+
+    def _hooked(
+        self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer]:
+        """Start workers that carry the hook."""
+        try:
+            ring = Ring(loader.num_workers, (loader.prefetch_factor or 2) + _SPARE_SLOTS)
+        except OSError as error:
+            self._unseen(f"no shared memory for the workers' records: {error}")
+            return start(), HostObserver()
+        observer = WorkersObserver(ring)
+        observer.begin_epoch()
+        user_init = loader.worker_init_fn
+        loader.worker_init_fn = WorkerHook(ring, user_init)
+        try:
+            iterator = start()
+        finally:
+            loader.worker_init_fn = user_init
+        if not observer.fits(iterator):
+            self._unseen(f"{type(loader).__name__} makes an iterator of its own")
+            return iterator, HostObserver()
+        observer.attach(iterator)
+        if loader.persistent_workers:
+            self._kept = weakref.ref(iterator), observer
+        return iterator, observer
+
+    def _unseen(self, reason: str) -> None:
+        """Step aside: the training goes on, and the profile says what is missing and why."""
+        for stage in ("fetch", "collate", "transfer"):
+            self._missing[stage] = reason
+
+
+def _warmup(config: LoaderConfig) -> int:
+    """Batches of an epoch's start that fill buffers: what is asked of the workers ahead."""
+    return max(1, config.num_workers * (config.prefetch_factor or 1))

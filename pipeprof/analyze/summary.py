@@ -1,0 +1,159 @@
+"""The running figures of a run: what a profile says of batches that are long forgotten."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from pipeprof.analyze.blame import charge, ranked
+from pipeprof.analyze.columns import Columns, Floats, steady
+from pipeprof.analyze.sketch import Series, Sketch
+from pipeprof.analyze.stages import IN_WORKER, queue_depth, resource_seconds, stage_seconds
+from pipeprof.model import Source, Stage, StageStats, WorkerStats
+
+_SLOW = 5.0
+"""A batch that takes so many times the median is slow."""
+
+GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes")
+COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
+_INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
+
+
+class Summary:
+    """Grows by `add`. Only batches of the steady state count, but for ``total``."""
+
+    def __init__(self, warmup: int) -> None:
+        self._warmup = warmup
+        self.total = 0
+        self.measured = 0
+        self.sums: defaultdict[str, float] = defaultdict(float)
+        """``samples``, ``bytes``, ``requests``, ``wall_s``, ``stall_s``, ``wait_s``, ``h2d_bytes``;
+        ``slow``: slow batches, ``slow_stall_s``; ``empty``: times a batch was asked for and none
+        was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``; and of the sampled
+        batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
+        self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
+        self.resources: defaultdict[str, Sketch] = defaultdict(Sketch)
+        self.gauges: defaultdict[str, Sketch] = defaultdict(Sketch)
+        self.made = Sketch()
+        """Seconds to make a batch."""
+        self.depth = Sketch()
+        """Batches ready when one was asked for."""
+        self.blame: defaultdict[str, float] = defaultdict(float)
+        self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)
+        self.series = Series(("stall_s", "cycle_s", "samples"))
+        self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        """Worker → (moment, private bytes), warm-up included."""
+
+    def add(self, columns: Columns) -> None:
+        """The next batches of the run, in the order of their delivery."""
+        if not len(columns):
+            return
+        self.total += len(columns)
+        self._add_memory(columns)
+        mask = steady(columns, self._warmup)
+        depth = queue_depth(columns, self._warmup)[mask]
+        seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
+        columns = columns.take(mask)
+        if not len(columns):
+            return
+        self.measured += len(columns)
+        self.depth.add(depth)
+        self.sums["empty"] += float((depth < 0.5).sum())
+        self.made.add(columns.made_s)
+        self.series.add(columns.stall_s, columns.cycle_s, columns.samples)
+        self._add_sums(columns)
+        self._add_slow(columns)
+        for name, values in seconds.items():
+            self.stages[str(name)].add(values)
+        for resource, values in resource_seconds(columns).items():
+            self.resources[resource].add(values)
+        for gauge in GAUGES:
+            self.gauges[gauge].add(getattr(columns, gauge))
+        for cause, charged in charge(columns).items():
+            self.blame[cause] += float(charged.sum())
+        self._add_workers(columns, seconds)
+
+    def stage_stats(self) -> dict[str, StageStats]:
+        """Stages that took no time in any batch of a black-box data set are left out."""
+        moved = {str(Stage.READ): ("bytes", "requests"), str(Stage.H2D): ("h2d_bytes", "")}
+        result = {}
+        for stage in Stage:
+            sketch = self.stages[str(stage)]
+            if not sketch.count or (stage in _INSIDE and not sketch.total):
+                continue
+            size, requests = moved.get(str(stage), ("", ""))
+            result[str(stage)] = sketch.stats(
+                self._source(stage), self.sums[size], self.sums[requests]
+            )
+        return result
+
+    def resource_stats(self) -> dict[str, StageStats]:
+        return {
+            name: sketch.stats("measured")
+            for name, sketch in self.resources.items()
+            if sketch.count
+        }
+
+    def worker_stats(self) -> tuple[WorkerStats, ...]:
+        return tuple(
+            WorkerStats(
+                number,
+                worker.batches,
+                {
+                    name: sketch.stats("measured")
+                    for name, sketch in worker.stages.items()
+                    if sketch.count and (sketch.total or name not in _INSIDE)
+                },
+            )
+            for number, worker in sorted(self.workers.items())
+        )
+
+    def ranked_blame(self) -> dict[str, float]:
+        return ranked(self.blame)
+
+    def _source(self, stage: Stage) -> Source:
+        """Where serialising is not seen, it is part of what a batch seems to lie ready."""
+        guessed = stage in (Stage.READY, Stage.REORDER) and not self.stages[Stage.SERIALISE].count
+        return "estimated" if guessed else "measured"
+
+    def _add_sums(self, columns: Columns) -> None:
+        sums = self.sums
+        for name in ("samples", "bytes", "requests", "stall_s", "wait_s", "h2d_bytes", *COUNTERS):
+            sums[name] += float(np.nansum(getattr(columns, name)))
+        sums["wall_s"] += float(columns.cycle_s.sum())
+        sums["sampled_bytes"] += float(np.nansum(columns.bytes[np.isfinite(columns.logical_bytes)]))
+        seen = np.isfinite(columns.device_wait_s)
+        sums["device_batches"] += float(seen.sum())
+        for name in ("device_wait_s", "device_busy_s"):
+            sums[name] += float(getattr(columns, name)[seen].sum())
+
+    def _add_slow(self, columns: Columns) -> None:
+        made = columns.made_s
+        if np.isfinite(made).any():
+            slow = made > _SLOW * np.nanmedian(made)
+            self.sums["slow"] += float(slow.sum())
+            self.sums["slow_stall_s"] += float(columns.stall_s[slow].sum())
+
+    def _add_memory(self, columns: Columns) -> None:
+        for place in np.flatnonzero(np.isfinite(columns.private_bytes)):
+            points = self.memory[int(columns.worker[place])]
+            points.append((float(columns.fetch_end_s[place]), float(columns.private_bytes[place])))
+            if len(points) > 1024:
+                del points[1::2]
+
+    def _add_workers(self, columns: Columns, seconds: dict[Stage, Floats]) -> None:
+        for number in np.unique(columns.worker[columns.worker > -2]):
+            own = columns.worker == number
+            worker = self.workers[int(number)]
+            worker.batches += int(own.sum())
+            for stage in IN_WORKER:
+                worker.stages[str(stage)].add(seconds[stage][own])
+
+
+class Sketches:
+    """One worker's stages."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)

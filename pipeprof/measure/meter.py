@@ -1,0 +1,85 @@
+"""What making a batch takes of the machine, looked at now and then: too dear for every batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from math import nan
+from random import Random
+from time import perf_counter, thread_time
+from typing import Any
+
+from pipeprof.measure.probes import ThreadProbe, read_gauges
+from pipeprof.measure.ring import SAMPLED
+
+SAMPLE_EVERY_S = 0.02
+"""On average. A sample takes some 15 µs."""
+_SHORTEST_S = 1e-6
+GAUGE_EVERY_S = 1.0
+_GAUGE_SHARE = 0.002
+"""`read_gauges` walks the page tables: 0.2 to 15 ms. It may take no more of the time than this."""
+
+Weigh = Callable[[Any], tuple[int, int]]
+"""Tensors in a batch, and their bytes."""
+
+
+class Meter:
+    """Chooses the batches that are sampled, and samples them, in the thread that makes them.
+
+    Which batch is next is drawn by count, not by time: what is drawn by time passes over batches
+    that are slow, or meets none but those behind them.
+    """
+
+    def __init__(self, weigh: Weigh) -> None:
+        self._weigh = weigh
+        self._random = Random(0)
+        self._probe: ThreadProbe | None = None
+        self._thread = 0
+        self._cpu_s = 0.0
+        self.skip = 0
+        """Batches that are not sampled, before the next that is. The caller counts down."""
+        self._first_s, self._batches = 0.0, 0
+        self._next_gauge_s = 0.0
+
+    def begin(self, now: float) -> None:
+        """The batch that is about to be made is sampled."""
+        self._draw_next(now)
+        # a probe reads the counters of the thread that opened it
+        thread = threading.get_ident()
+        if self._probe is None or thread != self._thread:
+            self.close()
+            self._probe, self._thread = ThreadProbe(), thread
+        self._probe.begin()
+        self._cpu_s = thread_time()
+
+    def end(self, batch: Any) -> Sequence[float]:
+        """That batch is made, or ``None`` when it could not be. In the order of
+        `pipeprof.measure.ring.SAMPLED`."""
+        cpu_s = thread_time() - self._cpu_s
+        if self._probe is None:
+            return (nan,) * len(SAMPLED)
+        resources = self._probe.end()
+        now = perf_counter()
+        if now < self._next_gauge_s or batch is None:
+            return (cpu_s, *resources, nan, nan, nan, nan, nan)
+        told = (cpu_s, *resources, *read_gauges(), *self._weigh(batch))
+        after = perf_counter()
+        self._next_gauge_s = after + max(GAUGE_EVERY_S, (after - now) / _GAUGE_SHARE)
+        return told
+
+    def close(self) -> None:
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
+
+    def _draw_next(self, now: float) -> None:
+        if self._batches:
+            batch_s = (now - self._first_s) / self._batches
+            share = min(1.0, max(batch_s, _SHORTEST_S) / SAMPLE_EVERY_S)
+            self.skip = int(self._random.expovariate(1.0) * (1 / share - 1) + 0.5)
+        else:
+            self._first_s = now
+        self._batches += self.skip + 1
+
+    def __del__(self) -> None:
+        self.close()

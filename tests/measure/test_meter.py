@@ -1,0 +1,83 @@
+"""Which batches are sampled, and what a sample holds."""
+
+import random
+import threading
+from math import isnan
+
+from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
+from pipeprof.measure.ring import SAMPLED
+
+
+def one_tensor(batch):
+    return 1, 400
+
+
+def sampled_of(batch_s, batches):
+    """The numbers of the batches that are sampled when each takes ``batch_s(number)``."""
+    meter, now, sampled = Meter(one_tensor), 0.0, []
+    for number in range(batches):
+        if meter.skip:
+            meter.skip -= 1
+        else:
+            meter.begin(now)
+            sampled.append(number)
+        now += batch_s(number)
+    return sampled
+
+
+def test_long_batches_are_all_sampled():
+    assert len(sampled_of(lambda number: 2 * SAMPLE_EVERY_S, 100)) == 100
+
+
+def test_short_batches_are_sampled_at_a_bounded_rate():
+    sampled = sampled_of(lambda number: SAMPLE_EVERY_S / 10, 20_000)
+    assert 1_800 < len(sampled) < 2_200
+
+
+def test_a_slow_batch_is_sampled_as_often_as_any_other():
+    """By time it would be sampled hardly ever: while it is slow, no moment to sample passes."""
+    sampled = sampled_of(lambda number: 0.08 if number % 20 == 19 else 0.004, 100_000)
+    slow = sum(number % 20 == 19 for number in sampled)
+    assert 0.045 < slow / len(sampled) < 0.055
+
+
+def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
+    meter = Meter(one_tensor)
+    meter.begin(1.0)
+    first = dict(zip(SAMPLED, meter.end([]), strict=True))
+    meter.begin(2.0)
+    second = dict(zip(SAMPLED, meter.end([]), strict=True))
+    assert (first["tensors"], first["batch_bytes"]) == (1, 400)
+    assert 0 <= first["cpu_s"] < 1
+    assert isnan(second["tensors"]), "gauges are dearer, and rarer"
+    assert 0 <= second["cpu_s"] < 1
+
+
+def test_a_batch_that_could_not_be_made_is_not_weighed():
+    meter = Meter(one_tensor)
+    meter.begin(1.0)
+    assert isnan(dict(zip(SAMPLED, meter.end(None), strict=True))["tensors"])
+
+
+def test_without_a_beginning_nothing_is_known():
+    assert all(map(isnan, Meter(one_tensor).end([])))
+
+
+def test_it_follows_the_thread_that_makes_batches():
+    meter, told = Meter(one_tensor), []
+
+    def make():
+        meter.begin(1.0)
+        told.append(meter.end([]))
+
+    make()
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    assert len(told) == 2
+
+
+def test_the_users_random_numbers_are_left_alone():
+    before = random.getstate()
+    sampled_of(lambda number: 0.001, 1000)
+    assert random.getstate() == before
