@@ -20,6 +20,7 @@ from pipeprof.report.phrases import (
     share_range,
     times,
 )
+from pipeprof.report.terminal_making import device_row, making, queue_row, start_up
 from pipeprof.units import (
     format_bytes,
     format_count,
@@ -35,6 +36,7 @@ def profile_page(page: Page, profile: Profile) -> None:
     _verdict(page, profile)
     _changes(page, profile)
     _stages(page, profile)
+    making(page, profile)
     _blame(page, profile)
     _ceilings(page, profile)
     _workers(page, profile)
@@ -55,6 +57,7 @@ def _verdict(page: Page, profile: Profile) -> None:
     ]
     if profile.source is not None:
         rows.append(("data", data_source(profile.source)))
+    rows += [row for row in (queue_row(profile), device_row(profile.device)) if row is not None]
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
         more = plural(diagnosis.more_batches, "more batch")
         rows.append(("to settle it", f"run about {more}"))
@@ -247,9 +250,9 @@ def _how_sure(page: Page, profile: Profile) -> None:
     warmup = f"{plural(profile.warmup_batches, 'batch')} left out as warm-up"
     measured = f"{plural(profile.measured_batches, 'batch')} in {format_duration(profile.wall_s)}"
     rows = [("measured", f"{measured}, {warmup}")]
-    if profile.first_batch_s is not None:
-        first = format_duration(profile.first_batch_s)
-        rows.append(("start-up", f"first batch after {first}, left out too"))
+    started = start_up(profile)
+    if started is not None:
+        rows.append(("start-up", started))
     diagnosis = profile.diagnosis
     used = format_share(diagnosis.accelerator_utilisation)
     rows += [

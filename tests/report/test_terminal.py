@@ -121,7 +121,7 @@ def test_shares_of_the_journey_count_nothing_twice() -> None:
         for line in table.splitlines()
         if (share := re.search(r"([0-9.]+) %", line))
     }
-    nested = {"read", "decode", "transform"}
+    nested = {"read", "decode", "transform", "serialise", "pipe", "unpickle"}
     apart = [share for stage, share in shares.items() if stage not in nested]
     assert sum(apart) == pytest.approx(100, abs=0.5)
     assert sum(shares[stage] for stage in nested) <= shares["fetch"]
@@ -139,9 +139,9 @@ def test_where_nobody_saw_batches_made_no_share_is_claimed() -> None:
 
 def test_stages_stand_in_the_order_of_the_journey() -> None:
     table = section(render_text(sample_profile()), "Where the time goes").splitlines()[2:]
-    names = [line.split()[0] for line in table[:10]]
-    assert names == ["fetch", "read", "decode", "transform", "collate", "transfer", "reorder",
-                     "ready", "wait", "step"]  # fmt: skip
+    names = [line.split()[0] for line in table[:13]]
+    assert names == ["fetch", "read", "decode", "transform", "collate", "transfer", "serialise",
+                     "pipe", "unpickle", "reorder", "ready", "wait", "step"]  # fmt: skip
 
 
 def test_estimated_and_unknown_stages_are_marked() -> None:
