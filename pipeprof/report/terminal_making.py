@@ -57,11 +57,9 @@ def queue_row(profile: Profile) -> tuple[str, str] | None:
     depth = profile.queue_depth
     if depth is None:
         return None
-    return (
-        "queue",
-        f"{depth.mean:.1f} of {plural(depth.capacity, 'batch')} lay ready when one was asked for; "
-        f"{format_share(depth.empty_share)} of the times none",
-    )
+    ready = f"{depth.mean:.1f} of {plural(depth.capacity, 'batch')} lay ready"
+    none = format_share(depth.empty_share)
+    return "queue", f"{ready} when one was asked for; {none} of the times none"
 
 
 def device_row(device: DeviceUse | None) -> tuple[str, str] | None:
@@ -89,7 +87,7 @@ def start_up(profile: Profile) -> str | None:
     epochs = profile.epochs
     if len(epochs) > 1:
         text += (
-            f"; {plural(len(epochs), 'epoch')} began and ended in "
+            f"; {len(epochs)} epochs began and ended in "
             f"{format_duration(sum(map(boundary_s, epochs)))} of "
             f"{format_duration(sum(epoch.wall_s for epoch in epochs))}"
         )

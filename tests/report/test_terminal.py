@@ -121,10 +121,11 @@ def test_shares_of_the_journey_count_nothing_twice() -> None:
         for line in table.splitlines()
         if (share := re.search(r"([0-9.]+) %", line))
     }
-    nested = {"read", "decode", "transform", "serialise", "pipe", "unpickle"}
-    apart = [share for stage, share in shares.items() if stage not in nested]
+    in_fetch, in_transfer = {"read", "decode", "transform"}, {"serialise", "pipe", "unpickle"}
+    apart = [share for stage, share in shares.items() if stage not in in_fetch | in_transfer]
     assert sum(apart) == pytest.approx(100, abs=0.5)
-    assert sum(shares[stage] for stage in nested) <= shares["fetch"]
+    assert sum(shares[stage] for stage in in_fetch) <= shares["fetch"]
+    assert sum(shares[stage] for stage in in_transfer) <= shares["transfer"] + 0.1
     assert "wait" not in shares
 
 
