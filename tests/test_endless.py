@@ -1,0 +1,20 @@
+"""However long a run is, what is kept of it stays small. `make bench-memory` runs ten million."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_run_of_many_batches_keeps_little(repo: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, repo / "benchmarks/endless.py", "200000"],
+        cwd=repo,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "200,000 batches of 16 workers" in done.stdout
