@@ -1,10 +1,11 @@
-"""What our own hooks cost: the very hooks, timed here and now on work that takes no time, times
+"""What our own hooks cost: the very hooks, timed here and now around work that takes no time, times
 how often they ran."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -13,12 +14,14 @@ from pipeprof.loaders.hook import instrument
 from pipeprof.loaders.observe import InlineObserver, Observer, WorkersObserver
 from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
-from pipeprof.measure.recorder import Recorder
+from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.ring import Ring
 from pipeprof.model import LoaderConfig, Overhead
 
-_ROUNDS = 200
-_REPEATS = 5
+_ROUNDS = 31
+_ELSEWHERE = bytearray(4 << 20)
+"""Copied between two rounds, as a training step would: the hooks' code and data are then no longer
+at hand, which makes them two or three times as dear."""
 
 
 def measure_overhead(config: LoaderConfig, batches: int, wall_s: float) -> Overhead:
@@ -30,16 +33,16 @@ def measure_overhead(config: LoaderConfig, batches: int, wall_s: float) -> Overh
     if not batches or not wall_s > 0:
         return Overhead(None, None, "no batch was seen")
     try:
-        per_batch_s = _inline_s() if not config.num_workers else _workers_s()
+        per_batch_s = _workers_s() if config.num_workers else _inline_s()
+        sample_s = _median_s(_sample())
     except Exception as error:  # what we cannot time must not cost the user the profile
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
-    samples = min(batches, wall_s / SAMPLE_EVERY_S)
-    spent_s = per_batch_s * batches + _sample_s() * samples
+    spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
     return Overhead(
         spent_s / wall_s,
         spent_s / batches,
-        f"the hooks of a batch, timed {_ROUNDS * _REPEATS} times after the run, × batches / wall "
-        "time; the worker's part in full",
+        f"the hooks of a batch, timed {_ROUNDS} times after the run with cold caches, × batches / "
+        "wall time; the worker's part in full",
     )
 
 
@@ -58,7 +61,7 @@ class _Iterator:
 
     def __init__(self) -> None:
         self._dataset_fetcher = _Fetcher()
-        self._task_info = dict.fromkeys(range(_ROUNDS), (0,))
+        self._task_info = dict.fromkeys(range(FLUSH_EVERY), (0,))
         self._rcvd_idx = 0
 
     def _next_index(self) -> int:
@@ -84,50 +87,55 @@ def _same(batch: Any) -> Any:
 def _inline_s() -> float:
     iterator, observer = _Iterator(), InlineObserver()
     observer.attach(iterator)
-    return _main_s(iterator, observer, iterator.inline) - _bare_s(_Iterator().inline)
+    try:
+        return _main_s(iterator, observer, iterator.inline) - _median_s(_Iterator().inline)
+    finally:
+        observer.leave()
 
 
 def _workers_s() -> float:
-    ring = Ring(1, _ROUNDS)
+    ring = Ring(1, 2 * FLUSH_EVERY)
     sender, fetcher, bare = Sender(0, ring), _Fetcher(), _Fetcher()
     sender.begin_epoch()
     instrument(fetcher, sender.tell, Meter(weigh))
-    made_s = _bare_s(lambda: fetcher.fetch(0)) - _bare_s(lambda: bare.fetch(0))
+    made_s = _median_s(lambda: fetcher.fetch(0)) - _median_s(lambda: bare.fetch(0))
     iterator, observer = _Iterator(), WorkersObserver(ring)
     observer.begin_epoch()
     observer.attach(iterator)
-    return (
-        made_s
-        + _main_s(iterator, observer, iterator.from_worker)
-        - _bare_s(_Iterator().from_worker)
-    )
+    main_s = _main_s(iterator, observer, iterator.from_worker)
+    return made_s + main_s - _median_s(_Iterator().from_worker)
 
 
 def _main_s(iterator: Any, observer: Observer, step: Callable[[], Any]) -> float:
     """Main's part of a batch, as `ProfiledIterator` does it, around ``step``."""
     turn = Recorder().begin()
+    turn.source = observer
 
     def profiled() -> None:
         turn.ask()
         step()
-        turn.deliver(1, observer.origin(iterator), observer.expects_record)
+        turn.deliver(observer.key(iterator, None))
 
-    return _bare_s(profiled, lambda: setattr(iterator, "_rcvd_idx", 0))
+    each_s = _median_s(profiled)
+    while turn.nth < FLUSH_EVERY:
+        profiled()
+    start = perf_counter()
+    turn.flush()
+    return each_s + (perf_counter() - start) / FLUSH_EVERY
 
 
-def _bare_s(call: Callable[[], Any], prepare: Callable[[], None] = lambda: None) -> float:
-    """Seconds a ``call``: the best of several rounds."""
-    best = float("inf")
-    for _ in range(_REPEATS):
-        prepare()
+def _median_s(call: Callable[[], Any]) -> float:
+    """Seconds a ``call``, with cold caches."""
+    took = []
+    for _ in range(_ROUNDS):
+        bytes(_ELSEWHERE)
         start = perf_counter()
-        for _ in range(_ROUNDS):
-            call()
-        best = min(best, (perf_counter() - start) / _ROUNDS)
-    return best
+        call()
+        took.append(perf_counter() - start)
+    return median(took)
 
 
-def _sample_s() -> float:
+def _sample() -> Callable[[], None]:
     """A look at the machine."""
     meter, later = Meter(weigh), itertools.count(1.0)
 
@@ -135,4 +143,4 @@ def _sample_s() -> float:
         meter.begin(next(later))
         meter.end(None)
 
-    return _bare_s(sample)
+    return sample

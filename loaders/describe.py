@@ -18,7 +18,7 @@ def describe_loader(loader: Any) -> LoaderConfig:
     return LoaderConfig(
         num_workers=loader.num_workers,
         prefetch_factor=loader.prefetch_factor if loader.num_workers else None,
-        batch_size=loader.batch_size or getattr(loader.dataset, "batch_size", None),
+        batch_size=loader.batch_size or _whole(told(loader.dataset, "batch_size")),
         pin_memory=bool(loader.pin_memory),
         persistent_workers=bool(loader.persistent_workers),
         in_order=bool(getattr(loader, "in_order", True)),
@@ -29,8 +29,20 @@ def describe_loader(loader: Any) -> LoaderConfig:
 
 def describe_source(loader: Any) -> DataSource | None:
     """What is read, of a data set that says so."""
-    source = getattr(getattr(loader, "dataset", None), "source", None)
+    source = told(told(loader, "dataset"), "source")
     return source if isinstance(source, DataSource) else None
+
+
+def told(thing: Any, name: str) -> Any:
+    """The attribute ``name``, if there is one: a user's object may answer with any error."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None
 
 
 def start_method(loader: DataLoader[Any]) -> str:

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import nan
 from time import perf_counter
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
-from pipeprof.loaders.batches import weigh
+from pipeprof.loaders.batches import count_samples, weigh
 from pipeprof.loaders.sender import Sender
+from pipeprof.measure import watch_fsspec, watch_open
 from pipeprof.measure.meter import Meter
-from pipeprof.measure.ring import UNSAMPLED, Ring, pack_always, pack_sample
-from pipeprof.measure.spans import Tally, current
-from pipeprof.model import Stage
+from pipeprof.measure.ring import Ring
+from pipeprof.measure.spans import IN_FETCH, Tally, current
+from pipeprof.measure.watch_reads import watch_reads
 
-Tell = Callable[[bytes], None]
-"""Takes what is known of a batch, as a record of `pipeprof.measure.ring`."""
+Tell = Callable[[Sequence[float], Sequence[float] | None], None]
+"""Takes what is known of a batch: `ALWAYS` and, if it was sampled, `SAMPLED` of
+`pipeprof.measure.ring`."""
+
+# an Enum's attributes are slow to look up
+_READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
+
+_OUR_FILES = (__file__, watch_open.__file__, watch_fsspec.__file__)
 
 
 class WorkerHook:
@@ -59,41 +67,61 @@ def instrument_worker(worker: int, ring: Ring) -> None:
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
-    hide_our_frames()
-    sender.watch(_results_queue())
+    loop = _calling_loop()
+    if loop is not None:
+        hide_our_frames(loop.f_globals)
+        sender.watch(loop.f_locals.get("data_queue"))
+    watch_reads()
 
 
-def _results_queue() -> Any:
-    """Where this worker puts its batches; ``None`` when torch keeps it elsewhere."""
-    frame = sys._getframe()
+def _calling_loop() -> FrameType | None:
+    """Of torch, or of whoever has a worker loop of its own after torch's pattern."""
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_worker_loop":
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame.f_locals.get("data_queue") if frame is not None else None
+        frame = frame.f_back
+    return frame
 
 
-def hide_our_frames() -> None:
-    """In this worker: the traceback that torch sends to main as the text of an error is the one
-    it would have sent without us."""
-    from torch.utils.data._utils import worker
-
-    module: Any = worker
-    wrapper = module.ExceptionWrapper
+def hide_our_frames(module: dict[str, Any]) -> None:
+    """In this worker: the traceback that the worker loop's ``module`` sends to main as the text of
+    an error is the one it would have sent without us."""
+    wrapper = module.get("ExceptionWrapper")
+    if wrapper is None:
+        return
 
     def wrapper_without_us(exc_info: Any = None, where: str = "in background") -> Any:
         kind, error, trace = exc_info or sys.exc_info()
+        _clean_causes(error)
         return wrapper((kind, error, _without_us(trace)), where)
 
-    module.ExceptionWrapper = wrapper_without_us
+    module["ExceptionWrapper"] = wrapper_without_us
+
+
+def _clean_causes(error: BaseException | None) -> None:
+    """Of the errors that led to ``error``, whose traces are told with its own."""
+    known: set[int] = set()
+    waiting = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in known:
+            continue
+        known.add(id(each))
+        waiting += [each.__cause__, each.__context__]
+        if each is not error:
+            each.__traceback__ = _without_us(each.__traceback__)
 
 
 def _without_us(trace: TracebackType | None) -> TracebackType | None:
-    """``trace`` less the frames of this file."""
-    if trace is None:
-        return None
-    rest = _without_us(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename == __file__:
-        return rest
-    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    """``trace`` less our frames."""
+    theirs = []
+    while trace is not None:  # not by recursion: that may be the very error
+        if trace.tb_frame.f_code.co_filename not in _OUR_FILES:
+            theirs.append(trace)
+        trace = trace.tb_next
+    rest = None
+    for each in reversed(theirs):
+        rest = TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return rest
 
 
 def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
@@ -101,6 +129,8 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
     # a bound method in the closure would keep the fetcher, and what it iterates, alive
     owner, fetch = weakref.ref(fetcher), type(fetcher).fetch
     collate, clock = fetcher.collate_fn, perf_counter
+    may_end = hasattr(fetcher, "ended")
+    unused = Tally()
 
     def timed_collate(samples: Any) -> Any:
         # as `stage` does it, in one call instead of five
@@ -113,32 +143,52 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
             return collate(samples)
         finally:
             total_s = clock() - start
-            tally.charge(Stage.COLLATE, total_s - tally.inner_s)
+            tally.collate_s += total_s - tally.inner_s
             tally.inner_s = before_s + total_s
 
     def timed_fetch(index: Any) -> Any:
-        tally, batch = Tally(), None
+        nonlocal unused
+        tally, batch = unused, None
+        itself: Any = owner()
         outer, current.tally = current.tally, tally
-        start = clock()
         if sampled := not meter.skip:
-            sampled = _begun(meter, start)
+            sampled = _begun(meter, clock())
         else:
             meter.skip -= 1
+        start = clock()
         try:
-            batch = fetch(owner(), index)
+            batch = fetch(itself, index)
             return batch
         finally:
             end = clock()
             current.tally = outer
-            seconds = tally.seconds.get
-            told = pack_always(
-                start, end, seconds(Stage.READ, 0.0), seconds(Stage.DECODE, 0.0),
-                seconds(Stage.TRANSFORM, 0.0), seconds(Stage.COLLATE, 0.0),
-                tally.bytes, tally.requests, tally.turns,
-            )  # fmt: skip
-            tell(told + (_ended(meter, batch) if sampled else UNSAMPLED))
+            # a list of indices says how many, but at the end of an iterable's data
+            whole = type(index) is list and not (may_end and itself.ended)
+            samples = len(index) if whole else _count(batch)
+            told: tuple[float, ...]
+            if tally.seconds:
+                told, unused = _in_parts(start, end, tally, samples), Tally()
+            else:
+                told = (start, end, 0.0, 0.0, 0.0, tally.collate_s, 0, 0, 0, samples)
+                tally.collate_s = tally.inner_s = 0.0
+            tell(told, _ended(meter, batch) if sampled else None)
 
     fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
+
+
+def _in_parts(start: float, end: float, tally: Tally, samples: float) -> tuple[float, ...]:
+    seconds = tally.seconds.get
+    return (
+        start, end, seconds(_READ, 0.0), seconds(_DECODE, 0.0), seconds(_TRANSFORM, 0.0),
+        tally.collate_s + seconds(_COLLATE, 0.0), tally.bytes, tally.requests, tally.turns, samples,
+    )  # fmt: skip
+
+
+def _count(batch: Any) -> float:
+    try:
+        return count_samples(batch)
+    except Exception:  # a batch is any object at all
+        return nan
 
 
 def _begun(meter: Meter, now: float) -> bool:
@@ -149,8 +199,8 @@ def _begun(meter: Meter, now: float) -> bool:
     return True
 
 
-def _ended(meter: Meter, batch: Any) -> bytes:
+def _ended(meter: Meter, batch: Any) -> Sequence[float] | None:
     try:
-        return pack_sample(meter.end(batch))
+        return meter.end(batch)
     except Exception:  # a batch is any object: weighing it may raise
-        return UNSAMPLED
+        return None

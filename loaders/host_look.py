@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from time import perf_counter, process_time
 from typing import Any
 
@@ -19,13 +20,16 @@ class HostLook:
         self._began: tuple[float, float] | None = None
         self._descriptors: int | None = None
         self._threads_at_fork: int | None = None
+        self._python_threads_at_fork: tuple[str, ...] = ()
 
     def look(self, config: LoaderConfig) -> None:
         """A pass begins; its workers are not started yet."""
+        starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = perf_counter(), process_time()
-        if config.num_workers and config.start_method == "fork":
+        if starts and config.num_workers and config.start_method == "fork":
             self._threads_at_fork = host.live_threads()
+            self._python_threads_at_fork = _other_threads()
         self._count_descriptors()
 
     def told(self, device: DeviceTotals) -> MainProcess:
@@ -40,6 +44,7 @@ class HostLook:
             shared_memory_bytes=host.shared_memory_bytes(),
             available_bytes=host.available_bytes(),
             threads_at_fork=self._threads_at_fork,
+            python_threads_at_fork=self._python_threads_at_fork,
             sharing=_sharing(),
             pageable_copies=device.pageable_copies,
             blocking_copies=device.blocking_copies,
@@ -51,6 +56,12 @@ class HostLook:
         now = host.open_descriptors()
         if now is not None:
             self._descriptors = max(now, self._descriptors or 0)
+
+
+def _other_threads() -> tuple[str, ...]:
+    """Names of Python's threads beside this one."""
+    me = threading.get_ident()
+    return tuple(thread.name for thread in threading.enumerate() if thread.ident != me)
 
 
 def _sharing() -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
-from pipeprof.loaders.batches import count_samples
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.observe import Observer
-from pipeprof.measure.recorder import Origin, Pass
+from pipeprof.measure.recorder import Pass
 
 _LOOK_EVERY = 64
 """Batches between two looks for an accelerator, while none was seen."""
@@ -21,13 +21,12 @@ class Finder(Protocol):
 class ProfiledIterator:
     """Hands out what ``iterator`` does; everything else about that stays as it is."""
 
-    _own = ("_iterator", "_finder", "_pass", "_observer", "_batch_size", "_device")
+    _own = ("_iterator", "_finder", "_pass", "_observer", "_device")
 
     _iterator: Iterator[Any]
     _finder: Finder
     _pass: Pass
     _observer: Observer
-    _batch_size: int | None
     _device: DeviceSide | None
 
     def __init__(
@@ -36,14 +35,13 @@ class ProfiledIterator:
         finder: Finder,
         turn: Pass,
         observer: Observer,
-        batch_size: int | None,
     ) -> None:
+        turn.source = observer
         own = object.__setattr__
         own(self, "_iterator", iterator)
         own(self, "_finder", finder)
         own(self, "_pass", turn)
         own(self, "_observer", observer)
-        own(self, "_batch_size", batch_size)
         own(self, "_device", finder.find_device())
 
     def __iter__(self) -> ProfiledIterator:
@@ -58,32 +56,31 @@ class ProfiledIterator:
             batch = next(self._iterator)
         except StopIteration:
             turn.leave(exhausted=True)
-            self._leave_device()
+            self._leave()
             raise
-        # A batch is any object at all, and torch may change: what cannot be told counts as one
-        # sample of unknown origin, and is no reason to disturb the training.
+        # A batch is any object at all, and torch may change: what cannot be told stays unknown, and
+        # is no reason to disturb the training.
         try:
-            samples = count_samples(batch, self._batch_size)
+            key = self._observer.key(self._iterator, batch)
         except Exception:
-            samples = 1
-        observer = self._observer
-        try:
-            origin = observer.origin(self._iterator)
-        except Exception:
-            origin = Origin()
-        turn.deliver(samples, origin, observer.expects_record)
+            key = None
+        turn.deliver(key)
         if device is not None:
             device.deliver(turn.index)
-        elif not turn.nth % _LOOK_EVERY or turn.nth < 3:
+        elif not (nth := turn.nth) % _LOOK_EVERY or nth < 3:
             object.__setattr__(self, "_device", self._finder.find_device())
         return batch
 
-    def _leave_device(self) -> None:
+    def _leave(self) -> None:
+        self._observer.leave()
         if self._device is not None:
             self._device.leave()
 
     def __len__(self) -> int:
         return len(self._iterator)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return bool(self._iterator)  # which may have no length
 
     def __getattr__(self, name: str) -> Any:
         if name in self._own:  # not made yet, as when it is copied
@@ -93,6 +90,9 @@ class ProfiledIterator:
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._iterator, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        delattr(self._iterator, name)
+
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """As for the loader: ``isinstance`` answers as for the iterator itself."""
@@ -100,5 +100,6 @@ class ProfiledIterator:
 
     def __del__(self) -> None:
         if "_device" in self.__dict__:
-            self._pass.leave()
-            self._leave_device()
+            with suppress(Exception):  # Python may be shutting down
+                self._pass.leave()
+                self._leave()

@@ -7,7 +7,10 @@ which copies its tensors into shared memory, and writes the bytes into a pipe.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 from pipeprof.measure.ring import Ring, record_number
@@ -28,17 +31,21 @@ class Sender:
         self._generation += 1
         self._count = 0
 
-    def tell(self, told: bytes) -> None:
+    def tell(self, told: Sequence[float], sample: Sequence[float] | None) -> None:
         """Of the batch just made."""
-        self._made = record_number(self._generation, self._count)
+        number = record_number(self._generation, self._count)
         self._count += 1
-        self._ring.write(self._worker, self._made, told)
+        try:
+            self._ring.write(self._worker, number, told, sample)
+            self._made = number
+        except Exception:  # the record is lost, the batch is not
+            self._made = None
 
     def watch(self, queue: Any) -> None:
         """Note from now on when each batch that is put into ``queue`` is serialised. Does nothing
         to what is no `multiprocessing.Queue`; to be called before anything is put into it."""
-        put, send = getattr(queue, "put", None), getattr(queue, "_send_bytes", None)
-        if put is None or send is None:
+        put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
+        if put is None or pipe is None:
             return
 
         def noted_put(item: Any, *arguments: Any, **options: Any) -> None:
@@ -46,10 +53,15 @@ class Sender:
             self._made = None
             put(item, *arguments, **options)
 
-        def timed_send(data: Any) -> None:
+        def timed_acquire() -> Any:
             number = self._put.popleft() if self._put else None
             if number is not None:
-                self._ring.mark_sent(self._worker, number, perf_counter())
-            send(data)
+                with suppress(Exception):  # an error would end the feeder thread's work on a batch
+                    self._ring.mark_sent(self._worker, number, perf_counter())
+            return pipe.acquire()
 
-        queue.put, queue._send_bytes = noted_put, timed_send
+        # the feeder thread asks for the pipe when it has pickled, and may wait for other workers
+        queue.put, queue._wlock = (
+            noted_put,
+            SimpleNamespace(acquire=timed_acquire, release=pipe.release),
+        )

@@ -14,18 +14,18 @@ from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
 from pipeprof.loaders.cost import measure_overhead
-from pipeprof.loaders.describe import describe_loader, describe_source, never_seen
+from pipeprof.loaders.describe import describe_loader, describe_source, never_seen, told
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.host_look import HostLook
 from pipeprof.loaders.iterator import ProfiledIterator
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer, WorkersObserver
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.recorder import Arrays, Recorder
+from pipeprof.measure.recorder import FLUSH_EVERY, Arrays, Recorder
 from pipeprof.measure.ring import Ring
 from pipeprof.model import CacheState, DataSource, LoaderConfig, Profile, Recording
 
-_SPARE_SLOTS = 64
+_SPARE_SLOTS = FLUSH_EVERY + 64
 """Records that a worker may be ahead of main's reading, above what prefetching allows."""
 _KEPT_SIDES = 8
 """Passes of which the accelerator may still have something to tell."""
@@ -46,7 +46,7 @@ class Watch:
         self._host = HostLook()
         self._missing: dict[str, str] = {}
         self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
-        """The persistent iterator that carries our hook, weakly, and its observer."""
+        """The iterator that its loader keeps and that carries our hook, weakly; its observer."""
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
         """A pass over ``loader``; ``start`` makes its own iterator. Raises what that raises."""
@@ -56,7 +56,25 @@ class Watch:
         turn = self._recorder.begin()
         iterator, observer = self._begin(loader, start)
         turn.started()
-        return ProfiledIterator(iterator, self, turn, observer, getattr(loader, "batch_size", None))
+        return ProfiledIterator(iterator, self, turn, observer)
+
+    def ask_state(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
+        """What ``state_dict`` of ``loader`` returns; workers that it starts carry our hook."""
+        started = told(loader, "_iterator") is not None
+        if started or not isinstance(loader, DataLoader) or not loader.num_workers:
+            return state_dict()
+        state = None
+
+        def start() -> Any:
+            nonlocal state
+            state = state_dict()
+            return loader._iterator
+
+        self._hooked(loader, start)
+        return state
+
+    def __reduce__(self) -> Any:
+        return Watch, (self._name, self._accelerator)  # a copy in another process begins anew
 
     def find_device(self) -> DeviceSide | None:
         """The accelerator's side of a pass, once there is anything to see of it."""
@@ -108,21 +126,16 @@ class Watch:
     ) -> tuple[Iterator[Any], Observer]:
         if not isinstance(loader, DataLoader):
             self._unseen(f"{type(loader).__name__} is not a torch DataLoader")
-            return start(), HostObserver()
+            return start(), HostObserver(told(loader, "batch_size"))
         if loader.num_workers == 0:
             return self._inline(loader, start())
-        kept = loader._iterator if loader.persistent_workers else None
-        if kept is not None:
-            observer = self._observer_of(kept)
-            if observer is None:
-                self._unseen("its persistent workers were running before it was wrapped")
-                return start(), HostObserver()
-            observer.begin_epoch()
+        observer = self._observer_of(told(loader, "_iterator"))
+        if observer is not None and loader.persistent_workers:
             return start(), observer
         return self._hooked(loader, start)
 
     def _observer_of(self, iterator: Any) -> WorkersObserver | None:
-        """Of a persistent ``iterator`` that we hooked in an epoch before."""
+        """Of an ``iterator`` that we hooked before."""
         if self._kept is not None and self._kept[0]() is iterator:
             return self._kept[1]
         return None
@@ -131,21 +144,23 @@ class Watch:
         self, loader: DataLoader[Any], iterator: Iterator[Any]
     ) -> tuple[Iterator[Any], Observer]:
         observer = InlineObserver()
-        if not hasattr(iterator, "_dataset_fetcher"):
+        try:
+            observer.attach(iterator)
+        except Exception:
             self._unseen(f"{type(loader).__name__} makes an iterator of its own")
-            return iterator, HostObserver()
-        observer.attach(iterator)
+            return iterator, HostObserver(told(loader, "batch_size"))
         return iterator, observer
 
     def _hooked(
         self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
-        """Start workers that carry the hook."""
+        """Start workers that carry the hook, if none are running."""
+        running = told(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers, (loader.prefetch_factor or 2) + _SPARE_SLOTS)
         except OSError as error:
             self._unseen(f"no shared memory for the workers' records: {error}")
-            return start(), HostObserver()
+            return start(), HostObserver(told(loader, "batch_size"))
         observer = WorkersObserver(ring)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
@@ -154,11 +169,15 @@ class Watch:
             iterator = start()
         finally:
             loader.worker_init_fn = user_init
-        if not observer.fits(iterator):
-            self._unseen(f"{type(loader).__name__} makes an iterator of its own")
-            return iterator, HostObserver()
+        known = self._observer_of(iterator)
+        if known is not None:
+            return iterator, known
+        reason = _why_unseen(loader, iterator, running)
+        if reason is not None:
+            self._unseen(reason)
+            return iterator, HostObserver(told(loader, "batch_size"))
         observer.attach(iterator)
-        if loader.persistent_workers:
+        if told(loader, "_iterator") is iterator:  # which keeps it for the next epoch
             self._kept = weakref.ref(iterator), observer
         return iterator, observer
 
@@ -166,6 +185,17 @@ class Watch:
         """Step aside: the training goes on, and the profile says what is missing and why."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
+
+
+def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:
+    """Why our hook in the workers of ``iterator`` is of no use, if it is not."""
+    if iterator is running:
+        return "its workers were running before they could be hooked"
+    if not WorkersObserver.fits(iterator):
+        return f"{type(loader).__name__} makes an iterator of its own"
+    if iterator._rcvd_idx:
+        return "it was resumed by dropping batches, which are not counted apart"
+    return None
 
 
 def _warmup(config: LoaderConfig) -> int:

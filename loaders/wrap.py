@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pipeprof.errors import UsageError
@@ -17,19 +18,21 @@ def wrap(loader: Any, name: str = "loader", accelerator: str = "not looked at") 
     side is seen. ``accelerator`` says in the profile what consumes the batches.
     Raises `UsageError` for what cannot be iterated.
     """
-    if type(loader) is ProfiledLoader:
-        return loader
+    if issubclass(type(loader), ProfiledLoader):
+        profiled: ProfiledLoader = loader
+        return profiled
     if not hasattr(type(loader), "__iter__"):
         raise UsageError(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
-    return ProfiledLoader(loader, Watch(name, accelerator))
+    kind = ProfiledSource if hasattr(type(loader), "__next__") else ProfiledLoader
+    return kind(loader, Watch(name, accelerator))
 
 
 class ProfiledLoader:
     """Behaves as the loader it wraps, and has `profile`."""
 
-    _own = ("_loader", "_watch")
+    _own: tuple[str, ...] = ("_loader", "_watch")
 
     _loader: Any
     _watch: Watch
@@ -53,15 +56,53 @@ class ProfiledLoader:
     def __len__(self) -> int:
         return len(self._loader)
 
+    def __bool__(self) -> bool:
+        return bool(self._loader)  # which may have no length
+
     def __getattr__(self, name: str) -> Any:
         if name in self._own:  # not made yet, as when it is copied
             raise AttributeError(name)
-        return getattr(self._loader, name)
+        value = getattr(self._loader, name)
+        if name == "state_dict":  # of torchdata's: it starts the workers when nobody has
+            return partial(self._watch.ask_state, self._loader, value)
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._loader, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._loader, name)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._loader, self._watch)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """``isinstance(wrapped, DataLoader)`` holds where it held for the loader itself."""
         return type(self._loader)
+
+
+class ProfiledSource(ProfiledLoader):
+    """Of what is its own iterator, such as a generator: `next` works on it too."""
+
+    _own = ("_loader", "_watch", "_open")
+
+    _open: ProfiledIterator | None
+    """The pass that `next` is in."""
+
+    def __init__(self, loader: Any, watch: Watch) -> None:
+        super().__init__(loader, watch)
+        object.__setattr__(self, "_open", None)
+
+    def __iter__(self) -> ProfiledIterator:
+        object.__setattr__(self, "_open", None)
+        return super().__iter__()
+
+    def __next__(self) -> Any:
+        turn = super().__iter__() if self._open is None else self._open
+        object.__setattr__(self, "_open", turn)
+        try:
+            return next(turn)
+        except StopIteration:
+            object.__setattr__(self, "_open", None)
+            raise

@@ -389,6 +389,8 @@ class MainProcess:
     """RAM that could be had, within the cgroup's limit."""
     threads_at_fork: int | None = None
     """Native and Python threads that lived when workers were forked."""
+    python_threads_at_fork: tuple[str, ...] = ()
+    """Names of the Python threads beside the one that forked."""
     sharing: str | None = None
     """How tensors travel: ``file_descriptor`` or ``file_system``."""
     pageable_copies: int = 0

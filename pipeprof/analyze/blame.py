@@ -72,7 +72,7 @@ def _fetch(columns: Columns, line: _Line) -> dict[Stage, Floats]:
         Stage.TRANSFORM: columns.transform_s,
     }  # fmt: skip
     end = columns.fetch_end_s - columns.collate_s
-    seen = sum((part > 0).astype(float) for part in (*parts.values(), columns.collate_s))
+    seen = sum((part > 0).astype(float) for part in parts.values())
     by_turns = columns.turns > seen
     # a line of its own for each manner: the other manner's batches end where they begin
     start = line._at

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeprof.analyze.blame import UNKNOWN
+from pipeprof.analyze.facts import MAKING, MANY_TENSORS, share_of_making
+from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.summary import Summary
-from pipeprof.model import Diagnosis, Verdict
+from pipeprof.analyze.words import counted, percent
+from pipeprof.model import Diagnosis, Stage, Verdict
 from pipeprof.units import format_share
 
 FEWEST_BATCHES = 10
@@ -28,7 +31,7 @@ def diagnose(summary: Summary, charges: Mapping[str, float], threshold: float) -
         starved_interval=interval,
         threshold=threshold,
         bottleneck=bottleneck,
-        headline=_headline(verdict, fraction, interval, charges, threshold, count),
+        headline=_headline(verdict, fraction, interval, charges, threshold, summary),
         accelerator_utilisation=1 - fraction if wall_s else 0.0,
         more_batches=_more(count, fraction, interval, threshold)
         if verdict == "inconclusive"
@@ -57,8 +60,9 @@ def _headline(
     interval: tuple[float, float],
     charges: Mapping[str, float],
     threshold: float,
-    count: int,
+    summary: Summary,
 ) -> str:
+    count = summary.measured
     if not count:
         return "Inconclusive: no batch was measured after warm-up; run longer."
     share = (
@@ -68,14 +72,32 @@ def _headline(
     if verdict == "fed":
         return f"Fed: the accelerator waited for batches {share}; loading is not the limit."
     culprit, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
-    cause = f"; {seconds / sum(charges.values()):.0%} of that wait was {culprit}" if seconds else ""
-    cause = cause.replace("%", " %")
     if verdict == "starved":
-        return f"Starved: the accelerator waited for batches {share}{cause}."
+        cause = f"; {percent(seconds / sum(charges.values()))} of that wait was {culprit}"
+        return (
+            f"Starved: the accelerator waited for batches {share}{cause}{_why(summary, culprit)}."
+        )
     return (
         f"Inconclusive: the accelerator waited for batches {share}, measured over {count} "
         f"batches; that does not say on which side of {format_share(threshold)} it is."
     )
+
+
+def _why(summary: Summary, culprit: str) -> str:
+    """What lies behind ``culprit``, in brackets; empty when it is not known."""
+    tensors = summary.gauges["tensors"].mean
+    waiting = share_of_making(summary, RUN_QUEUE)
+    transfer = culprit == str(Stage.TRANSFER)
+    if transfer and tensors >= MANY_TENSORS:
+        return f" (of {counted(tensors, 'tensor')} a batch)"
+    if waiting >= 0.5 and (transfer or culprit in MAKING):
+        return f" (making a batch is {percent(waiting)} waiting for a core)"
+    native = share_of_making(summary, NATIVE) >= share_of_making(summary, BLOCKED) / 2
+    blocked = "waiting for native threads" if native else "blocked"
+    for resource, doing in ((BLOCKED, blocked), (CPU, "computing")):
+        if culprit in MAKING and share_of_making(summary, resource) >= 0.5:
+            return f" (making a batch is {percent(share_of_making(summary, resource))} {doing})"
+    return ""
 
 
 def _more(count: int, fraction: float, interval: tuple[float, float], threshold: float) -> int:

@@ -8,6 +8,7 @@ from pipeprof.analyze.advise import advise
 from pipeprof.analyze.ceilings import ceilings
 from pipeprof.analyze.columns import Columns, slice_log
 from pipeprof.analyze.diagnose import diagnose
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import findings
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.summary import Summary
@@ -26,7 +27,7 @@ def assemble(
     summary.add(Columns.of(recording.batches))
     charges = summary.ranked_blame()
     diagnosis = diagnose(summary, charges, threshold)
-    roof = ceilings(summary, recording.config, recording.environment)
+    facts = Facts(recording, summary, diagnosis)
     kept = len(recording.batches.index)
     return Profile(
         name=recording.name,
@@ -45,10 +46,10 @@ def assemble(
         workers=summary.worker_stats(),
         stall_s=summary.sums["stall_s"],
         blame=charges,
-        ceilings=roof,
+        ceilings=ceilings(summary, recording.config, recording.environment),
         diagnosis=diagnosis,
-        recommendations=advise(diagnosis, roof, recording.config, recording.environment),
-        findings=findings(recording, summary),
+        recommendations=advise(facts),
+        findings=findings(facts),
         overhead=recording.overhead,
         batches=slice_log(recording.batches, max(0, kept - KEPT_BATCHES), kept),
         resources=summary.resource_stats(),

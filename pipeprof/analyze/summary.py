@@ -21,7 +21,8 @@ _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
 class Summary:
-    """Grows by `add`. Only batches of the steady state count, but for ``total``."""
+    """Grows by `add`. Only batches of the steady state count, but for ``total``, ``gauges`` and
+    ``memory``."""
 
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
@@ -29,9 +30,9 @@ class Summary:
         self.measured = 0
         self.sums: defaultdict[str, float] = defaultdict(float)
         """``samples``, ``bytes``, ``requests``, ``wall_s``, ``stall_s``, ``wait_s``, ``h2d_bytes``;
-        ``slow``: slow batches, ``slow_stall_s``; ``empty``: times a batch was asked for and none
-        was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``; and of the sampled
-        batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
+        ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``; ``empty``: times a batch
+        was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
+        and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
         self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.resources: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.gauges: defaultdict[str, Sketch] = defaultdict(Sketch)
@@ -51,6 +52,8 @@ class Summary:
             return
         self.total += len(columns)
         self._add_memory(columns)
+        for gauge in GAUGES:
+            self.gauges[gauge].add(getattr(columns, gauge))
         mask = steady(columns, self._warmup)
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
@@ -68,8 +71,6 @@ class Summary:
             self.stages[str(name)].add(values)
         for resource, values in resource_seconds(columns).items():
             self.resources[resource].add(values)
-        for gauge in GAUGES:
-            self.gauges[gauge].add(getattr(columns, gauge))
         for cause, charged in charge(columns).items():
             self.blame[cause] += float(charged.sum())
         self._add_workers(columns, seconds)
@@ -119,8 +120,11 @@ class Summary:
 
     def _add_sums(self, columns: Columns) -> None:
         sums = self.sums
-        for name in ("samples", "bytes", "requests", "stall_s", "wait_s", "h2d_bytes", *COUNTERS):
+        for name in ("samples", "bytes", "requests", "stall_s", "wait_s", "h2d_bytes"):
             sums[name] += float(np.nansum(getattr(columns, name)))
+        told = np.isfinite(columns.logical_bytes) & np.isfinite(columns.physical_bytes)
+        for name in COUNTERS:
+            sums[name] += float(np.nansum(getattr(columns, name)[told]))
         sums["wall_s"] += float(columns.cycle_s.sum())
         sums["sampled_bytes"] += float(np.nansum(columns.bytes[np.isfinite(columns.logical_bytes)]))
         seen = np.isfinite(columns.device_wait_s)
@@ -133,6 +137,7 @@ class Summary:
         if np.isfinite(made).any():
             slow = made > _SLOW * np.nanmedian(made)
             self.sums["slow"] += float(slow.sum())
+            self.sums["slow_s"] += float(made[slow].sum())
             self.sums["slow_stall_s"] += float(columns.stall_s[slow].sum())
 
     def _add_memory(self, columns: Columns) -> None:

@@ -1,59 +1,56 @@
 """Main's notebook of a run: one row per delivered batch, bounded however long the run is.
 
-Rows are kept until there are `WINDOW` to spare; then the oldest `WINDOW` are handed to ``fold``,
-which adds them to running figures, and forgotten here.
+A pass notes little of each batch, and fills in the rest every `FLUSH_EVERY` batches, when the code
+and the data for it are at hand: in between, a training loop has driven both out of the caches.
+Rows are kept until there are `WINDOW` to spare; then the oldest are handed to ``fold``, which adds
+them to running figures, and forgotten here.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeprof.measure.clock import Clock, SystemClock
-from pipeprof.measure.ring import FIELDS, UNSEEN
+from pipeprof.measure.ring import FIELDS
 from pipeprof.model import BatchLog, Epoch
 
+FLUSH_EVERY = 256
 WINDOW = 8192
-"""Rows that are folded at once, and the fewest that are kept after it: at most 10 MB in all."""
+"""The fewest rows that are kept, once there were so many; at most twice as many are, 5 MB."""
 KEPT_EPOCHS = 200
 
-Arrays = Mapping[str, npt.NDArray[np.float64]]
+Floats = npt.NDArray[np.float64]
+Arrays = Mapping[str, Floats]
 """Columns of a `BatchLog` by name, and ``epoch_batches``, how many the batch's epoch had by then;
 NaN is unknown."""
 Fold = Callable[[Arrays], None]
 
-_MAIN = ("index", "epoch", "nth", "worker", "samples", "asked_s", "delivered_s", "done_s",
-         "received_s", "arrived_s", "pinned_s", "sampler_s")  # fmt: skip
-_COLUMNS = (*_MAIN, *FIELDS)
-_ROW_BYTES = 8 * len(_COLUMNS)
-_EPOCH, _NTH = _MAIN.index("epoch"), _MAIN.index("nth")
-_FULL = 2 * WINDOW * _ROW_BYTES
-_PACK_MAIN = struct.Struct(f"<{len(_MAIN)}d").pack
+_MAIN = ("index", "nth", "asked_s", "delivered_s", "done_s", "epoch")
+WAY = ("worker", "received_s", "arrived_s", "pinned_s", "sampler_s")
+"""What main sees of a batch's way to it."""
+SEEN = (*WAY, *FIELDS)
+"""What a `Source` fills in."""
+_COLUMNS = (*_MAIN, *SEEN)
+_SAMPLES = _COLUMNS.index("samples")
 _WHOLE = ("index", "epoch", "nth", "worker", "samples")
 
 
-class Origin(NamedTuple):
-    """Where a batch came from, as far as it could be seen; moments, NaN where unknown."""
+class Source(Protocol):
+    """Knows where the batches of a pass came from."""
 
-    worker: int = -2
-    """-1: made in the main process; -2: not known."""
-    received_s: float = nan
-    """All its bytes had come through the pipe."""
-    arrived_s: float = nan
-    """Unpickled in main."""
-    pinned_s: float = nan
-    """In page-locked memory."""
-    sampler_s: float = 0.0
-    """Time that main spent on picking indices while it was asked for this batch."""
-    told: bytes | None = None
-    """What the worker says, a record of `pipeprof.measure.ring`."""
+    def columns(self, keys: list[Any]) -> tuple[Floats, int]:
+        """Of the batches with these ``keys``, in the order of their delivery: [keys, `SEEN`], and
+        how many records of workers were lost. A key is ``None`` when it could not be had."""
+        ...
 
 
 class Recorder:
@@ -64,42 +61,48 @@ class Recorder:
         self.count = 0
         """Batches delivered."""
         self.lost_records = 0
+        """Of the rows that are flushed."""
         self.epochs: deque[Epoch] = deque(maxlen=KEPT_EPOCHS)
         """Those that ended."""
         self.epoch_count = 0
         """Those that began."""
         self.first_batch_s: float | None = None
         """In the first epoch: from asking for the iterator to the first batch."""
+        self.last_s = 0.0
+        """The end of the last step that is known."""
         self._began_s = 0.0
         self._fold = fold
-        self.rows = bytearray()
-        """Written by passes."""
-        self.last_s = 0.0
-        """The end of the last step."""
-        self._copies: dict[int, tuple[float, int]] = {}
+        self._passes: WeakSet[Pass] = WeakSet()
+        self._tables: list[Floats] = []
+        """[rows, `_COLUMNS`]."""
+        self._rows = 0
         self._device: dict[int, tuple[float, float]] = {}
+        self._copies: dict[int, tuple[float, int]] = {}
 
     def begin(self) -> Pass:
         """The iterator is asked for."""
         if not self.epoch_count:
             self._began_s = self.now()
         self.epoch_count += 1
-        return Pass(self, self.epoch_count - 1)
+        begun = Pass(self, self.epoch_count - 1)
+        self._passes.add(begun)
+        return begun
 
     @property
     def wall_s(self) -> float:
         """From the first pass's begin to the end of the last step."""
         return self.last_s - self._began_s if self.last_s else 0.0
 
-    def fold(self) -> None:
-        """Hand over the oldest rows."""
-        whole = self._arrays(bytes(self.rows), WINDOW)
-        del self.rows[: WINDOW * _ROW_BYTES]
-        if self._fold is not None:
-            self._fold(whole)
-        for index in whole["index"].astype(int).tolist():
-            self._device.pop(index, None)
-            self._copies.pop(index, None)
+    def add(self, table: Floats, lost: int) -> None:
+        """Rows of batches whose step has ended: [rows, `_COLUMNS`]."""
+        self.lost_records += lost
+        self.last_s = max(self.last_s, float(table[-1, _MAIN.index("done_s")]))
+        self._tables.append(table)
+        self._rows += len(table)
+        if self._rows >= 2 * WINDOW:
+            whole = np.concatenate(self._tables)
+            self._tables, self._rows = [whole[WINDOW:].copy()], len(whole) - WINDOW
+            self._hand_over(self._arrays(whole, WINDOW))
 
     def note_device(self, index: int, wait_s: float, busy_s: float) -> None:
         """How long the accelerator had nothing to do before batch ``index``, and was busy after."""
@@ -112,93 +115,107 @@ class Recorder:
 
     def log(self) -> BatchLog:
         """The rows that are kept, as columns; a column that nothing is known of is empty."""
-        if not self.rows:
+        for running in list(self._passes):
+            running.flush()
+        if not self._rows:
             return BatchLog()
-        arrays = self._arrays(bytes(self.rows), len(self.rows) // _ROW_BYTES)
+        arrays = self._arrays(np.concatenate(self._tables), self._rows)
         columns: dict[str, Any] = {
             field.name: _column(field.name, arrays[field.name]) for field in fields(BatchLog)
         }
         return BatchLog(**columns)
 
-    def _arrays(self, rows: bytes, count: int) -> Arrays:
-        """The oldest ``count`` of ``rows``."""
-        table = np.frombuffer(rows).reshape(-1, len(_COLUMNS)).T
-        batches = _epoch_batches(table[_EPOCH], table[_NTH])
-        arrays = dict(zip(_COLUMNS, table[:, :count], strict=True))
+    def _hand_over(self, arrays: Arrays) -> None:
+        if self._fold is not None:
+            self._fold(arrays)
+        newest = int(arrays["index"].max())
+        for notes in (self._device, self._copies):
+            for index in [index for index in notes if index <= newest]:
+                del notes[index]
+
+    def _arrays(self, table: Floats, count: int) -> Arrays:
+        """The oldest ``count`` rows of ``table``."""
+        columns = np.ascontiguousarray(table.T)
+        batches = _epoch_batches(columns[_MAIN.index("epoch")], columns[_MAIN.index("nth")])
+        arrays = dict(zip(_COLUMNS, columns[:, :count], strict=True))
         arrays["epoch_batches"] = batches[:count]
-        index, unknown = arrays["index"].astype(int).tolist(), (nan, nan)
-        device = [self._device.get(number, unknown) for number in index]
-        copies = [self._copies.get(number, unknown) for number in index]
-        arrays["device_wait_s"], arrays["device_busy_s"] = np.array(device).T
-        arrays["h2d_s"], arrays["h2d_bytes"] = np.array(copies).T
+        arrays["device_wait_s"], arrays["device_busy_s"] = _noted(self._device, arrays["index"])
+        arrays["h2d_s"], arrays["h2d_bytes"] = _noted(self._copies, arrays["index"])
         return arrays
 
 
 class Pass:
     """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
 
-    __slots__ = ("_asked_s", "_began_s", "_delivered_s", "_epoch", "_first_s", "_index",
-                 "_iterator_s", "_left", "_nth", "_open", "_origin", "_recorder",
-                 "_samples")  # fmt: skip
+    __slots__ = ("__weakref__", "_asked_s", "_began_s", "_epoch", "_first_s", "_iterator_s",
+                 "_keys", "_left", "_open", "_recorder", "_rows", "index", "nth",
+                 "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
         self._recorder = recorder
         self._epoch = epoch
         self._began_s = recorder.now()
-        self._iterator_s = self._first_s = self._asked_s = self._delivered_s = nan
-        self._nth = 0
-        """Of the next batch, within this pass."""
-        self._index = -1
-        self._samples = 0
-        self._origin = Origin()
-        self._open = self._left = False
+        self._iterator_s = self._first_s = self._asked_s = nan
+        self.source: Source | None = None
+        """To be set before the first batch."""
+        self.nth = 0
+        """Batches delivered in this pass."""
+        self.index = -1
+        """Of the batch last delivered, over all passes."""
+        self._open: tuple[int, int, float, float] | None = None
+        """Of the batch whose step is under way: index, nth, asked, delivered."""
+        self._rows: list[tuple[int, int, float, float, float]] = []
+        self._keys: list[Any] = []
+        """Of ``_rows``, and then of the batch under way."""
+        self._left = False
 
     def started(self) -> None:
         """The iterator is there."""
         self._iterator_s = self._recorder.now() - self._began_s
 
-    @property
-    def nth(self) -> int:
-        """Batches delivered in this pass."""
-        return self._nth
-
-    @property
-    def index(self) -> int:
-        """Of the batch last delivered, over all passes; -1 before the first."""
-        return self._index
-
     def ask(self) -> None:
         """The next batch is asked for; the step on the last one has ended."""
-        recorder = self._recorder
-        now = recorder.now()
-        if self._open:
-            worker, received_s, arrived_s, pinned_s, sampler_s, told = self._origin
-            recorder.rows += _PACK_MAIN(
-                self._index, self._epoch, self._nth - 1, worker, self._samples, self._asked_s,
-                self._delivered_s, now, received_s, arrived_s, pinned_s, sampler_s,
-            ) + (told or UNSEEN)  # fmt: skip
-            recorder.last_s = now
-            self._open = False
-            if len(recorder.rows) >= _FULL:
-                recorder.fold()
+        now = self._recorder.now()
+        if self._open is not None:
+            rows = self._rows
+            rows.append((*self._open, now))
+            self._open = None
+            if len(rows) >= FLUSH_EVERY:
+                self.flush()
         self._asked_s = now
 
-    def deliver(self, samples: int, origin: Origin, expects_record: bool) -> None:
-        """The batch asked for is handed to the training loop."""
+    def deliver(self, key: Any) -> None:
+        """The batch asked for is handed to the training loop; ``key`` tells it to the source."""
         recorder = self._recorder
-        self._delivered_s = now = recorder.now()
-        if not self._nth:
+        now, nth, index = recorder.now(), self.nth, recorder.count
+        self._open = index, nth, self._asked_s, now
+        self._keys.append(key)
+        self.index, recorder.count, self.nth = index, index + 1, nth + 1
+        if not nth:
             self._first_s = now - self._began_s
             if recorder.first_batch_s is None:
                 recorder.first_batch_s = self._first_s
-        if origin.told is None and expects_record:
-            recorder.lost_records += 1
-        self._index = recorder.count
-        recorder.count += 1
-        self._nth += 1
-        self._samples = samples
-        self._origin = origin
-        self._open = True
+
+    def flush(self) -> None:
+        """Give the recorder the rows of the batches that are done with."""
+        count = len(self._rows)
+        if not count:
+            return
+        table = np.full((count, len(_COLUMNS)), nan)
+        table[:, : len(_MAIN) - 1] = self._rows
+        table[:, len(_MAIN) - 1] = self._epoch
+        table[:, _COLUMNS.index("worker")] = -2
+        lost, seen = count, len(_MAIN)
+        # what cannot be told must not end the training
+        with suppress(Exception):
+            if self.source is not None:
+                table[:, seen:], lost = self.source.columns(self._keys[:count])
+        unknown = np.isnan(table[:, _SAMPLES])
+        if unknown.any():
+            table[unknown, _SAMPLES] = 1 if unknown.all() else np.nanmedian(table[:, _SAMPLES])
+        self._rows.clear()
+        del self._keys[:count]
+        self._recorder.add(table, lost)
 
     def leave(self, exhausted: bool = False) -> None:
         """The loop has ended, or was left; only the first call counts."""
@@ -206,13 +223,13 @@ class Pass:
             return
         self._left = True
         now, asked_s = self._recorder.now(), self._asked_s
-        if self._open:
-            self.ask()
+        self.ask()
+        self.flush()
         self._recorder.epochs.append(
             Epoch(
                 index=self._epoch,
                 began_s=self._began_s,
-                batches=self._nth,
+                batches=self.nth,
                 wall_s=now - self._began_s,
                 iterator_s=_known(self._iterator_s),
                 first_batch_s=_known(self._first_s),
@@ -221,21 +238,29 @@ class Pass:
         )
 
 
-def _known(value: float) -> float | None:
-    return None if value != value else value
+def _noted(notes: Mapping[int, tuple[float, float]], index: Floats) -> Floats:
+    """[2, index]: what is known of each."""
+    noted = np.full((2, len(index)), nan)
+    if notes:
+        for place, number in enumerate(index.astype(int).tolist()):
+            if number in notes:
+                noted[:, place] = notes[number]
+    return noted
 
 
-def _epoch_batches(
-    epoch: npt.NDArray[np.float64], nth: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _epoch_batches(epoch: Floats, nth: Floats) -> Floats:
     """Of each batch's epoch, by now."""
-    _, which = np.unique(epoch, return_inverse=True)
-    length = np.zeros(len(epoch))
+    known, which = np.unique(epoch, return_inverse=True)
+    length = np.zeros(len(known))
     np.maximum.at(length, which, nth + 1)
     return length[which]
 
 
-def _column(name: str, values: npt.NDArray[np.float64]) -> tuple[float | int | None, ...]:
+def _known(value: float) -> float | None:
+    return None if value != value else value
+
+
+def _column(name: str, values: Floats) -> tuple[float | int | None, ...]:
     if np.isnan(values).all():
         return ()
     if name in _WHOLE:

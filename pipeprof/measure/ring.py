@@ -19,43 +19,35 @@ from contextlib import suppress
 from math import nan
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 ALWAYS = ("fetch_start_s", "fetch_end_s", "read_s", "decode_s", "transform_s", "collate_s", "bytes",
-          "requests", "turns")  # fmt: skip
+          "requests", "turns", "samples")  # fmt: skip
 SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
            "syscalls", "private_bytes", "descriptors", "threads", "tensors",
            "batch_bytes")  # fmt: skip
-FIELDS = (*ALWAYS, *SAMPLED, "sent_s")
-"""What a worker says of a batch, in the order of a record; their meaning is in `BatchLog`. All
-are doubles, so that NaN can say unknown."""
+FIELDS = ("sent_s", *ALWAYS, *SAMPLED)
+"""What is told of a batch; their meaning is in `BatchLog`. All are doubles, so that NaN can say
+unknown."""
 
-_NUMBER, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
-RECORD_BYTES = _NUMBER.size + 8 * len(FIELDS)
-_SLOT_BYTES = 192
+_WORDS = 1 + len(FIELDS)
+_SLOT_BYTES = 8 * _WORDS
 """Three cache lines: no two records share one."""
-_SENT_AT = RECORD_BYTES - 8
+_NUMBER, _DOUBLE = struct.Struct("<q").pack_into, struct.Struct("<d").pack_into
+_TOLD = struct.Struct(f"<q{2 + len(ALWAYS)}d").pack_into
+_SAMPLE = struct.Struct(f"<{len(SAMPLED)}d").pack_into
+_SENT_AT, _SAMPLE_AT = 8, 8 * (2 + len(ALWAYS))
+_CPU = FIELDS.index("cpu_s")
+_COUNT_BITS = 40
 
-_ALWAYS, _SAMPLED = struct.Struct(f"<{len(ALWAYS)}d"), struct.Struct(f"<{len(SAMPLED)}d")
-_NOT_SENT = _DOUBLE.pack(nan)
-
-pack_always = _ALWAYS.pack
-"""What a worker says of any batch, as in `ALWAYS`; a record is this and `pack_sample`."""
-UNSAMPLED = _SAMPLED.pack(*[nan] * len(SAMPLED)) + _NOT_SENT
-"""Of a batch that was not sampled, in the place of `pack_sample`."""
-
-
-def pack_sample(sample: Sequence[float]) -> bytes:
-    """What a worker says of a sampled batch, as in `SAMPLED`."""
-    return _SAMPLED.pack(*sample) + _NOT_SENT
-
-
-UNSEEN = pack_always(*[nan] * len(ALWAYS)) + UNSAMPLED
-"""Of a batch that no worker told of."""
+Floats = npt.NDArray[np.float64]
 
 
 def record_number(generation: int, count: int) -> int:
     """The number of the ``count``-th batch (from 0) that a worker made in its ``generation``-th
     epoch (from 1). Never 0, which an unused slot holds."""
-    return generation << 40 | count
+    return generation << _COUNT_BITS | count
 
 
 class Ring:
@@ -70,35 +62,48 @@ class Ring:
         os.ftruncate(self._descriptor, self._size)
         self._memory: mmap.mmap | None = mmap.mmap(self._descriptor, self._size)
 
-    def write(self, worker: int, number: int, told: bytes) -> None:
-        """``told``: `pack_always` and `pack_sample`."""
-        if self._memory is None:
+    def write(
+        self, worker: int, number: int, told: Sequence[float], sample: Sequence[float] | None
+    ) -> None:
+        """``told`` as in `ALWAYS`; ``sample`` as in `SAMPLED`, of a batch that was sampled."""
+        memory = self._memory
+        if memory is None:
             return
         at = self._slot(worker, number)
         # the number is cleared first and set last: a reader never takes a half-written record
-        _NUMBER.pack_into(self._memory, at, 0)
-        self._memory[at + 8 : at + RECORD_BYTES] = told
-        _NUMBER.pack_into(self._memory, at, number)
+        _TOLD(memory, at, 0, nan, *told, nan)
+        if sample is not None:
+            _SAMPLE(memory, at + _SAMPLE_AT, *sample)
+        _NUMBER(memory, at, number)
 
     def mark_sent(self, worker: int, number: int, sent_s: float) -> None:
         """The batch is serialised and about to go into the pipe. Called before main can know of
         the batch, and so before it reads the record."""
         if self._memory is not None:
-            _DOUBLE.pack_into(self._memory, self._slot(worker, number) + _SENT_AT, sent_s)
+            _DOUBLE(self._memory, self._slot(worker, number) + _SENT_AT, sent_s)
 
-    def read(self, worker: int, number: int) -> bytes | None:
-        """What was written, or ``None`` when it is lost."""
-        if self._memory is None:
-            return None
-        at = self._slot(worker, number)
-        record = self._memory[at : at + RECORD_BYTES]
+    def holds(self, worker: int, number: int) -> bool:
+        """Whether that record is there to be read."""
+        return bool(np.isfinite(self.read([worker], [number])[0, 1]))
+
+    def read(self, workers: Sequence[int], numbers: Sequence[int]) -> Floats:
+        """[records, `FIELDS`]; NaN where one is lost."""
+        wanted = np.array(numbers, dtype=np.int64)
+        if self._memory is None or not len(wanted):
+            return np.full((len(wanted), len(FIELDS)), nan)
+        counts = wanted & (1 << _COUNT_BITS) - 1
+        slots = np.array(workers, dtype=np.int64) * self._slots + counts % self._slots
+        table = np.frombuffer(self._memory).reshape(-1, _WORDS)
+        found = table[slots]
         # the second look: it may have been overwritten while it was copied
-        if _NUMBER.unpack_from(record)[0] == _NUMBER.unpack_from(self._memory, at)[0] == number:
-            return record[8:]
-        return None
+        still = table[slots, 0].view(np.int64)
+        told: Floats = found[:, 1:]
+        told[np.isnan(told[:, _CPU]), _CPU:] = nan  # not sampled: what is there is older
+        told[(np.ascontiguousarray(found[:, 0]).view(np.int64) != wanted) | (still != wanted)] = nan
+        return told
 
     def _slot(self, worker: int, number: int) -> int:
-        count = number & (1 << 40) - 1
+        count = number & (1 << _COUNT_BITS) - 1
         return (worker * self._slots + count % self._slots) * _SLOT_BYTES
 
     def __getstate__(self) -> dict[str, Any]:

@@ -24,10 +24,13 @@ IN_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
 """The stages in which a batch is made."""
 
 
+_COLLATE = Stage.COLLATE
+
+
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("_last", "bytes", "inner_s", "requests", "seconds", "spans", "turns")
+    __slots__ = ("_last", "bytes", "collate_s", "inner_s", "requests", "seconds", "spans", "turns")
 
     def __init__(self, keep_spans: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
@@ -36,12 +39,14 @@ class Tally:
         self.inner_s = 0.0
         """Already charged within the stage that is open now."""
         self.spans: list[Span] | None = [] if keep_spans else None
+        self.collate_s = 0.0
+        """Of the loader's own collating, which comes last."""
         self.turns = 0
-        """How often one stage followed another, the first included."""
+        """How often one stage of fetch followed another, the first included."""
         self._last: Stage | None = None
 
     def charge(self, name: Stage, seconds: float) -> None:
-        if name is not self._last:
+        if name is not self._last and name is not _COLLATE:
             self.turns += 1
             self._last = name
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
@@ -138,6 +143,3 @@ def tallied(tally: Tally) -> Iterator[Tally]:
         yield tally
     finally:
         current.tally = outer
-
-
-_current = current

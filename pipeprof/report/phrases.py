@@ -100,7 +100,7 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
     if verified is not None:
         parts.append(f"measured {format_count(verified)} samples/s{range_}")
     if not parts:
-        return "gain not predicted"
+        return "not predicted"
     best = verified if verified is not None else predicted
     if best is not None and now_per_s > 0:
         parts.append(_percent(best / now_per_s - 1))

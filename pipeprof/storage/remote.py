@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
-from pipeprof.measure.spans import record
+from pipeprof.measure.spans import Tally, record, tallied
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.explain import reason
@@ -46,12 +46,13 @@ class RemoteStore:
             self._connect()
         start = perf_counter()
         try:
-            buffers: list[Buffer] = self._fs.cat_ranges(
-                [item.path] * len(ranges),
-                [offset for offset, _ in ranges],
-                [offset + length for offset, length in ranges],
-                on_error="raise",
-            )
+            with tallied(Tally()):  # what fsspec reads within is this read, and counts once
+                buffers: list[Buffer] = self._fs.cat_ranges(
+                    [item.path] * len(ranges),
+                    [offset for offset, _ in ranges],
+                    [offset + length for offset, length in ranges],
+                    on_error="raise",
+                )
         except Exception as error:
             raise _explained(error, item.url, "read") from None
         for (offset, length), buffer in zip(ranges, buffers, strict=True):

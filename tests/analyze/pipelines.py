@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import struct
 from math import nan
 
+import numpy as np
+
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.recorder import Origin, Recorder
-from pipeprof.measure.ring import ALWAYS, SAMPLED, pack_always, pack_sample
+from pipeprof.measure.recorder import SEEN, Floats, Pass, Recorder
 from pipeprof.model import Environment, LoaderConfig, Recording
 
 ENVIRONMENT = Environment(
@@ -17,11 +17,22 @@ ENVIRONMENT = Environment(
 )  # fmt: skip
 
 
-def told(**values: float) -> bytes:
-    """The record of a worker that knows ``values`` and nothing else."""
-    always = pack_always(*(values.get(name, nan) for name in ALWAYS))
-    sample = pack_sample([values.get(name, nan) for name in SAMPLED])
-    return always + sample[:-8] + struct.pack("<d", values.get("sent_s", nan))
+class Told:
+    """The source of a made-up pass: a batch's key is what is known of it, by column."""
+
+    def columns(self, keys: list[dict[str, float] | None]) -> tuple[Floats, int]:
+        table = np.full((len(keys), len(SEEN)), nan)
+        table[:, SEEN.index("worker")] = -2
+        for place, key in enumerate(keys):
+            for name, value in (key or {}).items():
+                table[place, SEEN.index(name)] = value
+        return table, sum(key is None for key in keys)
+
+
+def begun(recorder: Recorder) -> Pass:
+    turn = recorder.begin()
+    turn.source = Told()
+    return turn
 
 
 def inline_run(
@@ -38,20 +49,19 @@ def inline_run(
     """``num_workers=0``: the batch is made while the loop waits for it."""
     clock = FakeClock(100.0)
     recorder = Recorder(clock)
-    turn = recorder.begin()
+    turn = begun(recorder)
     for number in range(batches):
         stretch = 1 + jitter * math.sin(number / 3)
         turn.ask()
         clock.sleep(sampler_s)
         start = clock.now()
         clock.sleep((read_s + decode_s + collate_s + other_s) * stretch)
-        record = told(
-            fetch_start_s=start, fetch_end_s=clock.now(), read_s=read_s * stretch,
-            decode_s=decode_s * stretch, transform_s=0.0, collate_s=collate_s * stretch,
-            cpu_s=(decode_s + collate_s) * stretch, bytes=1000, requests=2, turns=3,
-        )  # fmt: skip
-        origin = Origin(-1, told=record)
-        turn.deliver(samples, origin, expects_record=True)
+        turn.deliver({
+            "worker": -1, "samples": samples, "fetch_start_s": start, "fetch_end_s": clock.now(),
+            "read_s": read_s * stretch, "decode_s": decode_s * stretch, "transform_s": 0.0,
+            "collate_s": collate_s * stretch, "cpu_s": (decode_s + collate_s) * stretch,
+            "bytes": 1000, "requests": 2, "turns": 2,
+        })  # fmt: skip
         clock.sleep(step_s)
     turn.leave()
     return recording_of(recorder, LoaderConfig(0, batch_size=samples, kind="map"), warmup=1)
@@ -70,7 +80,7 @@ def workers_run(
     of the transfer is serialising, a quarter each pipe and unpickling."""
     clock = FakeClock()
     recorder = Recorder(clock)
-    turn = recorder.begin()
+    turn = begun(recorder)
     for number in range(batches):
         worker, nth = number % workers, number // workers
         start = nth * fetch_s + worker * fetch_s / workers
@@ -79,12 +89,12 @@ def workers_run(
         received = max(end + transfer_s * 3 / 4, clock.now())
         arrived = received + transfer_s / 4
         clock.sleep(arrived - clock.now())
-        record = told(
-            fetch_start_s=start, fetch_end_s=end, sent_s=end + transfer_s / 2,
-            read_s=fetch_s / 2, decode_s=fetch_s / 4, transform_s=0.0, collate_s=0.0,
-            cpu_s=fetch_s * cpu_share, bytes=500, requests=1, turns=2,
-        )  # fmt: skip
-        turn.deliver(4, Origin(worker, received, arrived, told=record), expects_record=True)
+        turn.deliver({
+            "worker": worker, "samples": 4, "fetch_start_s": start, "fetch_end_s": end,
+            "sent_s": end + transfer_s / 2, "received_s": received, "arrived_s": arrived,
+            "read_s": fetch_s / 2, "decode_s": fetch_s / 4, "transform_s": 0.0, "collate_s": 0.0,
+            "cpu_s": fetch_s * cpu_share, "bytes": 500, "requests": 1, "turns": 2,
+        })  # fmt: skip
         clock.sleep(step_s)
     turn.leave()
     config = LoaderConfig(workers, prefetch_factor=2, batch_size=4, kind="map")
@@ -92,8 +102,9 @@ def workers_run(
 
 
 def recording_of(recorder: Recorder, config: LoaderConfig, warmup: int) -> Recording:
+    log = recorder.log()
     return Recording(
         name="known", created="2026-01-31T14:25:01+00:00", config=config, environment=ENVIRONMENT,
-        batches=recorder.log(), warmup_batches=warmup, first_batch_s=recorder.first_batch_s,
+        batches=log, warmup_batches=warmup, first_batch_s=recorder.first_batch_s,
         epochs=tuple(recorder.epochs), lost_records=recorder.lost_records,
     )  # fmt: skip

@@ -4,25 +4,27 @@ import numpy as np
 import pytest
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.recorder import KEPT_EPOCHS, WINDOW, Origin, Recorder
+from pipeprof.measure.recorder import FLUSH_EVERY, KEPT_EPOCHS, WINDOW, Recorder
 from pipeprof.model import Epoch
-from tests.analyze.pipelines import told
+from tests.analyze.pipelines import begun
 
-RECORD = told(fetch_start_s=0.5, fetch_end_s=1.5, read_s=0.2, bytes=100, requests=2, sent_s=1.6)
+KNOWN = {"worker": 1, "samples": 8, "received_s": 10.5, "arrived_s": 10.6, "pinned_s": 10.65,
+         "sampler_s": 0.01, "fetch_start_s": 0.5, "sent_s": 1.6, "bytes": 100,
+         "requests": 2}  # fmt: skip
 
 
 def test_moments_of_a_batch():
     clock = FakeClock(10.0)
     recorder = Recorder(clock)
-    turn = recorder.begin()
+    turn = begun(recorder)
     clock.sleep(0.25)
     turn.ask()
     clock.sleep(0.5)
-    turn.deliver(8, Origin(1, 10.5, 10.6, 10.65, 0.01, RECORD), expects_record=True)
+    turn.deliver(KNOWN)
     clock.sleep(2.0)
     turn.ask()
     clock.sleep(1.0)
-    turn.deliver(8, Origin(), expects_record=False)
+    turn.deliver({})
     clock.sleep(3.0)
     turn.leave()
 
@@ -31,31 +33,56 @@ def test_moments_of_a_batch():
     assert log.asked_s == (10.25, 12.75)
     assert log.delivered_s == (10.75, 13.75)
     assert log.done_s == (12.75, 16.75)
-    assert (log.received_s, log.arrived_s, log.pinned_s) == (
-        (10.5, None),
-        (10.6, None),
-        (10.65, None),
-    )
+    assert (log.received_s, log.arrived_s) == ((10.5, None), (10.6, None))
+    assert log.pinned_s == (10.65, None)
     assert log.worker == (1, -2)
-    assert log.samples == (8, 8)
+    assert log.samples == (8, 8), "a batch of which nothing is known is taken to be as the others"
     assert (log.fetch_start_s, log.sent_s) == ((0.5, None), (1.6, None))
     assert (log.bytes, log.requests) == ((100, None), (2, None))
-    assert log.sampler_s == (0.01, 0.0)
+    assert log.sampler_s == (0.01, None)
     assert log.decode_s == (), "nothing is known of it"
     assert recorder.lost_records == 0
     assert recorder.wall_s == 6.75
 
 
+def test_the_batch_under_way_counts_when_its_step_has_ended():
+    recorder = Recorder(FakeClock())
+    turn = begun(recorder)
+    turn.ask()
+    turn.deliver({"samples": 1})
+    assert recorder.log().index == ()
+    turn.ask()
+    turn.deliver({"samples": 2})
+    assert recorder.log().samples == (1,)
+    turn.leave()
+    assert recorder.log().samples == (1, 2)
+
+
+def test_a_source_that_fails_costs_what_it_knew_and_nothing_else():
+    class Broken:
+        def columns(self, keys):
+            raise RuntimeError("a torch that we do not know")
+
+    recorder = Recorder(FakeClock())
+    turn = recorder.begin()
+    turn.source = Broken()
+    turn.ask()
+    turn.deliver(None)
+    turn.leave()
+    assert (recorder.log().samples, recorder.log().worker) == ((1,), (-2,))
+    assert recorder.lost_records == 1
+
+
 def test_an_epoch_is_timed_from_the_request_for_the_iterator_to_its_end():
     clock = FakeClock(1.0)
     recorder = Recorder(clock)
-    turn = recorder.begin()
+    turn = begun(recorder)
     clock.sleep(0.5)
     turn.started()
     clock.sleep(0.25)
     for _ in range(2):
         turn.ask()
-        turn.deliver(1, Origin(), expects_record=False)
+        turn.deliver({"samples": 1})
         clock.sleep(1.0)
     turn.ask()
     clock.sleep(0.125)
@@ -70,43 +97,63 @@ def test_an_epoch_is_timed_from_the_request_for_the_iterator_to_its_end():
 def test_passes_within_one_another_do_not_mix():
     clock = FakeClock()
     recorder = Recorder(clock)
-    outer = recorder.begin()
+    outer = begun(recorder)
     outer.ask()
-    outer.deliver(1, Origin(), expects_record=False)
-    inner = recorder.begin()
+    outer.deliver({"samples": 1})
+    inner = begun(recorder)
     for _ in range(2):
         inner.ask()
         clock.sleep(0.5)
-        inner.deliver(1, Origin(), expects_record=False)
+        inner.deliver({"samples": 1})
         clock.sleep(1)
     inner.leave()
     outer.leave()
     log = recorder.log()
     assert log.epoch == (1, 1, 0)
     assert log.index == (1, 2, 0), "in the order in which their steps ended"
+    assert log.nth == (0, 1, 0)
     assert log.done_s == (1.5, 3.0, 3.0)
 
 
 def test_a_record_that_does_not_come_is_counted():
     recorder = Recorder(FakeClock())
-    turn = recorder.begin()
+    turn = begun(recorder)
     turn.ask()
-    turn.deliver(1, Origin(0), expects_record=True)
+    turn.deliver(None)
+    turn.leave()
     assert recorder.lost_records == 1
 
 
 def test_what_is_no_longer_kept_is_folded_once_and_in_order():
     seen = []
     recorder = Recorder(FakeClock(), fold=lambda arrays: seen.append(arrays["index"].copy()))
-    turn = recorder.begin()
+    turn = begun(recorder)
     for _ in range(5 * WINDOW + 10):
         turn.ask()
-        turn.deliver(1, Origin(), expects_record=False)
+        turn.deliver({"samples": 1})
     turn.leave()
     log = recorder.log()
     assert WINDOW <= len(log.index) < 2 * WINDOW
     everything = np.concatenate([*seen, log.index])
     assert (everything == np.arange(5 * WINDOW + 10)).all()
+
+
+def test_the_rest_of_a_row_is_filled_in_for_many_at_once():
+    asked = []
+
+    class Counting:
+        def columns(self, keys):
+            asked.append(len(keys))
+            raise ValueError
+
+    recorder = Recorder(FakeClock())
+    turn = recorder.begin()
+    turn.source = Counting()
+    for _ in range(2 * FLUSH_EVERY + 5):
+        turn.ask()
+        turn.deliver(None)
+    turn.leave()
+    assert asked == [FLUSH_EVERY, FLUSH_EVERY, 5]
 
 
 def test_epochs_are_bounded_too():
@@ -119,10 +166,10 @@ def test_epochs_are_bounded_too():
 
 def test_what_the_device_tells_later_finds_its_batch():
     recorder = Recorder(FakeClock())
-    turn = recorder.begin()
+    turn = begun(recorder)
     for _ in range(3):
         turn.ask()
-        turn.deliver(1, Origin(), expects_record=False)
+        turn.deliver({"samples": 1})
     turn.leave()
     recorder.note_device(1, 0.25, 0.5)
     recorder.note_copy(0, 0.125, 4096)
@@ -144,10 +191,10 @@ def test_no_batch_gives_an_empty_log():
 def test_the_steps_of_a_run_are_all_that_is_in_its_wall_time(kept):
     clock = FakeClock(5.0)
     recorder = Recorder(clock)
-    turn = recorder.begin()
+    turn = begun(recorder)
     for _ in range(3 * WINDOW if kept else 3):
         turn.ask()
-        turn.deliver(1, Origin(), expects_record=False)
+        turn.deliver({"samples": 1})
         clock.sleep(0.5)
     turn.leave()
     assert recorder.wall_s == pytest.approx(0.5 * recorder.count)

@@ -3,58 +3,77 @@
 import multiprocessing
 import os
 import pickle
-import struct
 
+import numpy as np
 import pytest
 
-from pipeprof.measure.ring import (
-    ALWAYS,
-    FIELDS,
-    RECORD_BYTES,
-    SAMPLED,
-    UNSEEN,
-    Ring,
-    pack_always,
-    pack_sample,
-    record_number,
-)
+from pipeprof.measure.ring import ALWAYS, FIELDS, SAMPLED, Ring, record_number
+
+SENT = FIELDS.index("sent_s")
 
 
-def told(value: int) -> bytes:
-    always = pack_always(*(value + place / 8 for place in range(len(ALWAYS))))
-    return always + pack_sample([value - place / 8 for place in range(len(SAMPLED))])
+def told(value: int) -> list[float]:
+    return [value + place / 8 for place in range(len(ALWAYS))]
+
+
+def sample(value: int) -> list[float]:
+    return [value - place / 8 for place in range(len(SAMPLED))]
+
+
+def read(ring: Ring, worker: int, number: int) -> list[float] | None:
+    """What is known of one record; ``None`` when it is lost."""
+    [values] = ring.read([worker], [number]).tolist()
+    return None if np.isnan(values).all() else [value for value in values if value == value]
 
 
 def test_a_record_is_read_as_it_was_written():
     ring = Ring(workers=2, slots=4)
     number = record_number(1, 3)
-    ring.write(1, number, told(7))
-    assert ring.read(1, number) == told(7)
-    assert len(UNSEEN) == len(told(7)) == RECORD_BYTES - 8 == 8 * len(FIELDS)
+    ring.write(1, number, told(7), sample(9))
+    assert ring.read([1], [number])[0, 1:].tolist() == told(7) + sample(9)
+    assert ring.holds(1, number)
+
+
+def test_a_batch_that_was_not_sampled_shows_no_older_sample():
+    ring = Ring(workers=1, slots=1)
+    ring.write(0, record_number(1, 0), told(1), sample(9))
+    ring.write(0, record_number(1, 1), told(2), None)
+    assert read(ring, 0, record_number(1, 1)) == told(2)
 
 
 def test_when_a_batch_was_sent_is_told_afterwards():
     ring, number = Ring(workers=2, slots=4), record_number(1, 5)
-    ring.write(1, number, told(7))
+    ring.write(1, number, told(7), None)
+    assert np.isnan(ring.read([1], [number])[0, SENT])
     ring.mark_sent(1, number, 12.5)
-    assert ring.read(1, number) == told(7)[:-8] + struct.pack("<d", 12.5)
-    assert FIELDS[-1] == "sent_s"
+    assert ring.read([1], [number])[0, SENT] == 12.5
 
 
 def test_unused_overwritten_and_foreign_slots_are_lost_records():
     ring = Ring(workers=2, slots=4)
-    assert ring.read(0, record_number(1, 0)) is None
-    ring.write(0, record_number(1, 0), told(1))
-    ring.write(0, record_number(1, 4), told(2))
-    assert ring.read(0, record_number(1, 0)) is None, "overwritten by the fifth"
-    assert ring.read(0, record_number(2, 0)) is None, "of another epoch"
-    assert ring.read(1, record_number(1, 4)) is None, "of another worker"
-    assert ring.read(0, record_number(1, 4)) == told(2)
+    assert read(ring, 0, record_number(1, 0)) is None
+    ring.write(0, record_number(1, 0), told(1), None)
+    ring.write(0, record_number(1, 4), told(2), None)
+    assert read(ring, 0, record_number(1, 0)) is None, "overwritten by the fifth"
+    assert read(ring, 0, record_number(2, 0)) is None, "of another epoch"
+    assert read(ring, 1, record_number(1, 4)) is None, "of another worker"
+    assert read(ring, 0, record_number(1, 4)) == told(2)
+    assert not ring.holds(0, record_number(1, 0))
+
+
+def test_many_are_read_at_once_and_each_stands_where_it_was_asked_for():
+    ring = Ring(workers=3, slots=8)
+    wanted = [(worker, record_number(1, count)) for count in range(5) for worker in range(3)]
+    for place, (worker, number) in enumerate(wanted):
+        ring.write(worker, number, told(place), None)
+    table = ring.read([worker for worker, _ in wanted], [number for _, number in wanted])
+    assert table[:, 1].tolist() == list(range(15))
+    assert ring.read([], []).shape == (0, len(FIELDS))
 
 
 def write_from_child(ring: Ring) -> None:
     for count in range(3):
-        ring.write(0, record_number(1, count), told(count))
+        ring.write(0, record_number(1, count), told(count), None)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -64,7 +83,7 @@ def test_a_child_process_writes_what_its_parent_reads(method):
     child.start()
     child.join(60)
     assert child.exitcode == 0
-    assert [ring.read(0, record_number(1, count)) for count in range(3)] == [
+    assert [read(ring, 0, record_number(1, count)) for count in range(3)] == [
         told(count) for count in range(3)
     ]
 
@@ -81,8 +100,8 @@ def test_it_has_no_name_in_any_file_system_and_closes_its_descriptor():
 def test_a_copy_opened_through_proc_shares_the_memory():
     ring = Ring(workers=1, slots=8)
     copy = pickle.loads(pickle.dumps(ring))
-    copy.write(0, record_number(1, 0), told(5))
-    assert ring.read(0, record_number(1, 0)) == told(5)
+    copy.write(0, record_number(1, 0), told(5), None)
+    assert read(ring, 0, record_number(1, 0)) == told(5)
 
 
 def test_where_memfd_is_missing_it_says_so(monkeypatch):
@@ -96,5 +115,5 @@ def test_where_proc_is_closed_the_records_are_lost_and_nothing_else():
     state = pickle.dumps(ring)
     ring.close()
     copy = pickle.loads(state)
-    copy.write(0, record_number(1, 0), told(5))
-    assert copy.read(0, record_number(1, 0)) is None
+    copy.write(0, record_number(1, 0), told(5), None)
+    assert read(copy, 0, record_number(1, 0)) is None

@@ -1,0 +1,191 @@
+"""What findings and advice are judged by: the figures of one run, per batch.
+
+All are means over the steady state, in seconds unless they say otherwise. NaN is unknown; as it
+compares false with everything, a rule on an unknown figure does not hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, nan
+
+from pipeprof.analyze.blame import MAIN, SAMPLER
+from pipeprof.analyze.ceilings import cpu_per_batch
+from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
+from pipeprof.analyze.summary import Summary
+from pipeprof.model import Diagnosis, Environment, LoaderConfig, MainProcess, Recording, Stage
+
+MAKING = tuple(
+    str(stage) for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLATE)
+)
+"""Of the blame: what a worker does before it hands the batch over."""
+MANY_TENSORS = 16
+"""In a batch: each travels by itself, for a fraction of a millisecond or more."""
+_TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
+"""What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
+beside it: to ask the worker for the tensor's descriptor, and to map it."""
+
+
+def share_of_making(summary: Summary, resource: str) -> float:
+    """0..1 of the time to make a batch, over the batches whose resources were all looked at."""
+    resources = summary.resources
+    sampled_s = sum(resources[name].total for name in (CPU, RUN_QUEUE, BLOCKED))
+    known = resources[RUN_QUEUE].count and sampled_s
+    return resources[resource].total / sampled_s if known else nan
+
+
+@dataclass(frozen=True)
+class Facts:
+    recording: Recording
+    summary: Summary
+    diagnosis: Diagnosis
+
+    @property
+    def config(self) -> LoaderConfig:
+        return self.recording.config
+
+    @property
+    def environment(self) -> Environment:
+        return self.recording.environment
+
+    @property
+    def main(self) -> MainProcess:
+        return self.recording.main
+
+    @property
+    def starved(self) -> bool:
+        return self.diagnosis.verdict == "starved"
+
+    @property
+    def workers(self) -> int:
+        return self.config.num_workers
+
+    @property
+    def maker(self) -> str:
+        """Who makes batches, in words."""
+        return "a worker" if self.workers else "the training process"
+
+    @property
+    def prefetch(self) -> int:
+        """Batches asked of each worker ahead of need."""
+        return self.config.prefetch_factor or 2
+
+    def per_batch(self, total: float) -> float:
+        return total / self.summary.measured if self.summary.measured else nan
+
+    @property
+    def samples(self) -> float:
+        return self.per_batch(self.summary.sums["samples"])
+
+    @property
+    def cycle_s(self) -> float:
+        """One turn of the training loop."""
+        return self.per_batch(self.summary.sums["wall_s"])
+
+    @property
+    def rate(self) -> float:
+        """Samples/s, as measured."""
+        return self.samples / self.cycle_s if self.cycle_s else nan
+
+    def stage_s(self, stage: Stage) -> float:
+        return self.summary.stages[str(stage)].mean
+
+    @property
+    def step_s(self) -> float:
+        return self.stage_s(Stage.STEP)
+
+    @property
+    def made_s(self) -> float:
+        """To make a batch: fetch and collate."""
+        return self.summary.made.mean
+
+    def share(self, resource: str) -> float:
+        """0..1 of making a batch; of the batches that were sampled."""
+        known = share_of_making(self.summary, resource)
+        if resource == CPU and isnan(known) and self.made_s:
+            return self.summary.resources[CPU].mean / self.made_s
+        return known
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time to make a batch, native threads included."""
+        return cpu_per_batch(self.summary)
+
+    @property
+    def native_share(self) -> float:
+        """0..1 of that CPU time."""
+        native = self.summary.resources[NATIVE]
+        return native.mean / self.cpu_s if native.count and self.cpu_s else nan
+
+    @property
+    def work_s(self) -> float:
+        """To make a batch if a core were always free."""
+        waiting = self.share(RUN_QUEUE)
+        return self.made_s * (1 - (0.0 if isnan(waiting) else waiting))
+
+    @property
+    def main_cores(self) -> float:
+        """Cores that the training process keeps busy, making of batches left out; 0 if unknown."""
+        main = self.main
+        if main.cpu_s is None or not main.wall_s:
+            return 0.0
+        making = 0.0 if self.workers else self.cpu_s / self.cycle_s
+        return max(0.0, main.cpu_s / main.wall_s - (0.0 if isnan(making) else making))
+
+    @property
+    def cores_left(self) -> float:
+        """For making batches."""
+        return max(0.5, self.environment.cores - self.main_cores)
+
+    @property
+    def cores_used(self) -> float:
+        """Kept busy on average, by making batches and by the training process."""
+        return self.cpu_s / self.cycle_s + self.main_cores
+
+    @property
+    def cores_wanted(self) -> float:
+        """That would be busy if there were enough of them for what now waits for one."""
+        return self.cores_used + self.share(RUN_QUEUE) * self.made_s / self.cycle_s
+
+    @property
+    def tensors(self) -> float:
+        """In a batch, that travel one by one."""
+        return self.summary.gauges["tensors"].mean
+
+    @property
+    def batch_bytes(self) -> float:
+        """Of those tensors, in a large batch."""
+        return self.summary.gauges["batch_bytes"].quantiles(0.95)[0]
+
+    @property
+    def received_s(self) -> float:
+        """What main itself spends on receiving a batch: typical, as a busy machine makes for a
+        long tail. Estimated, at least so much, where no worker has sent one yet."""
+        seen = self.summary.stages[str(Stage.UNPICKLE)]
+        if seen.count:
+            return seen.quantiles(0.5)[0]
+        if self.workers:
+            return 0.0
+        return _TRAVEL_S + _TENSOR_TRAVEL_S * (0.0 if isnan(self.tensors) else self.tensors)
+
+    @property
+    def picking_s(self) -> float:
+        """What else main does while the accelerator waits: pick indices, wake up, hand out."""
+        blame = self.summary.blame
+        return self.per_batch(blame[SAMPLER] + blame[MAIN])
+
+    @property
+    def slow_share(self) -> float:
+        """0..1 of the batches took many times as long to make as the median one."""
+        return self.per_batch(self.summary.sums["slow"])
+
+    @property
+    def slow_s(self) -> float:
+        """To make such a batch; 0 where there is none."""
+        sums = self.summary.sums
+        return sums["slow_s"] / sums["slow"] if sums["slow"] else 0.0
+
+    def blamed(self, *causes: str) -> float:
+        """0..1 of the stall."""
+        stall_s = self.summary.sums["stall_s"]
+        return sum(self.summary.blame[cause] for cause in causes) / stall_s if stall_s else nan

@@ -1,0 +1,61 @@
+"""Named pathologies that a run shows. One function per case; each returns its finding or None.
+
+To add one: write the function into the file of its theme, put it into `CASES`, and provoke it in
+a test. A case speaks of what costs time only where the accelerator is starved, and only on what is
+known: unknown figures are NaN, with which no comparison holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipeprof.analyze.facts import Facts
+from pipeprof.analyze.findings import (
+    cores,
+    main_process,
+    making,
+    memory,
+    order,
+    run,
+    start,
+    transfer,
+)
+from pipeprof.model import Finding
+
+Case = Callable[[Facts], Finding | None]
+
+CASES: tuple[Case, ...] = (
+    cores.native_threads,
+    cores.oversubscribed,
+    cores.neighbours,
+    cores.quota,
+    making.storage_latency,
+    making.unseen_wait,
+    making.decoding,
+    making.computing,
+    making.page_cache,
+    order.slow_batches,
+    order.uneven_workers,
+    transfer.many_tensors,
+    transfer.no_tensors,
+    transfer.in_memory_data,
+    main_process.sampler,
+    main_process.busy_main,
+    main_process.pinning,
+    main_process.pageable_copies,
+    main_process.blocking_copies,
+    start.start_up_each_epoch,
+    start.slow_start,
+    start.fork_with_clients,
+    memory.shared_memory,
+    memory.prefetched,
+    memory.growth,
+    memory.descriptors,
+    run.too_few,
+    run.lost,
+)
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    seen = (case(facts) for case in CASES)
+    return tuple(finding for finding in seen if finding is not None)

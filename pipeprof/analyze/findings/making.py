@@ -1,0 +1,153 @@
+"""What a worker's time goes into while it makes a batch."""
+
+from __future__ import annotations
+
+from pipeprof.analyze.estimate import WORTHWHILE, best_workers, cores_are_the_limit, rate
+from pipeprof.analyze.facts import MAKING, Facts
+from pipeprof.analyze.findings.cores import crowded
+from pipeprof.analyze.findings.order import stalled_by_slow_batches
+from pipeprof.analyze.stages import BLOCKED, NATIVE
+from pipeprof.analyze.words import counted, percent
+from pipeprof.model import Finding, Stage
+from pipeprof.units import format_bytes, format_duration, format_rate
+
+_MOSTLY = 0.5
+_TO_BLAME = 0.25
+"""Of the stall."""
+_SMALL_REQUEST = 4e6
+"""Bytes below which a request's latency outweighs its transfer on any storage worth its name."""
+_CACHED = 0.1
+"""Of the bytes that were read, moved by a device."""
+_ENOUGH_BYTES = 16e6
+"""Read in the sampled batches: below it, the cache does not matter."""
+
+
+def _to_blame(facts: Facts) -> bool:
+    return facts.starved and facts.blamed(*MAKING) >= _TO_BLAME
+
+
+def _more_hands(facts: Facts, do: str = "Wait") -> str:
+    """What more workers would do; empty when they would do nothing."""
+    best = best_workers(facts)
+    if best <= facts.workers or rate(facts, best) < WORTHWHILE * rate(facts, facts.workers):
+        return ""
+    return f"{do} in parallel: num_workers={best} instead of {facts.workers}. "
+
+
+def waits(facts: Facts) -> bool:
+    """Whether a worker spends its time waiting for something other than a core."""
+    # a library's own threads are waited for, too, while they compute
+    waits = facts.share(BLOCKED) >= _MOSTLY and not facts.share(NATIVE) >= facts.share(BLOCKED) / 2
+    return waits and _to_blame(facts) and not stalled_by_slow_batches(facts)
+
+
+def storage_latency(facts: Facts) -> Finding | None:
+    """A worker waits for requests that were seen."""
+    requests = facts.per_batch(facts.summary.sums["requests"])
+    if not waits(facts) or not requests > 0:
+        return None
+    size = facts.summary.sums["bytes"] / facts.summary.sums["requests"]
+    waited_s = facts.share(BLOCKED) * facts.made_s
+    small = size < _SMALL_REQUEST
+    larger = "Ask for more at once: many samples in one file or shard, larger reads. "
+    return Finding(
+        "storage-latency",
+        f"Workers wait for storage{', one small request after another' if small else ''}",
+        f"To make a batch {facts.maker} is blocked {percent(facts.share(BLOCKED))} of "
+        f"{format_duration(facts.made_s)}. It makes {counted(requests, 'request')} of "
+        f"{format_bytes(size)}, {format_duration(waited_s / requests)} each: "
+        f"{format_rate(size * requests / waited_s)} in all for {facts.maker}.",
+        f"{_more_hands(facts)}{larger if small else ''}"
+        "Or keep the data on a nearer, faster storage.",
+    )
+
+
+def unseen_wait(facts: Facts) -> Finding | None:
+    """A worker waits, and for what cannot be seen."""
+    if not waits(facts) or facts.summary.sums["requests"]:
+        return None
+    stages = facts.summary.stages
+    named = [str(stage) for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
+             if stages[str(stage)].total]  # fmt: skip
+    where = max(named, key=lambda name: stages[name].total) if named else str(Stage.FETCH)
+    look = "" if named else 'Name its parts with pipeprof.stage("read") to see which one waits. '
+    return Finding(
+        "workers-wait",
+        "Workers wait instead of computing",
+        f"To make a batch {facts.maker} is blocked {percent(facts.share(BLOCKED))} of "
+        f"{format_duration(facts.made_s)}, on a network, a disk, a lock or a sleep in {where}; "
+        f"{facts.cores_used:.1f} of {counted(facts.environment.cores, 'core')} are busy.",
+        f"{_more_hands(facts)}{look}Fewer, larger requests, or a nearer copy of the data, shorten "
+        "the wait itself.",
+    )
+
+
+def _computes(facts: Facts) -> bool:
+    return (
+        _to_blame(facts) and not crowded(facts) and not stalled_by_slow_batches(facts)
+        and facts.cpu_s / facts.work_s >= 0.7
+    )  # fmt: skip
+
+
+def _spare_cores(facts: Facts) -> str:
+    full = (
+        f"More workers than {facts.workers} do not help: {facts.cores_left:.1f} cores are left to "
+        "compute on. "
+    )
+    return _more_hands(facts, "Compute") or full * cores_are_the_limit(facts)
+
+
+def decoding(facts: Facts) -> Finding | None:
+    """Decoding is most of the work, and it computes."""
+    share = facts.stage_s(Stage.DECODE) / facts.made_s if facts.made_s else 0.0
+    if not _computes(facts) or not share >= _MOSTLY:
+        return None
+    return Finding(
+        "decode-bound",
+        "Decoding is what loading costs",
+        f"{percent(share)} of the {format_duration(facts.made_s)} to make a batch is decoding, "
+        f"and a batch takes {format_duration(facts.cpu_s)} of CPU time.",
+        f"{_spare_cores(facts)}A cheaper format shortens the work itself: columns instead of text, "
+        "smaller or less compressed images, or data that is decoded once and kept.",
+    )
+
+
+def computing(facts: Facts) -> Finding | None:
+    """Making a batch computes, whatever it is that it computes."""
+    share = facts.stage_s(Stage.DECODE) / facts.made_s if facts.made_s else 0.0
+    if not _computes(facts) or share >= _MOSTLY:
+        return None
+    return Finding(
+        "compute-bound",
+        "Making a batch is computing",
+        f"A batch takes {format_duration(facts.cpu_s)} of CPU time in the "
+        f"{format_duration(facts.made_s)} that {facts.maker} needs for it; "
+        f"{facts.cores_used:.1f} of {counted(facts.environment.cores, 'core')} are busy.",
+        f"{_spare_cores(facts)}Cheaper decoding or transforms, or results that are computed once "
+        "and kept, shorten the work itself.",
+    )
+
+
+def page_cache(facts: Facts) -> Finding | None:
+    """The bytes came from memory, which will not always be so.
+
+    Network and FUSE file systems move bytes without saying so: there, however, reading blocks.
+    """
+    sums = facts.summary.sums
+    read, moved = sums["logical_bytes"], sums["physical_bytes"]
+    if not (read >= _ENOUGH_BYTES and moved <= _CACHED * read and facts.share(BLOCKED) <= 0.1):
+        return None
+    source, free = facts.recording.source, facts.main.available_bytes
+    fits = "whether all of it does is not known here"
+    if source is not None and free is not None:
+        fit = "fit" if source.bytes < free else "do not fit"
+        fits = f"{format_bytes(source.bytes)} in all {fit} into the {format_bytes(free)} left"
+    return Finding(
+        "page-cache-flatters",
+        "The data came from memory, not from storage",
+        f"Of {format_bytes(read)} that sampled batches read, the devices moved "
+        f"{format_bytes(moved)}. It fits into the page cache; {fits}.",
+        "Do not take this rate for that of the storage: a first epoch, a larger data set or "
+        "another machine will read more slowly. Measure with a cold cache, or on more data than "
+        "there is memory.",
+    )

@@ -1,0 +1,89 @@
+"""What it costs to hand a batch over from a worker to the training process."""
+
+from __future__ import annotations
+
+from pipeprof.analyze.estimate import WORTHWHILE, rate
+from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.words import counted, percent
+from pipeprof.model import Finding, Stage
+from pipeprof.units import format_duration
+
+_TO_BLAME = 0.25
+"""Of the stall."""
+_HELD_S = 2e-3
+"""To receive a few tensors takes a fraction of that; a thread of Python may keep the interpreter
+for 5 ms when another wants it."""
+_HEAVY = 0.2
+"""Of the loop's turn."""
+
+
+def _to_blame(facts: Facts) -> bool:
+    return (
+        facts.starved and facts.workers > 0 and facts.blamed(str(Stage.TRANSFER)) >= _TO_BLAME
+    )  # fmt: skip
+
+
+def receiving_bound(facts: Facts) -> bool:
+    """Whether main, on receiving batches, is a limit that no worker can raise."""
+    return _to_blame(facts) and facts.received_s >= _HEAVY * facts.cycle_s
+
+
+def inline_is_faster(facts: Facts) -> bool:
+    """Whether a batch is sooner made by main than received from a worker."""
+    dearer = facts.made_s < facts.stage_s(Stage.TRANSFER) and not interpreter_held(facts)
+    return _to_blame(facts) and dearer and rate(facts, 0) >= WORTHWHILE * facts.rate
+
+
+def interpreter_held(facts: Facts) -> bool:
+    """Whether main is slow to receive even few tensors, with something else running in it."""
+    slow = facts.tensors < MANY_TENSORS and facts.stage_s(Stage.UNPICKLE) >= _HELD_S
+    return _to_blame(facts) and slow and facts.main_cores >= 0.5
+
+
+def many_tensors(facts: Facts) -> Finding | None:
+    """A batch is torn into many small tensors."""
+    tensors = facts.tensors
+    if not receiving_bound(facts) or not tensors >= MANY_TENSORS:
+        return None
+    inline = (
+        f" num_workers=0 instead of {facts.workers} avoids the way altogether."
+        if inline_is_faster(facts) else ""
+    )  # fmt: skip
+    return Finding(
+        "many-small-tensors",
+        "Batches of many small tensors",
+        f"A batch is {counted(tensors, 'tensor')} of {facts.batch_bytes / tensors:,.0f} bytes; the "
+        f"training process spends {format_duration(facts.received_s)} on receiving them, "
+        f"{percent(facts.received_s / facts.cycle_s)} of its loop. To make the batch takes "
+        f"{format_duration(facts.work_s)}.",
+        f"Pack them into one tensor in collate_fn, and split it after.{inline} More workers than "
+        f"{facts.workers} do not help: one process receives.",
+    )
+
+
+def no_tensors(facts: Facts) -> Finding | None:
+    """A batch without tensors is pickled whole."""
+    if not receiving_bound(facts) or not facts.tensors < 1:
+        return None
+    return Finding(
+        "pickled-batches",
+        "Batches are pickled instead of shared",
+        "A batch holds no tensors, so all of it goes through a pipe: "
+        f"{format_duration(facts.received_s)} to unpickle it, "
+        f"{percent(facts.received_s / facts.cycle_s)} of the loop.",
+        "Return tensors from collate_fn: they travel by shared memory. "
+        f"More workers than {facts.workers} do not help: one process unpickles.",
+    )
+
+
+def in_memory_data(facts: Facts) -> Finding | None:
+    """To make a batch is cheaper than to send it."""
+    if not facts.tensors < MANY_TENSORS or not inline_is_faster(facts):
+        return None
+    return Finding(
+        "in-memory-data",
+        "Handing a batch over costs more than making it",
+        f"To make a batch takes {format_duration(facts.made_s)}; its way to the training process "
+        f"then takes {format_duration(facts.stage_s(Stage.TRANSFER))}.",
+        f"Set num_workers=0 instead of {facts.workers}: the data is at hand, and needs no workers.",
+    )

@@ -1,0 +1,74 @@
+"""Let what a data set reads through fsspec and through Python's files count as stage `read`.
+
+Nothing is recorded in a thread that is not making a batch. How fsspec is seen is told in
+`pipeprof.measure.watch_fsspec`, and Python's files in `pipeprof.measure.watch_open`.
+``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a file's descriptor, and is clocked
+as a whole.
+
+Left out, since it cannot be had cheaply and safely: native readers (pyarrow, HDF5, OpenCV,
+torchvision's, safetensors), memory maps and ``os.read``; Python's files in the main process, where
+``open`` is the training's as well; reads in threads that the data set starts, and in coroutines
+that it awaits itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pipeprof.measure.watch_fsspec import timed, unwatch_fsspec, watch_fsspec
+from pipeprof.measure.watch_open import watch_open
+
+_lock = threading.Lock()
+_users = 0
+
+
+def watch_reads() -> None:
+    """In a worker, for the rest of the process: record reads through fsspec and Python's files."""
+    global _lock
+    _lock = threading.Lock()  # a fork may have copied it locked
+    _begin()
+    with suppress(Exception):
+        watch_open()
+    with suppress(Exception):
+        _watch_numpy()
+
+
+@contextmanager
+def reads_watched() -> Iterator[None]:
+    """Record reads through fsspec while the body runs, then put back exactly what was there.
+
+    Fit for the main process: what it replaces is fsspec's alone, and other threads pass through
+    it and record nothing, unless they make a batch themselves. May be nested, in threads too.
+    """
+    _begin()
+    try:
+        yield
+    finally:
+        _end()
+
+
+def _begin() -> None:
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            watch_fsspec()
+
+
+def _end() -> None:
+    global _users
+    with _lock:
+        _users -= 1
+        # at the interpreter's end, half of what would be put back is gone
+        if not _users and not sys.is_finalizing():
+            unwatch_fsspec()
+
+
+def _watch_numpy() -> None:
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.fromfile = timed(numpy.fromfile, weigh=lambda array, _: int(array.nbytes))

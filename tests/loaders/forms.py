@@ -1,0 +1,208 @@
+"""Data sets whose batches say where and when they were made, and stand-ins for other loaders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter, sleep
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
+
+SAMPLES = 40
+
+
+def mark(index: int) -> torch.Tensor:
+    """A sample that says which one it is, which worker makes it (-1: main), and when."""
+    info = get_worker_info()
+    return torch.tensor([index, info.id if info else -1, perf_counter()], dtype=torch.float64)
+
+
+class Marked(Dataset):
+    def __init__(self, pause_s: float = 0.0) -> None:
+        self.pause_s = pause_s
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        if self.pause_s:
+            sleep(self.pause_s)
+        return mark(index)
+
+
+class MarkedItems(Marked):
+    """Hands out a whole batch at once."""
+
+    def __getitems__(self, indices):
+        return [mark(index) for index in indices]
+
+
+class MarkedStream(IterableDataset):
+    """Each worker streams its own share."""
+
+    def __iter__(self):
+        info = get_worker_info()
+        for index in range(info.id if info else 0, SAMPLES, info.num_workers if info else 1):
+            yield mark(index)
+
+
+class Act(Dataset):
+    """Does ``act(index)`` for each sample, which is then the number of its index."""
+
+    def __init__(self, act: Callable[[int], object], length: int = 80) -> None:
+        self.act, self.length = act, length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        self.act(index)
+        return torch.tensor([index])
+
+
+class Backwards(Sampler):
+    """Of `SAMPLES`, the last first; ``pause_s`` for each."""
+
+    def __init__(self, pause_s: float = 0.0, length: int = SAMPLES) -> None:
+        self.pause_s, self.length = pause_s, length
+
+    def __len__(self):
+        return self.length
+
+    def __iter__(self):
+        for index in reversed(range(self.length)):
+            if self.pause_s:
+                sleep(self.pause_s)
+            yield index
+
+
+class Growing(Sampler):
+    """Batches of 1, 2, 3 … samples; no length."""
+
+    def __init__(self, length: int = SAMPLES) -> None:
+        self.length = length
+
+    def __iter__(self):
+        start, size = 0, 1
+        while start + size <= self.length:
+            yield list(range(start, start + size))
+            start, size = start + size, size + 1
+
+
+class SlowToSend:
+    """A batch that takes ``pause_s`` to be pickled."""
+
+    def __init__(self, pause_s: float) -> None:
+        self.pause_s = pause_s
+
+    def __reduce__(self):
+        sleep(self.pause_s)
+        return SlowToSend, (self.pause_s,)
+
+
+class SlowToReceive:
+    """A batch that takes ``pause_s`` to be unpickled."""
+
+    def __init__(self, pause_s: float) -> None:
+        self.pause_s = pause_s
+
+    def __getstate__(self):
+        return self.pause_s
+
+    def __setstate__(self, pause_s):
+        sleep(pause_s)
+        self.pause_s = pause_s
+
+
+class Dali:
+    """As DALI's iterator for PyTorch: its own iterator, a list with a dict per pipeline, and
+    ``reset`` before the next epoch."""
+
+    batch_size = 8
+
+    def __init__(self, batches: int, pause_s: float) -> None:
+        self._batches, self._pause_s, self._done = batches, pause_s, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> list[dict[str, torch.Tensor]]:
+        if self._done == self._batches:
+            raise StopIteration
+        self._done += 1
+        sleep(self._pause_s)
+        return [{"data": torch.zeros(8, 3), "label": torch.zeros(8)}]
+
+    next = __next__
+
+    def reset(self) -> None:
+        self._done = 0
+
+
+class Pipeline:
+    """As WebDataset's loader or an iterable data set of Hugging Face: stages put together, each
+    call of ``iter`` begins anew, and there is no length."""
+
+    def __init__(self, batches: int, pause_s: float) -> None:
+        self._batches, self._pause_s = batches, pause_s
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for number in range(self._batches):
+            sleep(self._pause_s)
+            yield {"text": [f"{number}"] * 8, "ids": torch.zeros(8, 5)}
+
+
+def pretend_accelerator(monkeypatch: pytest.MonkeyPatch, pin_s: float) -> None:
+    """Let torch see an accelerator, so that it runs its pin thread; to pin takes ``pin_s``."""
+
+    def pin(data: Any, device: object = None) -> Any:
+        sleep(pin_s)
+        return data
+
+    monkeypatch.setattr("torch.utils.data._utils.pin_memory.pin_memory", pin)
+    for name, answer in {
+        "is_available": True,
+        "current_accelerator": torch.device("cpu"),
+        "current_device_index": 0,
+        "set_device_index": None,
+    }.items():
+        monkeypatch.setattr(torch.accelerator, name, lambda *_, answer=answer: answer)
+
+
+def bits(thing: Any) -> Any:
+    """``thing`` with each tensor as type, shape and bytes: comparable, to the last bit."""
+    if isinstance(thing, torch.Tensor):
+        return thing.dtype, tuple(thing.shape), thing.numpy().tobytes()
+    if isinstance(thing, dict):
+        return {key: bits(value) for key, value in thing.items()}
+    return [bits(one) for one in thing] if isinstance(thing, list | tuple) else thing
+
+
+def whose(batch: torch.Tensor) -> int:
+    """The worker that made a marked batch."""
+    return int(batch.reshape(-1, 3)[0, 1])
+
+
+def assert_told(
+    loader: Any, batches: list[torch.Tensor], sent: bool = True, first_arrival: bool = True
+) -> None:
+    """Of each of these marked ``batches``, all that ``loader`` delivered: the record says who
+    made it, encloses the moments at which its samples were made, and is in causal order.
+    ``sent``: they came from workers. ``first_arrival``: that of the first of all is known too."""
+    log = loader.recording().batches
+    delivered = sorted(range(len(log.index)), key=log.index.__getitem__)
+    for place, batch in zip(delivered, batches, strict=True):
+        assert log.worker[place] == whose(batch)
+        assert log.samples[place] == len(batch)
+        way = [log.fetch_start_s[place], *batch.reshape(-1, 3)[:, 2].tolist()]
+        way += [log.fetch_end_s[place]]
+        if sent:
+            way += [log.sent_s[place], log.received_s[place]]
+            way += [log.arrived_s[place]] if place or first_arrival else []
+        if log.pinned_s:
+            way += [log.pinned_s[place]]
+        way += [log.delivered_s[place], log.done_s[place]]
+        assert None not in way, (place, way)
+        assert way == sorted(way), (place, way)

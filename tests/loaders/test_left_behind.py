@@ -1,0 +1,308 @@
+"""However a run ends, and on however poor a machine: training is as without us, and nothing is
+left behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader, Dataset
+
+import pipeprof
+from pipeprof.errors import UsageError
+from tests.loaders.forms import Act, Marked
+from tests.needs import missing
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "inline": {},
+    "workers": {"num_workers": 2},
+    "persistent": {"num_workers": 1, "persistent_workers": True},
+}
+
+
+def standing() -> tuple[int, int, list[str], set[str]]:
+    """Threads, descriptors, names in the temporary folder, and ours in shared memory."""
+    gc.collect()
+    shared = {name for name in os.listdir("/dev/shm") if f"_{os.getpid()}_" in name}
+    shared |= {name for name in os.listdir("/dev/shm") if "pipeprof" in name}
+    temporary = sorted(os.listdir(os.environ["TMPDIR"]))
+    return threading.active_count(), len(os.listdir("/proc/self/fd")), temporary, shared
+
+
+def wait_for(condition: Callable[[], bool], patience_s: float = 5.0) -> None:
+    end = time.monotonic() + patience_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def leave(loader: Any, how: str) -> None:
+    """Iterate until the loop ends in this way."""
+    iterator = iter(loader)
+    try:
+        for number, _ in enumerate(iterator):
+            if number == 2 and how == "break":
+                break
+            if number == 2 and how == "error in the loop":
+                raise RuntimeError(how)
+    except (RuntimeError, LookupError):
+        # torch keeps the iterator in the error's traceback
+        getattr(iterator, "_shutdown_workers", lambda: None)()
+
+
+def bad_at_12(index: int) -> None:
+    if index == 12:
+        raise LookupError("sample 12 is bad")
+
+
+@pytest.mark.parametrize("how", ["break", "error in the loop", "error in a worker", "end"])
+@pytest.mark.parametrize("form", SETTINGS)
+def test_nothing_is_left_however_the_loop_ends(form, how, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    act = bad_at_12 if how == "error in a worker" else lambda index: None
+
+    def use() -> None:
+        loader = pipeprof.wrap(DataLoader(Act(act, 32), 4, **SETTINGS[form]))
+        leave(loader, how)
+        loader.profile()
+
+    threads = threading.active_count()
+    use()  # what Python and torch open once and for all
+    wait_for(lambda: threading.active_count() == threads)  # torch's threads end in a while
+    before = standing()
+    use()
+    wait_for(lambda: standing() == before)
+    assert standing() == before
+
+
+def test_the_user_sees_torchs_own_error_when_a_worker_is_killed():
+    def error(wrapped: bool) -> tuple[type, str]:
+        loader = DataLoader(Act(lambda index: time.sleep(0.01)), num_workers=1)
+        iterator = iter(pipeprof.wrap(loader) if wrapped else loader)
+        next(iterator)
+        os.kill(iterator._workers[0].pid, signal.SIGKILL)
+        with pytest.raises(RuntimeError) as caught:
+            list(iterator)
+        iterator._shutdown_workers()
+        return type(caught.value), re.sub(r"\d+", "N", str(caught.value))
+
+    assert error(wrapped=True) == error(wrapped=False)
+
+
+class Unpicklable(Marked):
+    def __init__(self) -> None:
+        self.act = lambda: None
+
+
+def test_a_data_set_that_cannot_be_pickled_is_torchs_own_error():
+    def error(wrapped: bool) -> tuple[Any, ...]:
+        loader = DataLoader(Unpicklable(), num_workers=1, multiprocessing_context="spawn")
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with pytest.raises(Exception, match="pickle") as caught:
+                iter(pipeprof.wrap(loader) if wrapped else loader)
+        assert loader.worker_init_fn is None
+        return type(caught.value), str(caught.value), [str(one.message) for one in warned]
+
+    assert error(wrapped=True) == error(wrapped=False)
+
+
+def refuse(*_: object) -> int:
+    raise OSError(38, "Function not implemented")
+
+
+@pytest.mark.parametrize("lack", ["memfd_create", "memfd_create fails"])
+def test_without_shared_memory_training_goes_on_and_the_profile_says_so(lack, monkeypatch):
+    if lack == "memfd_create":
+        monkeypatch.delattr(os, "memfd_create")
+    else:
+        monkeypatch.setattr(os, "memfd_create", refuse)
+    loader = pipeprof.wrap(DataLoader(Marked(), 4, num_workers=1))
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    assert len(list(loader)) == 10
+    profile = loader.profile()
+    assert "no shared memory for the workers' records" in profile.missing["fetch"]
+    assert profile.stages["wait"].count == profile.measured_batches
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+class NoLoader(Dataset):
+    def __getitem__(self, index):
+        return index
+
+
+@pytest.mark.parametrize("thing", [None, 7, list, print, NoLoader()])
+def test_what_is_no_loader_is_refused_with_a_word(thing):
+    with pytest.raises(UsageError, match=f"iterable of batches, not {type(thing).__name__}"):
+        pipeprof.wrap(thing)
+
+
+SCRIPT = """
+import sys, time
+from torch.utils.data import DataLoader
+import pipeprof
+from tests.loaders.forms import Act
+
+how, wrapped = sys.argv[1], sys.argv[2] == "wrapped"
+wrap = pipeprof.wrap if wrapped else lambda loader: loader
+loaders = [
+    wrap(DataLoader(Act(lambda index: time.sleep(0.01), 100_000), num_workers=number))
+    for number in (0, 2)
+]
+if how == "exit":
+    persistent = DataLoader(Act(lambda index: None), num_workers=1, persistent_workers=True)
+    loaders += [wrap(persistent), wrap(batch for batch in range(9))]
+iterators = [iter(loader) for loader in loaders]
+for iterator in iterators:
+    next(iterator)
+workers = [
+    worker.pid for iterator in iterators for worker in getattr(iterator, "_workers", ())
+]
+print(*workers, flush=True)
+if how == "exit":
+    sys.exit(3)
+for batch in iterators[1]:
+    time.sleep(0.01)
+"""
+
+
+def started(how: str, kind: str, folder: Path, repo: Path) -> subprocess.Popen[str]:
+    """``kind``: wrapped or plain."""
+    folder.mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, how, kind],
+        cwd=repo,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(
+    process: subprocess.Popen[str], sent: signal.Signals | None, group: bool
+) -> tuple[int, str]:
+    """Exit code, and what it said, once it and its workers are gone."""
+    assert process.stdout
+    workers = [int(pid) for pid in process.stdout.readline().split()]
+    assert workers
+    if sent is not None:
+        (os.killpg if group else os.kill)(process.pid, sent)
+    _, complaints = process.communicate(timeout=60)
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 20)
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    return process.returncode, complaints
+
+
+@pytest.mark.parametrize(
+    ("how", "sent", "group"),
+    [
+        ("exit", None, False),
+        ("Ctrl-C", signal.SIGINT, True),
+        ("killed", signal.SIGKILL, False),
+    ],
+)
+def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path, repo):
+    kinds = ("plain", "wrapped")
+    running = {kind: started(how, kind, tmp_path / kind, repo) for kind in kinds}
+    endings = {kind: ended(process, sent, group) for kind, process in running.items()}
+    (plain_code, plain_words), (code, words) = (endings[kind] for kind in kinds)
+    assert code == plain_code
+    if how == "exit":
+        assert words == plain_words
+    elif how == "Ctrl-C":
+        assert "KeyboardInterrupt" in words
+        assert "Exception ignored" not in words
+    # multiprocessing's own folder may stay behind a worker that was handing over a tensor
+    left = os.listdir(tmp_path / "wrapped")
+    assert not [name for name in left if not name.startswith("pymp-")]
+    shared = os.listdir("/dev/shm")
+    counts = [sum(f"_{process.pid}_" in name for name in shared) for process in running.values()]
+    assert counts[0] == counts[1]
+    assert not [name for name in shared if "pipeprof" in name]
+
+
+POOR = """
+import json, sys
+from torch.utils.data import DataLoader
+import pipeprof
+from tests.loaders.forms import Marked
+
+def attempt(wrapped, **options):
+    loader = DataLoader(Marked(), 4, **options)
+    try:
+        batches = len(list(pipeprof.wrap(loader) if wrapped else loader))
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "batches", str(batches)
+
+def told(**options):
+    loader = pipeprof.wrap(DataLoader(Marked(pause_s=0.005), 2, **options))
+    list(loader)
+    profile = loader.profile()
+    return [sorted(profile.stages), sorted(profile.resources), profile.lost_records]
+
+forms = [{}, {"num_workers": 1}]
+forms += [{"num_workers": 1, "multiprocessing_context": method} for method in sys.argv[1:]]
+results = [[attempt(True, **form), attempt(False, **form)] for form in forms]
+seen = [told(**form) for form, result in zip(forms, results) if result[0][0] == "batches"]
+print(json.dumps({"results": results, "seen": seen}))
+"""
+
+
+def on_a_poor_machine(command: str, repo: Path, *methods: str) -> dict[str, Any]:
+    """Run `POOR` in a mount namespace of its own, after ``command``."""
+    script = [sys.executable, "-c", POOR, *methods]
+    try:
+        subprocess.run(["unshare", "-rm", "sh", "-c", command], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        missing("unshare -rm, with which to take away what a poor machine lacks, is refused")
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f'{command} && exec "$@"', "sh", *script],
+        cwd=repo, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert all(with_us == without_us for with_us, without_us in answer["results"])
+    return answer
+
+
+def test_without_dev_shm_it_is_as_without_us(repo):
+    answer = on_a_poor_machine("mount -t tmpfs -o ro none /dev/shm", repo)
+    inline, workers = (with_us for with_us, _ in answer["results"])
+    assert inline == ["batches", "10"]
+    assert workers[0] == "OSError", "torch itself cannot do without"
+
+
+def test_a_temporary_folder_that_cannot_be_written_changes_nothing(repo):
+    answer = on_a_poor_machine("mount -t tmpfs -o ro none /tmp", repo)
+    assert [with_us for with_us, _ in answer["results"]] == [["batches", "10"]] * 2
+    for stages, _, lost in answer["seen"]:
+        assert {"fetch", "collate", "wait", "step"} <= set(stages)
+        assert lost == 0
+
+
+def test_without_proc_what_it_tells_is_unknown_and_not_zero(repo):
+    answer = on_a_poor_machine("mount -t tmpfs none /proc", repo, "spawn")
+    assert [with_us for with_us, _ in answer["results"]] == [["batches", "10"]] * 3
+    for stages, resources, lost in answer["seen"][:2]:
+        assert {"fetch", "collate", "wait", "step"} <= set(stages)
+        assert "run-queue" not in resources
+        assert "cpu" in resources
+        assert lost == 0
+    _, _, lost = answer["seen"][2]
+    assert lost == 20, "a spawned worker finds the ring through /proc"

@@ -1,0 +1,138 @@
+"""Pipelines whose truth is known, beyond the sleeps of `test_wrap`: who is blamed, and for what."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from torch.utils.data import DataLoader
+
+import pipeprof
+from tests.loaders.forms import (
+    Act,
+    Backwards,
+    Marked,
+    SlowToReceive,
+    SlowToSend,
+    assert_told,
+    pretend_accelerator,
+)
+
+
+def measured(dataset, step_s=0.001, **options):
+    loader = pipeprof.wrap(DataLoader(dataset, **options))
+    for _ in loader:
+        time.sleep(step_s)
+    return loader.profile()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_slow_sampler_is_blamed_in_main(workers):
+    sampler = Backwards(pause_s=0.005, length=80)
+    profile = measured(Act(lambda index: None), batch_size=4, sampler=sampler, num_workers=workers)
+    assert profile.diagnosis.bottleneck == "sampler"
+    assert profile.blame["sampler"] > 0.7 * profile.stall_s
+
+
+@pytest.mark.parametrize(
+    ("slow", "stage"), [(SlowToSend, "serialise"), (SlowToReceive, "unpickle")]
+)
+def test_a_batch_that_is_slow_to_travel(slow, stage):
+    profile = measured(
+        # one batch at a time: the second would wait for its turn to be serialised
+        Act(lambda index: None),
+        num_workers=1,
+        prefetch_factor=1,
+        collate_fn=lambda samples: slow(0.008),
+    )
+    assert profile.stages[stage].p50_s == pytest.approx(0.008, rel=0.3)
+    assert profile.stages["transfer"].p50_s >= profile.stages[stage].p50_s
+    assert profile.diagnosis.bottleneck == "transfer"
+    assert profile.blame["transfer"] > 0.8 * profile.stall_s
+
+
+def test_waiting_for_the_pipe_is_not_serialising():
+    """Large batches of bytes go through a pipe of 64 kB: one worker waits for the other, and both
+    for main."""
+    large = b"x" * 1_000_000
+    profile = measured(
+        Act(lambda index: None, 40),
+        0.02,
+        num_workers=2,
+        prefetch_factor=1,
+        collate_fn=lambda samples: large,
+    )
+    assert profile.stages["serialise"].p50_s < 0.008
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
+def test_one_slow_batch_holds_up_those_that_come_after_it():
+    def act(index):
+        time.sleep(0.1 if index % 20 == 7 else 0.002)
+
+    profile = measured(Act(act, 200), num_workers=4, prefetch_factor=2)
+    assert profile.stages["reorder"].p99_s > 0.05
+    assert profile.stages["reorder"].p50_s < 0.02
+    assert profile.diagnosis.bottleneck == "fetch"
+
+
+def test_a_black_box_is_split_by_resource():
+    def burn(index):
+        end = time.thread_time() + 0.005
+        while time.thread_time() < end:
+            pass
+
+    busy = measured(Act(burn, 60), num_workers=1)
+    assert busy.resources["cpu"].p50_s == pytest.approx(0.005, rel=0.3)
+    assert busy.resources["blocked"].p50_s < 0.001
+    idle = measured(Act(lambda index: time.sleep(0.005), 60), num_workers=1)
+    assert idle.resources["blocked"].p50_s == pytest.approx(0.005, rel=0.3)
+    assert idle.resources["cpu"].p50_s < 0.001
+
+
+def test_the_queue_is_full_when_fed_and_empty_when_starved():
+    def pause(index):
+        time.sleep(0.004)
+
+    fed = measured(Act(pause, 60), 0.02, num_workers=1, prefetch_factor=4).queue_depth
+    assert (fed.capacity, fed.p5) == (4, 4)
+    assert fed.empty_share == 0
+    starved = measured(Act(pause, 60), 0.0, num_workers=1, prefetch_factor=4).queue_depth
+    assert starved.empty_share > 0.8
+    assert starved.mean < 0.5
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_stages_that_take_turns_share_the_blame_in_proportion(workers):
+    def act(index):
+        with pipeprof.stage("read"):
+            time.sleep(0.001)
+        with pipeprof.stage("decode"):
+            time.sleep(0.003)
+
+    profile = measured(Act(act, 160), 0.008, batch_size=8, num_workers=workers)
+    shares = {stage: seconds / profile.stall_s for stage, seconds in profile.blame.items()}
+    assert shares["read"] / shares["decode"] == pytest.approx(1 / 3, rel=0.25)
+    assert shares["read"] + shares["decode"] > 0.85
+
+
+def test_a_pin_thread_is_seen(monkeypatch):
+    pretend_accelerator(monkeypatch, pin_s=0.02)
+    loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1, pin_memory=True))
+    batches = list(loader)
+    # the thread waits for the first batch before it can be hooked
+    assert_told(loader, batches, first_arrival=False)
+    profile = loader.profile()
+    assert profile.stages["pin"].count == profile.measured_batches
+    assert profile.stages["pin"].p50_s == pytest.approx(0.02, rel=0.3)
+    assert profile.diagnosis.bottleneck == "pin"
+    assert profile.blame["pin"] > 0.7 * profile.stall_s
+
+
+def test_pinning_without_workers_is_seen(monkeypatch):
+    pretend_accelerator(monkeypatch, pin_s=0.005)
+    loader = pipeprof.wrap(DataLoader(Marked(), 2, pin_memory=True))
+    list(loader)
+    profile = loader.profile()
+    assert profile.stages["pin"].p50_s == pytest.approx(0.005, rel=0.3)
+    assert profile.diagnosis.bottleneck == "pin"
