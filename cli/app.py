@@ -16,7 +16,9 @@ from pipeprof.version import __version__
 COMMANDS = {
     "generate": "Write a seeded data set of any size, in any format, to any storage.",
     "sweep": "Try loader settings on a data set; say which feeds the accelerator.",
+    "run": "Run a training script as it is, and say what its loaders were waiting for.",
     "report": "Show a saved profile or sweep.",
+    "selfcheck": "Run loaders of known truth here, and compare what pipeprof says of them.",
 }
 """Name → one line for ``--help``. Each lives in ``cli/NAME.py`` as ``command``."""
 

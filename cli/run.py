@@ -1,0 +1,81 @@
+"""`pipeprof run`: run a training script as it is, and say what its loaders were waiting for."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from pipeprof.cli.judge import fail_if_starved_option
+from pipeprof.cli.options import SHARE, json_option
+from pipeprof.errors import UsageError
+from pipeprof.loaders.override import Override, parse_override
+
+EXAMPLE = """\b
+Examples:
+  pipeprof run train.py --epochs 1
+  pipeprof run --set num_workers=8,prefetch_factor=4 train.py --epochs 1
+  pipeprof run --set train.py:42:num_workers=8 -m package.train
+  torchrun --nproc-per-node 8 -m pipeprof run train.py
+"""
+
+
+def settings(text: str) -> Override:
+    """``num_workers=8``, ``train.py:42:num_workers=8,pin_memory=true``."""
+    try:
+        return parse_override(text)
+    except UsageError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+@click.command(epilog=EXAMPLE, context_settings={"allow_interspersed_args": False})
+@click.option("-m", "is_module", is_flag=True,
+              help="SCRIPT is a module, to be run as python -m does.")  # fmt: skip
+@click.option("--set", "overrides", multiple=True, type=settings,
+              metavar="[PLACE:]NAME=VALUE,…",
+              help="Give every DataLoader these arguments instead of the script's own; with a "
+              "place, as train.py:42, those made there. May be repeated.")  # fmt: skip
+@click.option("--threshold", type=SHARE, default="5%", show_default=True,
+              help="The starved share that counts as starved.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default="pipeprof-run",
+              show_default=True, help="Folder for the profiles, one for each loader.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Save the profiles; say only what went wrong.")
+@fail_if_starved_option
+@json_option
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def command(
+    script: str,
+    arguments: tuple[str, ...],
+    is_module: bool,
+    overrides: tuple[Override, ...],
+    threshold: float,
+    out: Path,
+    quiet: bool,
+    fail_if_starved: float | None,
+    as_json: bool,
+) -> NoReturn:
+    """Run SCRIPT with its ARGS, and watch every DataLoader that it iterates.
+
+    The script runs as under python itself, with its own exit code. At its end the verdict on each
+    loader is printed to stderr, and its profile saved. With --json the profiles are printed to
+    stdout, as an array, after whatever the script prints there. Nothing is said or saved of a
+    script that is killed.
+    """
+    from pipeprof.cli.run_end import End
+    from pipeprof.loaders.places import Places
+    from pipeprof.loaders.script import find_program, run_program
+    from pipeprof.loaders.session import Session
+
+    program = find_program(script, is_module)
+    session = Session(Places(program.folder), overrides)
+    end = End(session, script, threshold, out, quiet, as_json)
+    # the first to be registered is the last to be called: after the script's own
+    atexit.register(end.tell)
+    session.install()
+    ending = run_program(program, arguments)
+    # not by returning: what the script has left of stdout is not ours to look after
+    sys.exit(end.exit_code(ending, fail_if_starved))

@@ -1,0 +1,180 @@
+"""What `pipeprof run` says and saves when the script has ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeprof.cli.judge import judge
+from pipeprof.errors import PipeprofError, StarvedError
+
+if TYPE_CHECKING:
+    from pipeprof.loaders.script import Ending
+    from pipeprof.loaders.session import Session
+    from pipeprof.model import Profile
+
+_NOTHING = (
+    "{script} iterated no DataLoader in its own process{made}, so nothing was measured. Another "
+    "kind of loader can be wrapped: pipeprof.wrap(loader). Of a launcher, run what it launches: "
+    "torchrun … -m pipeprof run train.py."
+)
+
+
+class End:
+    """Stands ready from the start, since the script may leave little behind."""
+
+    def __init__(
+        self,
+        session: Session,
+        script: str,
+        threshold: float,
+        out: Path,
+        quiet: bool,
+        as_json: bool,
+    ) -> None:
+        self._ending: Ending | None = None
+        """``None`` until the script has run."""
+        self._session = session
+        self._script = script
+        self._threshold = threshold
+        self._rank = _rank()
+        self._shown_folder = out if self._rank is None else out / f"rank{self._rank}"
+        self._folder = Path(os.path.abspath(self._shown_folder))
+        self._quiet = quiet
+        self._as_json = as_json
+        self._stdout, self._stderr = sys.stdout, sys.stderr
+        self._profiles: list[Profile] | None = None
+        self._complaint: str | None = None
+
+    def exit_code(self, ending: Ending, limit: float | None) -> Any:
+        """The script has ended. Its own exit code; that of a starved run when it ended well and a
+        loader was starved more than ``limit``."""
+        self._ending = ending
+        if self._session.is_ours:
+            # now: at exit, what starts threads can no longer be imported
+            import pipeprof.report.terminal
+            import pipeprof.store  # noqa: F401
+        if limit is None or ending.how is not None or not self._session.is_ours:
+            return ending.code
+        try:
+            for profile in self._measured():
+                judge(profile, profile.name, limit)
+        except StarvedError as error:
+            self._complaint = str(error)
+            return error.exit_code
+        return ending.code
+
+    def tell(self) -> None:
+        """To be called when the process exits, after the script's own handlers."""
+        if self._ending is None or not self._session.is_ours:
+            return
+        try:
+            self._tell(self._ending)
+        except KeyboardInterrupt:
+            pass
+        except Exception as error:
+            self._say(f"the profile cannot be shown ({type(error).__name__}).")
+        if self._ending.interrupted:
+            _die_of_interrupt()
+
+    def _tell(self, ending: Ending) -> None:
+        profiles = self._measured()
+        if ending.how is not None:
+            seen = "its loaders were" if profiles else "no loader was"
+            self._say(f"{self._script} {ending.how}; {seen} measured until then.")
+        elif not profiles and not self._session.problems:
+            made = self._session.made
+            self._say(
+                _NOTHING.format(
+                    script=self._script, made=f" ({', '.join(made)} made)" if made else ""
+                )
+            )
+        for problem in [*self._session.problems, *self._session.remarks()]:
+            self._say(f"{problem}.")
+        if self._as_json:
+            self._print_json(profiles)
+        elif not self._quiet and not self._rank:  # the others are much the same
+            self._show(profiles)
+        saved = self._save(profiles)
+        if saved and not self._quiet:
+            rank = f"rank {self._rank}: " if self._rank is not None else ""
+            self._say(f"{rank}saved {', '.join(map(str, saved))}")
+        if self._complaint is not None:
+            self._say(self._complaint)
+
+    def _measured(self) -> list[Profile]:
+        if self._profiles is None:
+            self._profiles = self._session.profiles(self._threshold)
+        return self._profiles
+
+    def _show(self, profiles: Sequence[Profile]) -> None:
+        from pipeprof.report.terminal import print_report
+
+        for profile in profiles:
+            self._say(f"{profile.name}\n")
+            with suppress(OSError, ValueError):
+                print_report(profile, self._stderr)
+                self._stderr.write("\n")
+
+    def _print_json(self, profiles: Sequence[Profile]) -> None:
+        from pipeprof.store import dumps
+
+        if self._rank:
+            return
+        with suppress(OSError, ValueError):  # nobody may be there to read it
+            sys.stdout.flush()
+            click.echo(b"[" + b",".join(map(dumps, profiles)) + b"]", file=self._stdout)
+
+    def _save(self, profiles: Sequence[Profile]) -> list[Path]:
+        saved: list[Path] = []
+        try:
+            if profiles:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            for profile, name in zip(profiles, _file_names(profiles), strict=True):
+                profile.save(self._folder / name)
+                saved.append(self._shown_folder / name)
+        except PipeprofError as error:
+            self._say(str(error))
+        except OSError as error:
+            self._say(f"{self._shown_folder} cannot be made: {error.strerror}.")
+        return saved
+
+    def _say(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # the script may have closed it
+            click.echo(f"pipeprof: {line}", file=self._stderr)
+
+
+def _rank() -> int | None:
+    """Of this process among those that torchrun started."""
+    rank = os.environ.get("RANK", "")
+    return int(rank) if re.fullmatch("[0-9]{1,9}", rank) else None
+
+
+def _file_names(profiles: Sequence[Profile]) -> Iterator[str]:
+    """``train.py-42.json``, each once."""
+    seen: set[str] = set()
+    for profile in profiles:
+        plain = re.sub(r"[^\w.]+", "-", profile.name).strip("-.")[-150:] or "loader"
+        name, count = plain, 1
+        while name in seen:
+            count += 1
+            name = f"{plain}-{count}"
+        seen.add(name)
+        yield f"{name}.json"
+
+
+def _die_of_interrupt() -> None:
+    """As Python does after an interrupt that nobody caught: who started us can tell."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,190 @@
+"""Run a script as its own `__main__`, as Python itself runs it, and say how it ended."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+from pipeprof.errors import PipeprofError, UsageError
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_ON_IMPORT = os.path.join(_HERE, "on_import.py")
+_HIDDEN = {
+    os.path.join(_HERE, f"{name}.py")
+    for name in ("hook", "iterator", "observe", "on_import", "patch", "script", "session", "watch")
+}
+"""Files of ours whose frames the script's tracebacks would not have without us."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A script or module to run; nothing of it has run yet."""
+
+    name: str
+    """As the user wrote it."""
+    path: str | None
+    """Of the script; ``None`` for a module, which is yet to be looked for."""
+    folder: str
+    """In which the script lies, or a module is looked for first."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a script ended."""
+
+    code: Any
+    """For `sys.exit`."""
+    how: str | None = None
+    """``"raised ValueError"``; ``None`` when it ended well."""
+    interrupted: bool = False
+
+
+def find_program(name: str, is_module: bool) -> Program:
+    """Raises `UsageError`, with Python's exit code 2, and `PipeprofError`, with 1."""
+    if is_module:
+        return Program(name, None, os.getcwd())
+    path = os.path.abspath(name)
+    if os.path.isdir(path):
+        raise PipeprofError(f"{name} is a folder; run a module with -m, or name a script.")
+    try:
+        io.open_code(path).close()
+    except FileNotFoundError:
+        raise UsageError(f"{name} does not exist; a module is run with -m.") from None
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}.") from None
+    return Program(name, path, os.path.dirname(os.path.realpath(path)))
+
+
+def run_program(program: Program, arguments: Sequence[str]) -> Ending:
+    """Run it to its end. An exception has been printed by then, as Python prints it.
+
+    Raises `PipeprofError` when a module cannot be found.
+    """
+    raised: BaseException
+    try:
+        main, code = _enter(program, arguments)
+        exec(code, vars(main))
+    except _NotFound as error:
+        raise PipeprofError(str(error)) from None
+    except BaseException as error:
+        raised = error
+    else:
+        return Ending(0)
+    # not while it is handled: whatever the script's hook raises would then follow from it
+    return _ended_by(raised)
+
+
+class _NotFound(Exception):
+    """There is no such module, or it cannot be run. No script can raise this."""
+
+
+def _enter(program: Program, arguments: Sequence[str]) -> tuple[ModuleType, CodeType]:
+    """Make `__main__`, `sys.argv` and `sys.path` what the script expects. It stays so until the
+    process ends: handlers that run at exit, pickles and spawned workers look there."""
+    if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
+        sys.path[0] = program.folder
+    sys.argv[:] = [program.name if program.path else "-m", *arguments]
+    main = ModuleType("__main__")
+    vars(main).update(__builtins__=builtins, __annotations__={}, __cached__=None)
+    sys.modules["__main__"] = main
+    if "__mp_main__" in sys.modules:  # how multiprocessing names it, from its import on
+        sys.modules["__mp_main__"] = main
+    return main, _script(program.path, main) if program.path else _module(program.name, main)
+
+
+def _script(path: str, main: ModuleType) -> CodeType:
+    main.__file__, main.__loader__ = path, SourceFileLoader("__main__", path)
+    main.__package__ = None
+    with io.open_code(path) as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
+
+
+def _module(name: str, main: ModuleType) -> CodeType:
+    spec = _find_module(name)
+    loader: Any = spec.loader
+    code: CodeType | None = loader.get_code(spec.name) if hasattr(loader, "get_code") else None
+    if code is None:
+        raise _NotFound(f"the module {spec.name} cannot be run: it holds no Python code.")
+    vars(main).update(
+        __file__=spec.origin,
+        __loader__=loader,
+        __package__=spec.parent,
+        __spec__=spec,
+        __cached__=spec.cached,
+    )
+    sys.argv[0] = spec.origin or name
+    return code
+
+
+def _find_module(name: str) -> ModuleSpec:
+    """Of a package its ``__main__``. Imports the packages that the module is in."""
+    try:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name += ".__main__"
+            spec = find_spec(name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        # these only, as Python itself: another is raised by the user's code, and shown as that
+        raise _NotFound(f"the module {name} cannot be found: {error}.") from None
+    if spec is None:
+        raise _NotFound(f"there is no module {name}.")
+    return spec
+
+
+def _ended_by(error: BaseException) -> Ending:
+    _hide_us(error)
+    if isinstance(error, SystemExit):
+        if error.code in (None, 0):
+            return Ending(error.code)
+        number = error.code if isinstance(error.code, int) else 1
+        return Ending(error.code, f"ended with exit code {number & 0xFF}")
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as exit_:
+        return Ending(exit_.code, f"raised {type(error).__name__}")
+    except BaseException as broken:
+        _hide_us(broken)
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(broken), broken, broken.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    if isinstance(error, KeyboardInterrupt):
+        return Ending(130, "was interrupted", interrupted=True)
+    return Ending(1, f"raised {type(error).__name__}")
+
+
+def _hide_us(error: BaseException) -> None:
+    """Take our frames out of the tracebacks of ``error`` and of those that led to it."""
+    seen: set[int] = set()
+    chain: list[BaseException | None] = [error]
+    while chain:
+        each = chain.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = _without_us(each.__traceback__)
+        chain += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+
+
+def _without_us(trace: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file not in _HIDDEN:
+            kept.append(trace)
+        elif file == _ON_IMPORT:  # Python hides its own frames of an import, but not around ours
+            while kept and kept[-1].tb_frame.f_code.co_filename.startswith("<frozen importlib"):
+                kept.pop()
+        trace = trace.tb_next
+    rest: TracebackType | None = None
+    for each in reversed(kept):
+        rest = TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return rest
