@@ -1,0 +1,143 @@
+"""A data set and its collate that clock themselves: each batch brings its own account along."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter, sleep, thread_time
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import Dataset
+
+from pipeprof.model import Span
+from pipeprof.selfcheck.acts import Act
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A worker's account of one sample."""
+
+    index: int
+    spans: tuple[Span, ...]
+    """One per act."""
+    start_s: float
+    end_s: float
+    cpu_start_s: float
+    """CPU time of the thread, at ``start_s``."""
+    sleeps_s: float
+    """Of it asleep, by intent."""
+
+
+class ClockedDataset(Dataset[Sample]):
+    """Does ``acts`` for each sample."""
+
+    def __init__(
+        self,
+        length: int,
+        acts: Sequence[Act],
+        jitter: float = 0.0,
+        slow_every: int = 0,
+        slow_by: float = 1.0,
+    ) -> None:
+        """``jitter``: a sample takes up to this share more or less, the same in each run.
+        ``slow_every``: the last of so many samples takes ``slow_by`` times as long."""
+        self._length = length
+        self._acts = tuple(acts)
+        self._jitter = jitter
+        self._slow_every, self._slow_by = slow_every, slow_by
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Sample:
+        cpu_start_s, start_s = thread_time(), perf_counter()
+        stretch = self._stretch(index)
+        spans = tuple(_clocked(act, stretch) for act in self._acts)
+        sleeps_s = stretch * sum(act.sleeps_s for act in self._acts)
+        return Sample(index, spans, start_s, perf_counter(), cpu_start_s, sleeps_s)
+
+    def _stretch(self, index: int) -> float:
+        # steps of the golden ratio: even over any stretch of the run, and never in phase
+        stretch = 1 + self._jitter * (2 * math.modf(index * 0.6180339887)[0] - 1)
+        slow = self._slow_every and index % self._slow_every == self._slow_every - 1
+        return stretch * self._slow_by if slow else stretch
+
+
+def _clocked(act: Act, stretch: float) -> Span:
+    start_s = perf_counter()
+    parts = act.do(stretch)
+    end_s = perf_counter()
+    return Span(act.stage, start_s, end_s, sum(len(part) for part in parts), len(parts))
+
+
+class Mark:
+    """Notes when it is pickled, unpickled and pinned. First and last in a batch, two of them tell
+    when torch began with the batch and when it was done."""
+
+    def __init__(self, pickled_s: float = math.nan, unpickled_s: float = math.nan) -> None:
+        self.pickled_s, self.unpickled_s = pickled_s, unpickled_s
+        self.pinned_s = math.nan
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (perf_counter(),)
+
+    def pin_memory(self, device: object = None) -> Mark:
+        """Called by torch, as for any part of a batch that has such a method."""
+        self.pinned_s = perf_counter()
+        return self
+
+
+def _unpickled(pickled_s: float) -> Mark:
+    return Mark(pickled_s, perf_counter())
+
+
+@dataclass(frozen=True)
+class Made:
+    """A worker's account of one batch; moments on the clock that all processes share."""
+
+    samples: tuple[Sample, ...]
+    collate_start_s: float
+    collate_end_s: float
+    cpu_s: float
+    """CPU time of the worker's thread, from the first sample to the end of collate."""
+
+    @property
+    def fetch_start_s(self) -> float:
+        return self.samples[0].start_s
+
+    @property
+    def fetch_end_s(self) -> float:
+        return self.samples[-1].end_s
+
+
+class Batch(NamedTuple):
+    """In this order, torch pickles, unpickles and pins it."""
+
+    begin: Mark
+    made: Made
+    tensors: list[torch.Tensor]
+    end: Mark
+
+
+class ClockedCollate:
+    """Sleeps, then makes ``tensors`` tensors of ``values`` numbers each."""
+
+    def __init__(self, seconds: float = 0.0, tensors: int = 1, values: int = 16) -> None:
+        self._seconds, self._tensors, self._values = seconds, tensors, values
+        # To free many tensors takes time. Kept until after they were sent, they are freed in here,
+        # where that can be clocked.
+        self._kept: deque[list[torch.Tensor]] = deque(maxlen=2)
+
+    def __call__(self, samples: list[Sample]) -> Batch:
+        start_s = perf_counter()
+        if self._seconds:
+            sleep(self._seconds)
+        index = float(samples[0].index)
+        tensors = [torch.full((self._values,), index) for _ in range(self._tensors)]
+        self._kept.append(tensors)
+        cpu_s = thread_time() - samples[0].cpu_start_s
+        made = Made(tuple(samples), start_s, perf_counter(), cpu_s)
+        return Batch(Mark(), made, tensors, Mark())

@@ -1,0 +1,123 @@
+"""What profiling costs on this machine: plain, plain again and profiled, in random order, over and
+over. Plain against plain says how much of a difference is the machine's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+from pipeprof.loaders.wrap import wrap
+from pipeprof.selfcheck.results import Bar, Comparison, Cost
+
+BAR = 0.01
+"""So high may the interval's upper end lie."""
+QUIET = 0.005
+"""So near to 0 both ends of the control's interval must lie, or nothing can be said."""
+
+BATCH_S = 0.0015
+BATCH_SIZE = 8
+BATCHES, WARMUP = 120, 10
+_LEAST_ROUNDS = 5
+_RESAMPLES = 2000
+_BLOCK = bytes(16384)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Per batch, seconds."""
+
+    wall_s: float
+    cpu_s: float
+    """Of main and worker together."""
+
+
+class Hashing(Dataset[float]):
+    """A fixed amount of work a sample: for a fixed time it would hide what our hooks add."""
+
+    def __init__(self, blocks: int) -> None:
+        self._blocks = blocks
+
+    def __len__(self) -> int:
+        return BATCHES * BATCH_SIZE
+
+    def __getitem__(self, index: int) -> float:
+        """The CPU time that this process has used so far, by all its threads."""
+        used_s = process_time()
+        for _ in range(self._blocks):
+            sha256(_BLOCK).digest()
+        return used_s
+
+
+def measure_cost(limit_s: float, seed: int = 0) -> Cost:
+    """Rounds for ``limit_s`` seconds, and at least `_LEAST_ROUNDS`."""
+    dataset = Hashing(_blocks_for(BATCH_S / BATCH_SIZE))
+    random = np.random.default_rng(seed)
+    rounds: list[list[Spent]] = []
+    end = perf_counter() + limit_s
+    while len(rounds) < _LEAST_ROUNDS or perf_counter() < end:
+        spent = {variant: _run(dataset, variant == 2) for variant in random.permutation(3)}
+        rounds.append([spent[0], spent[1], spent[2]])
+    wall = [[one.wall_s for one in spent] for spent in rounds]
+    return Cost(
+        batch_s=float(np.median([both[:2] for both in wall])),
+        rounds=len(rounds),
+        batches=BATCHES - WARMUP,
+        wall=compare(wall),
+        cpu=compare([[one.cpu_s for one in spent] for spent in rounds]),
+    )
+
+
+def compare(rounds: Sequence[Sequence[float]], seed: int = 0) -> Comparison:
+    """``rounds``: per round what a plain, another plain and a profiled run took.
+
+    The median over rounds, and its 95 % interval by bootstrap: when something else keeps the
+    machine busy during one run, that round says nothing.
+    """
+    plain, again, profiled = np.array(rounds, dtype=np.float64).T
+    picks = np.random.default_rng(seed).integers(0, len(plain), size=(_RESAMPLES, len(plain)))
+    figures = []
+    for ratio in (2 * profiled / (plain + again) - 1, again / plain - 1):
+        low, high = np.percentile(np.median(ratio[picks], axis=1), [2.5, 97.5])
+        figures.append((float(np.median(ratio)), (float(low), float(high))))
+    (cost, interval), (control, control_interval) = figures
+    return Comparison(
+        cost, interval, control, control_interval, _status(interval, control_interval)
+    )
+
+
+def _status(interval: tuple[float, float], control: tuple[float, float]) -> Bar:
+    if max(abs(end) for end in control) > QUIET:
+        return "inconclusive"
+    return "within" if interval[1] <= BAR else "beyond"
+
+
+def _blocks_for(seconds: float) -> int:
+    """How many blocks are hashed in ``seconds`` here and now."""
+    times = []
+    for _ in range(200):
+        start = perf_counter()
+        sha256(_BLOCK).digest()
+        times.append(perf_counter() - start)
+    return max(1, round(seconds / float(np.median(times))))
+
+
+def _run(dataset: Hashing, profiled: bool) -> Spent:
+    """One epoch, of which the first `WARMUP` batches are left out."""
+    loader: Any = DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=1)
+    if profiled:
+        loader = wrap(loader)
+    start_s = main_s = worker_s = end_s = 0.0
+    for number, batch in enumerate(loader, start=1):
+        if number == WARMUP:
+            start_s, main_s, worker_s = perf_counter(), process_time(), float(batch[0])
+        if number == BATCHES:
+            end_s = perf_counter()
+            main_s, worker_s = process_time() - main_s, float(batch[0]) - worker_s
+    count = BATCHES - WARMUP
+    return Spent((end_s - start_s) / count, (main_s + worker_s) / count)

@@ -1,0 +1,166 @@
+"""Truth against what pipeprof says: the bars, and nothing that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pipeprof.model import Profile
+from pipeprof.selfcheck.pipelines import Pipeline
+from pipeprof.selfcheck.results import Claim, Figure, PipelineResult, Status
+from pipeprof.selfcheck.truth import (
+    BLAME,
+    OFF_CORE,
+    Floats,
+    Mask,
+    Taken,
+    charges,
+    read_in,
+    true_seconds,
+)
+from pipeprof.units import format_duration, format_share
+
+BAR_SHARE = 0.03
+"""Of a batch's wall time …"""
+BAR_S = 0.0002
+"""… or this, whichever is larger, may lie between a figure and the truth."""
+BLAME_BAR = 0.01
+"""May be missing of the stall, or be too much, in the sum of the blame."""
+RESOURCES = ("cpu", OFF_CORE, "run-queue", "blocked")
+"""Not to be had on every kernel."""
+
+
+def judge(pipeline: Pipeline, turns: Sequence[Taken], profile: Profile) -> PipelineResult:
+    """``turns``: those that ``profile`` measured."""
+    truth = true_seconds(turns)
+    batch_s = float(np.mean(truth["wait"] + truth["step"]))
+    asked = [_figure(name, truth, batch_s, profile) for name in pipeline.truth.figures]
+    figures = [figure for figure in asked if figure is not None]
+    claims = _claims(pipeline, turns, float(np.mean(truth["wait"])) / batch_s, profile)
+    wrong = [figure.name for figure in figures if figure.status == "off"]
+    wrong += [claim.name for claim in claims if not claim.holds]
+    return PipelineResult(
+        pipeline.name,
+        pipeline.says,
+        "off" if wrong else "right",
+        ", ".join(wrong),
+        profile.config,
+        len(turns),
+        batch_s,
+        tuple(figures),
+        tuple(claims),
+    )
+
+
+def as_planned(pipeline: Pipeline, turns: Sequence[Taken], threshold: float) -> bool:
+    """Whether the run was as clearly starved, or fed, as it was meant to be, and by what was meant.
+    On a machine that is busy with other things, also a loader that is quick enough comes late."""
+    truth = true_seconds(turns)
+    share = float(np.sum(truth["wait"]) / np.sum(truth["wait"] + truth["step"]))
+    if pipeline.truth.verdict == "fed":
+        return share < threshold / 2
+    return share > threshold * 2 and _culprit(turns) in pipeline.truth.culprits
+
+
+def _culprit(turns: Sequence[Taken]) -> str:
+    """What most of the stall is owed to, by the pipeline's own clocks."""
+    charged = {name: float(charge.sum()) for name, charge in charges(turns).items()}
+    return max(charged, key=lambda name: charged[name])
+
+
+def _figure(
+    name: str, truth: Mapping[str, Floats], batch_s: float, profile: Profile
+) -> Figure | None:
+    """``None`` where the truth has nothing to say: the pipe, when main never waited for it."""
+    seconds = truth[name]
+    if name in RESOURCES:
+        seconds = seconds[_sampled(name, profile, len(seconds))]
+    if not np.isfinite(seconds).any():
+        return None
+    true_s = float(np.nanmean(seconds))
+    measured_s = _measured(name, profile)
+    bar_s = max(BAR_SHARE * batch_s, BAR_S)
+    status: Status
+    if measured_s is not None:
+        status = "right" if abs(measured_s - true_s) <= bar_s else "off"
+    else:
+        status = "unknown" if name in (*RESOURCES, *profile.missing) else "off"
+    return Figure(name, true_s, measured_s, bar_s, status)
+
+
+def _sampled(name: str, profile: Profile, count: int) -> Mask:
+    """Which of the last ``count`` batches had the resource ``name`` looked at."""
+    column = profile.batches.cpu_s if name == "cpu" else profile.batches.runqueue_s
+    seen = column[-count:]
+    if len(seen) < count:
+        return np.ones(count, dtype=bool)
+    return np.array([value is not None for value in seen])
+
+
+def _measured(name: str, profile: Profile) -> float | None:
+    """Seconds per batch; ``None`` when ``profile`` does not show it."""
+    if name.startswith(BLAME):
+        return profile.blame.get(name.removeprefix(BLAME), 0.0) / profile.measured_batches
+    if name == OFF_CORE:
+        parts = [profile.resources.get(part) for part in ("run-queue", "blocked")]
+        return sum(part.mean_s for part in parts if part) if all(parts) else None
+    stats = profile.stages.get(name) or profile.resources.get(name)
+    return stats.mean_s if stats else None
+
+
+def _claims(
+    pipeline: Pipeline, turns: Sequence[Taken], share: float, profile: Profile
+) -> list[Claim]:
+    """``share``: starved, in truth."""
+    truth, said = pipeline.truth, profile.diagnosis
+    fetch, read = profile.stages.get("fetch"), profile.stages.get("read")
+    charged_s = sum(profile.blame.values())
+    claims = [
+        Claim("verdict", truth.verdict, said.verdict, said.verdict == truth.verdict),
+        Claim(
+            "starved",
+            format_share(share),
+            format_share(said.starved_fraction),
+            abs(said.starved_fraction - share) <= BAR_SHARE,
+        ),
+        Claim(
+            "to blame",
+            "accelerator" if truth.verdict == "fed" else _culprit(turns),
+            said.bottleneck or "nothing",
+            said.bottleneck in truth.culprits,
+        ),
+        Claim(
+            "blame adds up to",
+            format_duration(profile.stall_s),
+            format_duration(charged_s),
+            abs(charged_s - profile.stall_s) <= BLAME_BAR * profile.stall_s,
+        ),
+        _same("batches seen being made", len(turns), fetch.count if fetch else 0),
+    ]
+    if "read" not in profile.missing:
+        for what in truth.counted:
+            found = getattr(read, what) if read else 0
+            claims.append(_same(f"{what} read", read_in(turns, what), found))
+    if truth.finding is not None:
+        codes = [finding.code for finding in profile.findings]
+        said_codes = ", ".join(codes) or "nothing"
+        claims.append(Claim("finding", truth.finding, said_codes, truth.finding in codes))
+    if not truth.more_workers:
+        advised = _more_workers(profile)
+        claims.append(Claim("advice", "not more workers", advised or "none", not advised))
+    return claims
+
+
+def _same(name: str, expected: int, found: int) -> Claim:
+    return Claim(name, f"{expected:,}", f"{found:,}", expected == found)
+
+
+def _more_workers(profile: Profile) -> str:
+    """The advice to use more workers; empty when there is none."""
+    for advice in profile.recommendations:
+        proposed = advice.proposed
+        more = proposed.isdecimal() and int(proposed) > profile.config.num_workers
+        if "num_workers" in advice.setting and more:
+            return f"num_workers: {advice.current} → {proposed}"
+    return ""

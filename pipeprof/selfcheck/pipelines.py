@@ -1,0 +1,168 @@
+"""The pipelines of known truth: one more is one more entry of `pipelines`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeprof.model import Stage, Verdict
+from pipeprof.selfcheck.acts import Act, Burn, Open, Read, Sleep
+from pipeprof.selfcheck.clocked import ClockedCollate
+from pipeprof.storage import ObjectInfo, open_store
+
+_FILE, _FILE_BYTES = "known.bin", 8_000_000
+
+_ALWAYS = ("fetch", "collate", "wait", "step")
+_NAMED = ("read", "decode", "transform", *_ALWAYS)
+_BY_TURNS = ("read", "decode", *_ALWAYS)
+TRANSFER = ("transfer", "serialise", "pipe", "unpickle")
+"""The way to main, and its parts."""
+
+_NO_TENSORS = ClockedCollate(tensors=0)
+"""To receive a tensor takes two processes some milliseconds where the machine is busy: too much
+for a loader that is to be on time."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What must come out on any machine."""
+
+    verdict: Verdict
+    culprits: tuple[str, ...]
+    """The bottleneck is one of these."""
+    figures: tuple[str, ...]
+    """Stages and resources to compare, as `pipeprof.selfcheck.truth.true_seconds` names them."""
+    finding: str | None = None
+    """Its code."""
+    more_workers: bool = True
+    """``False``: they would not help, and must not be advised."""
+    counted: tuple[str, ...] = ()
+    """Of the reads, exactly: ``bytes``, ``requests``."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A real DataLoader over a data set that does ``acts`` for each sample."""
+
+    name: str
+    says: str
+    acts: tuple[Act, ...]
+    truth: Truth
+    batches: int
+    step_s: float = 0.001
+    workers: int = 1
+    start_method: str = "fork"
+    batch_size: int = 1
+    collate: ClockedCollate = field(default_factory=ClockedCollate)
+    slow_every: int = 0
+    slow_by: float = 1.0
+    cores: int | None = None
+    """It may use no more."""
+    pin_memory: bool = False
+    quick: bool = True
+    """Part of a quick check."""
+
+
+def pipelines(folder: Path) -> tuple[Pipeline, ...]:
+    """All of them. ``folder``: with what `write_files` wrote."""
+    stages = (
+        Sleep(0.002, Stage.READ),
+        Sleep(0.016, Stage.DECODE),
+        Sleep(0.0005, Stage.TRANSFORM),
+    )
+    by_turns = (Sleep(0.0005, Stage.READ), Sleep(0.0015, Stage.DECODE))
+    decode_blame = ("blame decode", "blame transform", "blame collate")
+    return (
+        Pipeline(
+            "stages", "sleeps in named stages, workers forked",
+            stages, Truth("starved", ("decode",), (*_NAMED, *TRANSFER, *decode_blame)),
+            batches=160, workers=2, collate=ClockedCollate(0.0005),
+        ),
+        Pipeline(
+            "spawn", "sleeps in named stages that take turns, workers spawned",
+            by_turns, Truth("starved", ("decode",), _BY_TURNS),
+            batches=80, workers=2, start_method="spawn", batch_size=8,
+        ),
+        Pipeline(
+            "forkserver", "the same, workers from a fork server",
+            by_turns, Truth("starved", ("decode",), _BY_TURNS),
+            batches=80, workers=2, start_method="forkserver", batch_size=8, quick=False,
+        ),
+        Pipeline(
+            "inline", "sleeps in named stages, no workers",
+            stages, Truth("starved", ("decode",), (*_NAMED, "blame read", *decode_blame)),
+            batches=60, workers=0, step_s=0.003, collate=ClockedCollate(0.0005),
+        ),
+        Pipeline(
+            "burn", "computes in a black box",
+            (Burn(0.010),),
+            Truth("starved", ("fetch",), (*_ALWAYS, "cpu", "off-core", "blame fetch")),
+            batches=150,
+        ),
+        Pipeline(
+            "python", "computes in pure Python, holding the interpreter",
+            (Burn(0.005, locked=True),),
+            Truth("starved", (*TRANSFER, "fetch"), (*_ALWAYS, *TRANSFER, "cpu")),
+            batches=150,
+        ),
+        Pipeline(
+            "sleep", "sleeps in a black box",
+            (Sleep(0.020),),
+            Truth("starved", ("fetch",), (*_ALWAYS, "cpu", "off-core", "blocked", "blame fetch")),
+            batches=100,
+        ),
+        Pipeline(
+            "reads", "reads a file of known size through pipeprof's storage",
+            (_read(str(folder / _FILE)),),
+            Truth("starved", ("read",), ("read", *_ALWAYS, "blame read"),
+                  counted=("bytes", "requests")),
+            batches=80, step_s=0.0005,
+        ),
+        Pipeline(
+            "open", "reads a file of known size by open(), in a black box",
+            (Open(folder / _FILE, times=4),),
+            Truth("starved", ("read",), ("read", *_ALWAYS), counted=("bytes",)),
+            batches=80, step_s=0.0005,
+        ),
+        Pipeline(
+            "contention", "computes in twice as many workers as cores",
+            (Burn(0.006),),
+            Truth("starved", ("fetch", *TRANSFER), (*_ALWAYS, "cpu", "off-core", "run-queue"),
+                  "cpu-oversubscribed", more_workers=False),
+            batches=400, workers=4, cores=2,
+        ),
+        Pipeline(
+            "tensors", "next to no work, but 100 tiny tensors a batch",
+            (), Truth("starved", TRANSFER, (*_ALWAYS, *TRANSFER), more_workers=False),
+            batches=60, step_s=0.002, collate=ClockedCollate(tensors=100),
+        ),
+        Pipeline(
+            "slow-batch", "one batch in ten takes fifteen times as long",
+            (Sleep(0.004),), Truth("starved", ("fetch",), (*_ALWAYS, "reorder", "blame fetch")),
+            batches=200, workers=2, step_s=0.006, slow_every=10, slow_by=15,
+        ),
+        Pipeline(
+            "fed", "faster than the training step, with two workers",
+            (Sleep(0.050),), Truth("fed", ("accelerator",), (*_ALWAYS, "ready")),
+            batches=60, workers=2, step_s=0.040, collate=_NO_TENSORS,
+        ),
+        Pipeline(
+            "slow-step", "much faster than the training step",
+            (Sleep(0.001),), Truth("fed", ("accelerator",), (*_ALWAYS, "ready")),
+            batches=60, step_s=0.040, collate=_NO_TENSORS,
+        ),
+        Pipeline(
+            "pin", "pins what it loads",
+            (Sleep(0.004),), Truth("starved", ("fetch",), (*_ALWAYS, "pin")),
+            batches=150, collate=ClockedCollate(tensors=4, values=1_000_000), pin_memory=True,
+        ),
+    )  # fmt: skip
+
+
+def write_files(folder: Path) -> None:
+    """What the pipelines read."""
+    (folder / _FILE).write_bytes(bytes(_FILE_BYTES))
+
+
+def _read(path: str) -> Read:
+    return Read(ObjectInfo(path, path, _FILE_BYTES), open_store(path), times=4)

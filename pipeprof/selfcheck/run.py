@@ -1,0 +1,168 @@
+"""Runs the pipelines one after the other, and compares."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch.utils.data import DataLoader
+
+from pipeprof.errors import UsageError
+from pipeprof.loaders.wrap import wrap
+from pipeprof.measure.accelerator import EmulatedAccelerator
+from pipeprof.measure.environment import read_environment
+from pipeprof.model import Profile
+from pipeprof.selfcheck.clocked import ClockedDataset
+from pipeprof.selfcheck.cost import measure_cost
+from pipeprof.selfcheck.judge import as_planned, judge
+from pipeprof.selfcheck.pipelines import Pipeline, pipelines, write_files
+from pipeprof.selfcheck.results import Cost, PipelineResult, SelfCheck
+from pipeprof.selfcheck.surroundings import (
+    Shielded,
+    few_cores,
+    more_workers_than_cores,
+    workers_ended_by_ctrl_c,
+)
+from pipeprof.selfcheck.truth import Taken, take
+
+COST = "overhead"
+"""The name of the part that is no pipeline."""
+_ATTEMPTS = 3
+_JITTER = 0.1
+_QUICK_SHARE = 0.35
+_LEAST_BATCHES = 40
+_COST_S, _QUICK_COST_S = 16.0, 5.0
+
+
+class Watcher(Protocol):
+    """Told how a check goes."""
+
+    def finished(self, result: PipelineResult | Cost) -> None: ...
+
+
+def check(watcher: Watcher, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
+    """Run the pipelines, or those named in ``only``. Raises `UsageError` for an unknown name."""
+    with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
+        chosen = _chosen(pipelines(Path(folder)), quick, only)
+        write_files(Path(folder))
+        return check_pipelines(watcher, chosen, quick, not only or COST in only)
+
+
+def check_pipelines(
+    watcher: Watcher, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
+) -> SelfCheck:
+    results = []
+    for pipeline in chosen:
+        results.append(run(pipeline, quick))
+        watcher.finished(results[-1])
+    cost = None
+    if with_cost:
+        cost = measure_cost(_QUICK_COST_S if quick else _COST_S)
+        watcher.finished(cost)
+    wrong = any(result.outcome in ("off", "failed") for result in results)
+    beyond = cost is not None and "beyond" in (cost.wall.status, cost.cpu.status)
+    return SelfCheck(
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        environment=read_environment("emulated: sleeps in the place of training steps"),
+        quick=quick,
+        passed=not wrong and not beyond,
+        pipelines=tuple(results),
+        cost=cost,
+    )
+
+
+def _chosen(every: Sequence[Pipeline], quick: bool, only: Sequence[str]) -> list[Pipeline]:
+    names = [pipeline.name for pipeline in every]
+    for name in only:
+        if name not in (*names, COST):
+            raise UsageError(
+                f"{name!r} is no part of the check; those are {', '.join(names)} and {COST}"
+            )
+    if only:
+        return [pipeline for pipeline in every if pipeline.name in only]
+    return [pipeline for pipeline in every if pipeline.quick or not quick]
+
+
+def run(pipeline: Pipeline, quick: bool = False) -> PipelineResult:
+    """Run it and compare; once or twice again when the machine did not let it run as planned.
+
+    So too when something was off: a process that loses its core just between the pipeline's reading
+    of the clock and ours shows a difference that is no error. What is wrong is off again.
+    """
+    lacking = _lacking(pipeline)
+    if lacking:
+        return PipelineResult(pipeline.name, pipeline.says, "skipped", lacking)
+    results: list[PipelineResult] = []
+    while len(results) < _ATTEMPTS:
+        results.append(_run_once(pipeline, quick))
+        outcomes = [result.outcome for result in results]
+        if outcomes[-1] in ("right", "failed") or outcomes.count("off") == 2:
+            break
+    before = "; ".join(f"in run {n}: {one.why}" for n, one in enumerate(results[:-1], 1))
+    last = results[-1]
+    why = f"{last.why} ({before})" if last.why and before else last.why or before
+    return replace(last, why=why, runs=len(results))
+
+
+def _lacking(pipeline: Pipeline) -> str:
+    """What the machine lacks for it; empty when nothing."""
+    if pipeline.workers and pipeline.start_method not in multiprocessing.get_all_start_methods():
+        return f"this system cannot start processes by {pipeline.start_method}"
+    if pipeline.pin_memory and not torch.cuda.is_available():
+        return "no CUDA device, so torch pins nothing"
+    return ""
+
+
+def _run_once(pipeline: Pipeline, quick: bool) -> PipelineResult:
+    try:
+        turns, profile = _profile(pipeline, quick)
+    except Exception as error:
+        # each pipeline is told of, also one that our own hooks broke
+        error.__traceback__ = None  # it holds the iterator, and with it the workers
+        line = (str(error).strip() or "no message").splitlines()[-1]
+        why = f"{type(error).__name__}: {line}"
+        return PipelineResult(pipeline.name, pipeline.says, "failed", why)
+    result = judge(pipeline, turns, profile)
+    if as_planned(pipeline, turns, profile.diagnosis.threshold):
+        return result
+    truth = pipeline.truth
+    by = f" by {truth.culprits[0]}" if truth.verdict == "starved" else ""
+    why = f"the run was not {truth.verdict}{by} as planned: the machine is too busy"
+    return replace(result, outcome="unsettled", why=why)
+
+
+def _profile(pipeline: Pipeline, quick: bool) -> tuple[list[Taken], Profile]:
+    """The turns of the steady state, and what pipeprof says of them."""
+    accelerator = EmulatedAccelerator(pipeline.step_s)
+    with few_cores(pipeline.cores), more_workers_than_cores(), workers_ended_by_ctrl_c():
+        loader = wrap(_loader(pipeline, quick), pipeline.name, accelerator.label)
+        turns = take(Shielded(loader), accelerator.step)
+        profile = loader.profile()
+    return turns[len(turns) - profile.measured_batches :], profile
+
+
+def _loader(pipeline: Pipeline, quick: bool) -> DataLoader[Any]:
+    batches = pipeline.batches
+    if quick:
+        batches = max(_LEAST_BATCHES, round(batches * _QUICK_SHARE))
+    dataset = ClockedDataset(
+        batches * pipeline.batch_size,
+        pipeline.acts,
+        _JITTER,
+        pipeline.slow_every,
+        pipeline.slow_by,
+    )
+    return DataLoader(
+        dataset,
+        batch_size=pipeline.batch_size,
+        num_workers=pipeline.workers,
+        collate_fn=pipeline.collate,
+        multiprocessing_context=pipeline.start_method if pipeline.workers else None,
+        pin_memory=pipeline.pin_memory,
+    )

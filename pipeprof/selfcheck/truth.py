@@ -1,0 +1,139 @@
+"""What a pipeline's own clocks say: seconds of each stage, batch by batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.model import Span, Stage
+from pipeprof.selfcheck.clocked import Batch, Made, Mark
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+OFF_CORE = "off-core"
+"""Run-queue and blocked together."""
+BLAME = "blame "
+"""Before a stage's name: the part of the stall in which the awaited batch was in it."""
+
+
+@dataclass
+class Taken:
+    """One turn of the training loop, by its own clock."""
+
+    asked_s: float
+    delivered_s: float
+    done_s: float
+    made: Made
+    begin: Mark
+    end: Mark
+
+
+def take(loader: Iterable[Any], step: Callable[[Any], None]) -> list[Taken]:
+    """Train for one epoch."""
+    turns: list[Taken] = []
+    asked_s = perf_counter()
+    for batch in loader:
+        delivered_s = perf_counter()
+        turns.append(_turn(asked_s, delivered_s, batch))
+        step(batch)
+        # it takes time to free a batch of many tensors: within the step, as that is no waiting
+        del batch
+        turns[-1].done_s = asked_s = perf_counter()
+    return turns
+
+
+def _turn(asked_s: float, delivered_s: float, batch: Batch) -> Taken:
+    """Without the tensors: each holds a descriptor."""
+    return Taken(asked_s, delivered_s, delivered_s, batch.made, batch.begin, batch.end)
+
+
+def true_seconds(turns: Sequence[Taken]) -> dict[str, Floats]:
+    """Per stage and resource, an array with an entry per batch; NaN where it does not apply."""
+
+    def column(of: Callable[[Taken], float]) -> Floats:
+        return np.array([of(turn) for turn in turns], dtype=np.float64)
+
+    asked = column(lambda turn: turn.asked_s)
+    collated = column(lambda turn: turn.made.collate_end_s)
+    pickled = column(lambda turn: turn.end.pickled_s)
+    received = column(lambda turn: turn.begin.unpickled_s)
+    unpickled = column(lambda turn: turn.end.unpickled_s)
+    making = column(lambda turn: turn.made.collate_end_s - turn.made.fetch_start_s)
+    cpu = column(lambda turn: turn.made.cpu_s)
+    # what lies in the pipe while main trains is slack; what came while main waited for another
+    # batch was on its way for as long as that took
+    pipe = np.where(received < asked, np.nan, received - np.maximum(pickled, asked))
+    all_before = np.maximum.accumulate(pickled)
+    return {
+        "read": column(lambda turn: _spent(turn.made, Stage.READ)),
+        "decode": column(lambda turn: _spent(turn.made, Stage.DECODE)),
+        "transform": column(lambda turn: _spent(turn.made, Stage.TRANSFORM)),
+        "fetch": column(lambda turn: turn.made.fetch_end_s - turn.made.fetch_start_s),
+        "collate": column(lambda turn: turn.made.collate_end_s - turn.made.collate_start_s),
+        "transfer": unpickled - received + pipe + pickled - collated,
+        "serialise": pickled - collated,
+        "pipe": pipe,
+        "unpickle": unpickled - received,
+        "pin": column(lambda turn: turn.end.pinned_s - turn.begin.pinned_s),
+        "reorder": all_before - pickled,
+        "ready": np.maximum(0.0, asked - all_before),
+        "wait": column(lambda turn: turn.delivered_s - turn.asked_s),
+        "step": column(lambda turn: turn.done_s - turn.delivered_s),
+        "cpu": cpu,
+        OFF_CORE: making - cpu,
+        # what only computes is off its core only when it has none
+        "run-queue": making - cpu,
+        # what sleeps is woken late by a busy machine, but that is no longer sleep
+        "blocked": column(lambda turn: sum(sample.sleeps_s for sample in turn.made.samples)),
+        **{BLAME + name: charged for name, charged in charges(turns).items()},
+    }
+
+
+def charges(turns: Sequence[Taken]) -> dict[str, Floats]:
+    """The stall of each batch, charged to what was being done for it in each moment: by a worker,
+    by main, else on the way to or from a worker (*transfer*)."""
+    every = [_charges(turn) for turn in turns]
+    return {name: np.array([charged[name] for charged in every]) for name in every[0]}
+
+
+def _charges(turn: Taken) -> dict[str, float]:
+    def stalled(start_s: float, end_s: float) -> float:
+        return max(0.0, min(end_s, turn.delivered_s) - max(start_s, turn.asked_s))
+
+    made = turn.made
+    named = {
+        stage.value: sum(
+            stalled(span.start_s, span.end_s) for span in _spans(made) if span.stage is stage
+        )
+        for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
+    }
+    charged = {
+        **named,
+        "fetch": stalled(made.fetch_start_s, made.fetch_end_s) - sum(named.values()),
+        "collate": stalled(made.collate_start_s, made.collate_end_s),
+    }
+    rest = turn.delivered_s - turn.asked_s - sum(charged.values())
+    if math.isnan(turn.end.unpickled_s):  # no worker: it never left main
+        return {**charged, "transfer": 0.0, "main": rest}
+    in_main = stalled(turn.end.unpickled_s, turn.delivered_s)
+    return {**charged, "transfer": rest - in_main, "main": in_main}
+
+
+def read_in(turns: Sequence[Taken], what: str) -> int:
+    """``what``: the ``bytes`` or the ``requests`` of all reads."""
+    return sum(getattr(span, what) for turn in turns for span in _spans(turn.made))
+
+
+def _spans(made: Made) -> list[Span]:
+    return [span for sample in made.samples for span in sample.spans]
+
+
+def _spent(made: Made, part: Stage) -> float:
+    return sum(span.end_s - span.start_s for span in _spans(made) if span.stage is part)

@@ -1,0 +1,82 @@
+"""Turns of a training loop and a profile of them, made up so that every figure is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from pipeprof.model import Diagnosis, Profile, Span, Stage, StageStats
+from pipeprof.selfcheck.acts import Sleep
+from pipeprof.selfcheck.clocked import Made, Mark, Sample
+from pipeprof.selfcheck.judge import RESOURCES
+from pipeprof.selfcheck.pipelines import Pipeline, Truth
+from pipeprof.selfcheck.truth import BLAME, Taken
+from tests.samples import sample_profile, stage_stats
+
+COUNT = 20
+CYCLE_S = 0.020
+
+
+def turn(n: int = 0, worker: bool = True) -> Taken:
+    """Of 20 ms: main waits 12, then trains for 8. Read 2 ms, decode 6, collate 1; main asks when
+    the read is half done. Serialised in 1 ms, 1 in the pipe, unpickled in 2, 0 until delivered."""
+    start = 100.0 + n * CYCLE_S
+    asked = start + 0.001
+    read = Span(Stage.READ, start, start + 0.002, bytes=500, requests=2)
+    decode = Span(Stage.DECODE, start + 0.002, start + 0.008)
+    sample = Sample(n, (read, decode), start, start + 0.008, 5.0, 0.003)
+    made = Made((sample,), start + 0.008, start + 0.009, 0.004)
+    begin, end = Mark(), Mark()
+    if worker:
+        begin, end = Mark(start + 0.0095, start + 0.011), Mark(start + 0.010, start + 0.013)
+    return Taken(asked, asked + 0.012, asked + CYCLE_S, made, begin, end)
+
+
+def turns(count: int = COUNT, **how: bool) -> list[Taken]:
+    return [turn(n, **how) for n in range(count)]
+
+
+TRUE_MS = {
+    "read": 2, "decode": 6, "transform": 0, "fetch": 8, "collate": 1, "transfer": 4,
+    "serialise": 1, "pipe": 1, "unpickle": 2, "reorder": 0, "ready": 0, "wait": 12, "step": 8,
+    "cpu": 4, "off-core": 5, "run-queue": 5, "blocked": 3, "blame read": 1, "blame decode": 6,
+    "blame transform": 0, "blame fetch": 0, "blame collate": 1, "blame transfer": 4,
+    "blame main": 0,
+}  # fmt: skip
+
+
+def pipeline(figures: Iterable[str] = ("read", "wait"), **truth: Any) -> Pipeline:
+    what = Truth("starved", ("decode",), tuple(figures), **truth)
+    return Pipeline("made-up", "is made up", (Sleep(0.001),), what, batches=COUNT)
+
+
+def profile(**changes: Any) -> Profile:
+    """What pipeprof would say of `turns`, were it without error; ``changes`` replace fields."""
+    seen = [name for name in TRUE_MS if name not in RESOURCES and not name.startswith(BLAME)]
+    return sample_profile(
+        **{
+            "measured_batches": COUNT,
+            "stages": {name: stats(TRUE_MS[name]) for name in seen},
+            "missing": {},
+            "resources": {"run-queue": stats(2), "blocked": stats(3)},
+            "stall_s": 0.012 * COUNT,
+            "blame": {
+                name: ms * COUNT / 1e3
+                for name, ms in (("decode", 6), ("transfer", 4), ("read", 1), ("collate", 1))
+            },
+            "diagnosis": diagnosis(),
+            "recommendations": (),
+            "findings": (),
+            **changes,
+        }
+    )
+
+
+def stats(mean_ms: float) -> StageStats:
+    return stage_stats(mean_ms, COUNT, bytes=500 * COUNT, requests=2 * COUNT)
+
+
+def diagnosis(**changes: Any) -> Diagnosis:
+    said = replace(sample_profile().diagnosis, starved_fraction=0.6, bottleneck="decode")
+    return replace(said, **changes)
