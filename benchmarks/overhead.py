@@ -1,0 +1,184 @@
+"""What profiling costs: pipeprof, nothing, nothing again (the control), and other profilers.
+
+    python -m benchmarks.overhead [--limit SECONDS] [--no-bars]
+
+Plain and profiled loaders take turns, in random order, until plain against plain lies close
+enough to nothing, or the time is up. Exit code 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from math import isinf
+from time import perf_counter
+
+import numpy as np
+import torch
+
+import pipeprof
+from benchmarks.overhead_arms import PEER_STEPS, Arm, Ours, TorchProfiler, traceml
+from benchmarks.overhead_cases import Case, cases
+from benchmarks.overhead_session import Session, hold_session
+from benchmarks.overhead_small import print_small_costs
+from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge
+from pipeprof.units import format_duration
+
+PLAIN, AGAIN, OURS = Arm("plain"), Arm("plain again"), Ours("pipeprof")
+_PEER_SHARE = 0.1
+"""Of a case's time, for each peer: no bar hangs on how exact they are."""
+_MEASURES = {"wall_s": "wall", "cpu_s": "CPU"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Sessions of one case with the same arms."""
+
+    case: Case
+    arms: Sequence[Arm]
+    sessions: list[Session]
+
+    def hold_another(self) -> None:
+        seed = len(self.sessions)
+        self.sessions.append(hold_session(self.case, self.arms, self.case.rounds, seed))
+
+    def of(self, arm: Arm, measure: str) -> Floats:
+        return np.array(
+            [[getattr(turn[arm.name], measure) for turn in session] for session in self.sessions]
+        )
+
+    def cost(self, arm: Arm, measure: str) -> Estimate:
+        """Above plain: above both, where there are two."""
+        plain = [self.of(one, measure) for one in (PLAIN, AGAIN) if one in self.arms]
+        return added(self.of(arm, measure), *plain, relative=self.case.relative)
+
+    def control(self, measure: str) -> Estimate:
+        plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
+        return added(again, plain, relative=self.case.relative)
+
+    def is_quiet(self) -> bool:
+        return all(self.control(name).within(self.case.quiet) for name in self.case.judged)
+
+
+def measure_ours(case: Case, end: float) -> Series:
+    series = Series(case, (PLAIN, AGAIN, OURS), [])
+    while not series.sessions or (perf_counter() < end and not series.is_quiet()):
+        series.hold_another()
+    return series
+
+
+def measure_peer(case: Case, peer: Arm, end: float) -> Series:
+    batches = min(case.batches, PEER_STEPS // 8)
+    rounds = min(case.rounds, PEER_STEPS // batches - 2)
+    series = Series(replace(case, batches=batches, rounds=rounds), (PLAIN, peer), [])
+    while not series.sessions or perf_counter() < end:
+        series.hold_another()
+    return series
+
+
+def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Verdict, str]]:
+    """Measures, prints a table, and judges."""
+    start = perf_counter()
+    print(f"\n{case.name}")
+    print(f"  {'per batch':<20}{'wall':>9}   {'against plain':<32}{'CPU':>9}   against plain")
+    for count, peer in enumerate(peers, start=1):
+        try:
+            theirs = measure_peer(case, peer, start + count * _PEER_SHARE * seconds)
+        except Exception as error:  # theirs, whatever it is
+            print(f"  {peer.name:<20}NOT MEASURED ({type(error).__name__}: {error})")
+            continue
+        print_row(peer, theirs)
+    ours = measure_ours(case, start + seconds)
+    print_row(OURS, ours)
+    print_row(AGAIN, ours)
+    print_row(PLAIN, ours)
+    sessions = len(ours.sessions)
+    print(
+        f"  {sessions * case.rounds:,} rounds of {case.batches:,} batches in {sessions} sessions; "
+        f"with the peers {format_duration(perf_counter() - start)}"
+    )
+    return [verdict(ours, measure) for measure in case.judged]
+
+
+def print_row(arm: Arm, series: Series) -> None:
+    cells = ""
+    for measure in _MEASURES:
+        spent = format_duration(float(np.median(series.of(arm, measure))))
+        cells += f"{spent:>9}   {said_of(arm, series, measure):<32}"
+    print(f"  {arm.name:<20}{cells.rstrip()}", flush=True)
+
+
+def said_of(arm: Arm, series: Series, measure: str) -> str:
+    if arm is PLAIN:
+        return ""
+    return say(series.control(measure) if arm is AGAIN else series.cost(arm, measure), series.case)
+
+
+def say(estimate: Estimate, case: Case) -> str:
+    scale, unit = (100, "%") if case.relative else (1e6, "µs")
+    middle, low, high = (
+        f"{value * scale:+.2f}" for value in (estimate.middle, estimate.low, estimate.high)
+    )
+    interval = "unknown" if isinf(estimate.high) else f"{low}, {high}"
+    return f"{middle} {unit} [{interval}]"
+
+
+def verdict(series: Series, measure: str) -> tuple[Verdict, str]:
+    case = series.case
+    cost, control = series.cost(OURS, measure), series.control(measure)
+    scale, unit = (100, "%") if case.relative else (1e6, "µs")
+    what = f"{case.name}: {_MEASURES[measure]}, at most {case.most * scale:+g} {unit}"
+    judged = judge(cost, control, case.most, case.quiet)
+    if judged != "not judged":
+        return judged, f"{what}: {say(cost, case)}"
+    return judged, (
+        f"{what}: plain against plain is {say(control, case)}, not within "
+        f"±{case.quiet * scale:g} {unit}; give it more time, or a quieter machine"
+    )
+
+
+def print_machine() -> None:
+    print(
+        f"pipeprof {pipeprof.__version__}, torch {torch.__version__}, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.release()}, "
+        f"{os.cpu_count()} cores; load average at the start {os.getloadavg()[0]:.1f}\n"
+        "Medians over all rounds; in brackets 95 % intervals, unknown where fewer than "
+        f"{ENOUGH} sessions were held."
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--limit", type=float, default=480.0, metavar="SECONDS")
+    parser.add_argument("--no-bars", action="store_true", help="judge, but exit with 0")
+    options = parser.parse_args()
+    end = perf_counter() + options.limit
+    print_machine()
+    print_small_costs()
+    verdicts: list[tuple[Verdict, str]] = []
+    with ExitStack() as stack:
+        peers: list[Arm] = [TorchProfiler("torch.profiler")]
+        try:
+            peers += stack.enter_context(traceml())
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"\ntraceml-ai: NOT MEASURED ({error})")
+        share_left = 1.0
+        for case in cases():
+            seconds = (end - perf_counter()) * case.time_share / share_left
+            share_left -= case.time_share
+            verdicts += run_case(case, peers, seconds)
+    print("\nbars")
+    for judged, line in verdicts:
+        print(f"  {judged:<12}{line}")
+    missed = any(judged == "MISSED" for judged, _ in verdicts)
+    return int(missed and not options.no_bars)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The loaders on which the cost of profiling is measured."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+from pipeprof.bench_data.images import kind as images
+
+WORKERS = 2
+BATCH_SIZE = 16
+BATCH_S = 0.0015
+"""Of the fast loader, its workers together."""
+PERIOD = 8192
+"""Batches after which pipeprof has done all it does now and then, such as folding its rows."""
+_ENDLESS = 10**9
+_VALUES = 256
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    dataset: Dataset[Any]
+    batch_size: int
+    workers: int
+    batches: int
+    """Timed in one go."""
+    rounds: int
+    """Of a session."""
+    time_share: float
+    judged: tuple[str, ...]
+    """Of `wall_s` and `cpu_s`."""
+    relative: bool
+    """Judged as a share of a batch; else in seconds."""
+    most: float
+    """The bar."""
+    quiet: float
+    """So near to 0 must plain against plain lie, or nothing can be said."""
+
+    def loader(self) -> DataLoader[Any]:
+        context = "fork" if self.workers else None
+        return DataLoader(
+            self.dataset,
+            batch_size=self.batch_size,
+            num_workers=self.workers,
+            multiprocessing_context=context,
+        )
+
+    def ahead(self) -> int:
+        """Batches that lie ready when nobody has asked for a while."""
+        return 2 * self.workers
+
+
+class Endless(Dataset[Any]):
+    def __len__(self) -> int:
+        return _ENDLESS
+
+
+class Next(Endless):
+    """Nearly nothing."""
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Work(Endless):
+    """A fixed amount of work a sample: a fixed time would hide what profiling adds."""
+
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
+        self._values = np.random.default_rng(0).standard_normal(_VALUES, np.float32)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        values = self._values
+        for _ in range(self._repeats):
+            values = np.tanh(values)
+        return torch.from_numpy(values)
+
+
+class Photographs(Endless):
+    """JPEGs held in memory, decoded and resized as for training."""
+
+    def __init__(self) -> None:
+        self._encoded: list[bytes] = images.block(0, 0).column("image").to_pylist()
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        with Image.open(io.BytesIO(self._encoded[index % len(self._encoded)])) as image:
+            pixels = np.array(image.resize((224, 224), Image.Resampling.BILINEAR))
+        return torch.from_numpy(pixels), index % 1000
+
+
+def cases() -> Iterator[Case]:
+    """Cheapest first."""
+    yield Case(
+        "num_workers=0, nearly nothing a batch", Next(), batch_size=1, workers=0,
+        batches=PERIOD, rounds=5, time_share=0.2,
+        judged=("wall_s", "cpu_s"), relative=False, most=8e-6, quiet=0.5e-6,
+    )  # fmt: skip
+    yield Case(
+        f"about 1.5 ms a batch, {WORKERS} workers", Work(_repeats()), BATCH_SIZE, WORKERS,
+        batches=40, rounds=10, time_share=0.4,
+        judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
+    )  # fmt: skip
+    yield Case(
+        f"8 JPEGs a batch, decoded and resized, {WORKERS} workers", Photographs(), 8, WORKERS,
+        batches=10, rounds=6, time_share=0.4,
+        judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
+    )  # fmt: skip
+
+
+def _repeats() -> int:
+    """With how many repeats a worker takes `WORKERS` × `BATCH_S` for a batch, on this machine."""
+    few, many = 10, 110
+    slope_s = (_batch_s(many) - _batch_s(few)) / (many - few)
+    return max(1, round(few + (WORKERS * BATCH_S - _batch_s(few)) / slope_s))
+
+
+def _batch_s(repeats: int) -> float:
+    batches = iter(DataLoader(Work(repeats), batch_size=BATCH_SIZE))
+    times = []
+    for _ in range(50):
+        start = perf_counter()
+        next(batches)
+        times.append(perf_counter() - start)
+    return float(np.median(times))

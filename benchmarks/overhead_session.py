@@ -1,0 +1,94 @@
+"""Blocks of batches under the clock: every arm's loader lives at once, and they take turns.
+
+What disturbs the machine for longer than a block hits all arms alike, and so do the processes'
+memory layout and temperature. A session is a fork of its own, so that nothing of it stays behind.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from benchmarks.overhead_arms import Arm
+from benchmarks.overhead_cases import Case
+
+_REST_S = 0.004
+"""Workers that use no CPU for so long have nothing left to do."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Per batch."""
+
+    wall_s: float
+    cpu_s: float
+    """Of main and workers together."""
+
+
+Session = list[dict[str, Spent]]
+"""Rounds; in each, every arm once."""
+
+
+def hold_session(case: Case, arms: Sequence[Arm], rounds: int, seed: int) -> Session:
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=fork) as child:
+        return child.submit(_session, case, arms, rounds, seed).result()
+
+
+def _session(case: Case, arms: Sequence[Arm], rounds: int, seed: int) -> Session:
+    torch.set_num_threads(1)
+    order, chance = list(arms), random.Random(seed)
+    chance.shuffle(order)
+    order.sort(key=lambda arm: arm.alters_torch)
+    running = [_Running(case, arm) for arm in order]
+    session = []
+    for _ in range(rounds):
+        chance.shuffle(running)
+        session.append({one.arm.name: one.block() for one in running})
+    return session
+
+
+class _Running:
+    """An arm, its iterator and the workers of that."""
+
+    def __init__(self, case: Case, arm: Arm) -> None:
+        self.arm = arm
+        self._case = case
+        others = set(multiprocessing.active_children())
+        self._batches: Iterator[Any] = arm.iterate(case.loader())
+        arm.take(self._batches, 1)  # a generator makes its workers only now
+        self._workers = [process.pid for process in set(multiprocessing.active_children()) - others]
+        arm.take(self._batches, case.batches - 1)
+        self._rest()
+
+    def block(self) -> Spent:
+        case, take = self._case, self.arm.take
+        workers_s = self._workers_s()
+        with self.arm.around():
+            main_s = time.process_time()
+            take(self._batches, case.ahead())
+            start = time.perf_counter()
+            take(self._batches, case.batches)
+            wall_s = time.perf_counter() - start
+            main_s = time.process_time() - main_s
+        self._rest()
+        cpu_s = main_s + self._workers_s() - workers_s
+        return Spent(wall_s / case.batches, cpu_s / (case.batches + case.ahead()))
+
+    def _rest(self) -> None:
+        """Until the workers have filled up what is prefetched."""
+        before, now = -1.0, self._workers_s()
+        while self._workers and before != now:
+            time.sleep(_REST_S)
+            before, now = now, self._workers_s()
+
+    def _workers_s(self) -> float:
+        # the clock of another process, as clock_getcpuclockid(3) makes its number
+        return sum(time.clock_gettime(~pid << 3 | 2) for pid in self._workers if pid)
