@@ -8,7 +8,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab lint coverage format bench bench-overhead bench-memory gpu-check docs clean
+.PHONY: help setup demo test check lab lint coverage format bench bench-overhead bench-run bench-memory gpu-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -58,6 +58,9 @@ bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
 
 bench-overhead: $(READY) ## what profiling costs, against nothing and against others
 	@$(BIN)/python -m benchmarks.overhead
+
+bench-run: $(READY) ## what pipeprof run adds to a script's start and end
+	@$(BIN)/python benchmarks/run_cost.py
 
 bench-memory: $(READY) ## a run of ten million batches: what the recorder and the profile take
 	@$(BIN)/python benchmarks/endless.py
