@@ -78,9 +78,12 @@ class Watch:
 
     def find_device(self) -> DeviceSide | None:
         """The accelerator's side of a pass, once there is anything to see of it."""
-        if not DeviceSide.there():
+        try:
+            if not DeviceSide.there():
+                return None
+            side = DeviceSide(self._recorder, self._device)
+        except Exception:  # of a torch that we do not know
             return None
-        side = DeviceSide(self._recorder, self._device)
         self._sides.append(side)
         return side
 

@@ -16,7 +16,7 @@ IN_WORKER = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLA
 def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
     """NaN where a batch's stage is not known."""
     from_worker = columns.worker >= 0
-    serialise, pipe, unpickle = _transfer(columns)
+    queued, pipe, unpickle = _transfer(columns)
     reorder, ready = _queueing(columns)
     # where serialising could not be seen: batches that main was already waiting for
     awaited = columns.fetch_end_s >= columns.asked_s
@@ -28,8 +28,8 @@ def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
         Stage.TRANSFORM: columns.transform_s,
         Stage.FETCH: columns.made_s - columns.collate_s,
         Stage.COLLATE: columns.collate_s,
-        Stage.TRANSFER: np.where(np.isnan(columns.sent_s), whole, serialise + pipe + unpickle),
-        Stage.SERIALISE: serialise,
+        Stage.TRANSFER: np.where(np.isnan(columns.sent_s), whole, queued + pipe + unpickle),
+        Stage.SERIALISE: columns.sent_s - np.fmax(columns.fetch_end_s, _sent_before(columns)),
         Stage.PIPE: pipe,
         Stage.UNPICKLE: unpickle,
         Stage.PIN: columns.pinned_s - pin_start,
@@ -73,14 +73,23 @@ def resource_seconds(columns: Columns) -> dict[str, Floats]:
 
 
 def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """Serialise, pipe, unpickle. While main trains, what was sent lies in the pipe: that is slack,
-    and the pipe's own time begins when main asks. With a pin thread, that always asks."""
+    """In the worker, in the pipe, unpickled. While main trains, what was sent lies in the pipe:
+    that is slack, and the pipe's own time begins when main asks. A pin thread always asks."""
     sent, received = columns.sent_s, columns.received_s
     pinned = np.isfinite(columns.pinned_s)
     early = received < columns.asked_s
     since = np.where(pinned, sent, np.maximum(sent, columns.asked_s))
     pipe = np.where(early & ~pinned, np.nan, np.maximum(0.0, received - since))
     return sent - columns.fetch_end_s, pipe, columns.arrived_s - received
+
+
+def _sent_before(columns: Columns) -> Floats:
+    """When the worker's batch before was sent: its feeder thread takes one after another."""
+    before = np.full(len(columns), np.nan)
+    for worker in np.unique(columns.worker[columns.worker >= 0]):
+        own = np.flatnonzero(columns.worker == worker)
+        before[own[1:]] = columns.sent_s[own[:-1]]
+    return before
 
 
 def _queueing(columns: Columns) -> tuple[Floats, Floats]:

@@ -31,6 +31,7 @@ FIELDS = ("sent_s", *ALWAYS, *SAMPLED)
 """What is told of a batch; their meaning is in `BatchLog`. All are doubles, so that NaN can say
 unknown."""
 
+_NAME = "pipeprof-ring"
 _WORDS = 1 + len(FIELDS)
 _SLOT_BYTES = 8 * _WORDS
 """Three cache lines: no two records share one."""
@@ -55,12 +56,17 @@ class Ring:
 
     def __init__(self, workers: int, slots: int) -> None:
         self._slots = slots
+        self._memory: mmap.mmap | None = None
         self._size = workers * slots * _SLOT_BYTES
         if not hasattr(os, "memfd_create"):
             raise OSError("no memfd on this system")
-        self._descriptor = os.memfd_create("pipeprof-ring")
-        os.ftruncate(self._descriptor, self._size)
-        self._memory: mmap.mmap | None = mmap.mmap(self._descriptor, self._size)
+        self._descriptor = os.memfd_create(_NAME)
+        try:
+            os.ftruncate(self._descriptor, self._size)
+            self._memory = mmap.mmap(self._descriptor, self._size)
+        except (OSError, ValueError):
+            self.close()
+            raise
 
     def write(
         self, worker: int, number: int, told: Sequence[float], sample: Sequence[float] | None
@@ -114,7 +120,9 @@ class Ring:
         self._slots, self._size = state["slots"], state["size"]
         self._descriptor, self._memory = -1, None
         # this runs while a worker starts: to raise here would end it
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
+            if not os.readlink(state["path"]).startswith(f"/memfd:{_NAME}"):
+                return  # main has closed it, and the number is another file's by now
             self._descriptor = os.open(state["path"], os.O_RDWR | os.O_CLOEXEC)
             self._memory = mmap.mmap(self._descriptor, self._size)
 

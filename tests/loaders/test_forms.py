@@ -222,7 +222,7 @@ def test_any_other_iterable_gives_the_host_side(kind):
         del batch
         time.sleep(0.001)
     profile = loader.profile()
-    assert profile.stages["wait"].p50_s == pytest.approx(0.005, rel=0.3)
+    assert profile.stages["wait"].p50_s == pytest.approx(0.005, rel=0.5)
     assert set(profile.stages) == {"wait", "step"}
     assert set(profile.missing) >= {"fetch", "collate", "transfer"}
     assert f"{type(inner).__name__} is not a torch DataLoader" in profile.missing["fetch"]

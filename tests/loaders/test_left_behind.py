@@ -88,9 +88,10 @@ def test_nothing_is_left_however_the_loop_ends(form, how, monkeypatch, tmp_path)
 
 def test_the_user_sees_torchs_own_error_when_a_worker_is_killed():
     def error(wrapped: bool) -> tuple[type, str]:
-        loader = DataLoader(Act(lambda index: time.sleep(0.01)), num_workers=1)
+        loader = DataLoader(Act(lambda index: time.sleep(60 * (index > 2))), num_workers=1)
         iterator = iter(pipeprof.wrap(loader) if wrapped else loader)
-        next(iterator)
+        for _ in range(3):
+            next(iterator)
         os.kill(iterator._workers[0].pid, signal.SIGKILL)
         with pytest.raises(RuntimeError) as caught:
             list(iterator)

@@ -117,3 +117,25 @@ def test_where_proc_is_closed_the_records_are_lost_and_nothing_else():
     copy = pickle.loads(state)
     copy.write(0, record_number(1, 0), told(5), None)
     assert read(copy, 0, record_number(1, 0)) is None
+
+
+def test_memory_that_cannot_be_had_leaves_nothing_open():
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with pytest.raises((OSError, ValueError)):
+        Ring(workers=1, slots=0)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_another_file_under_the_same_number_is_left_alone(tmp_path):
+    ring = Ring(workers=1, slots=8)
+    state = pickle.dumps(ring)
+    number = ring._descriptor
+    ring.close()
+    (tmp_path / "precious").write_bytes(bytes(8 * 192))
+    opened = os.open(tmp_path / "precious", os.O_RDWR)
+    os.dup2(opened, number)
+    copy = pickle.loads(state)
+    copy.write(0, record_number(1, 0), told(5), None)
+    for descriptor in {opened, number}:
+        os.close(descriptor)
+    assert (tmp_path / "precious").read_bytes() == bytes(8 * 192)
