@@ -57,7 +57,7 @@ def start_method(loader: DataLoader[Any]) -> str:
 def never_seen(config: LoaderConfig, log: BatchLog) -> dict[str, str]:
     """Stages that could not be seen in this run, and why."""
     missing = {}
-    if not any(log.h2d_bytes):
+    if not log.h2d_s:
         missing["h2d"] = "no batch went through pipeprof.to_device"
     if config.pin_memory and not any(log.pinned_s):
         missing["pin"] = "torch pinned nothing: it saw no accelerator"

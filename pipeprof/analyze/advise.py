@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pipeprof.analyze import estimate
-from pipeprof.analyze.estimate import WORTHWHILE, best_workers, rate
+from pipeprof.analyze.estimate import WORTHWHILE, rate
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
 from pipeprof.analyze.findings import cores, main_process, order, start, transfer
 from pipeprof.analyze.words import counted, percent
@@ -46,7 +46,7 @@ def _crowd(facts: Facts) -> Iterator[Recommendation]:
             f"{counted(facts.workers, 'worker')}",
             proposed="1 thread in each worker",
             why=f"{facts.workers * threads:.0f} threads or more share {counted(cores_, 'core')}, "
-            "which the workers alone keep busy. Not tried",
+            "which the workers could keep busy by themselves. Not tried",
             code="def one_thread(worker):\n"
             "    # of these, what the data set uses\n"
             "    cv2.setNumThreads(0)\n"
@@ -164,9 +164,8 @@ def _lighten_main(facts: Facts) -> Iterator[Recommendation]:
 
 def _more_workers(facts: Facts) -> Iterator[Recommendation]:
     """Enough of them to make batches as fast as anything else allows."""
-    wanted = best_workers(facts)
-    predicted = rate(facts, wanted)
-    if wanted <= facts.workers or predicted < WORTHWHILE * facts.rate:
+    wanted = estimate.helpful_workers(facts)
+    if wanted is None:
         return
     shares = ". The data set must divide its samples among workers (get_worker_info)"
     new = facts.config.kind == "iterable" and not facts.workers
@@ -177,7 +176,7 @@ def _more_workers(facts: Facts) -> Iterator[Recommendation]:
         why=f"one worker makes {format_count(facts.samples / facts.work_s)} samples/s here, the "
         f"accelerator takes {format_count(facts.samples / facts.step_s)}; then "
         f"{_next_limit(facts, wanted)} would be the limit. {_UNTRIED}{shares if new else ''}",
-        predicted_samples_per_s=predicted,
+        predicted_samples_per_s=rate(facts, wanted),
         code=_loader(facts, wanted),
     )
 

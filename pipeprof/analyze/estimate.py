@@ -64,6 +64,13 @@ def best_workers(facts: Facts) -> int:
     return max(1, min(wanted, enough_for_cores(facts), most_workers(facts)))
 
 
+def helpful_workers(facts: Facts) -> int | None:
+    """How many more of them are worth it; ``None`` when more of them are not."""
+    wanted = best_workers(facts)
+    helps = wanted > facts.workers and rate(facts, wanted) >= WORTHWHILE * facts.rate
+    return wanted if helps else None
+
+
 def enough_for_cores(facts: Facts) -> int:
     """The fewest workers that keep all free cores busy; a large number where nothing is known."""
     wanted = facts.cores_left * facts.work_s / facts.cpu_s

@@ -37,7 +37,7 @@ def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
         Stage.READY: ready,
         Stage.WAIT: columns.wait_s,
         Stage.STEP: columns.step_s,
-        Stage.H2D: np.where(columns.h2d_bytes > 0, columns.h2d_s, np.nan),
+        Stage.H2D: columns.h2d_s,
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from pipeprof.analyze.profile import assemble
 from pipeprof.model import MainProcess, Recommendation, Recording
 from tests.analyze.pipelines import inline_run, workers_run
-from tests.analyze.test_findings import epochs, found, seen, set_to, slow_batches, transferred
+from tests.analyze.runs import epochs, found, seen, set_to, slow_batches, transferred
 
 
 def advised(recording: Recording) -> dict[str, Recommendation]:

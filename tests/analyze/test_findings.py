@@ -1,40 +1,13 @@
-"""Each finding's rule and words, on made-up runs: exact, and silent where a figure is unknown."""
+"""Each finding's rule and words, on made-up runs: what costs the accelerator time."""
 
-import re
 from dataclasses import replace
-from random import Random
 
-import pytest
-
-from pipeprof.analyze.findings import CASES
 from pipeprof.analyze.profile import assemble
-from pipeprof.model import BatchLog, DataSource, Epoch, MainProcess, Recording
+from pipeprof.model import DataSource, MainProcess
 from tests.analyze.pipelines import inline_run, workers_run
+from tests.analyze.runs import found, later, seen, set_to, slow_batches, transferred
 
 GIB = 2**30
-
-
-def seen(recording: Recording, main: MainProcess | None = None, **columns) -> Recording:
-    """``recording`` with ``columns``, each one figure for all batches, or a column."""
-    count = len(recording.batches.index)
-    whole = {
-        name: value if isinstance(value, tuple) else (value,) * count
-        for name, value in columns.items()
-    }
-    batches = replace(recording.batches, **whole)
-    return replace(recording, batches=batches, main=main or recording.main)
-
-
-def set_to(recording: Recording, **settings) -> Recording:
-    return replace(recording, config=replace(recording.config, **settings))
-
-
-def found(recording: Recording) -> dict[str, str]:
-    """Code → evidence and fix, a line each."""
-    return {
-        finding.code: f"{finding.evidence}\n{finding.fix}"
-        for finding in assemble(recording).findings
-    }
 
 
 def test_workers_that_wait_for_cores_are_too_many():
@@ -131,16 +104,6 @@ def test_bytes_from_memory():
         assert "page-cache-flatters" not in found(seen(cached, **otherwise))
 
 
-def slow_batches(every: int = 10, batches: int = 120, **settings) -> Recording:
-    """Each ``every``-th batch takes ten times as long, and the loop waits for it."""
-    recording = workers_run(batches, fetch_s=0.010, step_s=0.010)
-    log = recording.batches
-    slow = [index % every == 9 for index in log.index]
-    starts = tuple(start - 0.09 * late for start, late in zip(log.fetch_start_s, slow, strict=True))
-    asked = tuple(moment - 0.05 * late for moment, late in zip(log.asked_s, slow, strict=True))
-    return set_to(seen(recording, fetch_start_s=starts, asked_s=asked), **settings)
-
-
 def test_a_few_slow_batches():
     text = found(slow_batches())["head-of-line"]
     assert text.startswith("12 of 116 batches took 100 ms to make, the median one 10.0 ms; 9")
@@ -167,12 +130,6 @@ def test_uneven_workers():
     assert "uneven-workers" not in found(recording)
 
 
-def transferred(**columns) -> Recording:
-    """Main spends 8 ms on receiving a batch that is made in 2."""
-    recording = workers_run(200, fetch_s=0.002, transfer_s=0.032, step_s=0.002)
-    return seen(recording, **columns)
-
-
 def test_many_tensors_none_and_one():
     text = found(transferred(tensors=200, batch_bytes=1600))["many-small-tensors"]
     assert text.startswith(
@@ -183,18 +140,6 @@ def test_many_tensors_none_and_one():
     one = found(transferred(tensors=1, batch_bytes=1600))
     assert set(one) == {"in-memory-data"}
     assert "takes 2.00 ms; its way to the training process then takes" in one["in-memory-data"]
-
-
-def later(recording: Recording, **stops: int) -> Recording:
-    """Each turn of the loop lasts 10 ms longer, before those moments that are a stop on."""
-    moved = {
-        name: tuple(
-            moment + 0.01 * (row + stop)
-            for row, moment in enumerate(getattr(recording.batches, name))
-        )
-        for name, stop in stops.items()
-    }
-    return seen(recording, **moved)
 
 
 def test_what_main_does_itself():
@@ -235,105 +180,6 @@ def test_copies_to_the_device():
     assert "pageable-copies" not in found(seen(copied, h2d_s=0.0001)), "too short to matter"
 
 
-def epochs(count: int, first_batch_s: float, closing_s: float) -> tuple[Epoch, ...]:
-    return tuple(
-        Epoch(index, 2.0 * index, 30, 2.0, 0.05, first_batch_s, closing_s) for index in range(count)
-    )
-
-
-def test_what_epochs_cost_at_their_edges():
-    restarted = replace(workers_run(), epochs=epochs(3, 0.33, 0.1))
-    assert found(restarted)["worker-start-up-each-epoch"] == (
-        "Starting and stopping 2 workers took 400 ms of a typical epoch of 2.00 s: 20 %, "
-        "which the verdict leaves out. 3 epochs were seen.\n"
-        "Set persistent_workers=True; it is off."
-    )
-    for otherwise in (
-        replace(restarted, epochs=epochs(1, 0.33, 0.1)),
-        replace(restarted, epochs=epochs(3, 0.04, 0.01)),
-        set_to(restarted, persistent_workers=True),
-    ):
-        assert "worker-start-up-each-epoch" not in found(otherwise)
-
-
-def test_a_slow_start_of_a_short_run():
-    slow = replace(workers_run(), first_batch_s=6.0, main=MainProcess(cpu_s=0.1, wall_s=20.0))
-    assert "after 6.00 s, 30 % of the run" in found(slow)["slow-start"]
-    spawned = found(set_to(slow, start_method="spawn"))["slow-start"]
-    assert "With start method spawn each of 2 workers" in spawned
-    long = replace(slow, main=MainProcess(cpu_s=0.1, wall_s=600.0))
-    assert "slow-start" not in found(long)
-
-
-def test_threads_at_fork_matter_when_a_client_lives_in_them():
-    threads = MainProcess(
-        threads_at_fork=66, python_threads_at_fork=("fsspecIO", "Thread-1 (run_forever)", "Timer")
-    )
-    text = found(replace(workers_run(), main=threads))["fork-with-threads"]
-    assert "2 threads of a client ran (fsspecIO, Thread-1 (run_forever)), of 66" in text
-    ours = replace(workers_run(), main=threads, source=DataSource("s3://b", "csv", 1, 1))
-    assert "fork-with-threads" not in found(ours)
-    own = MainProcess(threads_at_fork=66, python_threads_at_fork=("TMonitor",))
-    assert "fork-with-threads" not in found(replace(workers_run(), main=own))
-
-
-def test_room_for_the_batches_under_way():
-    main = MainProcess(shared_memory_bytes=64 * 2**20, available_bytes=100 * 2**20)
-    text = found(seen(workers_run(), main, tensors=1, batch_bytes=10e6))
-    assert text["shared-memory-too-small"] == (
-        "2 workers × prefetch 2 × 10.0 MB a batch: 50.0 MB under way, and /dev/shm has 67.1 MB in "
-        "all. A worker that finds it full dies of a bus error.\n"
-        "Set prefetch_factor=1 instead of 2, or use smaller batches; or give more, in a container "
-        "with --shm-size."
-    )
-    assert "105 MB of memory are left" in text["prefetch-memory"]
-    huge = found(seen(workers_run(), main, tensors=1, batch_bytes=40e6))
-    assert "Use fewer workers than 2" not in huge["prefetch-memory"]
-    small = found(seen(workers_run(), main, tensors=1, batch_bytes=1e6))
-    assert small == {}
-
-
-def growing(bytes_per_batch: float, noise: float = 0.0) -> Recording:
-    random = Random(0)
-    sizes = tuple(2e8 + bytes_per_batch * row + noise * random.random() for row in range(200))
-    main = MainProcess(available_bytes=GIB)
-    return seen(set_to(workers_run(200), start_method="fork"), main, private_bytes=sizes)
-
-
-def test_memory_that_grows():
-    # 1 MB each 15 ms: 66.7 MB/s in each of two workers
-    text = found(growing(1e6))["worker-memory-grows"]
-    assert "66.7 MB/s each" in text
-    assert "last 8.05 s" in text
-    assert "in arrays or tensors" in text
-    assert "worker-memory-grows" not in found(growing(1e4))
-    assert "worker-memory-grows" not in found(growing(1e5, noise=1e8))
-    assert "It is a leak" in found(set_to(growing(1e6), start_method="spawn"))[
-        "worker-memory-grows"
-    ]  # fmt: skip
-
-
-def test_workers_that_start_anew_do_not_add_up():
-    # five epochs; in each, memory grows to the same 8 MB
-    sizes = tuple(2e8 + 2e5 * (row % 40) for row in range(200))
-    recording = set_to(seen(workers_run(200), private_bytes=sizes), start_method="fork")
-    recording = replace(
-        recording, epochs=tuple(Epoch(n, 0.6 * n, 40, 0.6, 0.0, 0.03, 0.0) for n in range(5))
-    )
-    assert "worker-memory-grows" not in found(recording)
-
-
-def test_descriptors():
-    main = MainProcess(descriptors=900, descriptor_limit=1024, sharing="file_descriptor")
-    text = found(seen(workers_run(), main, tensors=20, batch_bytes=1e3))["descriptors-near-limit"]
-    assert text.startswith("900 were open in the training process, 88 % of 1,024 allowed. Each of")
-    assert "set_sharing_strategy" in text
-    assert "Pack a batch" in text
-    worker = found(seen(workers_run(), replace(main, descriptors=9), descriptors=600))
-    assert "600 were open in a worker" in worker["descriptors-near-limit"]
-    assert found(replace(workers_run(), main=replace(main, descriptors=100))) == {}
-
-
 def test_fewer_cores_than_shown_matters_only_where_loading_is_not_quick_enough():
     recording = workers_run()
     small = replace(recording.environment, cores=2, cores_visible=64)
@@ -349,55 +195,3 @@ def test_a_fed_accelerator_hides_no_pathology_of_time():
                batch_bytes=1e3)  # fmt: skip
     assert assemble(fed).diagnosis.verdict == "fed"
     assert found(fed) == {}
-
-
-_MAGNITUDES = (None, 0.0, 1e-9, 1e-3, 0.5, 1e3, 1e10)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_no_figure_however_odd_makes_it_fail(seed):
-    """Unknown, zero or absurd: what a kernel tells is not ours to trust."""
-    random = Random(seed)
-    run = random.choice((workers_run, inline_run))(random.choice((1, 2, 12, 60)))
-    kept = ("index", "epoch", "nth", "worker", "samples", "asked_s", "delivered_s", "done_s")
-    names = [name for name in BatchLog.__dataclass_fields__ if name not in kept]
-    rows = len(run.batches.index)
-    odd = {
-        name: tuple(random.choices(_MAGNITUDES, k=rows)) if random.random() < 0.5
-        else (random.choice(_MAGNITUDES),) * rows
-        for name in random.sample(names, random.randrange(len(names)))
-    }  # fmt: skip
-    figures = {
-        name: random.choice((None, 0, 1, 10**12))
-        for name in ("cpu_s", "wall_s", "descriptors", "descriptor_limit", "available_bytes",
-                     "shared_memory_bytes")
-    }  # fmt: skip
-    main = MainProcess(pageable_copies=random.choice((0, 9)), **figures)
-    run = set_to(seen(run, main, **odd), num_workers=random.choice((0, 1, 2, 64)))
-    profile = assemble(replace(run, epochs=epochs(random.choice((0, 2)), 0.0, 0.0)))
-    texts = [f"{finding.evidence} {finding.fix}" for finding in profile.findings]
-    texts += [f"{advice.why} {advice.proposed}" for advice in profile.recommendations]
-    assert [text for text in texts if re.search(r"\b(nan|inf|None)\b", text)] == []
-
-
-def test_each_case_has_a_code_of_its_own_and_words_that_fit_a_page():
-    assert len({case.__name__ for case in CASES}) == len(CASES)
-    assert all(case.__doc__ or case.__name__ in ("too_few", "lost") for case in CASES)
-
-
-@pytest.mark.parametrize(
-    ("recording", "cause"),
-    [
-        (seen(workers_run(cpu_share=0.1), runqueue_s=0.0), "fetch (making a batch is 90 % blocked)"),
-        (seen(workers_run(cpu_share=0.9), runqueue_s=0.0),
-         "fetch (making a batch is 90 % computing)"),
-        (seen(workers_run(cpu_share=0.3), runqueue_s=0.018),
-         "fetch (making a batch is 60 % waiting for a core)"),
-        (seen(workers_run(cpu_share=0.1), runqueue_s=0.0, process_cpu_s=0.030),
-         "fetch (making a batch is 90 % waiting for native threads)"),
-        (transferred(tensors=200, batch_bytes=1600), "transfer (of 200 tensors a batch)"),
-        (workers_run(), "fetch"),
-    ],
-)  # fmt: skip
-def test_the_headline_names_what_lies_behind(recording, cause):
-    assert assemble(recording).diagnosis.headline.endswith(f"of that wait was {cause}.")

@@ -35,7 +35,7 @@ def native_crowd(facts: Facts) -> float:
     """Native threads that a worker runs at least, where they crowd the cores; else 0."""
     threads = facts.summary.gauges["threads"].quantiles(1.0)[0] - _OWN_THREADS
     cores = facts.environment.cores
-    full = facts.share(RUN_QUEUE) >= _WAITING or facts.cores_used >= 0.7 * cores
+    full = facts.share(RUN_QUEUE) >= _WAITING or facts.cores_used >= 0.5 * cores
     crowd = facts.native_share >= _NATIVE and facts.workers * threads > cores
     return threads if full and crowd else 0.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeprof.analyze.estimate import WORTHWHILE, best_workers, cores_are_the_limit, rate
+from pipeprof.analyze.estimate import cores_are_the_limit, helpful_workers
 from pipeprof.analyze.facts import MAKING, Facts
 from pipeprof.analyze.findings.cores import crowded
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
@@ -28,10 +28,8 @@ def _to_blame(facts: Facts) -> bool:
 
 def _more_hands(facts: Facts, do: str = "Wait") -> str:
     """What more workers would do; empty when they would do nothing."""
-    best = best_workers(facts)
-    if best <= facts.workers or rate(facts, best) < WORTHWHILE * rate(facts, facts.workers):
-        return ""
-    return f"{do} in parallel: num_workers={best} instead of {facts.workers}. "
+    wanted = helpful_workers(facts)
+    return f"{do} in parallel: num_workers={wanted} instead of {facts.workers}. " if wanted else ""
 
 
 def waits(facts: Facts) -> bool:
