@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from typing import Any
 
 import torch
@@ -43,18 +44,36 @@ def _count_parts(batch: Sequence[Any], batch_size: int | None) -> int:
     return count_samples(first, batch_size) if has_parts else len(batch)
 
 
-def weigh(batch: Any) -> tuple[int, int]:
-    """Tensors in ``batch`` that travel to main one by one, and their bytes in all."""
-    if isinstance(batch, torch.Tensor):
-        return 1, batch.element_size() * batch.numel()
-    if isinstance(batch, Ragged):
-        parts: Iterable[Any] = (batch.values, batch.offsets)
-    elif isinstance(batch, Mapping):
-        parts = batch.values()
-    elif isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
-        parts = batch
-    else:
-        return 0, 0
-    weights = [weigh(part) for part in parts]
-    pieces, size = sum(weight[0] for weight in weights), sum(weight[1] for weight in weights)
-    return (min(1, pieces), size) if isinstance(batch, Batch) else (pieces, size)
+_MOST_PARTS = 2048
+"""Looked at in one batch: about a millisecond."""
+_NO_TENSORS = (int, float, complex, str, bytes, type(None))
+
+
+def weigh(batch: Any) -> tuple[float, float]:
+    """Tensors in ``batch`` that travel to main one by one, and their bytes in all; NaN for one of
+    too many parts to look through. A sequence that begins with a number or a text holds none."""
+    pieces, size, waiting, looked = 0, 0.0, [batch], 0
+    while waiting:
+        part = waiting.pop()
+        looked += 1
+        if looked > _MOST_PARTS:
+            return nan, nan
+        if isinstance(part, torch.Tensor):
+            pieces += 1
+            size += part.element_size() * part.numel()
+        elif isinstance(part, Batch):
+            pieces += 1
+            size += sum(weigh(value)[1] for value in part.values())
+        else:
+            waiting += _inside(part)
+    return pieces, size
+
+
+def _inside(part: Any) -> Iterable[Any]:
+    if isinstance(part, Ragged):
+        return part.values, part.offsets
+    if isinstance(part, Mapping):
+        return part.values()
+    if not isinstance(part, Sequence) or isinstance(part, str | bytes) or not part:
+        return ()
+    return () if isinstance(part[0], _NO_TENSORS) else part

@@ -21,7 +21,7 @@ _GAUGE_SHARE = 0.0005
 _NO_GAUGES = (nan,) * 3
 _NOT_WEIGHED = (nan,) * 2
 
-Weigh = Callable[[Any], tuple[int, int]]
+Weigh = Callable[[Any], tuple[float, float]]
 """Tensors in a batch, and their bytes."""
 
 
@@ -75,8 +75,11 @@ class Meter:
     def _weight(self, batch: Any, now: float) -> Sequence[float]:
         if batch is None or now < self._next_weigh_s:
             return _NOT_WEIGHED
-        self._next_weigh_s = now + WEIGH_EVERY_S
-        return self._weigh(batch)
+        start = perf_counter()
+        weight = self._weigh(batch)
+        took_s = perf_counter() - start
+        self._next_weigh_s = now + max(WEIGH_EVERY_S, took_s / _GAUGE_SHARE)
+        return weight
 
     def close(self) -> None:
         if self._probe is not None:

@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,9 @@ def test_what_is_no_loader_is_refused_with_a_word(thing):
         pipeprof.wrap(thing)
 
 
+UNWATCHED = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+"""The measuring of coverage has threads and endings of its own."""
+
 SCRIPT = """
 import sys, time
 from torch.utils.data import DataLoader
@@ -186,7 +190,7 @@ def started(how: str, kind: str, folder: Path, repo: Path) -> subprocess.Popen[s
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, how, kind],
         cwd=repo,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**UNWATCHED, "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -220,7 +224,13 @@ def ended(
 def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path, repo):
     kinds = ("plain", "wrapped")
     running = {kind: started(how, kind, tmp_path / kind, repo) for kind in kinds}
-    endings = {kind: ended(process, sent, group) for kind, process in running.items()}
+    try:
+        endings = {kind: ended(process, sent, group) for kind, process in running.items()}
+    finally:
+        for process in running.values():
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     (plain_code, plain_words), (code, words) = (endings[kind] for kind in kinds)
     assert code == plain_code
     if how == "exit":
@@ -289,8 +299,10 @@ def test_without_dev_shm_it_is_as_without_us(repo):
     assert workers[0] == "OSError", "torch itself cannot do without"
 
 
-def test_a_temporary_folder_that_cannot_be_written_changes_nothing(repo):
-    answer = on_a_poor_machine("mount -t tmpfs -o ro none /tmp", repo)
+def test_a_temporary_folder_that_cannot_be_written_changes_nothing(repo, tmp_path):
+    answer = on_a_poor_machine(
+        f"mount -t tmpfs -o ro none {tmp_path} && export TMPDIR={tmp_path}", repo
+    )
     assert [with_us for with_us, _ in answer["results"]] == [["batches", "10"]] * 2
     for stages, _, lost in answer["seen"]:
         assert {"fetch", "collate", "wait", "step"} <= set(stages)
