@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import click
 
 from pipeprof.report.layout import WORST_STYLE, Column, Page, to_ascii
-from pipeprof.report.phrases import machine, plural, settings
+from pipeprof.report.phrases import machine, settings
 from pipeprof.selfcheck.results import Claim, Comparison, Cost, Figure, PipelineResult, SelfCheck
-from pipeprof.units import format_duration
+from pipeprof.units import counted, format_duration
 
 WIDTH = 100
 
@@ -59,7 +59,7 @@ def selfcheck_text(check: SelfCheck) -> str:
 def _headline(check: SelfCheck) -> str:
     ran = [result for result in check.pipelines if result.outcome in ("right", "off", "failed")]
     good = [result for result in ran if result.outcome == "right"]
-    words = [f"{len(good)} of {plural(len(ran), 'pipeline')} right"] if ran else []
+    words = [f"{len(good)} of {counted(len(ran), 'pipeline')} right"] if ran else []
     for outcome in ("off", "failed", "unsettled", "skipped"):
         names = [result.name for result in check.pipelines if result.outcome == outcome]
         if names:
@@ -76,7 +76,7 @@ def _pipeline(page: Page, result: PipelineResult) -> None:
     if result.config is None:
         return
     page.line(
-        f"{settings(result.config)}; {plural(result.batches, 'batch')} of "
+        f"{settings(result.config)}; {counted(result.batches, 'batch')} of "
         f"{format_duration(result.batch_s)}"
     )
     page.table(
@@ -117,8 +117,8 @@ def _words(claim: Claim) -> str:
 def _cost(page: Page, cost: Cost) -> None:
     page.heading(
         "overhead",
-        f"a plain, a plain and a profiled run in random order, {plural(cost.rounds, 'round')} of "
-        f"{plural(cost.batches, 'batch')}; {format_duration(cost.batch_s)} a plain batch",
+        f"a plain, a plain and a profiled run in random order, {counted(cost.rounds, 'round')} of "
+        f"{counted(cost.batches, 'batch')}; {format_duration(cost.batch_s)} a plain batch",
     )
     page.table(
         [

@@ -57,6 +57,12 @@ class DeviceSide:
         """Whether this process uses CUDA, or `pipeprof.to_device`. About 0.3 µs."""
         return "pipeprof.measure.h2d" in sys.modules or cuda_events() is not None
 
+    @property
+    def stopped(self) -> str:
+        """Why the device is no longer looked at; empty while it is."""
+        reason = self._clock.reason if self._clock is not None else None
+        return f"the accelerator was no longer looked at: {reason}" if reason else ""
+
     def ask(self) -> None:
         if self._clock is not None:
             self._clock.ask(self._recorder.count)

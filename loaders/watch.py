@@ -117,6 +117,7 @@ class Watch:
             overhead=measure_overhead(self._config, recorder.count, recorder.wall_s),
             main=self._host.told(self._device),
             missing={**never_seen(self._config, log), **self._missing},
+            notes=tuple({side.stopped: None for side in self._sides if side.stopped}),
         )
 
     def _fold(self, arrays: Arrays) -> None:
@@ -128,8 +129,9 @@ class Watch:
         self, loader: Any, start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
         if not isinstance(loader, DataLoader):
-            self._unseen(f"{type(loader).__name__} is not a torch DataLoader")
-            return start(), HostObserver(told(loader, "batch_size"))
+            return start(), self._unseen(
+                loader, f"{type(loader).__name__} is not a torch DataLoader"
+            )
         if loader.num_workers == 0:
             return self._inline(loader, start())
         observer = self._observer_of(told(loader, "_iterator"))
@@ -150,8 +152,9 @@ class Watch:
         try:
             observer.attach(iterator)
         except Exception:
-            self._unseen(f"{type(loader).__name__} makes an iterator of its own")
-            return iterator, HostObserver(told(loader, "batch_size"))
+            return iterator, self._unseen(
+                loader, f"{type(loader).__name__} makes an iterator of its own"
+            )
         return iterator, observer
 
     def _hooked(
@@ -162,8 +165,9 @@ class Watch:
         try:
             ring = Ring(loader.num_workers, (loader.prefetch_factor or 2) + _SPARE_SLOTS)
         except OSError as error:
-            self._unseen(f"no shared memory for the workers' records: {error}")
-            return start(), HostObserver(told(loader, "batch_size"))
+            return start(), self._unseen(
+                loader, f"no shared memory for the workers' records: {error}"
+            )
         observer = WorkersObserver(ring)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
@@ -175,19 +179,19 @@ class Watch:
         known = self._observer_of(iterator)
         if known is not None:
             return iterator, known
-        reason = _why_unseen(loader, iterator, running)
-        if reason is not None:
-            self._unseen(reason)
-            return iterator, HostObserver(told(loader, "batch_size"))
+        unseen = _why_unseen(loader, iterator, running)
+        if unseen is not None:
+            return iterator, self._unseen(loader, unseen)
         observer.attach(iterator)
         if told(loader, "_iterator") is iterator:  # which keeps it for the next epoch
             self._kept = weakref.ref(iterator), observer
         return iterator, observer
 
-    def _unseen(self, reason: str) -> None:
+    def _unseen(self, loader: Any, reason: str) -> HostObserver:
         """Step aside: the training goes on, and the profile says what is missing and why."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
+        return HostObserver(told(loader, "batch_size"))
 
 
 def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:

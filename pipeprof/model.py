@@ -226,6 +226,8 @@ class BatchLog:
     epoch: tuple[int, ...] = ()
     nth: tuple[int, ...] = ()
     """Within its epoch, from 0."""
+    epoch_batches: tuple[int, ...] = ()
+    """How many its epoch had by the end of what was seen."""
     worker: tuple[int, ...] = ()
     """-1: made in the main process; -2: not known."""
     samples: tuple[int, ...] = ()

@@ -13,9 +13,8 @@ from pipeprof.analyze import estimate
 from pipeprof.analyze.estimate import WORTHWHILE, rate
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
 from pipeprof.analyze.findings import cores, main_process, order, start, transfer
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Recommendation, Stage
-from pipeprof.units import format_count, format_duration
+from pipeprof.units import counted, format_count, format_duration, percent
 
 Cure = Callable[[Facts], Iterator[Recommendation]]
 

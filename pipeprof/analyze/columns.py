@@ -24,11 +24,12 @@ class Columns:
     def of(cls, log: BatchLog) -> Columns:
         unknown = np.full(len(log.index), np.nan)
         columns = {field.name: getattr(log, field.name) for field in fields(log)}
-        arrays = {
-            name: np.array(column, dtype=np.float64) if column else unknown
-            for name, column in columns.items()
-        }
-        return cls({**arrays, "epoch_batches": _epoch_batches(arrays["epoch"], arrays["nth"])})
+        return cls(
+            {
+                name: np.array(column, dtype=np.float64) if column else unknown
+                for name, column in columns.items()
+            }
+        )
 
     def __getattr__(self, name: str) -> Floats:
         try:
@@ -69,14 +70,6 @@ class Columns:
     def made_s(self) -> Floats:
         """To make the batch: fetch and collate."""
         return self.fetch_end_s - self.fetch_start_s
-
-
-def _epoch_batches(epoch: Floats, nth: Floats) -> Floats:
-    """Of each batch's epoch, as far as these batches tell."""
-    _, which = np.unique(epoch, return_inverse=True)
-    length = np.zeros(len(epoch))
-    np.maximum.at(length, which, nth + 1)
-    return length[which]
 
 
 def steady(columns: Columns, warmup: int) -> Mask:

@@ -9,9 +9,8 @@ from pipeprof.analyze.facts import MAKING, MANY_TENSORS, share_of_making
 from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.summary import Summary
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Diagnosis, Stage, Verdict
-from pipeprof.units import format_share
+from pipeprof.units import counted, format_share, percent
 
 FEWEST_BATCHES = 10
 """Below this no verdict is given."""

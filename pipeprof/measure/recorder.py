@@ -30,8 +30,7 @@ KEPT_EPOCHS = 200
 
 Floats = npt.NDArray[np.float64]
 Arrays = Mapping[str, Floats]
-"""Columns of a `BatchLog` by name, and ``epoch_batches``, how many the batch's epoch had by then;
-NaN is unknown."""
+"""Columns of a `BatchLog` by name; NaN is unknown."""
 Fold = Callable[[Arrays], None]
 
 _MAIN = ("index", "nth", "asked_s", "delivered_s", "done_s", "epoch")
@@ -41,7 +40,7 @@ SEEN = (*WAY, *FIELDS)
 """What a `Source` fills in."""
 _COLUMNS = (*_MAIN, *SEEN)
 _SAMPLES = _COLUMNS.index("samples")
-_WHOLE = ("index", "epoch", "nth", "worker", "samples")
+_WHOLE = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
 
 
 class Source(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.model import DataSource, Environment, LoaderConfig, Recommendation
-from pipeprof.units import format_bytes, format_count, format_share
+from pipeprof.units import counted, format_bytes, format_count, format_share
 
 
 def is_emulated(accelerator: str) -> bool:
@@ -43,16 +43,9 @@ def times(ratio: float) -> str:
     return f"{format_count(ratio)}×"
 
 
-def plural(count: int, noun: str) -> str:
-    """``"1 worker"``, ``"2,000 batches"``."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
-
-
 def settings(config: LoaderConfig) -> str:
     """``"2 workers, prefetch 2, batch 1024"``, and what differs from a plain DataLoader."""
-    words = [plural(config.num_workers, "worker") if config.num_workers else "no workers"]
+    words = [counted(config.num_workers, "worker") if config.num_workers else "no workers"]
     if config.prefetch_factor is not None and config.num_workers:
         words.append(f"prefetch {config.prefetch_factor}")
     if config.batch_size is not None:
@@ -71,7 +64,7 @@ def settings(config: LoaderConfig) -> str:
 def data_source(source: DataSource) -> str:
     """``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
     size = format_bytes(source.bytes)
-    return f"{source.url} ({source.format}, {plural(source.objects, 'object')}, {size})"
+    return f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
 
 
 def machine(environment: Environment) -> str:
@@ -80,9 +73,9 @@ def machine(environment: Environment) -> str:
     if environment.torch:
         words.append(f"torch {environment.torch}")
     words.append(environment.platform)
-    cores = plural(environment.cores, "core")
+    cores = counted(environment.cores, "core")
     if environment.cores_visible != environment.cores:
-        cores = f"{environment.cores} of {plural(environment.cores_visible, 'core')}"
+        cores = f"{environment.cores} of {counted(environment.cores_visible, 'core')}"
     words.append(cores)
     if environment.ram_bytes is not None:
         words.append(f"{format_bytes(environment.ram_bytes)} RAM")

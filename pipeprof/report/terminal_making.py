@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pipeprof.model import DeviceUse, Epoch, Profile
 from pipeprof.report.layout import Column, Page, bar
-from pipeprof.report.phrases import plural
-from pipeprof.units import format_bytes, format_duration, format_share
+from pipeprof.units import counted, format_bytes, format_duration, format_share
 
 _MEANING = {
     "cpu": "on a core",
@@ -26,7 +25,7 @@ def making(page: Page, profile: Profile) -> None:
         for name in ("cpu", "run-queue", "blocked")
         if name in profile.resources
     )
-    page.heading("What making a batch took", f"mean of {plural(sampled.count, 'sampled batch')}")
+    page.heading("What making a batch took", f"mean of {counted(sampled.count, 'sampled batch')}")
     rows = [
         (name, text, stats.mean_s)
         for name, text in _MEANING.items()
@@ -57,7 +56,7 @@ def queue_row(profile: Profile) -> tuple[str, str] | None:
     depth = profile.queue_depth
     if depth is None:
         return None
-    ready = f"{depth.mean:.1f} of {plural(depth.capacity, 'batch')} lay ready"
+    ready = f"{depth.mean:.1f} of {counted(depth.capacity, 'batch')} lay ready"
     none = format_share(depth.empty_share)
     return "queue", f"{ready} when one was asked for; {none} of the times none"
 
@@ -70,7 +69,7 @@ def device_row(device: DeviceUse | None) -> tuple[str, str] | None:
         idle = device.wait_s / (device.wait_s + device.busy_s or 1.0)
         said.append(
             f"by its own events it had nothing to do {format_share(idle)} of "
-            f"{plural(device.batches, 'batch')}' time"
+            f"{counted(device.batches, 'batch')}' time"
         )
     if device.utilisation is not None:
         said.append(f"the driver's trend says {format_share(device.utilisation)} used")
@@ -87,7 +86,7 @@ def start_up(profile: Profile) -> str | None:
     epochs = profile.epochs
     if len(epochs) > 1:
         text += (
-            f"; {len(epochs)} epochs began and ended in "
+            f"; {counted(len(epochs), 'epoch')} began and ended in "
             f"{format_duration(sum(map(boundary_s, epochs)))} of "
             f"{format_duration(sum(epoch.wall_s for epoch in epochs))}"
         )

@@ -14,7 +14,6 @@ from pipeprof.report.phrases import (
     gain,
     is_emulated,
     machine,
-    plural,
     rule,
     settings,
     share_range,
@@ -22,6 +21,7 @@ from pipeprof.report.phrases import (
 )
 from pipeprof.report.terminal_making import device_row, making, queue_row, start_up
 from pipeprof.units import (
+    counted,
     format_bytes,
     format_count,
     format_duration,
@@ -59,7 +59,7 @@ def _verdict(page: Page, profile: Profile) -> None:
         rows.append(("data", data_source(profile.source)))
     rows += [row for row in (queue_row(profile), device_row(profile.device)) if row is not None]
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
-        more = plural(diagnosis.more_batches, "more batch")
+        more = counted(diagnosis.more_batches, "more batch")
         rows.append(("to settle it", f"run about {more}"))
     page.pairs(rows)
 
@@ -247,8 +247,8 @@ def _findings(page: Page, profile: Profile) -> None:
 
 def _how_sure(page: Page, profile: Profile) -> None:
     page.heading("How sure")
-    warmup = f"{plural(profile.warmup_batches, 'batch')} left out as warm-up"
-    measured = f"{plural(profile.measured_batches, 'batch')} in {format_duration(profile.wall_s)}"
+    warmup = f"{counted(profile.warmup_batches, 'batch')} left out as warm-up"
+    measured = f"{counted(profile.measured_batches, 'batch')} in {format_duration(profile.wall_s)}"
     rows = [("measured", f"{measured}, {warmup}")]
     started = start_up(profile)
     if started is not None:

@@ -7,9 +7,8 @@ from math import isnan
 from pipeprof.analyze.estimate import enough_for_cores
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.stages import CPU, RUN_QUEUE
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Finding
-from pipeprof.units import format_duration
+from pipeprof.units import counted, format_duration, percent
 
 _WAITING = 0.2
 """Of making a batch spent on waiting for a core: beyond it, cores are short."""

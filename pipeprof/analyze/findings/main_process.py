@@ -5,9 +5,8 @@ from __future__ import annotations
 from pipeprof.analyze.blame import MAIN, SAMPLER
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.transfer import interpreter_held
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Finding, Stage
-from pipeprof.units import format_duration
+from pipeprof.units import counted, format_duration, percent
 
 _TO_BLAME = 0.25
 """Of the stall."""

@@ -7,9 +7,8 @@ from pipeprof.analyze.facts import MAKING, Facts
 from pipeprof.analyze.findings.cores import crowded
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
 from pipeprof.analyze.stages import BLOCKED, NATIVE
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Finding, Stage
-from pipeprof.units import format_bytes, format_duration, format_rate
+from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _MOSTLY = 0.5
 _TO_BLAME = 0.25

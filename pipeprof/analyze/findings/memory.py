@@ -8,9 +8,8 @@ import numpy as np
 
 from pipeprof.analyze.estimate import most_prefetch
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Finding
-from pipeprof.units import format_bytes, format_duration, format_rate
+from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _FULL = 0.5
 """Of shared memory, by prefetched batches alone."""

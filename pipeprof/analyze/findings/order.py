@@ -9,9 +9,8 @@ import numpy as np
 from pipeprof.analyze.estimate import absorbing_prefetch, most_prefetch
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.sketch import Sketch
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Finding, Stage
-from pipeprof.units import format_duration
+from pipeprof.units import counted, format_duration, percent
 
 _FEW = 0.2
 """Of the batches: more of them are not the exception."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.facts import Facts
-from pipeprof.analyze.words import counted
 from pipeprof.model import Finding
+from pipeprof.units import counted
 
 
 def too_few(facts: Facts) -> Finding | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from pipeprof.analyze.facts import Facts
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Epoch, Finding
-from pipeprof.units import format_duration
+from pipeprof.units import counted, format_duration, percent
 
 _MUCH = 0.05
 """Of an epoch."""

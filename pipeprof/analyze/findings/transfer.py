@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pipeprof.analyze.estimate import WORTHWHILE, rate
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
-from pipeprof.analyze.words import counted, percent
 from pipeprof.model import Finding, Stage
-from pipeprof.units import format_duration
+from pipeprof.units import counted, format_duration, percent
 
 _TO_BLAME = 0.25
 """Of the stall."""
