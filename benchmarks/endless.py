@@ -17,8 +17,9 @@ from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.recorder import SEEN, Floats, Recorder
+from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.ring import SAMPLED
+from pipeprof.measure.rows import SEEN, Floats
 from pipeprof.model import LoaderConfig, Recording
 from pipeprof.units import format_bytes
 
@@ -30,7 +31,7 @@ MOST_PROFILE_BYTES, MOST_RECORDER_BYTES = 5_000_000, 100_000_000
 class Told:
     """Batches that take longer and longer and then start anew, every eighth of them sampled."""
 
-    def columns(self, keys: list[int]) -> tuple[Floats, int]:
+    def columns(self, keys: list[int], moments: Floats) -> tuple[Floats, int]:
         table = np.full((len(keys), len(SEEN)), np.nan)
         turn = np.array(keys) % 1000
         made = 0.010 + turn / 50_000

@@ -11,7 +11,8 @@ from typing import Any
 
 from pipeprof.loaders.batches import weigh
 from pipeprof.loaders.hook import instrument
-from pipeprof.loaders.observe import InlineObserver, Observer, WorkersObserver
+from pipeprof.loaders.observe import InlineObserver, Observer
+from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
@@ -114,7 +115,7 @@ def _main_s(iterator: Any, observer: Observer, step: Callable[[], Any]) -> float
     def profiled() -> None:
         turn.ask()
         step()
-        turn.deliver(observer.key(iterator, None))
+        turn.deliver(observer.key(iterator, None) if observer.key is not None else None)
 
     each_s = _median_s(profiled)
     while turn.nth < FLUSH_EVERY:

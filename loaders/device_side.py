@@ -63,15 +63,16 @@ class DeviceSide:
         reason = self._clock.reason if self._clock is not None else None
         return f"the accelerator was no longer looked at: {reason}" if reason else ""
 
-    def ask(self) -> None:
+    def ask(self, number: int) -> None:
+        """``number``: the batch's `Pass.number`."""
         if self._clock is not None:
-            self._clock.ask(self._recorder.count)
+            self._clock.ask(number)
         self.collect()
 
-    def deliver(self, index: int) -> None:
+    def deliver(self, number: int) -> None:
         if self._clock is not None:
-            self._clock.deliver(index)
-        self._delivered.append((perf_counter(), index))
+            self._clock.deliver(number)
+        self._delivered.append((perf_counter(), number))
 
     def leave(self) -> None:
         if self._clock is not None:
@@ -92,7 +93,7 @@ class DeviceSide:
 
     def _batch_at(self, moment_s: float) -> int:
         """The batch last delivered before; -1 when it is forgotten."""
-        for delivered_s, index in reversed(self._delivered):
+        for delivered_s, number in reversed(self._delivered):
             if delivered_s <= moment_s:
-                return index
+                return number
         return -1

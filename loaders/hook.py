@@ -24,9 +24,8 @@ from pipeprof.measure.ring import Ring
 from pipeprof.measure.spans import IN_FETCH, Tally, current
 from pipeprof.measure.watch_reads import watch_reads
 
-Tell = Callable[[Sequence[float], Sequence[float] | None], None]
-"""Takes what is known of a batch: `ALWAYS` and, if it was sampled, `SAMPLED` of
-`pipeprof.measure.ring`."""
+Tell = Callable[[Sequence[float]], Any]
+"""Takes what is known of a batch, as in `pipeprof.measure.ring.TOLD`."""
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
@@ -127,29 +126,23 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
 def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
     """Let ``fetcher`` tell of each batch, also when making it raises."""
     # a bound method in the closure would keep the fetcher, and what it iterates, alive
-    owner, fetch = weakref.ref(fetcher), type(fetcher).fetch
+    owner: Any = weakref.ref(fetcher)
+    fetch = type(fetcher).fetch
     collate, clock = fetcher.collate_fn, perf_counter
     may_end = hasattr(fetcher, "ended")
-    unused = Tally()
+    tally = Tally()
+    collating_s, charged_s = nan, 0.0
 
-    def timed_collate(samples: Any) -> Any:
-        # as `stage` does it, in one call instead of five
-        tally = current.tally
-        if tally is None:
-            return collate(samples)
-        before_s, tally.inner_s = tally.inner_s, 0.0
-        start = clock()
-        try:
-            return collate(samples)
-        finally:
-            total_s = clock() - start
-            tally.collate_s += total_s - tally.inner_s
-            tally.inner_s = before_s + total_s
+    def noted_collate(samples: Any) -> Any:
+        # it is the last that a fetcher does: its end is that of the fetch
+        nonlocal collating_s, charged_s
+        charged_s = tally.inner_s
+        collating_s = clock()
+        return collate(samples)
 
     def timed_fetch(index: Any) -> Any:
-        nonlocal unused
-        tally, batch = unused, None
-        itself: Any = owner()
+        nonlocal tally, collating_s
+        batch, collating_s = None, nan
         outer, current.tally = current.tally, tally
         if sampled := not meter.skip:
             sampled = _begun(meter, clock())
@@ -157,30 +150,33 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
             meter.skip -= 1
         start = clock()
         try:
-            batch = fetch(itself, index)
+            batch = fetch(owner(), index)
             return batch
         finally:
             end = clock()
             current.tally = outer
+            collated = collating_s == collating_s
+            collate_s = end - collating_s if collated else 0.0
             # a list of indices says how many, but at the end of an iterable's data
-            whole = type(index) is list and not (may_end and itself.ended)
+            whole = type(index) is list and not (may_end and owner().ended)
             samples = len(index) if whole else _count(batch)
-            told: tuple[float, ...]
-            if tally.seconds:
-                told, unused = _in_parts(start, end, tally, samples), Tally()
+            if tally.seconds or sampled:
+                collate_s -= tally.inner_s - charged_s if collated else 0.0
+                collate_s += tally.seconds.get(_COLLATE, 0.0)
+                parts, tally = _parts(tally), Tally()
+                sample = _ended(meter, batch) if sampled else ()
+                tell((start, end, collate_s, samples, *parts, *sample))
             else:
-                told = (start, end, 0.0, 0.0, 0.0, tally.collate_s, 0, 0, 0, samples)
-                tally.collate_s = tally.inner_s = 0.0
-            tell(told, _ended(meter, batch) if sampled else None)
+                tell((start, end, collate_s, samples))
 
-    fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
+    fetcher.fetch, fetcher.collate_fn = timed_fetch, noted_collate
 
 
-def _in_parts(start: float, end: float, tally: Tally, samples: float) -> tuple[float, ...]:
+def _parts(tally: Tally) -> tuple[float, ...]:
     seconds = tally.seconds.get
     return (
-        start, end, seconds(_READ, 0.0), seconds(_DECODE, 0.0), seconds(_TRANSFORM, 0.0),
-        tally.collate_s + seconds(_COLLATE, 0.0), tally.bytes, tally.requests, tally.turns, samples,
+        seconds(_READ, 0.0), seconds(_DECODE, 0.0), seconds(_TRANSFORM, 0.0),
+        tally.bytes, tally.requests, tally.turns,
     )  # fmt: skip
 
 
@@ -199,8 +195,8 @@ def _begun(meter: Meter, now: float) -> bool:
     return True
 
 
-def _ended(meter: Meter, batch: Any) -> Sequence[float] | None:
+def _ended(meter: Meter, batch: Any) -> Sequence[float]:
     try:
         return meter.end(batch)
     except Exception:  # a batch is any object: weighing it may raise
-        return None
+        return ()

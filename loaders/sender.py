@@ -31,12 +31,12 @@ class Sender:
         self._generation += 1
         self._count = 0
 
-    def tell(self, told: Sequence[float], sample: Sequence[float] | None) -> None:
+    def tell(self, told: Sequence[float]) -> None:
         """Of the batch just made."""
         number = record_number(self._generation, self._count)
         self._count += 1
         try:
-            self._ring.write(self._worker, number, told, sample)
+            self._ring.write(self._worker, number, told)
             self._made = number
         except Exception:  # the record is lost, the batch is not
             self._made = None

@@ -19,10 +19,12 @@ from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.host_look import HostLook
 from pipeprof.loaders.iterator import ProfiledIterator
-from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer, WorkersObserver
+from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
+from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.recorder import FLUSH_EVERY, Arrays, Recorder
+from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.ring import Ring
+from pipeprof.measure.rows import Arrays
 from pipeprof.model import CacheState, DataSource, LoaderConfig, Profile, Recording
 
 _SPARE_SLOTS = FLUSH_EVERY + 64

@@ -41,6 +41,8 @@ class Columns:
         return len(self._arrays["index"])
 
     def take(self, mask: Mask) -> Columns:
+        if mask.all():  # as mostly: to copy them all is dear
+            return self
         return Columns({name: array[mask] for name, array in self._arrays.items()})
 
     @property

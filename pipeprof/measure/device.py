@@ -101,7 +101,7 @@ class DeviceStep(NamedTuple):
     """One batch as the device saw it."""
 
     batch: int
-    """Its index."""
+    """Its number, as it was told."""
     starved_s: float
     busy_s: float
 
@@ -134,13 +134,13 @@ class DeviceClock:
         self.reason: str | None = None
         """Why it has stopped."""
 
-    def ask(self, index: int) -> None:
-        """Batch ``index`` is asked for, and the step before has ended."""
-        self._record("ask", index)
+    def ask(self, batch: int) -> None:
+        """``batch`` is asked for, and the step before has ended."""
+        self._record("ask", batch)
 
-    def deliver(self, index: int) -> None:
-        """Batch ``index`` is handed to the loop."""
-        self._record("deliver", index)
+    def deliver(self, batch: int) -> None:
+        """``batch`` is handed to the loop."""
+        self._record("deliver", batch)
 
     def leave(self) -> None:
         """The loop was left: a step that is still open has no end, and is not measured."""
@@ -163,11 +163,11 @@ class DeviceClock:
         self.reason = self.reason or "closed"
         self._marks.clear()
 
-    def _record(self, kind: Literal["ask", "deliver"], index: int) -> None:
+    def _record(self, kind: Literal["ask", "deliver"], batch: int) -> None:
         if self.reason is not None:
             return
         try:
-            self._marks.append(_Mark(kind, index, self._events.record()))
+            self._marks.append(_Mark(kind, batch, self._events.record()))
             while len(self._marks) > self._most_marks:
                 self._give_up_oldest()
         except Exception as error:

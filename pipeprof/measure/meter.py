@@ -32,6 +32,9 @@ class Meter:
     that are slow, or meets none but those behind them.
     """
 
+    __slots__ = ("_batches", "_cpu_s", "_first_s", "_next_gauge_s", "_next_weigh_s", "_probe",
+                 "_random", "_thread", "_weigh", "skip")  # fmt: skip
+
     def __init__(self, weigh: Weigh) -> None:
         self._weigh = weigh
         self._random = Random(0)

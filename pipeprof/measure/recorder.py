@@ -1,7 +1,7 @@
 """Main's notebook of a run: one row per delivered batch, bounded however long the run is.
 
-A pass notes little of each batch, and fills in the rest every `FLUSH_EVERY` batches, when the code
-and the data for it are at hand: in between, a training loop has driven both out of the caches.
+A pass notes two moments of each batch, and fills in the rest every `FLUSH_EVERY` batches, when the
+code and the data for it are at hand: in between, a training loop has driven both out of the caches.
 Rows are kept until there are `WINDOW` to spare; then the oldest are handed to ``fold``, which adds
 them to running figures, and forgotten here.
 """
@@ -9,47 +9,43 @@ them to running figures, and forgotten here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from math import nan
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeprof.measure.clock import Clock, SystemClock
-from pipeprof.measure.ring import FIELDS
+from pipeprof.measure.rows import (
+    COLUMNS,
+    MAIN,
+    Arrays,
+    Floats,
+    Source,
+    as_array,
+    batch_number,
+    batch_numbers,
+    epoch_batches,
+    known,
+    log_column,
+    noted,
+    nothing_known,
+)  # fmt: skip
 from pipeprof.model import BatchLog, Epoch
 
-FLUSH_EVERY = 256
+FLUSH_EVERY = 1024
 WINDOW = 8192
 """The fewest rows that are kept, once there were so many; at most twice as many are, 5 MB."""
 KEPT_EPOCHS = 200
 
-Floats = npt.NDArray[np.float64]
-Arrays = Mapping[str, Floats]
-"""Columns of a `BatchLog` by name; NaN is unknown."""
 Fold = Callable[[Arrays], None]
 
-_MAIN = ("index", "nth", "asked_s", "delivered_s", "done_s", "epoch")
-WAY = ("worker", "received_s", "arrived_s", "pinned_s", "sampler_s")
-"""What main sees of a batch's way to it."""
-SEEN = (*WAY, *FIELDS)
-"""What a `Source` fills in."""
-_COLUMNS = (*_MAIN, *SEEN)
-_SAMPLES = _COLUMNS.index("samples")
-_WHOLE = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
-
-
-class Source(Protocol):
-    """Knows where the batches of a pass came from."""
-
-    def columns(self, keys: list[Any]) -> tuple[Floats, int]:
-        """Of the batches with these ``keys``, in the order of their delivery: [keys, `SEEN`], and
-        how many records of workers were lost. A key is ``None`` when it could not be had."""
-        ...
+_ROOM = 2 * FLUSH_EVERY
+"""Batches whose moments a pass has room for."""
+_INDEX, _DONE, _SAMPLES = (COLUMNS.index(name) for name in ("index", "done_s", "samples"))
 
 
 class Recorder:
@@ -57,8 +53,6 @@ class Recorder:
 
     def __init__(self, clock: Clock | None = None, fold: Fold | None = None) -> None:
         self.now: Callable[[], float] = (clock or SystemClock()).now
-        self.count = 0
-        """Batches delivered."""
         self.lost_records = 0
         """Of the rows that are flushed."""
         self.epochs: deque[Epoch] = deque(maxlen=KEPT_EPOCHS)
@@ -73,8 +67,10 @@ class Recorder:
         self._fold = fold
         self._passes: WeakSet[Pass] = WeakSet()
         self._tables: list[Floats] = []
-        """[rows, `_COLUMNS`]."""
+        """[rows, `COLUMNS`]."""
         self._rows = 0
+        self._folded = 0
+        """Rows that are no longer kept."""
         self._device: dict[int, tuple[float, float]] = {}
         self._copies: dict[int, tuple[float, int]] = {}
 
@@ -88,29 +84,38 @@ class Recorder:
         return begun
 
     @property
+    def count(self) -> int:
+        """Batches delivered."""
+        return self._folded + self._rows + sum(running.pending for running in list(self._passes))
+
+    @property
     def wall_s(self) -> float:
         """From the first pass's begin to the end of the last step."""
         return self.last_s - self._began_s if self.last_s else 0.0
 
     def add(self, table: Floats, lost: int) -> None:
-        """Rows of batches whose step has ended: [rows, `_COLUMNS`]."""
+        """Rows of batches whose step has ended: [rows, `COLUMNS`], but for their index."""
+        first = self._folded + self._rows
+        table[:, _INDEX] = np.arange(first, first + len(table))
         self.lost_records += lost
-        self.last_s = max(self.last_s, float(table[-1, _MAIN.index("done_s")]))
+        self.last_s = max(self.last_s, float(table[-1, _DONE]))
         self._tables.append(table)
         self._rows += len(table)
         if self._rows >= 2 * WINDOW:
             whole = np.concatenate(self._tables)
             self._tables, self._rows = [whole[WINDOW:].copy()], len(whole) - WINDOW
+            self._folded += WINDOW
             self._hand_over(self._arrays(whole, WINDOW))
 
-    def note_device(self, index: int, wait_s: float, busy_s: float) -> None:
-        """How long the accelerator had nothing to do before batch ``index``, and was busy after."""
-        self._device[index] = wait_s, busy_s
+    def note_device(self, number: int, wait_s: float, busy_s: float) -> None:
+        """How long the accelerator had nothing to do before the batch of that `Pass.number`, and
+        was busy after."""
+        self._device[number] = wait_s, busy_s
 
-    def note_copy(self, index: int, seconds: float, size: int) -> None:
+    def note_copy(self, number: int, seconds: float, size: int) -> None:
         """Of a batch that was copied to a device."""
-        before_s, before = self._copies.get(index, (0.0, 0))
-        self._copies[index] = before_s + seconds, before + size
+        before_s, before = self._copies.get(number, (0.0, 0))
+        self._copies[number] = before_s + seconds, before + size
 
     def log(self) -> BatchLog:
         """The rows that are kept, as columns; a column that nothing is known of is empty."""
@@ -120,99 +125,125 @@ class Recorder:
             return BatchLog()
         arrays = self._arrays(np.concatenate(self._tables), self._rows)
         columns: dict[str, Any] = {
-            field.name: _column(field.name, arrays[field.name]) for field in fields(BatchLog)
+            field.name: log_column(field.name, arrays[field.name]) for field in fields(BatchLog)
         }
         return BatchLog(**columns)
 
     def _hand_over(self, arrays: Arrays) -> None:
         if self._fold is not None:
             self._fold(arrays)
-        newest = int(arrays["index"].max())
         for notes in (self._device, self._copies):
-            for index in [index for index in notes if index <= newest]:
-                del notes[index]
+            for number in batch_numbers(arrays) if notes else ():
+                notes.pop(number, None)
 
     def _arrays(self, table: Floats, count: int) -> Arrays:
         """The oldest ``count`` rows of ``table``."""
-        columns = np.ascontiguousarray(table.T)
-        batches = _epoch_batches(columns[_MAIN.index("epoch")], columns[_MAIN.index("nth")])
-        arrays = dict(zip(_COLUMNS, columns[:, :count], strict=True))
+        batches = epoch_batches(table[:, COLUMNS.index("epoch")], table[:, COLUMNS.index("nth")])
+        columns = np.ascontiguousarray(table[:count].T)
+        arrays: dict[str, Floats] = dict(zip(COLUMNS, columns, strict=True))
         arrays["epoch_batches"] = batches[:count]
-        arrays["device_wait_s"], arrays["device_busy_s"] = _noted(self._device, arrays["index"])
-        arrays["h2d_s"], arrays["h2d_bytes"] = _noted(self._copies, arrays["index"])
+        arrays["device_wait_s"], arrays["device_busy_s"] = noted(self._device, arrays)
+        arrays["h2d_s"], arrays["h2d_bytes"] = noted(self._copies, arrays)
         return arrays
 
 
 class Pass:
     """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
 
-    __slots__ = ("__weakref__", "_asked_s", "_began_s", "_epoch", "_first_s", "_iterator_s",
-                 "_keys", "_left", "_open", "_recorder", "_rows", "index", "nth",
-                 "source")  # fmt: skip
+    __slots__ = ("__weakref__", "_asked", "_asked_s", "_began_s", "_delivered", "_epoch",
+                 "_first_s", "_flushed", "_iterator_s", "_keys", "_left", "_now", "_recorder",
+                 "nth", "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
-        self._recorder = recorder
+        self._recorder, self._now = recorder, recorder.now
         self._epoch = epoch
-        self._began_s = recorder.now()
+        self._began_s = self._now()
         self._iterator_s = self._first_s = self._asked_s = nan
         self.source: Source | None = None
         """To be set before the first batch."""
         self.nth = 0
         """Batches delivered in this pass."""
-        self.index = -1
-        """Of the batch last delivered, over all passes."""
-        self._open: tuple[int, int, float, float] | None = None
-        """Of the batch whose step is under way: index, nth, asked, delivered."""
-        self._rows: list[tuple[int, int, float, float, float]] = []
+        self._asked, self._delivered = [nan] * _ROOM, [nan] * _ROOM
+        """Moments of the last batches, by their `nth` modulo `_ROOM`."""
         self._keys: list[Any] = []
-        """Of ``_rows``, and then of the batch under way."""
+        """Of those that are not flushed."""
+        self._flushed = 0
         self._left = False
+
+    @property
+    def number(self) -> int:
+        """Tells the next batch to be delivered from all others of the recorder."""
+        return batch_number(self._epoch, self.nth)
+
+    @property
+    def pending(self) -> int:
+        """Batches that the recorder has no row of."""
+        return self.nth - self._flushed
 
     def started(self) -> None:
         """The iterator is there."""
-        self._iterator_s = self._recorder.now() - self._began_s
+        self._iterator_s = self._now() - self._began_s
 
     def ask(self) -> None:
         """The next batch is asked for; the step on the last one has ended."""
-        now = self._recorder.now()
-        if self._open is not None:
-            rows = self._rows
-            rows.append((*self._open, now))
-            self._open = None
-            if len(rows) >= FLUSH_EVERY:
-                self.flush()
-        self._asked_s = now
+        self._asked_s = self._now()
 
-    def deliver(self, key: Any) -> None:
+    def deliver(self, key: Any = None) -> None:
         """The batch asked for is handed to the training loop; ``key`` tells it to the source."""
-        recorder = self._recorder
-        now, nth, index = recorder.now(), self.nth, recorder.count
-        self._open = index, nth, self._asked_s, now
+        nth = self.nth
+        place = nth % _ROOM
+        self._asked[place] = self._asked_s
+        self._delivered[place] = self._now()
         self._keys.append(key)
-        self.index, recorder.count, self.nth = index, index + 1, nth + 1
+        self.nth = nth + 1
         if not nth:
-            self._first_s = now - self._began_s
-            if recorder.first_batch_s is None:
-                recorder.first_batch_s = self._first_s
+            self._note_first()
+        elif not nth % FLUSH_EVERY:
+            self.flush()
 
-    def flush(self) -> None:
-        """Give the recorder the rows of the batches that are done with."""
-        count = len(self._rows)
-        if not count:
+    def flush(self, left_s: float | None = None) -> None:
+        """Give the recorder the rows of the batches that are done with; all are, when the loop
+        was left at ``left_s``."""
+        if not self.pending:
             return
-        table = np.full((count, len(_COLUMNS)), nan)
-        table[:, : len(_MAIN) - 1] = self._rows
-        table[:, len(_MAIN) - 1] = self._epoch
-        table[:, _COLUMNS.index("worker")] = -2
-        lost, seen = count, len(_MAIN)
+        moments = self._moments(self._flushed, self.nth - 1)
+        # a batch is done with when the next is asked for
+        ended = self._asked_s > moments[-1, 1]
+        last = [self._asked_s] if ended else [] if left_s is None else [left_s]
+        done_s = np.append(moments[1:, 0], last)
+        if len(done_s):
+            self._add(moments[: len(done_s)], done_s)
+
+    def _note_first(self) -> None:
+        recorder = self._recorder
+        self._first_s = self._delivered[0] - self._began_s
+        if recorder.first_batch_s is None:
+            recorder.first_batch_s = self._first_s
+
+    def _moments(self, first: int, last: int) -> Floats:
+        """Of these batches and those between: [batches, 2]."""
+        both = np.stack([as_array(self._asked), as_array(self._delivered)], axis=1)
+        moments: Floats = both[np.arange(first, last + 1) % _ROOM]
+        return moments
+
+    def _add(self, moments: Floats, done_s: Floats) -> None:
+        """The next rows."""
+        count, first = len(done_s), self._flushed
+        seen, lost = nothing_known(count), count
         # what cannot be told must not end the training
         with suppress(Exception):
             if self.source is not None:
-                table[:, seen:], lost = self.source.columns(self._keys[:count])
+                seen, lost = self.source.columns(self._keys[:count], moments)
+        main = np.empty((count, len(MAIN)))
+        for place, column in enumerate(
+            (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s)
+        ):
+            main[:, place] = column
+        table = np.concatenate([main, seen], axis=1)
         unknown = np.isnan(table[:, _SAMPLES])
         if unknown.any():
             table[unknown, _SAMPLES] = 1 if unknown.all() else np.nanmedian(table[:, _SAMPLES])
-        self._rows.clear()
+        self._flushed += count
         del self._keys[:count]
         self._recorder.add(table, lost)
 
@@ -221,47 +252,16 @@ class Pass:
         if self._left:
             return
         self._left = True
-        now, asked_s = self._recorder.now(), self._asked_s
-        self.ask()
-        self.flush()
+        now, asked_s = self._now(), self._asked_s
+        self.flush(now)
         self._recorder.epochs.append(
             Epoch(
                 index=self._epoch,
                 began_s=self._began_s,
                 batches=self.nth,
                 wall_s=now - self._began_s,
-                iterator_s=_known(self._iterator_s),
-                first_batch_s=_known(self._first_s),
-                closing_s=_known(now - asked_s) if exhausted else None,
+                iterator_s=known(self._iterator_s),
+                first_batch_s=known(self._first_s),
+                closing_s=known(now - asked_s) if exhausted else None,
             )
         )
-
-
-def _noted(notes: Mapping[int, tuple[float, float]], index: Floats) -> Floats:
-    """[2, index]: what is known of each."""
-    noted = np.full((2, len(index)), nan)
-    if notes:
-        for place, number in enumerate(index.astype(int).tolist()):
-            if number in notes:
-                noted[:, place] = notes[number]
-    return noted
-
-
-def _epoch_batches(epoch: Floats, nth: Floats) -> Floats:
-    """Of each batch's epoch, by now."""
-    known, which = np.unique(epoch, return_inverse=True)
-    length = np.zeros(len(known))
-    np.maximum.at(length, which, nth + 1)
-    return length[which]
-
-
-def _known(value: float) -> float | None:
-    return None if value != value else value
-
-
-def _column(name: str, values: Floats) -> tuple[float | int | None, ...]:
-    if np.isnan(values).all():
-        return ()
-    if name in _WHOLE:
-        return tuple(int(value) for value in values)
-    return tuple(_known(value) for value in values.tolist())

@@ -22,23 +22,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ALWAYS = ("fetch_start_s", "fetch_end_s", "read_s", "decode_s", "transform_s", "collate_s", "bytes",
-          "requests", "turns", "samples")  # fmt: skip
+PLAIN = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
+IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
+"""All 0 for a batch whose data set names no stages."""
 SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
            "syscalls", "private_bytes", "descriptors", "threads", "tensors",
            "batch_bytes")  # fmt: skip
-FIELDS = ("sent_s", *ALWAYS, *SAMPLED)
-"""What is told of a batch; their meaning is in `BatchLog`. All are doubles, so that NaN can say
-unknown."""
+TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
+"""What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
+FIELDS = ("sent_s", *TOLD)
+"""Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
 
 _NAME = "pipeprof-ring"
 _WORDS = 1 + len(FIELDS)
 _SLOT_BYTES = 8 * _WORDS
 """Three cache lines: no two records share one."""
 _NUMBER, _DOUBLE = struct.Struct("<q").pack_into, struct.Struct("<d").pack_into
-_TOLD = struct.Struct(f"<q{2 + len(ALWAYS)}d").pack_into
-_SAMPLE = struct.Struct(f"<{len(SAMPLED)}d").pack_into
-_SENT_AT, _SAMPLE_AT = 8, 8 * (2 + len(ALWAYS))
+_WHOLE = struct.Struct(f"<q{len(FIELDS)}d").pack_into
+_NOT_SAMPLED = struct.Struct(f"<q{2 + len(PLAIN) + len(IN_PARTS)}d").pack_into
+_NO_PARTS = (0.0,) * len(IN_PARTS)
+_SENT_AT = 8
 _CPU = FIELDS.index("cpu_s")
 _COUNT_BITS = 40
 
@@ -68,18 +71,19 @@ class Ring:
             self.close()
             raise
 
-    def write(
-        self, worker: int, number: int, told: Sequence[float], sample: Sequence[float] | None
-    ) -> None:
-        """``told`` as in `ALWAYS`; ``sample`` as in `SAMPLED`, of a batch that was sampled."""
+    def write(self, worker: int, number: int, told: Sequence[float]) -> None:
+        """``told`` as in `TOLD`."""
         memory = self._memory
         if memory is None:
             return
         at = self._slot(worker, number)
         # the number is cleared first and set last: a reader never takes a half-written record
-        _TOLD(memory, at, 0, nan, *told, nan)
-        if sample is not None:
-            _SAMPLE(memory, at + _SAMPLE_AT, *sample)
+        if len(told) == len(PLAIN):
+            _NOT_SAMPLED(memory, at, 0, nan, *told, *_NO_PARTS, nan)
+        elif len(told) == len(TOLD):
+            _WHOLE(memory, at, 0, nan, *told)
+        else:
+            _NOT_SAMPLED(memory, at, 0, nan, *told, nan)
         _NUMBER(memory, at, number)
 
     def mark_sent(self, worker: int, number: int, sent_s: float) -> None:

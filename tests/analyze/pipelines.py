@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from math import nan
-
-import numpy as np
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.recorder import SEEN, Floats, Pass, Recorder
+from pipeprof.measure.recorder import Pass, Recorder
+from pipeprof.measure.rows import SEEN, Floats, nothing_known
 from pipeprof.model import Environment, LoaderConfig, Recording
 
 ENVIRONMENT = Environment(
@@ -20,9 +18,8 @@ ENVIRONMENT = Environment(
 class Told:
     """The source of a made-up pass: a batch's key is what is known of it, by column."""
 
-    def columns(self, keys: list[dict[str, float] | None]) -> tuple[Floats, int]:
-        table = np.full((len(keys), len(SEEN)), nan)
-        table[:, SEEN.index("worker")] = -2
+    def columns(self, keys: list[dict[str, float] | None], moments: Floats) -> tuple[Floats, int]:
+        table = nothing_known(len(keys))
         for place, key in enumerate(keys):
             for name, value in (key or {}).items():
                 table[place, SEEN.index(name)] = value

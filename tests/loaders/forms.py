@@ -192,7 +192,7 @@ def assert_told(
     made it, encloses the moments at which its samples were made, and is in causal order.
     ``sent``: they came from workers. ``first_arrival``: that of the first of all is known too."""
     log = loader.recording().batches
-    delivered = sorted(range(len(log.index)), key=log.index.__getitem__)
+    delivered = sorted(range(len(log.index)), key=log.delivered_s.__getitem__)
     for place, batch in zip(delivered, batches, strict=True):
         assert log.worker[place] == whose(batch)
         assert log.samples[place] == len(batch)

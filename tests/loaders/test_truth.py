@@ -134,3 +134,28 @@ def test_pinning_without_workers_is_seen(monkeypatch):
     profile = loader.profile()
     assert profile.stages["pin"].p50_s == pytest.approx(0.02, rel=0.5)
     assert profile.diagnosis.bottleneck == "pin"
+
+
+def test_a_batch_that_could_not_be_made_is_not_taken_for_the_next():
+    def make(index):
+        time.sleep(0.002)
+        if index == 3:
+            raise ValueError(index)
+        return index
+
+    loader = pipeprof.wrap(DataLoader(Act(make), batch_size=1))
+    batches, failed = iter(loader), 0
+    while True:
+        try:
+            next(batches)
+        except ValueError:
+            failed += 1
+        except StopIteration:
+            break
+    log = loader.recording().batches
+    assert failed == 1
+    assert loader.recording().lost_records == 0
+    for place in range(len(log.index)):
+        way = [log.asked_s[place], log.fetch_start_s[place], log.fetch_end_s[place]]
+        way += [log.delivered_s[place], log.done_s[place]]
+        assert way == sorted(way)

@@ -60,7 +60,7 @@ def test_the_batch_under_way_counts_when_its_step_has_ended():
 
 def test_a_source_that_fails_costs_what_it_knew_and_nothing_else():
     class Broken:
-        def columns(self, keys):
+        def columns(self, keys, moments):
             raise RuntimeError("a torch that we do not know")
 
     recorder = Recorder(FakeClock())
@@ -110,7 +110,7 @@ def test_passes_within_one_another_do_not_mix():
     outer.leave()
     log = recorder.log()
     assert log.epoch == (1, 1, 0)
-    assert log.index == (1, 2, 0), "in the order in which their steps ended"
+    assert log.index == (0, 1, 2), "in the order in which their steps ended"
     assert log.nth == (0, 1, 0)
     assert log.done_s == (1.5, 3.0, 3.0)
 
@@ -142,7 +142,7 @@ def test_the_rest_of_a_row_is_filled_in_for_many_at_once():
     asked = []
 
     class Counting:
-        def columns(self, keys):
+        def columns(self, keys, moments):
             asked.append(len(keys))
             raise ValueError
 

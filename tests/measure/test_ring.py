@@ -7,13 +7,13 @@ import pickle
 import numpy as np
 import pytest
 
-from pipeprof.measure.ring import ALWAYS, FIELDS, SAMPLED, Ring, record_number
+from pipeprof.measure.ring import FIELDS, IN_PARTS, PLAIN, SAMPLED, Ring, record_number
 
 SENT = FIELDS.index("sent_s")
 
 
 def told(value: int) -> list[float]:
-    return [value + place / 8 for place in range(len(ALWAYS))]
+    return [value + place / 8 for place in range(len(PLAIN) + len(IN_PARTS))]
 
 
 def sample(value: int) -> list[float]:
@@ -29,21 +29,33 @@ def read(ring: Ring, worker: int, number: int) -> list[float] | None:
 def test_a_record_is_read_as_it_was_written():
     ring = Ring(workers=2, slots=4)
     number = record_number(1, 3)
-    ring.write(1, number, told(7), sample(9))
+    ring.write(1, number, [*told(7), *sample(9)])
     assert ring.read([1], [number])[0, 1:].tolist() == told(7) + sample(9)
     assert ring.holds(1, number)
 
 
 def test_a_batch_that_was_not_sampled_shows_no_older_sample():
     ring = Ring(workers=1, slots=1)
-    ring.write(0, record_number(1, 0), told(1), sample(9))
-    ring.write(0, record_number(1, 1), told(2), None)
+    ring.write(0, record_number(1, 0), [*told(1), *sample(9)])
+    ring.write(0, record_number(1, 1), told(2))
     assert read(ring, 0, record_number(1, 1)) == told(2)
+
+
+def test_a_batch_without_stages_has_spent_no_time_in_them():
+    ring = Ring(workers=1, slots=1)
+    ring.write(0, record_number(1, 0), [*told(1), *sample(9)])
+    ring.write(0, record_number(1, 1), [0.5, 1.5, 0.25, 16])
+    table = ring.read([0], [record_number(1, 1)])[0]
+    known = {
+        name: table[place] for place, name in enumerate(FIELDS) if table[place] == table[place]
+    }
+    assert known == {"fetch_start_s": 0.5, "fetch_end_s": 1.5, "collate_s": 0.25, "samples": 16,
+                     **dict.fromkeys(IN_PARTS, 0.0)}  # fmt: skip
 
 
 def test_when_a_batch_was_sent_is_told_afterwards():
     ring, number = Ring(workers=2, slots=4), record_number(1, 5)
-    ring.write(1, number, told(7), None)
+    ring.write(1, number, told(7))
     assert np.isnan(ring.read([1], [number])[0, SENT])
     ring.mark_sent(1, number, 12.5)
     assert ring.read([1], [number])[0, SENT] == 12.5
@@ -52,8 +64,8 @@ def test_when_a_batch_was_sent_is_told_afterwards():
 def test_unused_overwritten_and_foreign_slots_are_lost_records():
     ring = Ring(workers=2, slots=4)
     assert read(ring, 0, record_number(1, 0)) is None
-    ring.write(0, record_number(1, 0), told(1), None)
-    ring.write(0, record_number(1, 4), told(2), None)
+    ring.write(0, record_number(1, 0), told(1))
+    ring.write(0, record_number(1, 4), told(2))
     assert read(ring, 0, record_number(1, 0)) is None, "overwritten by the fifth"
     assert read(ring, 0, record_number(2, 0)) is None, "of another epoch"
     assert read(ring, 1, record_number(1, 4)) is None, "of another worker"
@@ -65,7 +77,7 @@ def test_many_are_read_at_once_and_each_stands_where_it_was_asked_for():
     ring = Ring(workers=3, slots=8)
     wanted = [(worker, record_number(1, count)) for count in range(5) for worker in range(3)]
     for place, (worker, number) in enumerate(wanted):
-        ring.write(worker, number, told(place), None)
+        ring.write(worker, number, told(place))
     table = ring.read([worker for worker, _ in wanted], [number for _, number in wanted])
     assert table[:, 1].tolist() == list(range(15))
     assert ring.read([], []).shape == (0, len(FIELDS))
@@ -73,7 +85,7 @@ def test_many_are_read_at_once_and_each_stands_where_it_was_asked_for():
 
 def write_from_child(ring: Ring) -> None:
     for count in range(3):
-        ring.write(0, record_number(1, count), told(count), None)
+        ring.write(0, record_number(1, count), told(count))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -100,7 +112,7 @@ def test_it_has_no_name_in_any_file_system_and_closes_its_descriptor():
 def test_a_copy_opened_through_proc_shares_the_memory():
     ring = Ring(workers=1, slots=8)
     copy = pickle.loads(pickle.dumps(ring))
-    copy.write(0, record_number(1, 0), told(5), None)
+    copy.write(0, record_number(1, 0), told(5))
     assert read(ring, 0, record_number(1, 0)) == told(5)
 
 
@@ -115,7 +127,7 @@ def test_where_proc_is_closed_the_records_are_lost_and_nothing_else():
     state = pickle.dumps(ring)
     ring.close()
     copy = pickle.loads(state)
-    copy.write(0, record_number(1, 0), told(5), None)
+    copy.write(0, record_number(1, 0), told(5))
     assert read(copy, 0, record_number(1, 0)) is None
 
 
@@ -135,7 +147,7 @@ def test_another_file_under_the_same_number_is_left_alone(tmp_path):
     opened = os.open(tmp_path / "precious", os.O_RDWR)
     os.dup2(opened, number)
     copy = pickle.loads(state)
-    copy.write(0, record_number(1, 0), told(5), None)
+    copy.write(0, record_number(1, 0), told(5))
     for descriptor in {opened, number}:
         os.close(descriptor)
     assert (tmp_path / "precious").read_bytes() == bytes(8 * 192)
