@@ -143,19 +143,16 @@ def test_a_batch_that_could_not_be_made_is_not_taken_for_the_next():
             raise ValueError(index)
         return index
 
-    loader = pipeprof.wrap(DataLoader(Act(make), batch_size=1))
-    batches, failed = iter(loader), 0
-    while True:
-        try:
-            next(batches)
-        except ValueError:
-            failed += 1
-        except StopIteration:
-            break
+    loader = pipeprof.wrap(DataLoader(Act(make, length=6), batch_size=1))
+    batches = iter(loader)
+    made = [next(batches).item() for _ in range(3)]
+    with pytest.raises(ValueError, match="3"):
+        next(batches)
+    made += [batch.item() for batch in batches]
     log = loader.recording().batches
-    assert failed == 1
+    assert made == [0, 1, 2, 4, 5]
     assert loader.recording().lost_records == 0
-    for place in range(len(log.index)):
+    for place in range(5):
         way = [log.asked_s[place], log.fetch_start_s[place], log.fetch_end_s[place]]
         way += [log.delivered_s[place], log.done_s[place]]
         assert way == sorted(way)
