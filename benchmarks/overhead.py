@@ -28,6 +28,7 @@ from benchmarks.overhead_cases import Case, cases
 from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge
+from benchmarks.overhead_switched import hold_switched_session
 from pipeprof.units import format_duration
 
 PLAIN, AGAIN, OURS = Arm("plain"), Arm("plain again"), Ours("pipeprof")
@@ -46,7 +47,11 @@ class Series:
 
     def hold_another(self) -> None:
         seed = len(self.sessions)
-        self.sessions.append(hold_session(self.case, self.arms, self.case.rounds, seed))
+        if OURS in self.arms:
+            session = hold_switched_session(self.case, OURS, (PLAIN, AGAIN), seed)
+        else:
+            session = hold_session(self.case, self.arms, self.case.rounds, seed)
+        self.sessions.append(session)
 
     def of(self, arm: Arm, measure: str) -> Floats:
         return np.array(

@@ -106,12 +106,12 @@ def cases() -> Iterator[Case]:
     )  # fmt: skip
     yield Case(
         f"about 1.5 ms a batch, {WORKERS} workers", Work(_repeats()), BATCH_SIZE, WORKERS,
-        batches=40, rounds=10, time_share=0.4,
+        batches=40, rounds=30, time_share=0.4,
         judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
     )  # fmt: skip
     yield Case(
         f"8 JPEGs a batch, decoded and resized, {WORKERS} workers", Photographs(), 8, WORKERS,
-        batches=10, rounds=6, time_share=0.4,
+        batches=10, rounds=20, time_share=0.4,
         judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
     )  # fmt: skip
 

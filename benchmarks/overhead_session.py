@@ -47,7 +47,7 @@ def _session(case: Case, arms: Sequence[Arm], rounds: int, seed: int) -> Session
     order, chance = list(arms), random.Random(seed)
     chance.shuffle(order)
     order.sort(key=lambda arm: arm.alters_torch)
-    running = [_Running(case, arm) for arm in order]
+    running = [Running(case, arm) for arm in order]
     session = []
     for _ in range(rounds):
         chance.shuffle(running)
@@ -55,17 +55,17 @@ def _session(case: Case, arms: Sequence[Arm], rounds: int, seed: int) -> Session
     return session
 
 
-class _Running:
+class Running:
     """An arm, its iterator and the workers of that."""
 
     def __init__(self, case: Case, arm: Arm) -> None:
         self.arm = arm
         self._case = case
         others = set(multiprocessing.active_children())
-        self._batches: Iterator[Any] = arm.iterate(case.loader())
-        arm.take(self._batches, 1)  # a generator makes its workers only now
+        self.batches: Iterator[Any] = arm.iterate(case.loader())
+        arm.take(self.batches, 1)  # a generator makes its workers only now
         self._workers = [process.pid for process in set(multiprocessing.active_children()) - others]
-        arm.take(self._batches, case.batches - 1)
+        arm.take(self.batches, case.batches - 1)
         self._rest()
 
     def block(self) -> Spent:
@@ -73,9 +73,9 @@ class _Running:
         workers_s = self._workers_s()
         with self.arm.around():
             main_s = time.process_time()
-            take(self._batches, case.ahead())
+            take(self.batches, case.ahead())
             start = time.perf_counter()
-            take(self._batches, case.batches)
+            take(self.batches, case.batches)
             wall_s = time.perf_counter() - start
             main_s = time.process_time() - main_s
         self._rest()
