@@ -17,10 +17,8 @@ from pipeprof.errors import PipeprofError, UsageError
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _ON_IMPORT = os.path.join(_HERE, "on_import.py")
-_HIDDEN = {
-    os.path.join(_HERE, f"{name}.py")
-    for name in ("hook", "iterator", "observe", "on_import", "patch", "script", "session", "watch")
-}
+_HIDING = "hook iterator observe observe_workers on_import patch script session watch"
+_HIDDEN = {os.path.join(_HERE, f"{name}.py") for name in _HIDING.split()}
 """Files of ours whose frames the script's tracebacks would not have without us."""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -237,22 +238,25 @@ if __name__ == "__main__":
             pass
     except ValueError as error:
         print(error)
-    for batch in DataLoader(Broken(), 4):
+    for batch in DataLoader(Broken(), 4, num_workers=WORKERS):
         pass
 """
 
 
-def test_an_error_of_the_data_set_is_shown_as_without_us(tmp_path):
-    (tmp_path / "script.py").write_text(CRASH)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_of_the_data_set_is_shown_as_without_us(workers, tmp_path):
+    (tmp_path / "script.py").write_text(CRASH.replace("WORKERS", str(workers)))
     expected = call([sys.executable, "script.py"], tmp_path, env=QUICK)
     done = call([*RUN, "--out", "/proc/nowhere", "script.py"], tmp_path, env=QUICK)
     assert (done.returncode, done.stdout) == (1, expected.stdout)
     assert "a broken sample" in done.stdout
-    assert done.stderr.startswith(expected.stderr)
-    ours = done.stderr.removeprefix(expected.stderr)
+    # torch's own word on a worker that was killed holds an address
+    theirs, whole = (re.sub("0x[0-9a-f]+", "", each.stderr) for each in (expected, done))
+    assert whole.startswith(theirs)
+    ours = whole.removeprefix(theirs)
     assert ours.startswith("pipeprof: script.py raised ValueError; its loaders were measured")
     assert "pipeprof: /proc/nowhere cannot be made: " in ours
-    assert "5 batches" in ours or "4 batches" in ours
+    assert re.search("[345] batches", ours)
 
 
 RANKS = """
