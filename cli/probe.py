@@ -1,0 +1,75 @@
+"""`pipeprof probe`: what can this storage give?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeprof.cli.options import SIZE, STORAGE_OPTIONS, json_option
+
+EXAMPLE = """\b
+Examples:
+  pipeprof probe /mnt/nvme/train
+  pipeprof probe s3://bucket/train --seconds 120 --max-bytes 20GB
+  pipeprof probe /mnt/lustre/train --block 1MiB --block 16MiB --in-flight 256 --json > probe.json
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("url")
+@click.option("--seconds", type=click.FloatRange(min=1), default=30.0, show_default=True,
+              help="For all of it.")  # fmt: skip
+@click.option("--block", "blocks", type=SIZE, multiple=True,
+              help="Size of a request; may be given several times.  [default: 4KiB, 64KiB, "
+              "1MiB, 8MiB]")  # fmt: skip
+@click.option("--in-flight", type=click.IntRange(min=1), default=64, show_default=True,
+              help="The most requests under way at a time.")  # fmt: skip
+@click.option("--max-bytes", type=SIZE, default="8GB", show_default=True,
+              help="Read no more than this; some stores bill it.")  # fmt: skip
+@click.option("--max-requests", type=click.IntRange(min=1), default=100_000, show_default=True,
+              help="Make no more requests than this; some stores bill them.")  # fmt: skip
+@click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
+              help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@json_option
+def command(
+    url: str,
+    seconds: float,
+    blocks: tuple[int, ...],
+    in_flight: int,
+    max_bytes: int,
+    max_requests: int,
+    storage_options: dict[str, Any] | None,
+    as_json: bool,
+) -> int:
+    """Read the files or objects at URL, and say what their storage can give.
+
+    Random and sequential reads of several sizes, one at a time, two, four and so on, until more at
+    a time give no more. Local files are read past the page cache where the file system allows it.
+    Nothing is written.
+    """
+    import orjson
+
+    from pipeprof.cli.probe_page import probe_text, say
+    from pipeprof.probe.ramp import ProbeSpec, probe
+    from pipeprof.probe.target import open_target
+    from pipeprof.storage.urls import redact
+
+    spec = ProbeSpec(
+        url=redact(url),
+        seconds=seconds,
+        block_bytes=blocks or ProbeSpec.block_bytes,
+        most_in_flight=in_flight,
+        most_bytes=max_bytes,
+        most_requests=max_requests,
+    )
+    target = open_target(url, storage_options)
+    try:
+        result = probe(target, spec) if as_json else probe(target, spec, say)
+    finally:
+        target.close()
+    if as_json:
+        click.echo(orjson.dumps(result.to_dict(), option=orjson.OPT_INDENT_2))
+    else:
+        click.echo(probe_text(result), nl=False)
+    return 0

@@ -1,0 +1,87 @@
+"""What `pipeprof probe` prints."""
+
+from __future__ import annotations
+
+import click
+
+from pipeprof.probe.result import Limits, Point, ProbeResult
+from pipeprof.report.layout import Column, Page
+from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
+
+_WIDTH = 100
+
+
+def say(point: Point) -> None:
+    """While it goes on."""
+    demand = point.demand
+    click.echo(
+        f"  {demand.pattern} {format_bytes(demand.block_bytes)}, "
+        f"{counted(demand.concurrency, 'request')} under way: {format_rate(point.bytes_per_s)}, "
+        f"{format_count(point.requests_per_s)} requests/s",
+        err=True,
+    )
+
+
+def probe_text(result: ProbeResult) -> str:
+    page = Page(_WIDTH, color=False)
+    page.line(
+        f"{result.url}: {counted(result.objects, 'object')}, {format_bytes(result.size_bytes)}"
+    )
+    page.line(f"{result.client}; caches: {result.cache}")
+    found = result.limits
+    if found is None:
+        page.line("Too little came back to tell anything; give it more --seconds.")
+    else:
+        page.heading("What it can give")
+        page.table([Column(right=False), Column(), Column(right=False, spare=True)], _limits(found))
+        page.heading("Loads", "in the steady part of each")
+        names = ("reads", "block", "under way", "rate", "requests/s", "p50", "p99", "CPU cores")
+        page.table(
+            [Column(name, right=place > 0) for place, name in enumerate(names)],
+            [_row(point) for point in result.points],
+        )
+    for note in result.notes:
+        page.line(f"Note: {note}.")
+    page.line(
+        f"Read {format_bytes(result.read_bytes)} in {counted(result.read_requests, 'request')}."
+    )
+    return page.text()
+
+
+def _limits(found: Limits) -> list[tuple[str, str, str]]:
+    alone, block = found.latency, format_bytes(found.at.block_bytes)
+    under_way = f"{counted(found.at.concurrency, 'request')} under way"
+    tail = f"p95 {format_duration(alone.p95_s)}, p99 {format_duration(alone.p99_s)}"
+    return [
+        (
+            "bandwidth",
+            format_rate(found.bytes_per_s),
+            f"{found.at.pattern} reads of {block}, {under_way}",
+        ),
+        ("one stream", format_rate(found.stream_bytes_per_s), "one request after another"),
+        (
+            "requests",
+            f"{format_count(found.requests_per_s)}/s",
+            f"of {format_bytes(alone.demand.block_bytes)}",
+        ),
+        ("latency", format_duration(alone.p50_s), f"median of a small request alone; {tail}"),
+        (
+            "to fill it",
+            f"{found.needed_in_flight:.1f}",
+            f"requests of {block} under way, by Little's law",
+        ),
+    ]
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    demand = point.demand
+    return (
+        demand.pattern,
+        format_bytes(demand.block_bytes),
+        str(demand.concurrency),
+        format_rate(point.bytes_per_s),
+        format_count(point.requests_per_s),
+        format_duration(point.p50_s),
+        format_duration(point.p99_s),
+        f"{point.cpu_cores:.2f}",
+    )

@@ -1,0 +1,1 @@
+"""What a file system or bucket can give, asked with nothing in between: no format, no loader."""

@@ -1,0 +1,115 @@
+"""What a probe found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Pattern = Literal["sequential", "random"]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is asked of the storage."""
+
+    pattern: Pattern
+    block_bytes: int
+    """Of a request."""
+    concurrency: int
+    """Requests under way at any time."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What it gave."""
+
+    demand: Demand
+    requests: int
+    """That ended in the steady part, which the figures below are of."""
+    bytes: int
+    seconds: float
+    requests_per_s: float
+    bytes_per_s: float
+    p50_s: float
+    """Of a request, from its call to its last byte."""
+    p95_s: float
+    p99_s: float
+    mean_s: float
+    most_s: float
+    cpu_cores: float
+    """That this process used meanwhile. Near 1, Python itself may be what limits."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the points come to."""
+
+    bytes_per_s: float
+    """The most, over all points."""
+    at: Demand
+    """With which that is reached: the fewest requests under way that give 95 % of it."""
+    stream_bytes_per_s: float
+    """Of one stream of large sequential requests."""
+    requests_per_s: float
+    """The most, of the smallest blocks."""
+    latency: Point
+    """One small request at a time."""
+    needed_in_flight: float
+    """By Little's law: the most requests of ``at``'s size per second × the time that one takes when
+    it is alone."""
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    url: str
+    """Without credentials."""
+    client: str
+    """How it was read."""
+    cache: str
+    """What is known of caches in between."""
+    objects: int
+    size_bytes: int
+    read_bytes: int
+    """By this probe, in all."""
+    read_requests: int
+    points: tuple[Point, ...]
+    limits: Limits | None
+    """``None`` when no point could be measured."""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As fio's JSON names things: ``jobs``, each with ``bw_bytes``, ``iops``, ``clat_ns``."""
+        own = asdict(self)
+        del own["points"]
+        return {"pipeprof probe": own, "jobs": [_job(point) for point in self.points]}
+
+
+def _job(point: Point) -> dict[str, Any]:
+    demand = point.demand
+    words = {"sequential": "read", "random": "randread"}
+    nanoseconds = {
+        "mean": point.mean_s * 1e9,
+        "max": round(point.most_s * 1e9),
+        "percentile": {
+            "50.000000": round(point.p50_s * 1e9),
+            "95.000000": round(point.p95_s * 1e9),
+            "99.000000": round(point.p99_s * 1e9),
+        },
+    }
+    return {
+        "jobname": f"{words[demand.pattern]}-{demand.block_bytes}-{demand.concurrency}",
+        "job options": {
+            "rw": words[demand.pattern],
+            "bs": str(demand.block_bytes),
+            "numjobs": str(demand.concurrency),
+        },
+        "read": {
+            "io_bytes": point.bytes,
+            "bw_bytes": round(point.bytes_per_s),
+            "iops": point.requests_per_s,
+            "runtime": round(point.seconds * 1000),
+            "total_ios": point.requests,
+            "clat_ns": nanoseconds,
+        },
+        "cpu_cores": point.cpu_cores,
+    }

@@ -1,0 +1,71 @@
+"""`pipeprof probe` on real files."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import fsspec
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli.app import run
+from pipeprof.cli.probe import command
+
+QUICK = ["--seconds", "1", "--block", "4KiB", "--block", "64KiB", "--in-flight", "2"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.bin").write_bytes(os.urandom(1 << 20))
+    (tmp_path / "empty.bin").touch()
+    return tmp_path
+
+
+def test_it_says_what_the_storage_gives_and_writes_nothing(folder):
+    before = sorted(folder.iterdir())
+    done = CliRunner().invoke(command, [str(folder), *QUICK])
+    assert done.exit_code == 0, done.output
+    assert "3 objects, 3.15 MB" in done.stdout
+    assert "What it can give" in done.stdout
+    assert "random 4.10 kB, 1 request under way: " in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_json_alone_goes_to_stdout(folder):
+    done = CliRunner().invoke(command, [str(folder), *QUICK, "--json"])
+    result = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert len(result["jobs"]) == 6
+    assert result["pipeprof probe"]["objects"] == 3
+
+
+def test_any_file_system_of_fsspec():
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/probed/one", os.urandom(1 << 18))
+    try:
+        done = CliRunner().invoke(command, ["memory://probed/one", *QUICK])
+    finally:
+        memory.rm("/probed", recursive=True)
+    assert "fsspec MemoryFileSystem; caches: unknown" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["/no/such/place"], 1, "/no/such/place does not exist"),
+        (["nothing://x"], 2, "nothing://x cannot be opened"),
+        (["x", "--block", "0"], 2, "the least is 1 byte"),
+        (["x", "--max-requests", "0"], 2, "max-requests"),
+    ],
+)
+def test_what_cannot_be_probed(arguments, code, says, capfd):
+    assert run(["probe", *arguments]) == code
+    assert says in capfd.readouterr().err
+
+
+def test_empty_files_hold_nothing_to_read(tmp_path, capfd):
+    (tmp_path / "empty").touch()
+    assert run(["probe", str(tmp_path)]) == 1
+    assert "nothing but empty files" in capfd.readouterr().err

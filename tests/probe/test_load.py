@@ -1,0 +1,129 @@
+"""Loads on a storage whose speed is known: it sleeps."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pipeprof.errors import StorageError
+from pipeprof.probe.load import Blocks, Budget, _point, load
+from pipeprof.probe.result import Demand
+from pipeprof.storage import ObjectInfo
+
+ONE, TWO = ObjectInfo("a", "a", 100), ObjectInfo("b", "b", 30)
+FREE = float("inf")
+
+
+class Sleeps:
+    """Each request takes ``request_s``, ``at_once`` of them at a time, first come first served;
+    the first ``fails`` are all that succeed."""
+
+    client, cache = "a sleep", "none"
+
+    def __init__(self, request_s: float, at_once: int = 1000, fails: int | None = None) -> None:
+        self.objects = [ObjectInfo("a", "a", 1 << 20)]
+        self.asked: list[int] = []
+        self._request_s, self._fails = request_s, fails
+        self._free_s = [0.0] * at_once
+        self._lock = threading.Lock()
+
+    def read(self, item: ObjectInfo, offset: int, length: int) -> int:
+        self.asked.append(length)
+        if self._fails is not None and len(self.asked) > self._fails:
+            raise StorageError("gone")
+        with self._lock:
+            place = self._free_s.index(min(self._free_s))
+            done_s = max(time.perf_counter(), self._free_s[place]) + self._request_s
+            self._free_s[place] = done_s
+        time.sleep(max(0.0, done_s - time.perf_counter()))
+        return length
+
+    def close(self) -> None: ...
+
+
+def test_objects_are_cut_into_blocks_that_are_whole_where_they_can_be():
+    blocks = Blocks([ONE, TWO, ONE], 40)
+    assert [blocks[number] for number in range(len(blocks))] == [
+        (ONE, 0, 40), (ONE, 40, 40), (TWO, 0, 30), (ONE, 0, 40), (ONE, 40, 40),
+    ]  # fmt: skip
+
+
+def test_streams_of_a_sequential_load_begin_apart_and_go_on_in_order():
+    blocks, demand = Blocks([ONE], 10), Demand("sequential", 10, 2)
+    streams = [blocks.drawn(demand, number, 0) for number in range(2)]
+    offsets = [[next(stream)[1] for _ in range(7)] for stream in streams]
+    assert offsets == [[0, 10, 20, 30, 40, 50, 60], [50, 60, 70, 80, 90, 0, 10]]
+
+
+def test_random_blocks_are_the_same_for_the_same_seed():
+    blocks, demand = Blocks([ONE, TWO], 10), Demand("random", 10, 2)
+
+    def drawn(stream: int, seed: int) -> list[int]:
+        draws = blocks.drawn(demand, stream, seed)
+        return [next(draws)[1] for _ in range(50)]
+
+    assert drawn(0, 1) == drawn(0, 1)
+    assert drawn(0, 1) != drawn(1, 1)
+    assert drawn(0, 1) != drawn(0, 2)
+    assert set(drawn(0, 1)) == set(range(0, 100, 10))
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
+    target, budget = Sleeps(0.02), Budget(FREE, FREE)
+    point = load(target, Demand("random", 1000, concurrency), 0.8, budget, seed=0)
+    assert point is not None
+    assert point.p50_s == pytest.approx(0.02, rel=0.3)
+    assert point.requests_per_s == pytest.approx(concurrency / 0.02, rel=0.3)
+    assert point.bytes == 1000 * point.requests
+    assert budget.requests == len(target.asked)
+    assert budget.bytes == sum(target.asked)
+    assert point.cpu_cores < 0.5
+
+
+def test_what_waits_in_a_queue_adds_latency_and_no_rate():
+    point = load(Sleeps(0.01, at_once=2), Demand("random", 1000, 8), 0.8, Budget(FREE, FREE), 0)
+    assert point is not None
+    assert point.requests_per_s == pytest.approx(200, rel=0.3)
+    assert point.p50_s == pytest.approx(8 / 200, rel=0.4)
+
+
+@pytest.mark.parametrize(("most_bytes", "most_requests"), [(50_500, FREE), (FREE, 50)])
+def test_no_more_is_read_than_is_allowed(most_bytes, most_requests):
+    target, budget = Sleeps(0.001), Budget(most_bytes, most_requests)
+    point = load(target, Demand("random", 1000, 4), 5.0, budget, 0)
+    assert len(target.asked) == 50
+    assert budget.spent
+    assert point is not None
+    assert point.requests <= 50
+
+
+def test_a_rate_is_right_though_requests_end_in_bursts():
+    bursts = [(0.0, round(moment, 1), 1000) for moment in np.arange(0.1, 2.05, 0.1)] * 10
+    point = _point(Demand("random", 1000, 10), bursts, 0.35, 1.95, 0.1)
+    assert point is not None
+    assert (point.requests, point.bytes) == (160, 160_000)
+    assert (point.requests_per_s, point.bytes_per_s) == pytest.approx((100, 100_000))
+
+
+def test_a_part_of_a_budget_is_put_back():
+    budget = Budget(1000, 10)
+    part = budget.part(0.5)
+    assert [part.take(200) for _ in range(3)] == [True, True, False]
+    budget.add(part)
+    assert (budget.bytes, budget.requests, budget.spent) == (400, 2, True)
+    assert budget.part(1.0).take(600)
+    assert not budget.part(1.0).take(601)
+
+
+def test_too_few_requests_tell_nothing():
+    assert load(Sleeps(0.2), Demand("random", 1000, 1), 0.3, Budget(FREE, FREE), 0) is None
+
+
+def test_an_error_ends_the_load_and_its_threads():
+    with pytest.raises(StorageError, match="gone"):
+        load(Sleeps(0.001, fails=10), Demand("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
+    assert threading.active_count() == 1
