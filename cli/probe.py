@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from pipeprof.cli.options import SIZE, STORAGE_OPTIONS, json_option
+from pipeprof.errors import UsageError
 
 EXAMPLE = """\b
 Examples:
   pipeprof probe /mnt/nvme/train
   pipeprof probe s3://bucket/train --seconds 120 --max-bytes 20GB
+  pipeprof probe /mnt/lustre/train --feed 60 --write 4GB
   pipeprof probe /mnt/lustre/train --block 1MiB --block 16MiB --in-flight 256 --json > probe.json
 """
 
@@ -29,6 +32,11 @@ Examples:
               help="Read no more than this; some stores bill it.")  # fmt: skip
 @click.option("--max-requests", type=click.IntRange(min=1), default=100_000, show_default=True,
               help="Make no more requests than this; some stores bill them.")  # fmt: skip
+@click.option("--feed", type=click.FloatRange(min=0), default=5.0, show_default=True,
+              metavar="SECONDS", help="Keep the best load up for so long.")  # fmt: skip
+@click.option("--write", type=SIZE, default=None, metavar="SIZE",
+              help="Also write below URL, which must be a folder: a checkpoint of this size, alone "
+              "and while feeding, and small files. All are removed.")  # fmt: skip
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
 @json_option
@@ -39,6 +47,8 @@ def command(
     in_flight: int,
     max_bytes: int,
     max_requests: int,
+    feed: float,
+    write: int | None,
     storage_options: dict[str, Any] | None,
     as_json: bool,
 ) -> int:
@@ -46,26 +56,31 @@ def command(
 
     Random and sequential reads of several sizes, one at a time, two, four and so on, until more at
     a time give no more. Local files are read past the page cache where the file system allows it.
-    Nothing is written.
+    Nothing is written, unless --write says so.
     """
     import orjson
 
     from pipeprof.cli.probe_page import probe_text, say
     from pipeprof.probe.ramp import ProbeSpec, probe
     from pipeprof.probe.target import open_target
-    from pipeprof.storage.urls import redact
+    from pipeprof.storage.urls import is_local, local_path
 
+    if write and is_local(url) and not os.path.isdir(local_path(url)):
+        raise UsageError(f"{url} is no folder; --write needs one to write into.")
     spec = ProbeSpec(
-        url=redact(url),
+        url=url,
         seconds=seconds,
         block_bytes=blocks or ProbeSpec.block_bytes,
         most_in_flight=in_flight,
         most_bytes=max_bytes,
         most_requests=max_requests,
+        feed_seconds=feed,
+        write_bytes=write or 0,
     )
     target = open_target(url, storage_options)
     try:
-        result = probe(target, spec) if as_json else probe(target, spec, say)
+        watch = (lambda point: None) if as_json else say
+        result = probe(target, spec, watch, storage_options)
     finally:
         target.close()
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeprof.probe.result import Limits, Point, ProbeResult
+from pipeprof.probe.result import Limits, Needs, Point, ProbeResult
 from pipeprof.report.layout import Column, Page
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
@@ -34,6 +34,9 @@ def probe_text(result: ProbeResult) -> str:
     else:
         page.heading("What it can give")
         page.table([Column(right=False), Column(), Column(right=False, spare=True)], _limits(found))
+        if result.needs is not None:
+            page.heading("What training needs of it")
+            page.pairs(_needs(result.needs))
         page.heading("Loads", "in the steady part of each")
         names = ("reads", "block", "under way", "rate", "requests/s", "p50", "p99", "CPU cores")
         page.table(
@@ -71,6 +74,26 @@ def _limits(found: Limits) -> list[tuple[str, str, str]]:
             f"requests of {block} under way, by Little's law",
         ),
     ]
+
+
+def _needs(needs: Needs) -> list[tuple[str, str]]:
+    rows = [("feed", _fed(needs.feed))]
+    saved, code = needs.checkpoint, needs.code
+    if saved is not None:
+        alone, beside = map(format_rate, (saved.alone_bytes_per_s, saved.feeding_bytes_per_s))
+        said = f"{format_bytes(saved.size_bytes)} kept at {alone} alone, {beside} while feeding"
+        rows.append(("checkpoint", f"{said}; the feed then: {_fed(saved.feed)}"))
+    if code is not None:
+        tail = f"p50 {format_duration(code.p50_s)}, p99 {format_duration(code.p99_s)}"
+        said = f"{format_count(code.files_per_s)} small files/s, one after another; {tail} a file"
+        rows.append(("code", said))
+    return rows
+
+
+def _fed(point: Point | None) -> str:
+    if point is None:
+        return "too little came to tell"
+    return f"{format_rate(point.bytes_per_s)} for {format_duration(point.seconds)}"
 
 
 def _row(point: Point) -> tuple[str, ...]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from pipeprof.probe.load import Budget, load
-from pipeprof.probe.result import Demand, Limits, Pattern, Point, ProbeResult
+from pipeprof.probe.needs import checkpoint, code
+from pipeprof.probe.result import Demand, Limits, Needs, Pattern, Point, ProbeResult
 from pipeprof.probe.target import Target
+from pipeprof.storage.urls import redact
 from pipeprof.units import format_bytes
 
 _GAIN = 1.05
 """A ramp ends when twice as many requests twice in a row gave less than this times the best."""
 _KNEE = 0.95
+_RAMPS_SHARE = 0.6
+"""Of what may be read; the rest is for the feed."""
 _BUSY_CORES = 0.9
 
 Watch = Callable[[Point], None]
@@ -22,13 +27,18 @@ Watch = Callable[[Point], None]
 @dataclass(frozen=True)
 class ProbeSpec:
     url: str
-    """For the report: without credentials."""
     seconds: float = 60.0
-    """For all of it."""
+    """For all ramps together."""
     block_bytes: tuple[int, ...] = (4096, 65_536, 1 << 20, 8 << 20)
     most_in_flight: int = 64
     most_bytes: float = 8e9
     most_requests: float = 100_000
+    feed_seconds: float = 5.0
+    """For which the best load is kept up after the ramps."""
+    write_bytes: int = 0
+    """Of a checkpoint to be written, and removed; 0: nothing is written."""
+    code_files: int = 200
+    """Small files to be written, and removed, when anything is."""
 
     @property
     def ramps(self) -> list[tuple[Pattern, int]]:
@@ -37,26 +47,56 @@ class ProbeSpec:
         return [*(("random", size) for size in sizes), ("sequential", sizes[-1])]
 
 
-def probe(target: Target, spec: ProbeSpec, watch: Watch = lambda point: None) -> ProbeResult:
-    """Raises `StorageError`."""
+def probe(
+    target: Target,
+    spec: ProbeSpec,
+    watch: Watch = lambda point: None,
+    options: Mapping[str, Any] | None = None,
+) -> ProbeResult:
+    """``options`` are fsspec's, for what is written. Raises `StorageError`."""
     budget = Budget(spec.most_bytes, spec.most_requests)
+    ramps = budget.part(_RAMPS_SHARE)
+    points = _ramps(target, spec, ramps, watch)
+    budget.add(ramps)
+    found = limits(points)
+    return ProbeResult(
+        url=redact(spec.url),
+        client=target.client,
+        cache=target.cache,
+        objects=len(target.objects),
+        size_bytes=sum(item.size for item in target.objects),
+        points=tuple(points),
+        limits=found,
+        needs=_needs(target, spec, found.at, budget, dict(options or {})) if found else None,
+        read_bytes=budget.bytes,
+        read_requests=budget.requests,
+        notes=tuple(_notes(points, budget)),
+    )
+
+
+def _ramps(target: Target, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
     end, points = perf_counter() + spec.seconds, list[Point]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
         seconds, part = (end - perf_counter()) * share, budget.part(share)
         points += _ramp(target, pattern, size, spec.most_in_flight, seconds, part, watch)
         budget.add(part)
-    return ProbeResult(
-        url=spec.url,
-        client=target.client,
-        cache=target.cache,
-        objects=len(target.objects),
-        size_bytes=sum(item.size for item in target.objects),
-        read_bytes=budget.bytes,
-        read_requests=budget.requests,
-        points=tuple(points),
-        limits=limits(points),
-        notes=tuple(_notes(points, budget, spec)),
+    return points
+
+
+def _needs(
+    target: Target, spec: ProbeSpec, demand: Demand, budget: Budget, options: dict[str, Any]
+) -> Needs:
+    """The feed, and where writing is allowed the other two."""
+    part = budget.part(0.5 if spec.write_bytes else 1.0)
+    feed = load(target, demand, spec.feed_seconds, part, seed=0) if spec.feed_seconds else None
+    budget.add(part)
+    if not spec.write_bytes:
+        return Needs(feed)
+    return Needs(
+        feed,
+        checkpoint(spec.url, options, spec.write_bytes, target, demand, budget),
+        code(spec.url, options, spec.code_files),
     )
 
 
@@ -106,7 +146,7 @@ def limits(points: Sequence[Point]) -> Limits | None:
     )
 
 
-def _notes(points: Sequence[Point], budget: Budget, spec: ProbeSpec) -> list[str]:
+def _notes(points: Sequence[Point], budget: Budget) -> list[str]:
     notes = []
     if budget.spent:
         notes.append("some loads were cut short by --max-bytes or --max-requests, and say less")

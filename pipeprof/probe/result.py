@@ -60,6 +60,37 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """A burst of writes that ends when the storage says it is kept (fsync, or the upload's end)."""
+
+    size_bytes: int
+    alone_bytes_per_s: float
+    feeding_bytes_per_s: float
+    """While the feed goes on."""
+    feed: Point | None
+    """What that got meanwhile; ``None`` when too little came to tell."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Many small files, each opened, asked for its size, read, closed: as `import` does."""
+
+    files: int
+    files_per_s: float
+    p50_s: float
+    p99_s: float
+
+
+@dataclass(frozen=True)
+class Needs:
+    feed: Point | None
+    """The best load, kept up."""
+    checkpoint: Checkpoint | None = None
+    code: Code | None = None
+    """``None``: nothing was to be written."""
+
+
+@dataclass(frozen=True)
 class ProbeResult:
     url: str
     """Without credentials."""
@@ -75,6 +106,8 @@ class ProbeResult:
     points: tuple[Point, ...]
     limits: Limits | None
     """``None`` when no point could be measured."""
+    needs: Needs | None = None
+    """``None`` when they were not tried."""
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

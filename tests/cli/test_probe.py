@@ -12,7 +12,18 @@ from click.testing import CliRunner
 from pipeprof.cli.app import run
 from pipeprof.cli.probe import command
 
-QUICK = ["--seconds", "1", "--block", "4KiB", "--block", "64KiB", "--in-flight", "2"]
+QUICK = [
+    "--seconds",
+    "1",
+    "--feed",
+    "0.2",
+    "--block",
+    "4KiB",
+    "--block",
+    "64KiB",
+    "--in-flight",
+    "2",
+]
 
 
 @pytest.fixture
@@ -63,6 +74,20 @@ def test_any_file_system_of_fsspec():
 def test_what_cannot_be_probed(arguments, code, says, capfd):
     assert run(["probe", *arguments]) == code
     assert says in capfd.readouterr().err
+
+
+def test_writing_needs_a_folder(folder, capfd):
+    assert run(["probe", str(folder / "0.bin"), "--write", "1MB"]) == 2
+    assert "--write needs one to write into" in capfd.readouterr().err
+
+
+def test_what_training_needs_is_told(folder):
+    before = sorted(folder.iterdir())
+    done = CliRunner().invoke(command, [str(folder), *QUICK, "--write", "1MB"])
+    assert done.exit_code == 0, done.output
+    assert "checkpoint  1.00 MB kept at " in done.stdout
+    assert "small files/s" in done.stdout
+    assert sorted(folder.iterdir()) == before
 
 
 def test_empty_files_hold_nothing_to_read(tmp_path, capfd):

@@ -1,0 +1,76 @@
+"""The needs of training, on real files: what is written is gone afterwards, whatever happens."""
+
+from __future__ import annotations
+
+import os
+
+import fsspec
+import pytest
+
+from pipeprof.errors import StorageError
+from pipeprof.probe.load import Budget
+from pipeprof.probe.needs import checkpoint, code
+from pipeprof.probe.ramp import ProbeSpec, probe
+from pipeprof.probe.result import Demand
+from pipeprof.probe.target import open_target
+from tests.probe.test_load import FREE, Sleeps
+
+DEMAND = Demand("random", 1000, 2)
+
+
+def saved(url, target=None, size_bytes=3_000_000):
+    return checkpoint(url, {}, size_bytes, target or Sleeps(0.001), DEMAND, Budget(FREE, FREE))
+
+
+def test_a_checkpoint_is_written_twice_and_removed(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_size), fsync(fd)))
+    found = saved(str(tmp_path))
+    assert synced == [3_000_000, 3_000_000]
+    assert found.size_bytes == 3_000_000
+    assert min(found.alone_bytes_per_s, found.feeding_bytes_per_s) > 0
+    assert found.feed is not None
+    assert found.feed.requests_per_s == pytest.approx(2 / 0.001, rel=0.8)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_small_files_are_read_one_by_one_and_removed(tmp_path):
+    found = code(str(tmp_path), {}, files=20)
+    assert found.files == 20
+    assert found.p50_s <= found.p99_s
+    assert found.files_per_s == pytest.approx(1 / found.p50_s, rel=0.9)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_stays_behind_an_error(tmp_path, monkeypatch):
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for broken in (lambda: saved(str(tmp_path)), lambda: code(str(tmp_path), {}, 5)):
+        with pytest.raises(StorageError, match=r"cannot be written: .*No space left"):
+            broken()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path):
+    with pytest.raises(StorageError, match="cannot be made"):
+        saved(str(tmp_path / "missing"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_objects_too():
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/needs/data", os.urandom(1 << 16))
+    spec = ProbeSpec("memory://needs", 0.5, (4096,), most_in_flight=1, feed_seconds=0.2,
+                     write_bytes=100_000, code_files=5)  # fmt: skip
+    try:
+        result = probe(open_target("memory://needs"), spec)
+        assert result.needs is not None
+        assert result.needs.feed is not None
+        assert result.needs.checkpoint is not None
+        assert result.needs.code is not None
+        assert result.needs.code.files == 5
+        assert memory.find("/needs") == ["/needs/data"]
+    finally:
+        memory.rm("/needs", recursive=True)
