@@ -34,6 +34,7 @@ class RemoteStore:
     def find(self, url: str) -> list[ObjectInfo]:
         fs, path = filesystem(url, self._options)
         try:
+            fs.invalidate_cache(path)  # what it listed before may have been replaced since
             found = _find(fs, path.rstrip("/"))
         except Exception as error:
             raise _explained(error, redact(url), "listed") from None
@@ -77,8 +78,8 @@ def _find(fs: Any, path: str) -> list[ObjectInfo]:
     if any(character in path for character in "*?["):
         entries = fs.glob(path, detail=True)
         root = ""
-    elif fs.isfile(path):
-        entries = {path: fs.info(path)}
+    elif (itself := _info(fs, path)) and itself["type"] == "file":
+        entries = {path: itself}
         root = ""
     else:
         entries = fs.find(path, detail=True)
@@ -89,6 +90,21 @@ def _find(fs: Any, path: str) -> list[ObjectInfo]:
         if info.get("type") == "file" and not is_hidden(relative):
             items.append(ObjectInfo(redact(fs.unstrip_protocol(name)), name, int(info["size"])))
     return items
+
+
+def _info(fs: Any, path: str) -> dict[str, Any] | None:
+    """What ``path`` is, where the server tells.
+
+    It may refuse to and yet list what is below, and only then says why. A server that does not
+    answer is not asked again: `isfile` would hide that, and listing would try as long once more.
+    """
+    try:
+        info: dict[str, Any] = fs.info(path)
+    except OSError as error:
+        if "Timeout" in type(error).__name__:
+            raise
+        return None
+    return info
 
 
 def _explained(error: Exception, url: str, what: str) -> StorageError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from pipeprof.errors import UsageError
 
@@ -46,4 +47,16 @@ def filesystem(url: str, options: dict[str, Any] | None = None) -> tuple[Abstrac
         fs, path = fsspec.core.url_to_fs(url, **(options or {}))
     except (ValueError, ImportError) as error:
         raise UsageError(f"{redact(url)} cannot be opened: {error}.") from None
+    _made[id(fs)] = fs
     return fs, path
+
+
+def _keep_inherited() -> None:
+    """In a forked child, let no client of the parent's be closed: the two share one epoll, and
+    the parent would no longer hear its own connections, until they time out after 15 s."""
+    _inherited.extend(_made.values())
+
+
+_made: WeakValueDictionary[int, AbstractFileSystem] = WeakValueDictionary()
+_inherited: list[AbstractFileSystem] = []
+os.register_at_fork(after_in_child=_keep_inherited)
