@@ -62,6 +62,7 @@ def _example_type() -> Any:
 
 
 Example = _example_type()
+Feature = message_factory.GetMessageClass(Example.DESCRIPTOR.file.message_types_by_name["Feature"])
 
 
 def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
@@ -92,7 +93,7 @@ def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.Recor
     Raises `CorruptData`, `SchemaMismatch`.
     """
     rows = _parse(payloads, first)
-    columns = [_column(rows, field, first) for field in schema]
+    columns = [column(rows, field, first) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -143,7 +144,7 @@ def _parse(payloads: Iterable[bytes], first: int) -> list[Any]:
     return rows
 
 
-def _column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
+def column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
     """One column of all rows: its values in one flat array, and how many each row has."""
     name = field.name
     kind = next((k for row in rows if name in row and (k := row[name].WhichOneof("kind"))), None)
@@ -161,7 +162,7 @@ def _column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
             filled.append(values)
         elif feature.WhichOneof("kind") not in (None, kind):
             raise _contradiction(name, first + index, feature.WhichOneof("kind"), kind)
-    return _shape(_flat(filled, kind, int(counts.max())), counts, field, first)
+    return shape(_flat(filled, kind, int(counts.max())), counts, field, first)
 
 
 def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
@@ -174,7 +175,7 @@ def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
     return pa.array(np.concatenate([np.array(values, dtype) for values in filled]))
 
 
-def _shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first: int) -> pa.Array:
+def shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first: int) -> pa.Array:
     """Flat values and their counts → a scalar, fixed or ragged column; no value is a null."""
     dtype, absent = field.type, counts == 0
     expected = dtype.list_size if pa.types.is_fixed_size_list(dtype) else 1

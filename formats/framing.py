@@ -7,6 +7,7 @@ There is no marker to find a record by, so framing can only be entered at its be
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
 from crc32c import crc32c
@@ -25,6 +26,12 @@ def masked_crc(data: bytes | memoryview) -> int:
     """CRC-32C, rotated and offset so that a CRC of data with CRCs in it stays a good one."""
     crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@lru_cache(maxsize=4096)
+def _crc_of_length(length: int) -> int:
+    """The lengths of one file are often the same few."""
+    return masked_crc(length.to_bytes(8, "little"))
 
 
 def frame(payload: bytes) -> bytes:
@@ -81,13 +88,13 @@ class Deframer:
 
     def _take(self, data: bytes, payloads: list[bytes]) -> int:
         """Append each whole payload in ``data``; where the first partial record begins."""
-        view, end, at = memoryview(data), len(data), 0
+        end, at = len(data), 0
         while True:
             if end - at < HEADER_BYTES:
                 self._wanted = HEADER_BYTES
                 return at
             length, crc = _HEADER.unpack_from(data, at)
-            if crc != masked_crc(view[at : at + 8]):
+            if crc != _crc_of_length(length):
                 raise self._damaged(at, len(payloads), "the CRC of its length does not match")
             # before anything is read or kept for it: a lying length must not cost memory
             if length > _MOST or self._leads_beyond(at + _AROUND + length):
@@ -98,12 +105,12 @@ class Deframer:
                 self._wanted = _AROUND + length
                 return at
             start = at + HEADER_BYTES
-            if _CRC.unpack_from(data, start + length)[0] != masked_crc(
-                view[start : start + length]
-            ):
+            stop = start + length
+            payload = data[start:stop]
+            if _CRC.unpack_from(data, stop)[0] != masked_crc(payload):
                 raise self._damaged(at, len(payloads), "the CRC of its bytes does not match")
-            payloads.append(data[start : start + length])
-            at = start + length + _CRC.size
+            payloads.append(payload)
+            at = stop + _CRC.size
 
     def _leads_beyond(self, end: int) -> bool:
         return self.size is not None and self._offset + end > self.size

@@ -13,7 +13,7 @@ from itertools import islice
 import pyarrow as pa
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.formats import example
+from pipeprof.formats import example, example_block
 from pipeprof.formats.base import (
     Decoding,
     Encoder,
@@ -31,7 +31,7 @@ from pipeprof.formats.types import check_batch, select
 
 _SAMPLE_BYTES = 2**20
 _SAMPLE_RECORDS = 256
-_ROWS_AT_ONCE = 512
+_ROWS_AT_ONCE = 1024
 """Decoded between two batches: a whole block of small records would hold up the batch that needs
 only its first."""
 
@@ -96,7 +96,7 @@ class TFRecord:
             records = deframer.feed(block)
             for start in range(0, len(records), _ROWS_AT_ONCE):
                 some = records[start : start + _ROWS_AT_ONCE]
-                yield example.decode(some, schema, first + start)
+                yield example_block.decode(some, schema, first + start)
         deframer.finish()
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:

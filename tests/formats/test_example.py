@@ -1,0 +1,214 @@
+"""Records of `tf.train.Example` scanned in a block: what protobuf gives, or nothing at all."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeprof.errors import CorruptData, PipeprofError, SchemaMismatch
+from pipeprof.formats import example, example_block
+from pipeprof.formats.example_block import decode_scanned
+from pipeprof.formats.example_keys import Keys
+from pipeprof.formats.example_scan import BYTES, EMPTY, FLOAT, INT, ODD, Refused, scan
+from pipeprof.formats.types import parse_type
+from pipeprof.formats.words import words_of
+
+
+def varint(number: int) -> bytes:
+    number &= 2**64 - 1
+    rest = number >> 7
+    return bytes([number & 127 | 128]) + varint(rest) if rest else bytes([number])
+
+
+def field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def ints(*values: int) -> bytes:
+    return field(3, field(1, b"".join(map(varint, values))))
+
+
+def floats(*values: float) -> bytes:
+    return field(2, field(1, struct.pack(f"<{len(values)}f", *values)))
+
+
+def blobs(*values: bytes) -> bytes:
+    return field(1, b"".join(field(1, value) for value in values))
+
+
+def entry(name: str | bytes, feature: bytes) -> bytes:
+    key = name if isinstance(name, bytes) else name.encode()
+    return field(1, field(1, key) + field(2, feature))
+
+
+def record(*entries: bytes) -> bytes:
+    return field(1, b"".join(entries))
+
+
+def schema(**types: str) -> pa.Schema:
+    return pa.schema([(name, parse_type(text)) for name, text in types.items()])
+
+
+def scanned(payloads: Sequence[bytes], **types: str) -> dict[str, list[Any]]:
+    """The scan's columns, which are protobuf's too."""
+    found = decode_scanned(payloads, schema(**types), 0)
+    found.validate(full=True)
+    assert repr(found.to_pydict()) == repr(example.decode(payloads, found.schema, 0).to_pydict())
+    return dict(found.to_pydict())
+
+
+def test_ints_of_every_length() -> None:
+    edges = [0, *(2**bit + more for bit in range(7, 63, 7) for more in (-1, 0, 1)), 2**63 - 1]
+    values = edges + [-value - 1 for value in edges]
+    payloads = [record(entry("a", ints(value))) for value in values]
+    assert scanned(payloads, a="int64") == {"a": values}
+
+
+def test_a_scalar_of_each_kind_and_its_list() -> None:
+    one = record(entry("i", ints(-7)), entry("f", floats(0.5)), entry("b", blobs(b"\xff\x00")))
+    types = {"i": "int64", "f": "float32", "b": "binary"}
+    assert scanned([one, one], **types) == {"i": [-7] * 2, "f": [0.5] * 2, "b": [b"\xff\x00"] * 2}
+    lists = {name: f"list<{kind}>" for name, kind in types.items()}
+    assert scanned([one], **lists) == {"i": [[-7]], "f": [[0.5]], "b": [[b"\xff\x00"]]}
+
+
+def test_the_usual_values_are_not_left_to_protobuf() -> None:
+    features = {
+        **{ints(value): INT for value in (0, 300, 2**56, 2**62, -1)},
+        floats(1.5): FLOAT,
+        blobs(b""): BYTES,
+        blobs(b"x" * 123): BYTES,
+        b"\x1a\x00": INT | EMPTY,
+        blobs(b"x" * 124): ODD,
+        ints(1, 2): ODD,
+    }
+    found = scan([record(entry("a", feature)) for feature in features], ("a",))
+    assert found.code.tolist() == list(features.values())
+
+
+def test_each_record_has_an_order_of_its_own() -> None:
+    entries = [entry(f"column {i}", ints(i)) for i in range(20)]
+    payloads = [record(*entries[turn:], *entries[:turn]) for turn in range(20)]
+    types = {f"column {i}": "int64" for i in range(20)}
+    assert scanned(payloads, **types) == {f"column {i}": [i] * 20 for i in range(20)}
+
+
+def test_what_is_missing_or_empty_is_null() -> None:
+    payloads = [
+        record(entry("a", ints(1)), entry("b", floats(1))),
+        record(entry("a", ints())),
+        record(entry("a", b"\x1a\x00")),
+        record(entry("a", b"")),
+        record(entry("b", floats(2))),
+        record(),
+        b"",
+    ]
+    nothing = [None] * 6
+    assert scanned(payloads, a="int64", c="int64") == {"a": [1, *nothing], "c": [None, *nothing]}
+    assert scanned(payloads, b="list<float32>")["b"] == [[1.0], *nothing[:3], [2.0], None, None]
+
+
+def test_an_empty_list_of_the_same_kind_is_null_and_one_of_another_is_an_error() -> None:
+    ones, none_of_int = [record(entry("a", ints(1)))] * 2, record(entry("a", b"\x1a\x00"))
+    assert scanned([*ones, none_of_int], a="int64") == {"a": [1, 1, None]}
+    assert scanned([none_of_int], a="list<int64>") == {"a": [None]}
+    for other in (b"\x12\x00", floats(1), blobs(b"")):
+        with pytest.raises(SchemaMismatch, match="record 2 holds column 'a' as"):
+            decode_scanned([*ones, record(entry("a", other))], schema(a="int64"), 0)
+
+
+def test_several_values_and_long_ones_beside_scalars() -> None:
+    long = b"x" * 3000
+    payloads = [
+        record(entry("l", ints(*range(i % 4))), entry("b", blobs(long[i:])), entry("a", ints(i)))
+        for i in range(8)
+    ]
+    found = scanned(payloads, a="int32", l="list<int64>", b="string")
+    assert found["a"] == list(range(8))
+    assert found["l"] == [list(range(i % 4)) or None for i in range(8)]
+    assert [len(text) for text in found["b"]] == list(range(3000, 2992, -1))
+
+
+def test_values_that_are_not_packed() -> None:
+    payloads = [record(entry("a", field(3, b"\x08\x05"))), record(entry("a", ints(6)))]
+    assert scanned(payloads, a="int64") == {"a": [5, 6]}
+
+
+def test_only_the_names_asked_for_match_whatever_their_length() -> None:
+    names = ["a" * length for length in (0, 1, 7, 8, 9, 16, 17, 100)] + ["a\0", "b" * 9]
+    payloads = [record(*(entry(name, ints(place)) for place, name in enumerate(names)))]
+    for place, name in enumerate(names):
+        assert scanned(payloads, **{name: "int64"}) == {name: [place]}
+    assert scanned(payloads, **{"a" * 10: "int64"}) == {"a" * 10: [None]}
+
+
+def test_a_thousand_names_have_a_slot_each() -> None:
+    names = tuple(f"feature {i}" for i in range(1000))
+    data, lengths = "".join(names).encode() + bytes(8), np.array([len(name) for name in names])
+    found, ascii_only = Keys(names).find(words_of(data), np.cumsum(lengths) - lengths, lengths)
+    assert found.tolist() == list(range(1000))
+    assert ascii_only
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        record(entry("a", ints(1)), entry("a", ints(2))),
+        record(entry("a", ints(1))) + b"\x10\x01",
+        record(entry("a", ints(1))) + record(entry("b", ints(1))),
+        record(entry("a", ints(1)), field(2, b"unknown")),
+        record(field(1, field(2, ints(1)) + field(1, b"a"))),
+        record(field(1, field(1, b"a"))),
+        record(entry("a" * 200, ints(1))),
+        # a long key, of which the end and the value would pass for a value too
+        record(entry("a" * 199 + "\x12", ints(1, 1, 1, 1, 8, 1, 8, 1, 8, 1, 8, 128))),
+        record(field(1, field(1, b"a") + b"\x12\x80\x0a\x7e\x0a\x7c" + bytes(124))),
+        record(entry("a", b"\x02\x00")),
+        b"\x0a\x8c\x80\x80\x80\x80" + entry("a", ints(1)),
+        record(entry("a", blobs(b"xyz"))[:-2]),
+        record(entry("é", ints(1))),
+        record(entry(b"\xff", ints(1))),
+        record(entry("a", b"\x1a\x03\x0a\x01\xff")),
+        record(entry("a", ints(1)))[:-1],
+        record(field(1, b"\x0a")),
+        field(1, b"\x0a"),
+        b"\x0a",
+        b"\x0a\xff\xff\xff\xff\x7f",
+    ],
+)
+def test_what_is_unusual_is_left_to_protobuf(unusual: bytes) -> None:
+    usual = record(entry("a", ints(1)))
+    payloads, wanted = [usual] * 20 + [unusual] + [usual] * 20, schema(a="int64")
+    with pytest.raises(Refused):
+        decode_scanned(payloads, wanted, 0)
+    assert outcome(example_block.decode, payloads, wanted) == (
+        outcome(example.decode, payloads, wanted)
+    )
+
+
+@pytest.mark.parametrize("damage", [b"\x1a\x03\x0a\x01\xff", b"\x02\x00"])
+def test_a_damaged_record_is_named_though_its_damage_is_in_another_column(damage: bytes) -> None:
+    usual = record(entry("a", ints(1)), entry("b", ints(1)))
+    damaged = record(entry("a", ints(1)), entry("b", damage))
+    with pytest.raises(CorruptData, match=r"record 117 is not a tf\.train\.Example"):
+        example_block.decode([usual] * 17 + [damaged] * 3, schema(a="int64"), 100)
+
+
+def test_records_of_long_values_are_left_to_protobuf_too() -> None:
+    payloads = [record(entry("a", ints(i)), entry("b", floats(*range(i)))) for i in range(2, 40)]
+    wanted = schema(a="int64", b="list<float32>")
+    assert example_block.decode(payloads, wanted, 0) == example.decode(payloads, wanted, 0)
+
+
+def outcome(decode: Any, payloads: Sequence[bytes], wanted: pa.Schema) -> Any:
+    try:
+        found = decode(payloads, wanted, 5)
+    except PipeprofError as error:
+        return type(error), str(error)
+    found.validate(full=True)
+    return repr(found.to_pydict())
