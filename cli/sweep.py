@@ -12,7 +12,7 @@ from pipeprof.cli.options import INT_LIST, SHARE, STORAGE_OPTIONS, json_option
 from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
-    from pipeprof.model import SweepSpec
+    from pipeprof.model import CacheWanted, SweepSpec
     from pipeprof.sweep.run import Outcome
 
 EXAMPLE = """\b
@@ -47,6 +47,9 @@ Examples:
               show_default=True, help="Seconds that a trial measures, at least.")  # fmt: skip
 @click.option("--warmup-time", type=click.FloatRange(min=0), default=1.0, show_default=True,
               help="Seconds of a trial left out first, at least.")  # fmt: skip
+@click.option("--cache", type=click.Choice(["cold", "warm", "as-is"]), default="cold",
+              show_default=True, help="Before each trial, evict local files from memory, read them "
+              "into it, or leave them.")  # fmt: skip
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), default=None,
               help="Start no trial after so many seconds; --resume goes on.")  # fmt: skip
 @click.option("--threshold", type=SHARE, default="5%", show_default=True,
@@ -114,6 +117,7 @@ def _spec(
     trial_time: float,
     warmup_time: float,
     threshold: float,
+    cache: CacheWanted,
 ) -> SweepSpec:
     from pipeprof.errors import UsageError
     from pipeprof.model import SweepSpec
@@ -140,6 +144,7 @@ def _spec(
         trial_s=trial_time,
         warmup_s=warmup_time,
         threshold=threshold,
+        cache=cache,
     )
 
 

@@ -62,6 +62,8 @@ class Stage(str, Enum):
 Source = Literal["measured", "estimated", "unknown"]
 """Where a number comes from: clocked directly, derived from other numbers, or not to be had."""
 Verdict = Literal["starved", "fed", "inconclusive"]
+CacheWanted = Literal["cold", "warm", "as-is"]
+"""What a trial begins with: files evicted from memory, read into it, or left as they are."""
 
 
 @dataclass(frozen=True)
@@ -512,6 +514,8 @@ class SweepSpec:
     """Least time of a trial that is left out first."""
     threshold: float = 0.05
     """The starved share that counts as starved."""
+    cache: CacheWanted = "cold"
+    """Asked for; what each trial had is in `Trial.cache`."""
 
 
 @dataclass(frozen=True)
@@ -536,6 +540,7 @@ class Trial:
     """Logical bytes asked of storage."""
     demand_samples_per_s: float | None = None
     """What the accelerator would take if it never waited."""
+    cache: CacheState = CacheState("unknown", "the page cache was not inspected")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pipeprof.model import SweepResult, Trial
 from pipeprof.report.data_sets import DataSet, data_sets
 from pipeprof.report.layout import Column, Page
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
 from pipeprof.units import (
+    counted,
     format_bytes,
     format_count,
     format_duration,
@@ -122,6 +125,15 @@ def _trials(page: Page, sweep: SweepResult, data: DataSet) -> None:
     )
     reason = "the setting to use" if data.best.verdict == "fed" else "the best of those tried"
     page.line(f"* {reason}; its profile is {data.best.profile}, beside this sweep's file.")
+    page.line(_cache(sweep, data))
+
+
+def _cache(sweep: SweepResult, data: DataSet) -> str:
+    """What the cache was to be, what it was, and the evidence of the best trial."""
+    had = Counter(trial.cache.state for trial in data.trials)
+    counts = ", ".join(f"{counted(count, 'trial')} {state}" for state, count in had.items())
+    best = data.best.cache
+    return f"Cache, {sweep.spec.cache} asked for: {counts}. Of *, {best.state}: {best.evidence}."
 
 
 def _half_width(trial: Trial) -> str:

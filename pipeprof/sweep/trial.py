@@ -20,6 +20,7 @@ from pipeprof.loaders.wrap import wrap
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Profile, Recording, SweepSpec, Trial
 from pipeprof.storage.urls import redact
+from pipeprof.sweep.cache import ReadMeter, label, prepare
 from pipeprof.sweep.grid import Setting
 from pipeprof.sweep.references import Reference
 
@@ -59,7 +60,8 @@ def run_trial(
     storage_options: Mapping[str, Any] | None = None,
     tick: Callable[[float], None] = lambda share: None,
 ) -> tuple[Profile, Recording]:
-    """Warm up, measure, explain. ``tick`` hears the share done, twice a second at most."""
+    """Prepare the cache, warm up, measure, explain. ``tick`` hears the share done, twice a second
+    at most."""
     consumer = make_consumer(spec, setting.batch_size)
     dataset = open_dataset(
         setting.url,
@@ -71,6 +73,7 @@ def run_trial(
     )
     if not dataset.splits:
         raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
+    begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
     with warnings.catch_warnings():
         # more workers than cores is what a sweep tries on purpose
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
@@ -80,15 +83,19 @@ def run_trial(
             num_workers=setting.num_workers,
             prefetch_factor=setting.prefetch_factor,
         )
+        meter = ReadMeter(setting.num_workers)
         name = f"{dataset.source.format} {redact(setting.url)}"
         loader = wrap(inner, name, accelerator=consumer.label)
         try:
-            warmup = _consume(loader, consumer, spec, setting, tick)
+            warmup = _consume(loader, consumer, spec, setting, tick, meter)
         except PipeprofError as error:
             # the traceback holds the iterator, and with it the workers
             raise from_worker(error.with_traceback(None)) from None
     recording = replace(
-        loader.recording(), warmup_batches=warmup, notes=_notes(dataset.splits, setting)
+        loader.recording(),
+        warmup_batches=warmup,
+        cache=label(begun, meter),
+        notes=_notes(dataset.splits, setting),
     )
     return assemble(recording, spec.threshold), recording
 
@@ -109,6 +116,7 @@ def _consume(
     spec: SweepSpec,
     setting: Setting,
     tick: Callable[[float], None],
+    meter: ReadMeter,
 ) -> int:
     """Iterate until enough is measured; the number of warm-up batches."""
     outstanding = setting.num_workers * (setting.prefetch_factor or 1)
@@ -120,7 +128,8 @@ def _consume(
         now = perf_counter()
         if not warmup:
             if now - began >= spec.warmup_s and count > outstanding:
-                warmup, measuring = count, now
+                meter.measuring()
+                warmup, measuring = count, perf_counter()
             continue
         measured_s = now - measuring
         if now - ticked > _TICK_S:
@@ -128,6 +137,7 @@ def _consume(
             ticked = now
         enough = measured_s >= spec.trial_s and count - warmup >= LEAST_BATCHES
         if enough or measured_s >= _PATIENCE * spec.trial_s:
+            meter.end()
             return warmup
     if not count:
         raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
@@ -165,4 +175,5 @@ def summarise_trial(
         bottleneck=profile.diagnosis.bottleneck,
         bytes_per_sample=read / samples if samples else 0.0,
         demand_samples_per_s=roof.samples_per_s if roof else None,
+        cache=profile.cache,
     )

@@ -55,6 +55,13 @@ def test_json_is_all_that_is_on_stdout(data, tmp_path, capsys):
     assert document == json.loads((tmp_path / "out/sweep.json").read_bytes())
 
 
+def test_the_cache_is_as_asked_for_and_said(data, tmp_path, capsys):
+    quick = [*QUICK, "--workers", "0", "--out", str(tmp_path / "out")]
+    assert run(["sweep", data, *quick, "--cache", "warm"]) == 0
+    assert "Cache, warm asked for: 1 trial " in capsys.readouterr().out
+    assert json.loads((tmp_path / "out/sweep.json").read_bytes())["spec"]["cache"] == "warm"
+
+
 def test_starved_beyond_the_limit_is_exit_code_3_after_the_report(data, tmp_path, capsys):
     limit = ["--workers", "0", "--step-ms", "0", "--fail-if-starved", "50%"]
     assert run(["sweep", data, *QUICK, *limit, "--out", str(tmp_path / "out")]) == 3
@@ -99,6 +106,7 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["x", "--trial-time", "0"], 2, "trial-time"),
         (["x", "--accelerator", "resnet50/k80"], 2, "known are unet3d/a100"),
         (["x", "--accelerator", "resnet50/h100", "--step-ms", "3"], 2, "exclude one another"),
+        (["x", "--cache", "lukewarm"], 2, "'cold', 'warm', 'as-is'"),
         (["x", "--storage-options", "{{"], 2, "JSON object"),
         (["--resume", "{tmp}/nowhere"], 1, "sweep.json does not exist"),
         (["{data}", "--columns", "prize"], 1, "'prize'"),
