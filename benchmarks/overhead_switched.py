@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Running, Session
 from pipeprof.loaders import hook, observe
 from pipeprof.loaders.sender import Sender
+from pipeprof.measure.meter import Meter
 
 _NONE = object()
 """In place of an attribute that an object has not of its own."""
@@ -60,6 +62,9 @@ class Switch:
                     setattr(owner, name, value)
 
         self._hooks.append(turn)
+
+    def when_turned(self, act: Callable[[bool], None]) -> None:
+        self._hooks.append(act)
 
 
 class Followed(Dataset[Any]):
@@ -112,14 +117,30 @@ class _Switched(Running):
         return self.block()
 
 
+class _Pause:
+    """A meter looks at the system so many times a second: of the seconds in which it is on."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter, self._since_s = meter, 0.0
+
+    def turn(self, on: bool) -> None:
+        if not on:
+            self._since_s = perf_counter()
+            return
+        passed_s = perf_counter() - self._since_s
+        for name in ("_first_s", "_next_gauge_s", "_next_weigh_s"):
+            setattr(self._meter, name, getattr(self._meter, name) + passed_s)
+
+
 def _let_hooks_be_switched(switch: Switch) -> None:
     """Those that will be set in this process and in its workers."""
     instrument, watch = hook.instrument, Sender.watch
 
-    def switched_instrument(fetcher: Any, *arguments: Any) -> None:
+    def switched_instrument(fetcher: Any, tell: Any, meter: Meter) -> None:
         collate = fetcher.collate_fn
-        instrument(fetcher, *arguments)
+        instrument(fetcher, tell, meter)
         switch.add(fetcher, fetch=_NONE, collate_fn=collate)
+        switch.when_turned(_Pause(meter).turn)
 
     def switched_watch(self: Sender, queue: Any) -> None:
         watch(self, queue)
