@@ -62,9 +62,14 @@ def command(
 
     from pipeprof.cli.probe_page import probe_text, say
     from pipeprof.probe.ramp import ProbeSpec, probe
-    from pipeprof.probe.target import open_target
+    from pipeprof.probe.target import ALIGNED, open_target
     from pipeprof.storage.urls import is_local, local_path
 
+    uneven = [size for size in blocks if size % ALIGNED]
+    if uneven and is_local(url):
+        raise UsageError(
+            f"--block {uneven[0]} is no multiple of {ALIGNED} bytes, as direct reads must be."
+        )
     if write and is_local(url) and not os.path.isdir(local_path(url)):
         raise UsageError(f"{url} is no folder; --write needs one to write into.")
     spec = ProbeSpec(

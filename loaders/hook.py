@@ -142,7 +142,7 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
 
     def timed_fetch(index: Any) -> Any:
         nonlocal tally, collating_s
-        batch, collating_s = None, nan
+        itself, batch, collating_s = owner(), None, nan
         outer, current.tally = current.tally, tally
         if sampled := not meter.skip:
             sampled = _begun(meter, clock())
@@ -150,7 +150,7 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
             meter.skip -= 1
         start = clock()
         try:
-            batch = fetch(owner(), index)
+            batch = fetch(itself, index)
             return batch
         finally:
             end = clock()
@@ -158,7 +158,7 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
             collated = collating_s == collating_s
             collate_s = end - collating_s if collated else 0.0
             # a list of indices says how many, but at the end of an iterable's data
-            whole = type(index) is list and not (may_end and owner().ended)
+            whole = type(index) is list and not (may_end and itself.ended)
             samples = len(index) if whole else _count(batch)
             if tally.seconds or sampled:
                 collate_s -= tally.inner_s - charged_s if collated else 0.0

@@ -30,7 +30,7 @@ _COLLATE = Stage.COLLATE
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("_last", "bytes", "collate_s", "inner_s", "requests", "seconds", "spans", "turns")
+    __slots__ = ("_last", "bytes", "inner_s", "requests", "seconds", "spans", "turns")
 
     def __init__(self, keep_spans: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
@@ -39,8 +39,6 @@ class Tally:
         self.inner_s = 0.0
         """Already charged within the stage that is open now."""
         self.spans: list[Span] | None = [] if keep_spans else None
-        self.collate_s = 0.0
-        """Of the loader's own collating, which comes last."""
         self.turns = 0
         """How often one stage of fetch followed another, the first included."""
         self._last: Stage | None = None

@@ -7,9 +7,9 @@ whatever happens.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
@@ -18,9 +18,10 @@ import numpy as np
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.load import Budget, load
-from pipeprof.probe.result import Checkpoint, Code, Demand, Point
+from pipeprof.probe.result import Checkpoint, Code, Demand
 from pipeprof.probe.target import Target
 from pipeprof.storage.explain import reason
+from pipeprof.storage.page_cache import evict
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
 
 _PIECE = 8 << 20
@@ -35,19 +36,12 @@ def checkpoint(
     `StorageError`."""
     with _own_folder(url, options) as (fs, folder):
         alone_s = _write(fs, f"{folder}/alone", size_bytes)
-        feeding: list[Point | None] = []
-        # it is fed for about as long as the first checkpoint took
-        thread = threading.Thread(
-            target=lambda: feeding.append(load(target, demand, max(1.0, alone_s), budget, seed=1))
-        )
-        thread.start()
-        try:
+        with ThreadPoolExecutor(1) as pool:
+            # it is fed for about as long as the first checkpoint took
+            feeding = pool.submit(load, target, demand, max(1.0, alone_s), budget, 1)
             beside_s = _write(fs, f"{folder}/beside", size_bytes)
-        finally:
-            thread.join()
-    return Checkpoint(
-        size_bytes, size_bytes / alone_s, size_bytes / beside_s, feeding[0] if feeding else None
-    )
+        fed = feeding.result()
+    return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / beside_s, fed)
 
 
 def code(url: str, options: dict[str, Any], files: int) -> Code:
@@ -86,8 +80,12 @@ def _own_folder(url: str, options: dict[str, Any]) -> Iterator[tuple[Any, str]]:
     try:
         yield fs, path
     finally:
-        with suppress(FileNotFoundError):
+        try:
             fs.rm(path, recursive=True)
+        except FileNotFoundError:
+            pass  # nothing was written
+        except Exception as error:
+            raise _failed(path, "removed; do that by hand", error) from None
 
 
 def _write(fs: Any, path: str, size_bytes: int) -> float:
@@ -112,7 +110,7 @@ def _write_whole(fs: Any, path: str, content: bytes) -> None:
             file.write(content)
             _keep(file)
         if _is_local(fs):
-            _evict(path)
+            evict([path])
     except Exception as error:
         raise _failed(path, "written", error) from None
 
@@ -129,15 +127,6 @@ def _keep(file: Any) -> None:
 
 def _is_local(fs: Any) -> bool:
     return "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
-
-
-def _evict(path: str) -> None:
-    """Out of the page cache."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 def _failed(path: str, what: str, error: Exception) -> StorageError:

@@ -27,7 +27,7 @@ Watch = Callable[[Point], None]
 @dataclass(frozen=True)
 class ProbeSpec:
     url: str
-    seconds: float = 60.0
+    seconds: float = 30.0
     """For all ramps together."""
     block_bytes: tuple[int, ...] = (4096, 65_536, 1 << 20, 8 << 20)
     most_in_flight: int = 64

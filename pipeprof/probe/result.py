@@ -49,7 +49,7 @@ class Limits:
     at: Demand
     """With which that is reached: the fewest requests under way that give 95 % of it."""
     stream_bytes_per_s: float
-    """Of one stream of large sequential requests."""
+    """The most with one request at a time."""
     requests_per_s: float
     """The most, of the smallest blocks."""
     latency: Point
@@ -99,7 +99,9 @@ class ProbeResult:
     cache: str
     """What is known of caches in between."""
     objects: int
+    """That were read of, by turns."""
     size_bytes: int
+    """Of these objects."""
     read_bytes: int
     """By this probe, in all."""
     read_requests: int

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from pipeprof.errors import StorageError
-from pipeprof.storage import ObjectInfo, open_store
-from pipeprof.storage.explain import reason
-from pipeprof.storage.urls import filesystem, is_local
+from pipeprof.storage import ObjectInfo, Store, open_store
+from pipeprof.storage.urls import filesystem, is_local, redact
 
-_ALIGNED = 4096
+ALIGNED = 4096
 """Direct reads begin and end at multiples of it."""
+_MOST_FILES = 256
+"""That are open at a time; of more, as many are read, spread over all."""
 
 
 class Target(Protocol):
@@ -34,10 +35,14 @@ class Target(Protocol):
 
 def open_target(url: str, options: Mapping[str, Any] | None = None) -> Target:
     """The objects that ``url`` names. Raises `UsageError`, `StorageError`, `NothingFound`."""
-    objects = [item for item in open_store(url, options).find(url) if item.size]
+    store = open_store(url, options)
+    objects = [item for item in store.find(url) if item.size]
     if not objects:
-        raise StorageError(f"{url} holds nothing but empty files: there is nothing to read.")
-    return Files(objects) if is_local(url) else Remote(url, objects, options)
+        raise StorageError(f"{redact(url)} holds only empty files: there is nothing to read.")
+    if is_local(url):
+        return Files(objects[:: -(-len(objects) // _MOST_FILES)])
+    fs, _ = filesystem(url, dict(options or {}))
+    return Remote(store, objects, type(fs).__name__)
 
 
 class Files:
@@ -50,10 +55,11 @@ class Files:
         self._lock = threading.Lock()
         self._direct = getattr(os, "O_DIRECT", 0)
         try:
-            self._open(objects[0])
-        except StorageError:
+            self.read(objects[0], 0, ALIGNED)
+        except StorageError:  # refused when it is opened, or only when it is read
+            self.close()
             self._direct = 0
-            self._open(objects[0])
+            self.read(objects[0], 0, ALIGNED)
         if self._direct:
             self.client, self.cache = "direct reads", "past this machine's page cache"
         else:
@@ -83,7 +89,7 @@ class Files:
 
     def _buffer(self, length: int) -> memoryview:
         """Of this thread, used again and again; mapped memory is aligned as direct reads need."""
-        whole = -(-length // _ALIGNED) * _ALIGNED if self._direct else length
+        whole = -(-length // ALIGNED) * ALIGNED if self._direct else length
         if getattr(self._mine, "length", 0) < whole:
             self._mine.view, self._mine.length = memoryview(mmap.mmap(-1, whole)), whole
         view: memoryview = self._mine.view
@@ -93,19 +99,14 @@ class Files:
 class Remote:
     """Objects of an fsspec file system."""
 
-    def __init__(
-        self, url: str, objects: Sequence[ObjectInfo], options: Mapping[str, Any] | None = None
-    ) -> None:
-        self._fs, _ = filesystem(url, dict(options or {}))
-        self.objects = objects
-        self.client = f"fsspec {type(self._fs).__name__}"
-        self.cache = "unknown: what the store or a gateway keeps cannot be seen from here"
+    cache = "unknown: what the store or a gateway keeps cannot be seen from here"
+
+    def __init__(self, store: Store, objects: Sequence[ObjectInfo], kind: str) -> None:
+        self._store, self.objects = store, objects
+        self.client = f"fsspec {kind}"
 
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
-        try:
-            return len(self._fs.cat_file(item.path, offset, offset + length))
-        except Exception as error:
-            raise StorageError(f"{item.url} cannot be read: {reason(error)}.") from None
+        return len(self._store.read(item, [(offset, length)])[0])
 
     def close(self) -> None:
         pass

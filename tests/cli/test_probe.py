@@ -68,6 +68,7 @@ def test_any_file_system_of_fsspec():
         (["/no/such/place"], 1, "/no/such/place does not exist"),
         (["nothing://x"], 2, "nothing://x cannot be opened"),
         (["x", "--block", "0"], 2, "the least is 1 byte"),
+        (["x", "--block", "1000"], 2, "--block 1000 is no multiple of 4096 bytes"),
         (["x", "--max-requests", "0"], 2, "max-requests"),
     ],
 )
@@ -93,4 +94,4 @@ def test_what_training_needs_is_told(folder):
 def test_empty_files_hold_nothing_to_read(tmp_path, capfd):
     (tmp_path / "empty").touch()
     assert run(["probe", str(tmp_path)]) == 1
-    assert "nothing but empty files" in capfd.readouterr().err
+    assert "holds only empty files" in capfd.readouterr().err

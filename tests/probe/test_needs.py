@@ -53,6 +53,19 @@ def test_nothing_stays_behind_an_error(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_feed_that_fails_meanwhile_is_told(tmp_path):
+    with pytest.raises(StorageError, match="gone"):
+        saved(str(tmp_path), Sleeps(0.001, fails=3))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_very_many_files_some_are_read_all_over(tmp_path):
+    for number in range(600):
+        (tmp_path / f"{number:03}").write_bytes(bytes(4096))
+    names = [item.path[-3:] for item in open_target(str(tmp_path)).objects]
+    assert names == [f"{number:03}" for number in range(0, 600, 3)]
+
+
 def test_a_folder_that_is_not_there_is_not_made(tmp_path):
     with pytest.raises(StorageError, match="cannot be made"):
         saved(str(tmp_path / "missing"))
