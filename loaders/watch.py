@@ -25,7 +25,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
-from pipeprof.model import CacheState, DataSource, LoaderConfig, Profile, Recording
+from pipeprof.model import NOT_INSPECTED, DataSource, LoaderConfig, Profile, Recording
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
 """Records that a worker may be ahead of main's reading, above what prefetching allows."""
@@ -115,7 +115,7 @@ class Watch:
             epochs=tuple(recorder.epochs),
             lost_records=recorder.lost_records,
             source=self._source,
-            cache=CacheState("unknown", "the page cache was not inspected"),
+            cache=NOT_INSPECTED,
             overhead=measure_overhead(self._config, recorder.count, recorder.wall_s),
             main=self._host.told(self._device),
             missing={**never_seen(self._config, log), **self._missing},

@@ -51,10 +51,15 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
     }
 
 
+def model_sources() -> list[str]:
+    """The files of `pipeprof.model`."""
+    return [file.read_text() for file in sorted(Path(model.__path__[0]).glob("*.py"))]
+
+
 def field_notes() -> dict[str, dict[str, str]]:
     """Class → field → the string under it in the source of `pipeprof.model`."""
     notes: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(model)).body:
+    for node in (node for source in model_sources() for node in ast.parse(source).body):
         if isinstance(node, ast.ClassDef):
             notes[node.name] = {
                 field.target.id: inspect.cleandoc(note.value.value)

@@ -1,0 +1,64 @@
+"""What was run, and on what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True)
+class LoaderConfig:
+    """The settings of a DataLoader as it ran."""
+
+    num_workers: int
+    prefetch_factor: int | None = None
+    """Batches asked of each worker ahead of need; ``None`` without workers."""
+    batch_size: int | None = None
+    """Samples per batch; ``None`` when the data set makes its own batches and none is declared."""
+    pin_memory: bool = False
+    persistent_workers: bool = False
+    in_order: bool = True
+    start_method: str | None = None
+    """``fork``, ``forkserver`` or ``spawn``; ``None`` without workers."""
+    kind: Literal["map", "iterable", "other"] = "other"
+    """Of the data set: indexed, iterated, or not a DataLoader's at all."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The machine and the software of a run."""
+
+    pipeprof: str
+    python: str
+    torch: str | None
+    platform: str
+    cores: int
+    """Cores this process may use: its affinity, less what a cgroup quota takes away, at least 1."""
+    cores_visible: int
+    """Cores the machine shows."""
+    ram_bytes: int | None
+    accelerator: str
+    """What consumed the batches. An emulated accelerator says ``emulated`` and how."""
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """What was read."""
+
+    url: str
+    """Without user names, passwords, tokens or query."""
+    format: str
+    objects: int
+    bytes: int
+    """On storage."""
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """Whether the data came from storage or from memory: evidenced, never assumed."""
+
+    state: Literal["cold", "warm", "mixed", "unknown"]
+    evidence: str
+
+
+NOT_INSPECTED: Final = CacheState("unknown", "the page cache was not inspected")

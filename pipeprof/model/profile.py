@@ -1,0 +1,186 @@
+"""One run, measured and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from typing import Any, Final, Literal
+
+from pipeprof.model.conditions import CacheState, DataSource, Environment, LoaderConfig
+from pipeprof.model.recording import BatchLog, Epoch, Overhead
+from pipeprof.model.stages import Source, StageStats
+
+PROFILE_SCHEMA: Final = "pipeprof.profile/1"
+
+
+Verdict = Literal["starved", "fed", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Steady state: warm-up and epoch starts left out."""
+
+    samples_per_s: float
+    batches_per_s: float
+    bytes_per_s: float
+    """Logical bytes asked of storage."""
+    interval: tuple[float, float]
+    """95 % of ``samples_per_s``."""
+
+
+@dataclass(frozen=True)
+class QueueDepth:
+    """Batches that lay ready when the next was asked for. The healthy state is a full queue."""
+
+    mean: float
+    """Batches."""
+    p5: float
+    """Batches: one time in twenty there were no more."""
+    empty_share: float
+    """Of the times a batch was asked for."""
+    capacity: int
+    """Workers × prefetch factor."""
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """The accelerator as it saw itself, by events on its stream."""
+
+    wait_s: float
+    """Steady state: time in which the stream had nothing to do because no batch was there."""
+    busy_s: float
+    batches: int
+    """Of which events were seen."""
+    utilisation: float | None = None
+    """0..1, sampled by the driver: a trend, no more."""
+    memory_bytes: int | None = None
+    """The most seen in use on the device, by all processes."""
+
+
+@dataclass(frozen=True)
+class WorkerStats:
+    """One worker's share of the run."""
+
+    index: int
+    """-1: the main process (``num_workers=0``)."""
+    batches: int
+    stages: Mapping[str, StageStats]
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most samples/s that one resource allows. The lowest ceiling is the bottleneck."""
+
+    samples_per_s: float
+    formula: str
+    """With its numbers."""
+    source: Source = "estimated"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Is the accelerator starved, and by what."""
+
+    verdict: Verdict
+    """*starved* when the interval's lower end reaches the threshold, *fed* when its upper end is
+    below, else *inconclusive*."""
+    starved_fraction: float
+    """Share of the time after warm-up in which the accelerator waited for a batch."""
+    starved_interval: tuple[float, float]
+    """95 %."""
+    threshold: float
+    bottleneck: str | None
+    """The stage or resource to blame; ``None`` when nothing stalled or nothing can be said."""
+    headline: str
+    """The verdict in one sentence, with its numbers."""
+    accelerator_utilisation: float
+    """1 - starved fraction over the same window: after warm-up, until the last step's end."""
+    more_batches: int | None = None
+    """When inconclusive: about how many more batches would settle it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A named pathology, seen in this run."""
+
+    code: str
+    """Stable, e.g. ``few-splits``."""
+    title: str
+    evidence: str
+    """Numbers of this run."""
+    fix: str
+    """In terms of what the user has set now."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One change of settings, with what it brings and how that is known."""
+
+    setting: str
+    """What to change, e.g. ``num_workers``; several are joined by `` + ``."""
+    current: str
+    proposed: str
+    why: str
+    predicted_samples_per_s: float | None = None
+    interval: tuple[float, float] | None = None
+    """95 % of the predicted, else of the verified figure."""
+    verified_samples_per_s: float | None = None
+    """Measured by running the proposal."""
+    code: str | None = None
+    """To paste."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One run, measured and explained. Saved as JSON; ``docs/profile.schema.json`` describes it."""
+
+    name: str
+    created: str
+    config: LoaderConfig
+    environment: Environment
+    source: DataSource | None
+    cache: CacheState
+    wall_s: float
+    """Of the steady state: first measured batch asked for → last step ended."""
+    warmup_batches: int
+    measured_batches: int
+    first_batch_s: float | None
+    throughput: Throughput
+    stages: Mapping[str, StageStats]
+    missing: Mapping[str, str]
+    """Stages that could not be seen → why."""
+    workers: tuple[WorkerStats, ...]
+    stall_s: float
+    """Seconds of the steady state in which the accelerator waited for a batch."""
+    blame: Mapping[str, float]
+    """Seconds of stall charged to what the awaited batch was doing; sums to ``stall_s``."""
+    ceilings: Mapping[str, Ceiling]
+    diagnosis: Diagnosis
+    recommendations: tuple[Recommendation, ...]
+    findings: tuple[Finding, ...]
+    overhead: Overhead
+    batches: BatchLog
+    resources: Mapping[str, StageStats] = field(default_factory=dict)
+    """What making a batch took of the machine, per sampled batch: ``cpu``, of it ``system``;
+    ``run-queue``, ``blocked``, and ``native-threads``, which run beside."""
+    epochs: tuple[Epoch, ...] = ()
+    queue_depth: QueueDepth | None = None
+    device: DeviceUse | None = None
+    lost_records: int = 0
+    notes: tuple[str, ...] = ()
+    schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
+        from pipeprof.store import save
+
+        save(self, path)
+
+    def __str__(self) -> str:
+        from pipeprof.report.terminal import render_text
+
+        return render_text(self)

@@ -1,0 +1,108 @@
+"""Many runs: what was asked, what each gave, what to set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import Any, Final, Literal
+
+from pipeprof.model.conditions import NOT_INSPECTED, CacheState, Environment, LoaderConfig
+from pipeprof.model.profile import Recommendation, Verdict
+
+SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
+
+
+CacheWanted = Literal["cold", "warm", "as-is"]
+"""What a trial begins with: files evicted from memory, read into it, or left as they are."""
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """What a sweep was asked to try. Two sweeps with the same spec are the same sweep."""
+
+    urls: tuple[str, ...]
+    """Without secrets."""
+    workers: tuple[int, ...]
+    prefetch: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    step_s: float | None
+    """The emulated accelerator's step on a batch of the first size; other sizes in proportion.
+    ``None`` when ``step`` is the user's own."""
+    accelerator: str | None = None
+    """Whose step is emulated, e.g. ``resnet50/h100`` of MLPerf Storage."""
+    step: str | None = None
+    """The user's training step, ``module:function``."""
+    transform: str | None = None
+    """The user's transform of a batch, ``module:function``."""
+    columns: tuple[str, ...] | None = None
+    """Read; ``None``: all."""
+    trial_s: float = 3.0
+    """Least measured time of a trial."""
+    warmup_s: float = 1.0
+    """Least time of a trial that is left out first."""
+    threshold: float = 0.05
+    """The starved share that counts as starved."""
+    cache: CacheWanted = "cold"
+    """Asked for; what each trial had is in `Trial.cache`."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting of a sweep, run."""
+
+    url: str
+    format: str
+    config: LoaderConfig
+    profile: str
+    """File name of its profile, relative to the sweep's own file."""
+    samples_per_s: float
+    interval: tuple[float, float]
+    """95 % of ``samples_per_s``."""
+    spread: float
+    """(max - min) / median of ``samples_per_s`` over five equal windows of the trial."""
+    starved_fraction: float
+    starved_interval: tuple[float, float]
+    verdict: Verdict
+    bottleneck: str | None
+    bytes_per_sample: float
+    """Logical bytes asked of storage."""
+    demand_samples_per_s: float | None = None
+    """What the accelerator would take if it never waited."""
+    cache: CacheState = NOT_INSPECTED
+
+
+@dataclass(frozen=True)
+class SweepAdvice:
+    """What a sweep says of one data set."""
+
+    url: str
+    format: str
+    headline: str
+    best_trial: int
+    """Index into ``trials`` of the cheapest setting that feeds, else of the fastest."""
+    recommendation: Recommendation | None
+    """From the first setting tried to the best."""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """Trials over one or more data sets; saved anew after each trial."""
+
+    created: str
+    spec: SweepSpec
+    environment: Environment
+    trials: tuple[Trial, ...] = ()
+    planned: int = 0
+    """Trials in the grid; more than ``len(trials)`` while unfinished."""
+    advice: tuple[SweepAdvice, ...] = ()
+    notes: tuple[str, ...] = ()
+    schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
+        from pipeprof.store import save
+
+        save(self, path)
