@@ -66,8 +66,8 @@ def command(
     script that is killed.
     """
     from pipeprof.cli.run_end import End
+    from pipeprof.cli.script import find_program, run_program
     from pipeprof.loaders.places import Places
-    from pipeprof.loaders.script import find_program, run_program
     from pipeprof.loaders.session import Session
 
     program = find_program(script, is_module)

@@ -17,7 +17,7 @@ from pipeprof.cli.judge import judge
 from pipeprof.errors import PipeprofError, StarvedError
 
 if TYPE_CHECKING:
-    from pipeprof.loaders.script import Ending
+    from pipeprof.cli.script import Ending
     from pipeprof.loaders.session import Session
     from pipeprof.model import Profile
 

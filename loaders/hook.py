@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeprof.loaders.batches import count_samples, weigh
 from pipeprof.loaders.sender import Sender
-from pipeprof.measure import watch_fsspec, watch_open
+from pipeprof.measure import on_import, watch_fsspec, watch_open
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.spans import IN_FETCH, Tally, current
@@ -30,7 +30,7 @@ Tell = Callable[[Sequence[float]], Any]
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
 
-_OUR_FILES = (__file__, watch_open.__file__, watch_fsspec.__file__)
+_OUR_FILES = (__file__, on_import.__file__, watch_fsspec.__file__, watch_open.__file__)
 
 
 class WorkerHook:

@@ -10,7 +10,6 @@ from types import FrameType
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _OURS = os.path.dirname(_HERE)
-_RUNNER = os.path.join(_HERE, "script.py")
 
 Call = tuple[str, int]
 """File and line."""
@@ -80,12 +79,17 @@ class Places:
 def _calls(frame: FrameType | None) -> tuple[Call, ...]:
     """From ``frame`` out to the script; ours, and what has no file, are left out."""
     calls = []
-    while frame is not None and frame.f_code.co_filename != _RUNNER:
+    while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith("<") and not _within(file, _OURS):
             calls.append((os.path.abspath(file), frame.f_lineno))
-        frame = frame.f_back
+        frame = None if _is_script(frame) else frame.f_back
     return tuple(calls)
+
+
+def _is_script(frame: FrameType) -> bool:
+    """Beyond it is only who runs it."""
+    return frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__"
 
 
 def _is_library(file: str) -> bool:

@@ -19,10 +19,10 @@ from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.loaders.on_import import when_imported
 from pipeprof.loaders.override import Override, merged, override
 from pipeprof.loaders.patch import Method, note_objects, put_around
 from pipeprof.loaders.places import Places
+from pipeprof.measure.on_import import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.watch import Watch

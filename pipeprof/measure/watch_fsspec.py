@@ -13,36 +13,34 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import Any
 
+from pipeprof.measure.on_import import Forget, when_imported
 from pipeprof.measure.spans import current
 from pipeprof.measure.watch_open import add_read, watched_open
 
 _ABSENT = object()
 _replaced: list[tuple[Any, str, object, object]] = []
 """Owner, attribute, what was there or `_ABSENT`, what is there now."""
+_awaited: list[Forget] = []
+"""Calls off the wait for parts of fsspec that are not imported yet."""
 
 
 def watch_fsspec() -> None:
     """Record reads from now on, also through parts of fsspec that are imported later."""
-    for name in _POINTS:
-        if name in sys.modules:
-            _watch(sys.modules[name])
-    sys.meta_path.insert(0, _AFTER_IMPORT)
+    _awaited.extend(when_imported(name, _watch) for name in _POINTS)
 
 
 def unwatch_fsspec() -> None:
     """Put back exactly what was there, unless somebody else has replaced it since."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _AFTER_IMPORT]
+    while _awaited:
+        _awaited.pop()()
     while _replaced:
         owner, name, before, ours = _replaced.pop()
         if vars(owner).get(name) is not ours:
@@ -221,28 +219,3 @@ _POINTS: dict[str, Callable[[Any], None]] = {
 def _watch(module: ModuleType) -> None:
     with suppress(Exception):  # an fsspec that we do not know goes unseen
         _POINTS[module.__name__](module)
-
-
-class _AfterImport(MetaPathFinder):
-    """Watches what is imported later: fsspec takes 0.1 s, too long for those who do not use it."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name not in _POINTS:
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        # others may share one loader between modules
-        if spec is None or not isinstance(spec.loader, SourceFileLoader):
-            return None
-        loader: Any = spec.loader
-
-        def execute(module: ModuleType) -> None:
-            del loader.exec_module
-            loader.exec_module(module)
-            if self in sys.meta_path:
-                _watch(module)
-
-        loader.exec_module = execute
-        return spec
-
-
-_AFTER_IMPORT = _AfterImport()

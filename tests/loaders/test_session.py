@@ -2,8 +2,6 @@
 
 import inspect
 import os
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +11,6 @@ from torch.utils.data import DataLoader, RandomSampler
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.loaders.on_import import when_imported
 from pipeprof.loaders.override import Override, merged, override, parse_override
 from pipeprof.loaders.patch import note_objects, put_around
 from pipeprof.loaders.places import Places
@@ -227,23 +224,6 @@ def test_every_object_is_noted_and_the_arguments_stay_visible():
     assert (base.size, mixed.mixed) == (2, 3)
     assert inspect.signature(Base) == signature
     assert str(inspect.signature(Mixed)) == "(size)"
-
-
-def test_a_module_is_acted_on_when_it_is_imported_and_looks_as_ever(tmp_path, monkeypatch):
-    (tmp_path / "awaited.py").write_text("made = 1")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    seen = []
-    finders = list(sys.meta_path)
-    when_imported("awaited", lambda module: seen.append((module.made, module.__name__)))
-    find_spec("awaited")
-    assert seen == [], "to look for it is not to import it"
-    import awaited
-
-    assert seen == [(1, "awaited")]
-    assert sys.meta_path == finders
-    assert vars(awaited.__loader__).keys() == {"name", "path"}
-    when_imported("awaited", seen.append)
-    assert seen[1] is awaited, "at once"
 
 
 # -- the session ---------------------------------------------------------------------------------

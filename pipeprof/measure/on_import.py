@@ -1,5 +1,5 @@
-"""Do something to a module as soon as the script imports it, and not before: torch takes seconds
-to import, and a script may never need it."""
+"""Do something to a module as soon as somebody imports it, and not before: torch takes seconds to
+import, fsspec a tenth of one, and a script may never need them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from typing import Any
 Act = Callable[[ModuleType], None]
 
 
-def when_imported(name: str, act: Act) -> None:
-    """Call ``act`` with the module ``name`` once it is imported; at once if it is already."""
+Forget = Callable[[], None]
+
+
+def when_imported(name: str, act: Act) -> Forget:
+    """Call ``act`` with the module ``name`` once it is imported; at once if it is already. What is
+    returned calls that off."""
+    waiting = _Waiting(name, act)
     if name in sys.modules:
         act(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Waiting(name, act))
+        sys.meta_path.insert(0, waiting)
+    return waiting.forget
 
 
 class _Waiting:
@@ -28,6 +34,10 @@ class _Waiting:
     def __init__(self, name: str, act: Act) -> None:
         self._name = name
         self._act = act
+
+    def forget(self) -> None:
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
@@ -50,8 +60,8 @@ class _Waiting:
         def execute_and_act(module: ModuleType) -> None:
             del loader.exec_module
             execute(module)
-            with suppress(ValueError):
-                sys.meta_path.remove(self)
-            self._act(module)
+            if self in sys.meta_path:
+                self.forget()
+                self._act(module)
 
         loader.exec_module = execute_and_act

@@ -15,10 +15,13 @@ from typing import Any
 
 from pipeprof.errors import PipeprofError, UsageError
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_ON_IMPORT = os.path.join(_HERE, "on_import.py")
-_HIDING = "hook iterator observe observe_workers on_import patch script session watch"
-_HIDDEN = {os.path.join(_HERE, f"{name}.py") for name in _HIDING.split()}
+_HERE = os.path.abspath(__file__)
+_OURS = os.path.dirname(os.path.dirname(_HERE))
+_ON_IMPORT = os.path.join(_OURS, "measure", "on_import.py")
+_HIDING = "hook iterator observe observe_workers patch session watch"
+_HIDDEN = {_HERE, _ON_IMPORT} | {
+    os.path.join(_OURS, "loaders", f"{name}.py") for name in _HIDING.split()
+}
 """Files of ours whose frames the script's tracebacks would not have without us."""
 
 
