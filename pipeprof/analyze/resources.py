@@ -1,0 +1,171 @@
+"""Simulated time: processes that take turns on resources which they share.
+
+A process is a generator. It yields what it waits for: ``(resource, amount)``, until the resource
+has given it that much, or a `Mailbox`, until something lies in it. Nothing here knows what is
+simulated, and nothing is timed: the same processes give the same moments.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any, TypeAlias
+
+Wanted: TypeAlias = "tuple[Shared, float] | Mailbox"
+Process: TypeAlias = Generator[Wanted, None, Any]
+
+
+class Shared:
+    """Capacity that all who use it share evenly, none faster than ``each``: processor sharing.
+
+    CPU cores: ``total`` of them, ``each`` 1, amounts in seconds. A link: ``total`` and ``each`` of
+    its streams in bytes per second, amounts in bytes. Time that passes for all side by side:
+    ``total`` infinite, ``each`` 1.
+    """
+
+    def __init__(self, total: float = inf, each: float = 1.0) -> None:
+        self._total, self._each = total, each
+        self._given = 0.0
+        """To every user who has been here all the time."""
+        self._users: list[tuple[float, int, Process]] = []
+        """A heap: what is given when that user has got its amount, order of arrival, user."""
+        self._arrivals = count()
+
+    def add(self, amount: float, process: Process) -> None:
+        heappush(self._users, (self._given + amount, next(self._arrivals), process))
+
+    def due_s(self) -> float:
+        """Until something happens here, if nobody comes."""
+        return (self._users[0][0] - self._given) / self._rate() if self._users else inf
+
+    def pass_s(self, seconds: float) -> None:
+        """So much time passes: not more than is due."""
+        if self._users and seconds:
+            self._given += self._rate() * seconds
+
+    def happen(self) -> Process | None:
+        """What was due: who has got all it wanted."""
+        self._given, _, process = heappop(self._users)
+        if not self._users:
+            self._given = 0.0  # small numbers are exact
+        return process
+
+    def _rate(self) -> float:
+        """Of each user."""
+        return min(self._each, self._total / len(self._users))
+
+
+class TokenBucket(Shared):
+    """A shared link that lets ``burst`` bytes pass at ``peak``, and gains them again at ``total``
+    while it is used less: how throttled disks, cloud volumes and shaped links behave."""
+
+    def __init__(self, total: float, each: float = inf, burst: float = 0.0, peak: float = 0.0):
+        super().__init__(total, each)
+        self._burst, self._peak = burst, max(peak, total)
+        self._tokens = burst
+        self._runs_empty = False
+        """That is what is due next."""
+
+    def due_s(self) -> float:
+        done_s, empty_s = super().due_s(), self._empty_s()
+        self._runs_empty = empty_s < done_s
+        return min(done_s, empty_s)
+
+    def pass_s(self, seconds: float) -> None:
+        if not seconds:
+            return
+        drawn = self._rate() * len(self._users) if self._users else 0.0
+        super().pass_s(seconds)
+        self._tokens += (self._total - drawn) * seconds
+        self._tokens = min(self._burst, max(0.0, self._tokens))
+
+    def happen(self) -> Process | None:
+        if self._runs_empty:  # and is slower from now on
+            self._tokens = 0.0
+            return None
+        return super().happen()
+
+    def _rate(self) -> float:
+        total = self._peak if self._tokens > 0 else self._total
+        return min(self._each, total / len(self._users))
+
+    def _empty_s(self) -> float:
+        if not self._users or self._tokens <= 0:
+            return inf
+        net = self._rate() * len(self._users) - self._total
+        return self._tokens / net if net > 0 else inf
+
+
+class Mailbox:
+    """Things that one process leaves for another, first come first served."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._things: deque[Any] = deque()
+        self._waiting: Process | None = None
+
+    def put(self, thing: Any) -> None:
+        self._things.append(thing)
+        if self._waiting is not None:
+            self._world.wake(self._waiting)
+            self._waiting = None
+
+    def take(self) -> Any:
+        """To be called by whoever has waited for it."""
+        return self._things.popleft()
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def wait(self, process: Process) -> None:
+        self._waiting = process
+
+
+class World:
+    """Time, and all that shares it."""
+
+    def __init__(self, resources: Iterable[Shared]) -> None:
+        self.now = 0.0
+        """Seconds."""
+        self._resources = tuple(resources)
+        self._awake: deque[Process] = deque()
+
+    def wake(self, process: Process) -> None:
+        """It goes on once those have gone on that were awake before."""
+        self._awake.append(process)
+
+    def run(self, leading: Process) -> None:
+        """Until ``leading`` ends, or nothing can happen any more."""
+        self.wake(leading)
+        while True:
+            while self._awake:
+                if self._go_on(self._awake.popleft(), leading):
+                    return
+            next_s, resource = inf, None
+            for each in self._resources:
+                due_s = each.due_s()
+                if due_s < next_s:
+                    next_s, resource = due_s, each
+            if resource is None:
+                return
+            self.now += next_s
+            for each in self._resources:
+                each.pass_s(next_s)
+            process = resource.happen()
+            if process is not None:
+                self._awake.append(process)
+
+    def _go_on(self, process: Process, leading: Process) -> bool:
+        """Until it must wait. Whether it was ``leading``, and has ended."""
+        for wanted in process:
+            if isinstance(wanted, Mailbox):
+                if not len(wanted):
+                    wanted.wait(process)
+                    return False
+            elif wanted[1] > 0:
+                wanted[0].add(wanted[1], process)
+                return False
+        return process is leading

@@ -1,0 +1,227 @@
+"""A DataLoader's run without the run: torch's own rules of dispatch, over what batches ask of the
+machine, on resources that they share.
+
+The rules are those of ``torch.utils.data.DataLoader`` (2.x): worker ``i mod W`` gets the next
+task, in order or not; at most ``prefetch_factor × W`` are under way; one is dispatched whenever
+one is handed out; without workers main makes each batch when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.analyze.resources import Mailbox, Process, Shared, TokenBucket, World
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one batch asks of the machine."""
+
+    latency_s: float = 0.0
+    """Waited for while it is made: side by side for any number of workers."""
+    link_bytes: float = 0.0
+    """Over the storage's link, which all share."""
+    cpu_s: float = 0.0
+    """Of a core, to make it."""
+    send_s: float = 0.0
+    """Of a core, beside the worker's next batch: to serialise it. Not without workers."""
+    receive_s: float = 0.0
+    """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
+    step_s: float = 0.0
+    """The training step on it, main's or the accelerator's."""
+    step_cpu_s: float = 0.0
+    """Of a core, in main, before that."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """The way from storage, shared by all workers."""
+
+    total: float = inf
+    """Bytes per second, of all streams together."""
+    each: float = inf
+    """Bytes per second of one stream."""
+    burst: float = 0.0
+    """Bytes that pass at ``peak`` after a rest."""
+    peak: float = 0.0
+    """Bytes per second while the burst lasts; at least ``total``."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    cores: float = inf
+    link: Link = Link()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Of the loader, as torch names it."""
+
+    num_workers: int
+    prefetch_factor: int = 2
+    in_order: bool = True
+    start_s: float = 0.0
+    """At an epoch's begin, until the first task is dispatched."""
+    epoch_batches: int | None = None
+    """``None``: one epoch is all there is."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Moments of each batch, in order of delivery. [batches], seconds."""
+
+    asked_s: Floats
+    delivered_s: Floats
+    done_s: Floats
+    order: tuple[int, ...] = field(repr=False)
+    """Which batch it was."""
+
+    @property
+    def wall_s(self) -> float:
+        return float(self.done_s[-1] - self.asked_s[0])
+
+    @property
+    def batches_per_s(self) -> float:
+        return len(self.order) / self.wall_s if self.wall_s else inf
+
+    @property
+    def starved_fraction(self) -> float:
+        """The share of the time in which a batch was waited for, 0..1."""
+        return float((self.delivered_s - self.asked_s).sum()) / self.wall_s if self.wall_s else 0.0
+
+    def after(self, warmup: int) -> Run:
+        """Without the first ``warmup`` batches."""
+        return Run(
+            self.asked_s[warmup:], self.delivered_s[warmup:], self.done_s[warmup:],
+            self.order[warmup:],
+        )  # fmt: skip
+
+
+def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = Machine()) -> Run:
+    """The run over ``demands``, which are those of one batch after another."""
+    loader = _Loader(demands, setting, machine)
+    loader.run()
+    moments = np.array(loader.moments).reshape(-1, 3)
+    return Run(moments[:, 0], moments[:, 1], moments[:, 2], tuple(loader.order))
+
+
+class _Loader:
+    """Main, and what it shares with its workers."""
+
+    def __init__(self, demands: Sequence[Demand], setting: Setting, machine: Machine) -> None:
+        self.demands, self.setting = demands, setting
+        link = machine.link
+        self.time = Shared()
+        self.cores = Shared(total=machine.cores)
+        self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
+        self.world = World((self.time, self.cores, self.link))
+        self.moments: list[tuple[float, float, float]] = []
+        self.order: list[int] = []
+
+    def run(self) -> None:
+        self.world.run(self._main())
+
+    def _main(self) -> Process:
+        whole = range(len(self.demands))
+        size = self.setting.epoch_batches or len(whole)
+        for begin in range(0, len(whole), max(1, size)):
+            yield from self._epoch(whole[begin : begin + size])
+
+    def _epoch(self, batches: range) -> Process:
+        asked_s = self.world.now
+        yield self.time, self.setting.start_s
+        source = _Workers(self, batches) if self.setting.num_workers else None
+        for batch in batches:
+            number = (yield from source.take()) if source else (yield from self.make(batch))
+            delivered_s = self.world.now
+            yield self.cores, self.demands[number].step_cpu_s
+            yield self.time, self.demands[number].step_s
+            self.moments.append((asked_s, delivered_s, self.world.now))
+            self.order.append(number)
+            asked_s = self.world.now
+
+    def make(self, number: int) -> Process:
+        demand = self.demands[number]
+        yield self.time, demand.latency_s
+        yield self.link, demand.link_bytes
+        yield self.cores, demand.cpu_s
+        return number
+
+
+class _Workers:
+    """torch's ``_MultiProcessingDataLoaderIter`` over one epoch, and its worker processes."""
+
+    def __init__(self, loader: _Loader, batches: range) -> None:
+        self._loader, setting = loader, loader.setting
+        self._order = loader.setting.in_order
+        self._prefetch = setting.prefetch_factor
+        self._results = Mailbox(loader.world)
+        self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
+        self._under_way = [0] * setting.num_workers
+        """Of each worker: dispatched, not handed out."""
+        self._cycle = cycle(range(setting.num_workers))
+        self._unsent = iter(batches)
+        self._due = batches.start
+        """The next to be handed out, in order."""
+        self._made_by: dict[int, int] = {}
+        """Dispatched → worker."""
+        self._early: set[int] = set()
+        """Come before their turn."""
+        for tasks in self._tasks:
+            made = Mailbox(loader.world)
+            loader.world.wake(self._work(tasks, made))
+            loader.world.wake(self._send(made))
+        for _ in range(setting.num_workers * setting.prefetch_factor):
+            self._dispatch()
+
+    def take(self) -> Process:
+        """The next batch that main gets."""
+        loader = self._loader
+        while self._due not in self._early:
+            yield self._results
+            number = self._results.take()
+            yield loader.cores, loader.demands[number].receive_s
+            if not self._order:
+                return self._hand_out(number)
+            self._early.add(number)
+        self._due += 1
+        self._early.remove(self._due - 1)
+        return self._hand_out(self._due - 1)
+
+    def _hand_out(self, number: int) -> int:
+        self._under_way[self._made_by.pop(number)] -= 1
+        self._dispatch()
+        return number
+
+    def _dispatch(self) -> None:
+        number = next(self._unsent, None)
+        if number is None:
+            return
+        worker = next(self._cycle)
+        while not self._order and self._under_way[worker] >= self._prefetch:
+            worker = next(self._cycle)
+        self._under_way[worker] += 1
+        self._made_by[number] = worker
+        self._tasks[worker].put(number)
+
+    def _work(self, tasks: Mailbox, made: Mailbox) -> Process:
+        while True:
+            yield tasks
+            made.put((yield from self._loader.make(tasks.take())))
+
+    def _send(self, made: Mailbox) -> Process:
+        """The worker's feeder thread."""
+        loader = self._loader
+        while True:
+            yield made
+            number = made.take()
+            yield loader.cores, loader.demands[number].send_s
+            self._results.put(number)

@@ -1,0 +1,138 @@
+"""The simulated DataLoader, against torch's own code on a fake clock and against closed forms."""
+
+from random import Random
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from tests.analyze.torch_rules import run_of_torch
+
+
+def demands(count: int, seed: int = 0, **most: float) -> list[Demand]:
+    """Of ``count`` batches, evenly between nothing and ``most``."""
+    random = Random(seed)
+    return [
+        Demand(**{name: random.uniform(0, limit) for name, limit in most.items()})
+        for _ in range(count)
+    ]
+
+
+# -- the rules -----------------------------------------------------------------------------------
+
+
+@given(
+    workers=st.integers(1, 6),
+    prefetch=st.integers(1, 4),
+    in_order=st.booleans(),
+    batches=st.integers(1, 60),
+    step_s=st.sampled_from([0.0, 0.002, 0.02]),
+    start_s=st.sampled_from([0.0, 0.1]),
+    seed=st.integers(0, 10**6),
+)
+def test_batches_come_when_torchs_own_code_has_them_come(
+    workers, prefetch, in_order, batches, step_s, start_s, seed
+):
+    asked = demands(
+        batches, seed, latency_s=0.02, cpu_s=0.02, send_s=0.002, receive_s=0.004, step_s=step_s,
+        step_cpu_s=0.001,
+    )  # fmt: skip
+    setting = Setting(workers, prefetch, in_order, start_s)
+    expected = run_of_torch(asked, setting)
+    run = simulate(asked, setting)
+    assert run.order == tuple(number for number, _ in expected)
+    moments = [moment for _, each in expected for moment in each]
+    found = [x for row in zip(run.asked_s, run.delivered_s, run.done_s, strict=True) for x in row]
+    assert found == pytest.approx(moments)
+
+
+def test_a_slow_batch_holds_up_those_behind_it_only_in_order():
+    asked = [Demand(latency_s=1.0 if number == 0 else 0.01) for number in range(8)]
+    assert simulate(asked, Setting(2, 2)).order == tuple(range(8))
+    assert simulate(asked, Setting(2, 2, in_order=False)).order == (1, 3, 4, 5, 6, 7, 0, 2)
+
+
+def test_an_epoch_begins_anew_with_its_start_up():
+    asked = [Demand(latency_s=0.1)] * 6
+    one = simulate(asked, Setting(2, 1, start_s=1.0))
+    three = simulate(asked, Setting(2, 1, start_s=1.0, epoch_batches=2))
+    assert one.wall_s == pytest.approx(1.0 + 3 * 0.1)
+    assert three.wall_s == pytest.approx(3 * (1.0 + 0.1))
+
+
+# -- closed forms --------------------------------------------------------------------------------
+
+
+def test_without_workers_everything_is_one_after_another():
+    asked = demands(50, latency_s=0.01, cpu_s=0.02, send_s=9.0, receive_s=9.0, step_s=0.03)
+    run = simulate(asked, Setting(0))
+    made_s = sum(each.latency_s + each.cpu_s for each in asked)
+    step_s = sum(each.step_s for each in asked)
+    assert run.wall_s == pytest.approx(made_s + step_s)
+    assert run.starved_fraction == pytest.approx(made_s / (made_s + step_s))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 8])
+def test_latency_shrinks_with_workers_and_cpu_only_with_cores(workers):
+    waits = simulate([Demand(latency_s=0.04)] * 1600, Setting(workers)).after(100)
+    assert waits.batches_per_s == pytest.approx(workers / 0.04, rel=0.01)
+    burns = simulate([Demand(cpu_s=0.04)] * 1600, Setting(workers), Machine(cores=2)).after(100)
+    assert burns.batches_per_s == pytest.approx(min(workers, 2) / 0.04, rel=0.01)
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(1, 30e6), (2, 60e6), (4, 100e6), (8, 100e6)])
+def test_a_link_gives_each_stream_its_rate_and_all_of_them_no_more_than_the_whole(
+    workers, expected
+):
+    machine = Machine(link=Link(total=100e6, each=30e6))
+    run = simulate([Demand(link_bytes=1e6)] * 1600, Setting(workers), machine).after(100)
+    assert run.batches_per_s * 1e6 == pytest.approx(expected, rel=0.01)
+
+
+def test_a_burst_passes_faster_until_it_is_used_up():
+    link = Link(total=10e6, burst=4e6, peak=50e6)
+    run = simulate([Demand(link_bytes=1e6)] * 30, Setting(0), Machine(link=link))
+    # 4 MB of tokens go at 50 MB/s, while 10 MB/s come back: 5 MB within 0.1 s
+    assert run.delivered_s[4] == pytest.approx(0.1)
+    assert run.delivered_s[-1] == pytest.approx(0.1 + 25 / 10)
+
+
+def test_a_rest_brings_the_burst_back():
+    link = Link(total=10e6, burst=4e6, peak=50e6)
+    asked = [Demand(link_bytes=1e6, step_s=0.2)] * 10
+    run = simulate(asked, Setting(0), Machine(link=link))
+    assert run.delivered_s - run.asked_s == pytest.approx([1 / 50] * 10)
+
+
+def test_the_accelerator_is_never_starved_by_a_loader_that_is_fast_enough():
+    run = simulate([Demand(latency_s=0.03, step_s=0.02)] * 100, Setting(2)).after(10)
+    assert run.starved_fraction == pytest.approx(0.0)
+    slow = simulate([Demand(latency_s=0.03, step_s=0.01)] * 200, Setting(2)).after(10)
+    assert slow.batches_per_s == pytest.approx(2 / 0.03, rel=0.02)
+    assert slow.starved_fraction == pytest.approx(1 / 3, rel=0.03)
+
+
+def test_main_competes_with_its_workers_for_the_cores():
+    machine = Machine(cores=1)
+    run = simulate([Demand(cpu_s=0.02, receive_s=0.01)] * 1600, Setting(4), machine).after(20)
+    assert run.batches_per_s == pytest.approx(1 / 0.03, rel=0.01)
+
+
+def test_serialising_goes_on_beside_the_next_batch():
+    asked = [Demand(latency_s=0.02, send_s=0.02)] * 200
+    assert simulate(asked, Setting(1)).after(20).batches_per_s == pytest.approx(50, rel=0.01)
+
+
+def test_nothing_is_a_run_of_nothing():
+    run = simulate([], Setting(2))
+    assert (run.order, len(run.asked_s)) == ((), 0)
+
+
+def test_a_thousand_batches_take_no_time():
+    """The bar is 0.2 s; some machines are slow, and busy."""
+    asked = demands(1000, latency_s=0.005, link_bytes=1e5, cpu_s=0.01, send_s=2e-4, receive_s=3e-4)
+    start = perf_counter()
+    simulate(asked, Setting(8), Machine(4, Link(5e7, 2e7, 1e6, 1e8)))
+    assert perf_counter() - start < 1.0
