@@ -17,6 +17,7 @@ COMMANDS = {
     "generate": "Write a seeded data set of any size, in any format, to any storage.",
     "sweep": "Try loader settings on a data set; say which feeds the accelerator.",
     "run": "Run a training script as it is, and say what its loaders were waiting for.",
+    "size": "Say what storage, hosts and network must give to feed N accelerators.",
     "probe": "Say what a file system or bucket can give: bandwidth, requests, latency.",
     "report": "Show a saved profile or sweep.",
     "selfcheck": "Run loaders of known truth here, and compare what pipeprof says of them.",

@@ -26,6 +26,7 @@ from pipeprof.model.profile import (
     WorkerStats,
 )
 from pipeprof.model.recording import BatchLog, Epoch, MainProcess, Overhead, Recording
+from pipeprof.model.sizing import SIZING_SCHEMA, Figure, Sizing, SizingInput
 from pipeprof.model.stages import Source, Span, Stage, StageStats
 from pipeprof.model.sweep import (
     SWEEP_SCHEMA,
@@ -39,6 +40,7 @@ from pipeprof.model.sweep import (
 __all__ = [
     "NOT_INSPECTED",
     "PROFILE_SCHEMA",
+    "SIZING_SCHEMA",
     "SWEEP_SCHEMA",
     "BatchLog",
     "CacheState",
@@ -49,6 +51,7 @@ __all__ = [
     "Diagnosis",
     "Environment",
     "Epoch",
+    "Figure",
     "Finding",
     "LoaderConfig",
     "MainProcess",
@@ -57,6 +60,8 @@ __all__ = [
     "QueueDepth",
     "Recommendation",
     "Recording",
+    "Sizing",
+    "SizingInput",
     "Source",
     "Span",
     "Stage",

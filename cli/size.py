@@ -1,0 +1,142 @@
+"""`pipeprof size`: what storage, hosts and network must give to feed N accelerators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeprof.cli.options import INT_LIST, json_option
+from pipeprof.errors import UsageError
+from pipeprof.model import SizingInput
+from pipeprof.sizing.inputs import INPUTS, Input
+from pipeprof.units import parse_size
+
+EXAMPLE = """\b
+Examples:
+  pipeprof size --workload unet3d --accelerator h100 --gpus 8,64,512 --gpus-per-node 8
+  pipeprof size --profile run.json --gpus 64 --gpus-per-node 8 --explain
+  pipeprof size --samples-per-s 2000 --bytes-per-sample 150kB --gpus 1024 --request-bytes 8MiB
+      --first-byte-ms 30 --stream-bandwidth 85MB --what-if request-bytes=2x
+"""
+_SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+
+
+def _number(text: str) -> float:
+    """``25``, ``70B``, ``1.5e24``."""
+    scale = _SUFFIXES.get(text[-1:], 1.0)
+    return float(text[:-1] if text[-1:] in _SUFFIXES else text) * scale
+
+
+def _parser(each: Input) -> Any:
+    """Of what is written after the option: a number in its base unit."""
+
+    def parse(text: str) -> float:
+        try:
+            if each.kind in ("size", "rate"):
+                value = float(parse_size(text.removesuffix("/s")))
+            elif text.endswith("%"):
+                value = float(text[:-1]) / 100
+            else:
+                value = _number(text)
+        except (ValueError, UsageError):
+            shape = {"size": "8MiB", "rate": "85MB", "share": "90%"}.get(each.kind, "25, 1.5M, 70B")
+            raise click.BadParameter(f"{text!r} is not a number; write it like {shape}.") from None
+        return each.base(value)
+
+    parse.__name__ = each.kind
+    return parse
+
+
+def _inputs(command: Any) -> Any:
+    """An option for each number that sizing may be given."""
+    for each in reversed(INPUTS):
+        assumed = f"  [assumed: {each.assumed:g}]" if each.assumed is not None else ""
+        command = click.option(
+            f"--{each.option}",
+            each.name,
+            type=_parser(each),
+            help=f"{each.meaning[0].upper()}{each.meaning[1:]}.{assumed}",
+        )(command)
+    return command
+
+
+@click.command(epilog=EXAMPLE)
+@click.option("--profile", "file", default=None, metavar="FILE", help="A saved profile.")
+@click.option(
+    "--workload", default=None, metavar="NAME", help="One of MLPerf Storage's, e.g. unet3d."
+)
+@click.option("--accelerator", default=None, metavar="NAME", help="For example h100.")
+@click.option("--gpus", type=INT_LIST(1), required=True, help="Accelerators, e.g. 8,64,512.")
+@_inputs
+@click.option("--what-if", default=None, metavar="NAME=2x", help="Change one number, and compare.")
+@click.option("--explain", is_flag=True, help="Each formula, with its numbers and its source.")
+@json_option
+def command(
+    file: str | None,
+    workload: str | None,
+    accelerator: str | None,
+    gpus: tuple[int, ...],
+    what_if: str | None,
+    explain: bool,
+    as_json: bool,
+    **numbers: float | None,
+) -> None:
+    """Size storage, hosts, network and checkpoints for --gpus accelerators.
+
+    Start from a --profile, a --workload, or plain figures; what is given beside them counts more.
+    A number that nobody gave is asked for by name, never guessed.
+    """
+    from pipeprof.report.terminal_sizing import print_sizings
+    from pipeprof.sizing.size import size
+
+    given = _given(file, workload, accelerator, numbers)
+    sizings = [size(given, count) for count in gpus]
+    if what_if:
+        sizings += [size(given, count, what_if) for count in gpus]
+    if as_json:
+        import orjson
+
+        told = [sizing.to_dict() for sizing in sizings]
+        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_sizings(sizings, explain)
+
+
+def _given(
+    file: str | None,
+    workload: str | None,
+    accelerator: str | None,
+    numbers: dict[str, float | None],
+) -> dict[str, SizingInput]:
+    """Later ones count more: tables, the profile or workload, what was written."""
+    from pipeprof.sizing import sources
+    from pipeprof.sizing.inputs import BY_NAME
+
+    if file and workload:
+        raise UsageError("--profile and --workload exclude one another; give one")
+    given = sources.from_accelerator(accelerator) if accelerator else {}
+    if workload:
+        given |= sources.from_workload(workload, accelerator)
+    if file:
+        given |= sources.from_profile(_profile(file), file)
+    written = {
+        name: BY_NAME[name].taken(value, "given")
+        for name, value in numbers.items()
+        if value is not None
+    }
+    if "samples_per_s" in written and "step_s" not in written:
+        given.pop("step_s", None)  # of the two, what was written counts
+    if not given and not written:
+        raise UsageError("give a --profile, a --workload, or figures such as --samples-per-s")
+    return given | written
+
+
+def _profile(file: str) -> Any:
+    from pipeprof.model import Profile
+    from pipeprof.store import load
+
+    found = load(file)
+    if not isinstance(found, Profile):
+        raise UsageError(f"{file} is a sweep; name the profile of one of its trials")
+    return found

@@ -1,0 +1,158 @@
+"""Sizings for a terminal: a table with a column for each number of accelerators."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+
+from pipeprof.model import Figure, Sizing
+from pipeprof.report.layout import Column, Page, to_ascii
+from pipeprof.units import format_bytes, format_count, format_duration, format_rate, format_share
+
+WIDTH = 100
+_BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def print_sizings(sizings: Sequence[Sizing], explain: bool, file: TextIO | None = None) -> None:
+    """Side by side, as what is on the other side can show it."""
+    file = sys.stdout if file is None else file
+    console = Console(file=file)
+    width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    text = render_sizings(sizings, explain=explain, width=max(80, width))
+    try:
+        text.encode(file.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = to_ascii(text)
+    file.write(text)
+    file.flush()
+
+
+def render_sizings(sizings: Sequence[Sizing], *, explain: bool, width: int = WIDTH) -> str:
+    page = Page(width, color=False)
+    heads = [_head(sizing) for sizing in sizings]
+    for title in sizings[0].sections:
+        names = _names(sizings, title)
+        if not names:
+            continue
+        page.heading(title)
+        columns = [Column("", right=False), *(Column(head) for head in heads)]
+        page.table(columns, [[_words(name), *_row(sizings, title, name)] for name in names])
+    page.heading("Taken from")
+    page.pairs(
+        (_words(each.name), f"{told(each.value, each.unit)}, {each.origin}")
+        for each in sizings[0].inputs
+        if each.name != "gpus"
+    )
+    if explain:
+        _explain(page, sizings[0])
+    _ask(page, sizings[0])
+    return page.text()
+
+
+def told(value: float, unit: str) -> str:
+    """As people read it."""
+    if unit == "B":
+        return format_bytes(value)
+    if unit == "B/s":
+        return format_rate(value)
+    if unit == "s":
+        return format_duration(value) if value < 86400 * 2 else f"{value / 86400:,.1f} days"
+    if unit == "1/s":
+        return f"{format_count(value)}/s"
+    if unit == "share":
+        return format_share(value)
+    if unit == "$":
+        return f"${value:,.2f}"
+    if unit.startswith("FLOP"):
+        return f"{value:.3g} {unit}"
+    return f"{value:,.0f}" if value == round(value) else format_count(value)
+
+
+def binary(value: float) -> str:
+    """``"3.64 TiB"``."""
+    for power, unit in enumerate(_BINARY, start=1):
+        if value < 1024 ** (power + 1) or unit == _BINARY[-1]:
+            return f"{value / 1024**power:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def _head(sizing: Sizing) -> str:
+    head = f"{sizing.gpus:,.0f} GPUs"
+    return f"{head}, {sizing.what_if}" if sizing.what_if else head
+
+
+def _names(sizings: Sequence[Sizing], title: str) -> list[str]:
+    return list(dict.fromkeys(each.name for one in sizings for each in one.sections[title]))
+
+
+def _row(sizings: Sequence[Sizing], title: str, name: str) -> list[str]:
+    found = [{each.name: each for each in one.sections[title]}.get(name) for one in sizings]
+    return [told(each.value, each.unit) if each else "" for each in found]
+
+
+_CAPITALS = {"s3": "S3", "ram": "RAM", "mfu": "MFU", "mtbf": "MTBF", "gpu": "GPU", "gpus": "GPUs",
+             "au": "AU", "flop": "FLOP"}  # fmt: skip
+_ENDINGS = ((r"_per_s$", ""), (r"_(interval|mtbf)_s$", r"_\1"), (r"_s$", "_time"),
+            (r"_bytes$", "_size"))  # fmt: skip
+
+
+def _words(name: str) -> str:
+    """``requests_per_s`` → ``requests``, ``staging_s`` → ``staging time``."""
+    for ending, words in _ENDINGS:
+        shorter = re.sub(ending, words, name)
+        if shorter != name:
+            name = shorter
+            break
+    return " ".join(_CAPITALS.get(word, word) for word in name.split("_"))
+
+
+def _explain(page: Page, sizing: Sizing) -> None:
+    page.heading("How each number comes about", f"for {_head(sizing)}")
+    for figures in sizing.sections.values():
+        for each in figures:
+            page.gap()
+            page.line(f"{_words(each.name)} = {_both(each)}")
+            page.line(f"= {each.formula.replace('_', ' ')}", indent=4)
+            if each.numbers:
+                page.line(f"= {_numbers(sizing, each)}", indent=4)
+            page.line(" ".join(part for part in (each.note, f"Source: {each.source}") if part), 4)
+
+
+def _both(each: Figure) -> str:
+    """SI, and for sizes binary too."""
+    plain = told(each.value, each.unit)
+    if each.unit not in ("B", "B/s") or each.value < 1024:
+        return plain
+    return f"{plain} ({binary(each.value)}{each.unit[1:]})"
+
+
+def _numbers(sizing: Sizing, each: Figure) -> str:
+    units = {one.name: one.unit for one in sizing.inputs}
+    units |= {one.name: one.unit for figures in sizing.sections.values() for one in figures}
+    names = sorted(each.numbers, key=len, reverse=True)
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
+    return pattern.sub(
+        lambda match: told(each.numbers[match[0]], units.get(match[0], "")), each.formula
+    )
+
+
+def _ask(page: Page, sizing: Sizing) -> None:
+    """For what is not known."""
+    wanted: dict[tuple[str, ...], list[str]] = {}
+    for name, wants in sizing.lacking.items():
+        wanted.setdefault(wants, []).append(_words(name))
+    if not wanted:
+        return
+    page.heading("To size more", "give these as well")
+    for wants, names in wanted.items():
+        page.line(f"{', '.join(names)}: {' '.join(f'--{want}' for want in _options(wants))}")
+
+
+def _options(wants: Sequence[str]) -> list[str]:
+    from pipeprof.sizing.inputs import BY_NAME
+
+    return [BY_NAME[want].option if want in BY_NAME else want.replace("_", "-") for want in wants]

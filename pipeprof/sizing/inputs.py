@@ -1,0 +1,105 @@
+"""What sizing may be given: each number's name in the formulas, its option, its bounds, and what is
+assumed when nobody gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Final, Literal
+
+from pipeprof.errors import UsageError
+from pipeprof.model import SizingInput
+
+Kind = Literal["count", "size", "rate", "share", "ms", "s", "hours", "flop", "flop/s", "$"]
+"""What people write: ``70B``, ``8MiB``, ``85MB`` (a second), ``90%``, ``25`` …"""
+
+_UNITS: Final = {
+    "count": "", "size": "B", "rate": "B/s", "share": "share", "ms": "s", "s": "s", "hours": "s",
+    "flop": "FLOP", "flop/s": "FLOP/s", "$": "$",
+}  # fmt: skip
+_SCALES: Final = {"ms": 1e-3, "hours": 3600.0}
+
+
+@dataclass(frozen=True)
+class Input:
+    name: str
+    """In formulas."""
+    option: str
+    kind: Kind
+    meaning: str
+    assumed: float | None = None
+    """In the base unit; ``None``: asked for, never guessed."""
+    why: str = ""
+    """Who says what is assumed."""
+    may_be_zero: bool = False
+    most: float = inf
+
+    @property
+    def unit(self) -> str:
+        return "1/s" if self.name == "samples_per_s" else _UNITS[self.kind]
+
+    def base(self, written: float) -> float:
+        """What is written on the command line, in the base unit."""
+        return written * _SCALES.get(self.kind, 1.0)
+
+    def taken(self, value: float, origin: str) -> SizingInput:
+        """``value`` is in the base unit. Raises `UsageError` when it is impossible."""
+        if not isfinite(value) or value < 0 or value > self.most:
+            most = f" to {self.most:g}" if isfinite(self.most) else " and more"
+            raise UsageError(f"--{self.option} is {value:g}; it can be 0{most}: {self.meaning}")
+        if value == 0 and not self.may_be_zero:
+            raise UsageError(f"--{self.option} is 0; it must be more: {self.meaning}")
+        return SizingInput(self.name, value, self.unit, origin)
+
+
+def _share(name: str, meaning: str, assumed: float | None = None, why: str = "",
+           may_be_zero: bool = False) -> Input:  # fmt: skip
+    return Input(name, name.replace("_", "-"), "share", meaning, assumed, why, may_be_zero, 1.0)
+
+
+INPUTS: Final = (
+    Input("gpus_per_node", "gpus-per-node", "count", "accelerators of one host"),
+    _share("target_au", "accelerator utilisation wanted", 0.9, "MLPerf Storage's usual bar"),
+    Input("batch_size", "batch-size", "count", "samples of one accelerator's step"),
+    Input("step_s", "step-ms", "ms", "time of a training step on one batch"),
+    Input("samples_per_s", "samples-per-s", "count", "what one accelerator takes when fed"),
+    Input("bytes_per_sample", "bytes-per-sample", "size", "read of storage for a sample"),
+    Input("record_bytes", "record-bytes", "size", "a sample on storage, all columns"),
+    _share("physical_share", "of what is read, what caches do not hold", 1.0, "nothing is cached",
+           may_be_zero=True),
+    _share("usable_share", "of what data sheets advertise, what can be had", 0.8,
+           "ML Engineering, the AI battlefield"),
+    Input("request_bytes", "request-bytes", "size", "asked for in one request"),
+    Input("first_byte_s", "first-byte-ms", "ms", "latency of a request", may_be_zero=True),
+    Input("stream_bandwidth", "stream-bandwidth", "rate", "bytes/s of one request"),
+    Input("s3_requests_per_prefix", "s3-requests-per-prefix", "count",
+          "GET requests/s that a prefix allows", 5500, "AWS, performance guidelines"),
+    Input("storage_bandwidth", "storage-bandwidth", "rate", "bytes/s of the storage at hand"),
+    Input("dataset_samples", "dataset-samples", "count", "samples of the data set"),
+    Input("dataset_bytes", "dataset-bytes", "size", "the data set on storage"),
+    _share("usable_capacity", "how full a file system may be", 0.8, "common practice"),
+    Input("worker_s_per_sample", "worker-ms-per-sample", "ms", "a worker's time for a sample"),
+    Input("cpu_s_per_sample", "cpu-ms-per-sample", "ms", "of it on a core"),
+    Input("prefetch_factor", "prefetch", "count", "batches prefetched by each worker", 2,
+          "torch's default"),
+    Input("tensor_bytes", "tensor-bytes", "size", "a sample in RAM"),
+    Input("worker_private_bytes", "worker-memory", "size", "memory of a worker's own"),
+    Input("page_cache_bytes", "page-cache", "size", "wanted to cache files in", 0.0,
+          "no file is read twice", may_be_zero=True),
+    Input("node_ram", "node-ram", "size", "memory of a host"),
+    Input("accelerator_memory", "accelerator-memory", "size", "of one accelerator"),
+    Input("parameters", "parameters", "count", "of the model, e.g. 70B"),
+    Input("gradient_bytes", "gradient-bytes", "size", "of a parameter's gradient", 2,
+          "16-bit gradients"),
+    Input("checkpoint_bytes_per_parameter", "checkpoint-bytes-per-parameter", "size",
+          "weights and optimizer", 14, "MLPerf Storage v2.0"),
+    Input("checkpoint_s", "checkpoint-s", "s", "time in which a checkpoint is to be written"),
+    Input("device_mtbf_s", "device-mtbf-hours", "hours", "mean time between failures of one"),
+    Input("flop_per_sample", "flop-per-sample", "flop", "of the model, forward and backward"),
+    Input("peak_flop_per_s", "peak-flop-per-s", "flop/s", "of one accelerator"),
+    Input("training_flop", "training-flop", "flop", "of the whole training"),
+    _share("starved_fraction", "of the time in which accelerators wait for data",
+           may_be_zero=True),
+    Input("price_per_gpu_hour", "price-per-gpu-hour", "$", "of one accelerator"),
+)  # fmt: skip
+BY_NAME: Final = {each.name: each for each in INPUTS}

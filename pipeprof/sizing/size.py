@@ -1,0 +1,121 @@
+"""From a profile, a named workload or plain figures to what a cluster must have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pipeprof.errors import UsageError
+from pipeprof.model import Sizing, SizingInput
+from pipeprof.sizing import checkpoint, nodes, storage, training
+from pipeprof.sizing.inputs import BY_NAME, INPUTS
+from pipeprof.sizing.sheet import Formula, Sheet, formulas_of
+
+SECTIONS: Final = {
+    "Storage, for all accelerators": storage,
+    "Each node": nodes,
+    "Checkpoints": checkpoint,
+    "Training": training,
+}
+FORMULAS: Final[dict[str, Formula]] = {
+    name: formula for module in SECTIONS.values() for name, formula in formulas_of(module).items()
+}
+_CLOSE: Final = 0.01
+"""Two figures for one thing may differ by so much."""
+
+
+def size(given: Mapping[str, SizingInput], gpus: float, what_if: str | None = None) -> Sizing:
+    """Everything that follows from ``given``, and from what is assumed unless given.
+
+    Raises `UsageError` for figures that contradict one another, or lead nowhere.
+    """
+    if not gpus >= 1:
+        raise UsageError(f"--gpus is {gpus:g}; it must be at least 1")
+    known = {**_assumed(), **given, "gpus": SizingInput("gpus", gpus, "", "given")}
+    _check(known)
+    plain = Sheet(known, FORMULAS)
+    scaled = dict([_change(what_if, plain)]) if what_if else {}
+    sheet = Sheet(known, FORMULAS, scaled)
+    sections, lacking = {}, {}
+    for title, module in SECTIONS.items():
+        figures = []
+        for name in formulas_of(module):
+            figure = sheet.figure(name)
+            if figure is None:
+                lacking[name] = sheet.wants(name)
+            else:
+                figures.append(figure)
+        sections[title] = tuple(figures)
+    used = {number for each in sections.values() for figure in each for number in figure.numbers}
+    inputs = [
+        replace(each, value=each.value * scaled.get(name, 1.0))
+        for name, each in known.items()
+        if name in used or name in given
+    ]
+    return Sizing(gpus, tuple(inputs), sections, lacking, what_if)
+
+
+def _assumed() -> dict[str, SizingInput]:
+    return {
+        each.name: each.taken(each.assumed, f"assumed: {each.why}")
+        for each in INPUTS
+        if each.assumed is not None
+    }
+
+
+def _check(known: Mapping[str, SizingInput]) -> None:
+    """Raises `UsageError` when two figures say different things."""
+    for name in ("samples_per_s", "dataset_bytes"):
+        told = known.get(name)
+        without = {each: value for each, value in known.items() if each != name}
+        follows = Sheet(without, FORMULAS).value(name)
+        if told is None or follows is None or abs(follows / told.value - 1) <= _CLOSE:
+            continue
+        option = BY_NAME[name].option
+        raise UsageError(
+            f"--{option} is {told.value:g} ({told.origin}), but the other figures make it "
+            f"{follows:g}; leave one of them out"
+        )
+
+    ram = known.get("node_ram")
+    for name in ("record_bytes", "tensor_bytes"):
+        if ram is not None and name in known and known[name].value > ram.value:
+            raise UsageError(
+                f"--{BY_NAME[name].option} is more than --node-ram: no sample would fit; check both"
+            )
+
+
+def _change(what_if: str, sheet: Sheet) -> tuple[str, float]:
+    """``"bandwidth=2x"``: a number's name, and the factor. Raises `UsageError`."""
+    written, _, to = what_if.partition("=")
+    name = _find(written.strip().replace("-", "_"), sheet)
+    value = sheet.value(name)
+    try:
+        factor = float(to.strip().removesuffix("x"))
+        if not to.strip().endswith("x") and value:
+            factor /= value
+    except ValueError:
+        factor = 0.0
+    if not factor > 0:
+        raise UsageError(f"--what-if {what_if!r} is not a change; write it like bandwidth=2x")
+    return name, factor
+
+
+def _find(written: str, sheet: Sheet) -> str:
+    """The known number of that name, or the only one that ends so. Raises `UsageError`."""
+    names = [name for name in (*BY_NAME, *FORMULAS, "gpus") if sheet.value(name) is not None]
+    names = list(dict.fromkeys(names))
+    found = [name for name in names if name in (written, f"storage_{written}")] or [
+        name for name in names if written and name.endswith(written)
+    ]
+    given = [name for name in found if name in BY_NAME]  # rather than what follows from it
+    if len(given or found) == 1:
+        return (given or found)[0]
+    if found:
+        raise UsageError(f"--what-if {written}: which of {_told(given or found)}?")
+    raise UsageError(f"--what-if {written}: no such number is known; known are {_told(names)}")
+
+
+def _told(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(name.replace("_", "-") for name in names))

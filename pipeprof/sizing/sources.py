@@ -1,0 +1,92 @@
+"""Where sizing takes its numbers from: a profile, a workload of MLPerf Storage, an accelerator."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from pipeprof.errors import UsageError
+from pipeprof.model import Profile, SizingInput
+from pipeprof.sizing.accelerators import check_accelerator, find_accelerator
+from pipeprof.sizing.inputs import BY_NAME
+from pipeprof.sizing.mlperf import WORKLOADS, find_workload
+
+Given = dict[str, SizingInput]
+_MADE = ("fetch", "collate")
+"""What a worker is busy with."""
+
+
+def from_workload(workload: str, accelerator: str | None) -> Given:
+    """``"unet3d"`` and ``"h100"``, or ``"unet3d/h100"``. Raises `UsageError`."""
+    name = workload if "/" in workload or accelerator is None else f"{workload}/{accelerator}"
+    if "/" not in name:
+        known = ", ".join(each.accelerator for each in WORKLOADS if each.workload == name)
+        if known:
+            raise UsageError(f"--workload {name} needs an --accelerator: {known}")
+    found = find_workload(name)
+    columns = found.read_bytes_per_sample
+    return _taken(
+        f"MLPerf Storage, {found.name}",
+        target_au=found.au_bar,
+        batch_size=found.batch_size,
+        step_s=found.computation_time_s,
+        record_bytes=found.record_bytes,
+        bytes_per_sample=found.record_bytes if columns is None else columns,
+    )
+
+
+def from_accelerator(name: str) -> Given:
+    """Raises `UsageError` for one that no table has."""
+    check_accelerator(name, frozenset(each.accelerator for each in WORKLOADS))
+    found = find_accelerator(name)
+    if found is None:
+        return {}
+    given = _taken(f"table, {name}", peak_flop_per_s=found.peak_flop_per_s)
+    if len(found.memory) == 1:  # of several nobody knows which
+        given |= _taken(f"table, {name}", accelerator_memory=found.memory[0])
+    return given
+
+
+def from_profile(profile: Profile, file: str) -> Given:
+    """What one measured run says of a sample, of a worker and of the step.
+
+    Raises `UsageError` when it has too few batches to say anything.
+    """
+    rate = profile.throughput
+    if not profile.measured_batches or not rate.batches_per_s > 0 or not rate.samples_per_s > 0:
+        raise UsageError(f"{file} measured no batch; profile a longer run")
+    samples = rate.samples_per_s / rate.batches_per_s
+    made = [profile.stages[name].mean_s for name in _MADE if name in profile.stages]
+    cpu, step = profile.resources.get("cpu"), profile.stages.get("step")
+    told = {
+        "batch_size": samples,
+        "step_s": step.mean_s if step else None,
+        "bytes_per_sample": rate.bytes_per_s / rate.samples_per_s,
+        "worker_s_per_sample": sum(made) / samples,
+        "cpu_s_per_sample": cpu.mean_s / samples if cpu else None,
+        "prefetch_factor": profile.config.prefetch_factor,
+        "tensor_bytes": _mean(profile.batches.batch_bytes, samples),
+        "worker_private_bytes": _mean(profile.batches.private_bytes),
+        "physical_share": _share(profile),
+        "starved_fraction": profile.diagnosis.starved_fraction,
+    }
+    known = {name: value for name, value in told.items() if value and isfinite(value)}
+    return _taken(f"profile {file}", **known)
+
+
+def _mean(column: tuple[float | None, ...], divisor: float = 1.0) -> float | None:
+    known = [value for value in column if value is not None]
+    return sum(known) / len(known) / divisor if known else None
+
+
+def _share(profile: Profile) -> float | None:
+    """Of what the workers read, what devices moved; read-ahead may move more."""
+    batches = profile.batches
+    pairs = zip(batches.logical_bytes, batches.physical_bytes, strict=False)
+    known = [(asked, moved) for asked, moved in pairs if asked and moved is not None]
+    if profile.cache.state not in ("cold", "warm", "mixed") or not known:
+        return None
+    return min(1.0, sum(moved for _, moved in known) / sum(asked for asked, _ in known))
+
+
+def _taken(origin: str, **values: float) -> Given:
+    return {name: BY_NAME[name].taken(value, origin) for name, value in values.items()}

@@ -1,0 +1,191 @@
+"""Sizing as a whole: what follows from what, what is asked for, and what is refused."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli.app import app
+from pipeprof.errors import UsageError
+from pipeprof.sizing.inputs import BY_NAME
+from pipeprof.sizing.mlperf import WORKLOADS
+from pipeprof.sizing.size import FORMULAS, size
+from pipeprof.sizing.sources import from_accelerator, from_profile, from_workload
+from tests.samples import sample_profile
+
+
+def given(**values: float):
+    return {name: BY_NAME[name].taken(value, "given") for name, value in values.items()}
+
+
+def figures(sizing):
+    return {each.name: each.value for section in sizing.sections.values() for each in section}
+
+
+def refused(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["size", *arguments])
+    assert done.exit_code != 0
+    return str(done.exception) if isinstance(done.exception, UsageError) else done.output
+
+
+# -- what is known -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda each: each.name)
+def test_mlperfs_own_bandwidth_is_found_for_each_of_its_workloads(workload):
+    """accelerators × batch × bytes really read / computation time × AU."""
+    read = workload.read_bytes_per_sample or workload.record_bytes
+    rate = 16 * workload.batch_size * read / workload.computation_time_s * workload.au_bar
+    found = figures(size(from_workload(workload.name, None), 16))
+    assert found["read_bandwidth"] == pytest.approx(rate, rel=1e-3)
+
+
+def test_unet3d_on_eight_h100_wants_23_gigabytes_a_second():
+    sizing = size(from_workload("unet3d", "h100"), 8)
+    assert figures(sizing)["read_bandwidth"] == pytest.approx(22.87e9, rel=1e-3)
+
+
+def test_a_profile_says_what_a_sample_takes():
+    profile = sample_profile()
+    found = from_profile(profile, "run.json")
+    samples = profile.throughput.samples_per_s / profile.throughput.batches_per_s
+    assert found["batch_size"].value == samples
+    assert found["step_s"].value == profile.stages["step"].mean_s
+    assert found["starved_fraction"].value == profile.diagnosis.starved_fraction
+    assert {each.origin for each in found.values()} == {"profile run.json"}
+
+
+def test_an_accelerator_sold_in_two_sizes_does_not_say_its_memory():
+    assert set(from_accelerator("a100")) == {"peak_flop_per_s"}
+    assert from_accelerator("h100")["accelerator_memory"].value == 80e9
+    assert from_accelerator("mi355") == {}
+
+
+def test_what_is_given_counts_more_than_its_formula():
+    sizing = size(given(samples_per_s=100, bytes_per_sample=1e6), 4)
+    rate = sizing.sections["Storage, for all accelerators"][0]
+    assert rate.name == "samples_per_s"
+    assert (rate.value, rate.formula, rate.source) == (100, "given", "given")
+
+
+def test_what_is_not_known_is_asked_for_by_name_and_not_guessed():
+    sizing = size(given(samples_per_s=100, bytes_per_sample=1e6), 4)
+    assert sizing.lacking["requests_per_s"] == ("request_bytes",)
+    assert sizing.lacking["node_read_bandwidth"] == ("gpus_per_node",)
+    assert set(figures(sizing)) | set(sizing.lacking) == set(FORMULAS)
+    assert not set(figures(sizing)) & set(sizing.lacking)
+
+
+def test_an_answer_to_what_was_asked_gives_the_figure():
+    sizing = size(given(samples_per_s=100, bytes_per_sample=1e6, request_bytes=1e6), 4)
+    assert figures(sizing)["requests_per_s"] == pytest.approx(4 * 100 * 0.9)
+
+
+# -- what if -------------------------------------------------------------------------------------
+
+
+def test_what_if_changes_one_number_and_all_that_follows():
+    known = given(samples_per_s=100, bytes_per_sample=1e6, storage_bandwidth=9e9)
+    assert figures(size(known, 4))["gpus_fed"] == pytest.approx(100)
+    assert figures(size(known, 4, "bandwidth=2x"))["gpus_fed"] == pytest.approx(200)
+    assert figures(size(known, 4, "bytes-per-sample=0.5x"))["gpus_fed"] == pytest.approx(200)
+    assert figures(size(known, 4, "target-au=0.45"))["gpus_fed"] == pytest.approx(200)
+
+
+@pytest.mark.parametrize(
+    ("what_if", "said"),
+    [
+        ("bandwidth=2x", "which of read-bandwidth, physical-bandwidth, advertised-bandwidth?"),
+        ("bandwith=2x", "no such number is known"),
+        ("target-au=fast", "is not a change; write it like bandwidth=2x"),
+        ("target-au=-2x", "is not a change"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(what_if, said):
+    with pytest.raises(UsageError, match=said):
+        size(given(samples_per_s=100, bytes_per_sample=1e6), 4, what_if)
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--gpus 0 --workload unet3d/h100", "0 is too small; the least is 1"),
+        ("--gpus 8", "give a --profile, a --workload, or figures"),
+        (
+            "--gpus 8 --workload unet",
+            "'unet' is not a known workload/accelerator; known are",
+        ),
+        (
+            "--gpus 8 --workload unet3d",
+            "unet3d needs an --accelerator: a100, h100, b200",
+        ),
+        ("--gpus 8 --accelerator h1000", "known are a100, b200, h100, h200, mi355, v100"),
+        ("--gpus 8 --samples-per-s 9 --target-au 120%", "--target-au is 1.2; it can be 0 to 1"),
+        ("--gpus 8 --samples-per-s -3", "--samples-per-s is -3; it can be 0 and more"),
+        ("--gpus 8 --samples-per-s 0", "--samples-per-s is 0; it must be more"),
+        ("--gpus 8 --samples-per-s nan", "--samples-per-s is nan"),
+        ("--gpus 8 --bytes-per-sample big", "'big' is not a number; write it like 8MiB"),
+        ("--gpus 8 --workload unet3d/h100 --samples-per-s 3 --step-ms 9", "leave one of them out"),
+        ("--gpus 8 --tensor-bytes 2GB --node-ram 1GB", "no sample would fit"),
+        ("--gpus 8 --profile no.json --workload dlrm/b200", "exclude one another; give one"),
+    ],
+)
+def test_impossible_figures_are_refused_by_name(arguments, said):
+    assert said in " ".join(refused(*arguments.split()).split())
+
+
+def test_a_profile_of_nothing_is_refused():
+    empty = replace(sample_profile(), measured_batches=0)
+    with pytest.raises(UsageError, match="measured no batch; profile a longer run"):
+        from_profile(empty, "run.json")
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_the_table_has_a_column_for_each_number_of_accelerators(tmp_path):
+    sample_profile().save(tmp_path / "run.json")
+    done = CliRunner().invoke(
+        app, ["size", "--profile", str(tmp_path / "run.json"), "--gpus", "8,64", "--explain"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "8 GPUs" in done.output
+    assert "64 GPUs" in done.output
+    assert "gpus × samples per s × bytes per sample × target au" in done.output
+    assert "Source: MLPerf Storage, required read bandwidth." in " ".join(done.output.split())
+    assert "To size more" in done.output
+    assert max(map(len, done.output.splitlines())) <= 100
+
+
+def test_json_is_a_list_of_sizings():
+    done = CliRunner().invoke(
+        app, ["size", "--workload", "dlrm/b200", "--gpus", "8,64", "--what-if", "gpus=2x", "--json"]
+    )
+    told = orjson.loads(done.output)
+    assert [(each["gpus"], each["what_if"]) for each in told] == [
+        (8, None), (64, None), (8, "gpus=2x"), (64, "gpus=2x"),
+    ]  # fmt: skip
+    rates = [
+        next(each["value"] for each in one["sections"]["Storage, for all accelerators"]
+             if each["name"] == "read_bandwidth")
+        for one in told
+    ]  # fmt: skip
+    assert rates[2] == pytest.approx(2 * rates[0])
+
+
+def test_sizing_needs_no_torch():
+    check = (
+        "import sys; from pipeprof.cli.app import run; "
+        "code = run(['size', '--workload', 'unet3d/h100', '--gpus', '8']); "
+        "sys.exit(code or ('torch' in sys.modules) or ('pyarrow' in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
