@@ -70,6 +70,7 @@ def _inputs(command: Any) -> Any:
 @click.option("--gpus", type=INT_LIST(1), required=True, help="Accelerators, e.g. 8,64,512.")
 @_inputs
 @click.option("--what-if", default=None, metavar="NAME=2x", help="Change one number, and compare.")
+@click.option("--simulate", is_flag=True, help="Run the cluster in simulated time too: stragglers.")
 @click.option("--explain", is_flag=True, help="Each formula, with its numbers and its source.")
 @json_option
 def command(
@@ -78,6 +79,7 @@ def command(
     accelerator: str | None,
     gpus: tuple[int, ...],
     what_if: str | None,
+    simulate: bool,
     explain: bool,
     as_json: bool,
     **numbers: float | None,
@@ -91,9 +93,9 @@ def command(
     from pipeprof.sizing.size import size
 
     given = _given(file, workload, accelerator, numbers)
-    sizings = [size(given, count) for count in gpus]
+    sizings = [size(given, count, None, simulate) for count in gpus]
     if what_if:
-        sizings += [size(given, count, what_if) for count in gpus]
+        sizings += [size(given, count, what_if, simulate) for count in gpus]
     if as_json:
         import orjson
 

@@ -100,18 +100,17 @@ class TokenBucket(Shared):
 
 
 class Mailbox:
-    """Things that one process leaves for another, first come first served."""
+    """Things that processes leave for others, first come first served."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._things: deque[Any] = deque()
-        self._waiting: Process | None = None
+        self._waiting: deque[Process] = deque()
 
     def put(self, thing: Any) -> None:
         self._things.append(thing)
-        if self._waiting is not None:
-            self._world.wake(self._waiting)
-            self._waiting = None
+        if self._waiting:
+            self._world.wake(self._waiting.popleft(), self)
 
     def take(self) -> Any:
         """To be called by whoever has waited for it."""
@@ -121,7 +120,7 @@ class Mailbox:
         return len(self._things)
 
     def wait(self, process: Process) -> None:
-        self._waiting = process
+        self._waiting.append(process)
 
 
 class World:
@@ -131,18 +130,22 @@ class World:
         self.now = 0.0
         """Seconds."""
         self._resources = tuple(resources)
-        self._awake: deque[Process] = deque()
+        self._awake: deque[tuple[Process, Mailbox | None]] = deque()
 
-    def wake(self, process: Process) -> None:
-        """It goes on once those have gone on that were awake before."""
-        self._awake.append(process)
+    def wake(self, process: Process, mailbox: Mailbox | None = None) -> None:
+        """It goes on once those have gone on that were awake before; if nothing is left for it in
+        ``mailbox`` by then, it waits there again."""
+        self._awake.append((process, mailbox))
 
     def run(self, leading: Process) -> None:
         """Until ``leading`` ends, or nothing can happen any more."""
         self.wake(leading)
         while True:
             while self._awake:
-                if self._go_on(self._awake.popleft(), leading):
+                process, mailbox = self._awake.popleft()
+                if mailbox is not None and not len(mailbox):
+                    mailbox.wait(process)
+                elif self._go_on(process) and process is leading:
                     return
             next_s, resource = inf, None
             for each in self._resources:
@@ -154,12 +157,13 @@ class World:
             self.now += next_s
             for each in self._resources:
                 each.pass_s(next_s)
-            process = resource.happen()
-            if process is not None:
-                self._awake.append(process)
+            done = resource.happen()
+            if done is not None:
+                self.wake(done)
 
-    def _go_on(self, process: Process, leading: Process) -> bool:
-        """Until it must wait. Whether it was ``leading``, and has ended."""
+    @staticmethod
+    def _go_on(process: Process) -> bool:
+        """Until it must wait. Whether it has ended."""
         for wanted in process:
             if isinstance(wanted, Mailbox):
                 if not len(wanted):
@@ -168,4 +172,4 @@ class World:
             elif wanted[1] > 0:
                 wanted[0].add(wanted[1], process)
                 return False
-        return process is leading
+        return True

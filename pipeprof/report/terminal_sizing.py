@@ -135,6 +135,9 @@ def _numbers(sizing: Sizing, each: Figure) -> str:
     units |= {one.name: one.unit for figures in sizing.sections.values() for one in figures}
     names = sorted(each.numbers, key=len, reverse=True)
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
+    if not pattern.search(each.formula):  # it is not told in their names
+        return ", ".join(f"{_words(name)} {told(value, units.get(name, ''))}"
+                         for name, value in each.numbers.items())  # fmt: skip
     return pattern.sub(
         lambda match: told(each.numbers[match[0]], units.get(match[0], "")), each.formula
     )

@@ -11,6 +11,7 @@ from pipeprof.model import Sizing, SizingInput
 from pipeprof.sizing import checkpoint, nodes, storage, training
 from pipeprof.sizing.inputs import BY_NAME, INPUTS
 from pipeprof.sizing.sheet import Formula, Sheet, formulas_of
+from pipeprof.sizing.simulated import SIMULATED, simulated
 
 SECTIONS: Final = {
     "Storage, for all accelerators": storage,
@@ -25,8 +26,14 @@ _CLOSE: Final = 0.01
 """Two figures for one thing may differ by so much."""
 
 
-def size(given: Mapping[str, SizingInput], gpus: float, what_if: str | None = None) -> Sizing:
-    """Everything that follows from ``given``, and from what is assumed unless given.
+def size(
+    given: Mapping[str, SizingInput],
+    gpus: float,
+    what_if: str | None = None,
+    simulate: bool = False,
+) -> Sizing:
+    """Everything that follows from ``given``, and from what is assumed unless given; with
+    ``simulate`` also how the cluster would run, which takes seconds.
 
     Raises `UsageError` for figures that contradict one another, or lead nowhere.
     """
@@ -47,6 +54,9 @@ def size(given: Mapping[str, SizingInput], gpus: float, what_if: str | None = No
             else:
                 figures.append(figure)
         sections[title] = tuple(figures)
+    if simulate:
+        sections[SIMULATED], wants = simulated(sheet)
+        lacking.update(wants)
     used = {number for each in sections.values() for figure in each for number in figure.numbers}
     inputs = [
         replace(each, value=each.value * scaled.get(name, 1.0))
