@@ -14,6 +14,7 @@ from pipeprof.version import __version__
 if TYPE_CHECKING:
     from pipeprof.errors import PipeprofError
     from pipeprof.loaders.dataset import open_dataset
+    from pipeprof.loaders.headspace import headspace
     from pipeprof.loaders.wrap import wrap
     from pipeprof.measure.h2d import to_device
     from pipeprof.measure.spans import stage
@@ -25,6 +26,7 @@ _HOMES = {
     "Profile": "pipeprof.model",
     "Stage": "pipeprof.model",
     "SweepResult": "pipeprof.model",
+    "headspace": "pipeprof.loaders.headspace",
     "load": "pipeprof.store",
     "open_dataset": "pipeprof.loaders.dataset",
     "stage": "pipeprof.measure.spans",
@@ -38,6 +40,7 @@ __all__ = [
     "Stage",
     "SweepResult",
     "__version__",
+    "headspace",
     "load",
     "open_dataset",
     "stage",

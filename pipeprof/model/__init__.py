@@ -12,6 +12,7 @@ from pipeprof.model.conditions import (
     Environment,
     LoaderConfig,
 )
+from pipeprof.model.headspace import Headspace
 from pipeprof.model.profile import (
     PROFILE_SCHEMA,
     Ceiling,
@@ -53,6 +54,7 @@ __all__ = [
     "Epoch",
     "Figure",
     "Finding",
+    "Headspace",
     "LoaderConfig",
     "MainProcess",
     "Overhead",
