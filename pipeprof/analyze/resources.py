@@ -58,6 +58,20 @@ class Shared:
         return min(self._each, self._total / len(self._users))
 
 
+class Cores(Shared):
+    """CPU cores that slow each other down: with all of them busy, each has ``crowded`` of the speed
+    that one has alone, for caches, memory and hyper-threads are shared too."""
+
+    def __init__(self, total: float, crowded: float = 1.0) -> None:
+        super().__init__(total)
+        self._cores, self._lost = total, 1.0 - crowded
+
+    def _rate(self) -> float:
+        busy = min(len(self._users), self._cores)
+        full = (busy - 1) / (self._cores - 1) if self._lost and self._cores > 1 else 0.0
+        return super()._rate() * (1.0 - self._lost * max(0.0, full))
+
+
 class TokenBucket(Shared):
     """A shared link that lets ``burst`` bytes pass at ``peak``, and gains them again at ``total``
     while it is used less: how throttled disks, cloud volumes and shaped links behave."""

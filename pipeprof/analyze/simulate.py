@@ -16,7 +16,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.analyze.resources import Mailbox, Process, Shared, TokenBucket, World
+from pipeprof.analyze.resources import Cores, Mailbox, Process, Shared, TokenBucket, World
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,8 +33,12 @@ class Demand:
     """Of a core, to make it."""
     send_s: float = 0.0
     """Of a core, beside the worker's next batch: to serialise it. Not without workers."""
+    send_held_s: float = 0.0
+    """More to wait, when the worker makes another batch meanwhile and holds its interpreter."""
     receive_s: float = 0.0
     """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
+    receive_held_s: float = 0.0
+    """More to wait, when its worker makes another batch: it hands over shared memory's files."""
     step_s: float = 0.0
     """The training step on it, main's or the accelerator's."""
     step_cpu_s: float = 0.0
@@ -58,6 +62,8 @@ class Link:
 @dataclass(frozen=True)
 class Machine:
     cores: float = inf
+    crowded: float = 1.0
+    """The speed of a core when all are busy, of that of one alone."""
     link: Link = Link()
 
 
@@ -81,6 +87,11 @@ class Run:
     asked_s: Floats
     delivered_s: Floats
     done_s: Floats
+    begun_s: Floats
+    """To make it."""
+    made_s: Floats
+    worker: npt.NDArray[np.int64]
+    """-1: main."""
     order: tuple[int, ...] = field(repr=False)
     """Which batch it was."""
 
@@ -99,9 +110,10 @@ class Run:
 
     def after(self, warmup: int) -> Run:
         """Without the first ``warmup`` batches."""
+        kept = slice(warmup, None)
         return Run(
-            self.asked_s[warmup:], self.delivered_s[warmup:], self.done_s[warmup:],
-            self.order[warmup:],
+            self.asked_s[kept], self.delivered_s[kept], self.done_s[kept], self.begun_s[kept],
+            self.made_s[kept], self.worker[kept], self.order[kept],
         )  # fmt: skip
 
 
@@ -110,7 +122,11 @@ def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = Mac
     loader = _Loader(demands, setting, machine)
     loader.run()
     moments = np.array(loader.moments).reshape(-1, 3)
-    return Run(moments[:, 0], moments[:, 1], moments[:, 2], tuple(loader.order))
+    making = np.array([loader.making[number] for number in loader.order]).reshape(-1, 3)
+    return Run(
+        moments[:, 0], moments[:, 1], moments[:, 2], making[:, 0], making[:, 1],
+        making[:, 2].astype(np.int64), tuple(loader.order),
+    )  # fmt: skip
 
 
 class _Loader:
@@ -120,11 +136,13 @@ class _Loader:
         self.demands, self.setting = demands, setting
         link = machine.link
         self.time = Shared()
-        self.cores = Shared(total=machine.cores)
+        self.cores = Cores(machine.cores, machine.crowded)
         self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
         self.world = World((self.time, self.cores, self.link))
         self.moments: list[tuple[float, float, float]] = []
         self.order: list[int] = []
+        self.making: dict[int, tuple[float, float, int]] = {}
+        """Batch → begun, made, by whom."""
 
     def run(self) -> None:
         self.world.run(self._main())
@@ -148,11 +166,12 @@ class _Loader:
             self.order.append(number)
             asked_s = self.world.now
 
-    def make(self, number: int) -> Process:
-        demand = self.demands[number]
+    def make(self, number: int, worker: int = -1) -> Process:
+        demand, begun_s = self.demands[number], self.world.now
         yield self.time, demand.latency_s
         yield self.link, demand.link_bytes
         yield self.cores, demand.cpu_s
+        self.making[number] = begun_s, self.world.now, worker
         return number
 
 
@@ -175,10 +194,12 @@ class _Workers:
         """Dispatched → worker."""
         self._early: set[int] = set()
         """Come before their turn."""
-        for tasks in self._tasks:
+        self._busy = [False] * setting.num_workers
+        """Each worker: making a batch."""
+        for worker in range(setting.num_workers):
             made = Mailbox(loader.world)
-            loader.world.wake(self._work(tasks, made))
-            loader.world.wake(self._send(made))
+            loader.world.wake(self._work(worker, made))
+            loader.world.wake(self._send(worker, made))
         for _ in range(setting.num_workers * setting.prefetch_factor):
             self._dispatch()
 
@@ -188,6 +209,8 @@ class _Workers:
         while self._due not in self._early:
             yield self._results
             number = self._results.take()
+            if self._busy[self._made_by[number]]:
+                yield loader.time, loader.demands[number].receive_held_s
             yield loader.cores, loader.demands[number].receive_s
             if not self._order:
                 return self._hand_out(number)
@@ -212,16 +235,21 @@ class _Workers:
         self._made_by[number] = worker
         self._tasks[worker].put(number)
 
-    def _work(self, tasks: Mailbox, made: Mailbox) -> Process:
+    def _work(self, worker: int, made: Mailbox) -> Process:
+        tasks = self._tasks[worker]
         while True:
+            self._busy[worker] = False
             yield tasks
-            made.put((yield from self._loader.make(tasks.take())))
+            self._busy[worker] = True
+            made.put((yield from self._loader.make(tasks.take(), worker)))
 
-    def _send(self, made: Mailbox) -> Process:
+    def _send(self, worker: int, made: Mailbox) -> Process:
         """The worker's feeder thread."""
         loader = self._loader
         while True:
             yield made
             number = made.take()
+            if len(self._tasks[worker]) or self._busy[worker]:
+                yield loader.time, loader.demands[number].send_held_s
             yield loader.cores, loader.demands[number].send_s
             self._results.put(number)

@@ -1,5 +1,6 @@
 """The simulated DataLoader, against torch's own code on a fake clock and against closed forms."""
 
+from dataclasses import replace
 from random import Random
 from time import perf_counter
 
@@ -125,6 +126,31 @@ def test_serialising_goes_on_beside_the_next_batch():
     assert simulate(asked, Setting(1)).after(20).batches_per_s == pytest.approx(50, rel=0.01)
 
 
+def test_cores_that_are_all_busy_slow_each_other_down():
+    machine = Machine(cores=2, crowded=0.8)
+    one = simulate([Demand(cpu_s=0.04)] * 400, Setting(1), machine).after(100)
+    two = simulate([Demand(cpu_s=0.04)] * 400, Setting(2), machine).after(100)
+    assert one.batches_per_s == pytest.approx(1 / 0.04, rel=0.01)
+    assert two.batches_per_s == pytest.approx(2 * 0.8 / 0.04, rel=0.01)
+
+
+def test_a_worker_that_makes_another_batch_holds_up_the_last():
+    held = [Demand(latency_s=0.01, send_held_s=0.004, receive_held_s=0.005)] * 400
+    busy = simulate(held, Setting(1))
+    assert (busy.delivered_s - busy.made_s)[5:-5] == pytest.approx(0.009)
+    idle = simulate([replace(each, step_s=0.1) for each in held], Setting(1, 1))
+    # main has taken the batch, and asked for the next, long after its worker had made it
+    assert idle.delivered_s[5] - idle.asked_s[5] == pytest.approx(0)
+
+
+def test_a_run_says_who_made_each_batch_and_when():
+    run = simulate([Demand(latency_s=0.1)] * 6, Setting(2, 1))
+    assert run.worker.tolist() == [0, 1] * 3
+    assert run.begun_s == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
+    assert run.made_s - run.begun_s == pytest.approx([0.1] * 6)
+    assert simulate([Demand(cpu_s=0.1)], Setting(0)).worker.tolist() == [-1]
+
+
 def test_nothing_is_a_run_of_nothing():
     run = simulate([], Setting(2))
     assert (run.order, len(run.asked_s)) == ((), 0)
@@ -134,5 +160,5 @@ def test_a_thousand_batches_take_no_time():
     """The bar is 0.2 s; some machines are slow, and busy."""
     asked = demands(1000, latency_s=0.005, link_bytes=1e5, cpu_s=0.01, send_s=2e-4, receive_s=3e-4)
     start = perf_counter()
-    simulate(asked, Setting(8), Machine(4, Link(5e7, 2e7, 1e6, 1e8)))
+    simulate(asked, Setting(8), Machine(4, link=Link(5e7, 2e7, 1e6, 1e8)))
     assert perf_counter() - start < 1.0

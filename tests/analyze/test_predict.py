@@ -1,0 +1,113 @@
+"""Calibrated on simulated runs whose machine is known, and asked for others: nothing is timed."""
+
+from math import inf
+from random import Random
+
+import numpy as np
+import pytest
+
+from pipeprof.analyze.calibrate import Measured, calibrate
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.predict import predict
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.errors import UsageError
+
+STEP_S = np.array([0.004])
+SETTINGS = [Setting(w, p) for w in (0, 1, 2, 4, 8) for p in (1, 2, 4)]
+
+
+def batches(seed=0, count=400, **means):
+    """With jitter, so that they do not lock in phase."""
+    random = Random(seed)
+    return [
+        Demand(**{name: mean * random.lognormvariate(0, 0.3) for name, mean in means.items()})
+        for _ in range(count)
+    ]
+
+
+def run_of(demands, setting, machine):
+    """As the instrument would see it: the CPU time of each fifth batch only."""
+    asked = [Demand(**{**vars(each), "step_s": STEP_S[0]}) for each in demands]
+    run = simulate(asked, setting, machine)
+    kept = slice(4, None)
+    crowded = machine.crowded if setting.num_workers > 1 else 1.0
+    cpu_s = np.array([asked[number].cpu_s / crowded for number in run.order])
+    cpu_s[np.arange(len(cpu_s)) % 5 > 0] = np.nan
+    sent_s = run.made_s + np.array([asked[number].send_s for number in run.order])
+    columns = {
+        "index": np.arange(len(run.order)), "asked_s": run.asked_s,
+        "delivered_s": run.delivered_s, "done_s": run.done_s, "fetch_start_s": run.begun_s,
+        "fetch_end_s": run.made_s, "sent_s": sent_s, "arrived_s": run.delivered_s,
+        "worker": run.worker, "cpu_s": cpu_s,
+    }  # fmt: skip
+    return Measured(setting, Columns({name: np.array(each[kept], float)
+                                      for name, each in columns.items()}))  # fmt: skip
+
+
+def calibrated(demands, machine):
+    runs = [run_of(demands, Setting(workers), machine) for workers in (0, 1, 2)]
+    return calibrate(runs, machine.cores)
+
+
+def truth(demands, setting, machine):
+    asked = [Demand(**{**vars(each), "step_s": STEP_S[0]}) for each in demands]
+    return simulate(asked, setting, machine).after(40)
+
+
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda each: f"{each.num_workers}x{each.prefetch_factor}"
+)
+def test_batches_that_compute_are_bound_by_the_cores(setting):
+    demands = batches(cpu_s=0.02, send_s=0.0003, receive_s=0.0004)
+    machine = Machine(cores=2, crowded=0.9)
+    expected = truth(demands, setting, machine)
+    found = predict(calibrated(demands, machine), setting, STEP_S)
+    assert found.batches_per_s == pytest.approx(expected.batches_per_s, rel=0.06)
+    assert found.starved_fraction == pytest.approx(expected.starved_fraction, abs=0.05)
+
+
+def test_a_storage_that_two_workers_fill_is_seen_to_be_full():
+    demands = batches(link_bytes=1e6, cpu_s=0.001)
+    machine = Machine(cores=2, link=Link(total=80e6, each=50e6))
+    found = calibrated(demands, machine)
+    assert found.shared_from == pytest.approx(1.6, rel=0.08)
+    for workers in (4, 8):
+        prediction = predict(found, Setting(workers), STEP_S)
+        assert prediction.batches_per_s == pytest.approx(80, rel=0.08)
+        assert not prediction.settle
+
+
+def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
+    """Latency that each has to itself, or a storage that has room for just two: they look alike."""
+    demands = batches(latency_s=0.02)
+    found = calibrated(demands, Machine(cores=2))
+    assert found.shared_from == inf
+    prediction = predict(found, Setting(4), STEP_S)
+    assert prediction.settle == "a short run with num_workers=4"
+    low, high = prediction.interval
+    expected = truth(demands, Setting(4), Machine(cores=2)).batches_per_s
+    assert low < 0.6 * expected < expected < 1.05 * high
+    assert not predict(found, Setting(2, 4), STEP_S).settle
+
+
+def test_rare_slow_batches_are_kept_with_their_neighbours():
+    demands = [Demand(latency_s=0.2 if number % 20 == 7 else 0.005) for number in range(400)]
+    found = calibrated(demands, Machine(cores=2))
+    expected = truth(demands, Setting(2, 4), Machine(cores=2)).batches_per_s
+    low, high = predict(found, Setting(2, 4), STEP_S).interval
+    assert low < expected < high
+
+
+def test_the_runs_it_was_made_from_are_repeated():
+    demands = batches(cpu_s=0.01, latency_s=0.01)
+    assert calibrated(demands, Machine(cores=4)).disagreement < 0.05
+
+
+def test_too_few_runs_or_batches_are_refused():
+    demands = batches(cpu_s=0.01, count=60)
+    one, two = (run_of(demands, Setting(workers), Machine(cores=2)) for workers in (1, 2))
+    with pytest.raises(UsageError, match="a run with num_workers=2 is needed"):
+        calibrate([one], 2)
+    short = run_of(demands[:15], Setting(1), Machine(cores=2))
+    with pytest.raises(UsageError, match="num_workers=1 measured 11 batches; 20 at least"):
+        calibrate([short, two], 2)
