@@ -1,0 +1,125 @@
+"""The Chrome trace: what is on it, and that nothing on a track overlaps."""
+
+import gzip
+from collections import defaultdict
+from dataclasses import replace
+
+import orjson
+import pytest
+import torch
+from click.testing import CliRunner
+from torch.utils.data import DataLoader
+
+import pipeprof
+from pipeprof.cli.app import app
+from pipeprof.errors import UsageError
+from pipeprof.model import BatchLog
+from pipeprof.report.trace import LOADER, STEP, render_trace, tensorboard_name, trace_of
+from tests.samples import sample_profile, sample_sweep
+
+
+@pytest.fixture(scope="module")
+def profile():
+    """Of a real loader with two workers, as no made-up one is irregular enough."""
+    loader = pipeprof.wrap(DataLoader(torch.arange(400).reshape(100, 4), 2, num_workers=2))
+    for _ in loader:
+        sum(range(2000))
+    return loader.profile()
+
+
+@pytest.fixture(scope="module")
+def events(profile):
+    return trace_of(profile)["traceEvents"]
+
+
+def spans(events, **wanted):
+    found = [each for each in events if each["ph"] == "X"]
+    return [each for each in found if all(each[key] == value for key, value in wanted.items())]
+
+
+def test_every_batch_is_a_step_with_its_wait(profile, events):
+    steps = [each for each in spans(events) if each["name"].startswith(STEP)]
+    assert len(steps) == len(profile.batches.index) == len(spans(events, name=LOADER)) == 50
+    assert {each["cat"] for each in steps} == {"user_annotation"}
+    assert {each["cat"] for each in spans(events, name=LOADER)} == {"cpu_op"}
+
+
+def test_the_waits_are_those_of_the_profile(profile, events):
+    batches = profile.batches
+    waits = sum(d - a for a, d in zip(batches.asked_s, batches.delivered_s, strict=True))
+    traced = sum(each["dur"] for each in spans(events, name=LOADER))
+    assert traced * 1e-6 == pytest.approx(waits, abs=1e-6 * len(batches.index))
+
+
+def test_nothing_on_a_track_overlaps_but_what_lies_within(events):
+    by_track = defaultdict(list)
+    for each in spans(events):
+        by_track[each["pid"], each["tid"]].append((each["ts"], -each["dur"]))
+    assert len(by_track) >= 1 + 2 * 2
+    for track in by_track.values():
+        ends = []
+        for begin, minus in sorted(track):
+            end = begin - minus
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            assert not ends or end <= ends[-1]
+            ends.append(end)
+
+
+def test_tracks_have_names_and_numbers_of_their_own(events):
+    named = [each for each in events if each["name"] == "thread_name"]
+    assert len({each["tid"] for each in named}) == len(named)
+    assert {each["args"]["name"] for each in named} >= {"training loop", "make", "serialise"}
+    processes = [each["args"]["name"] for each in events if each["name"] == "process_name"]
+    assert processes == ["main", "worker 0", "worker 1"]
+
+
+def test_an_arrow_leads_from_where_a_batch_was_made_to_its_delivery(profile, events):
+    begun = {each["id"]: each for each in events if each["ph"] == "s"}
+    ended = {each["id"]: each for each in events if each["ph"] == "f"}
+    assert set(begun) == set(ended) == set(profile.batches.index)
+    for index, arrow in begun.items():
+        assert arrow["ts"] <= ended[index]["ts"]
+        [made] = [each for each in spans(events, name="make") if each["args"]["batch"] == index]
+        assert arrow["pid"] == made["pid"]
+        assert made["ts"] <= arrow["ts"] <= made["ts"] + made["dur"]
+
+
+def test_without_workers_main_makes_the_batches():
+    loader = pipeprof.wrap(DataLoader(torch.arange(20), 2))
+    list(loader)
+    events = trace_of(loader.profile())["traceEvents"]
+    assert {each["pid"] for each in spans(events, name="make")} == {1}
+    assert not [each for each in events if each["ph"] in "sf"]
+
+
+def test_a_profile_of_which_little_is_known_is_traced_all_the_same():
+    columns = {"index": (0,), "asked_s": (1.0,), "delivered_s": (2.0,), "done_s": (3.0,)}
+    little = replace(sample_profile(), batches=BatchLog(**columns))
+    assert [each["name"] for each in spans(trace_of(little)["traceEvents"])] == [
+        f"{STEP}0", LOADER, "step",
+    ]  # fmt: skip
+
+
+def test_the_command_writes_it_compressed_or_not(tmp_path, profile):
+    profile.save(tmp_path / "run.json")
+    run = str(tmp_path / "run.json")
+    for name, opened in (("a.json", open), ("a.json.gz", gzip.open)):
+        done = CliRunner().invoke(app, ["report", run, "--trace", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+        with opened(tmp_path / name, "rb") as file:
+            assert orjson.loads(file.read()) == trace_of(profile)
+    (tmp_path / "logs").mkdir()
+    CliRunner().invoke(app, ["report", run, "--trace", str(tmp_path / "logs")])
+    assert [each.name for each in (tmp_path / "logs").iterdir()] == [tensorboard_name(profile)]
+
+
+def test_what_cannot_be_traced_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="holds no batches"):
+        render_trace(replace(sample_profile(), batches=BatchLog()), compressed=False)
+    sample_sweep().save(tmp_path / "sweep.json")
+    done = CliRunner().invoke(
+        app, ["report", str(tmp_path / "sweep.json"), "--trace", str(tmp_path / "out.json")]
+    )
+    assert "is a sweep; name the profile of one of its trials" in str(done.exception)
+    assert not (tmp_path / "out.json").exists()
