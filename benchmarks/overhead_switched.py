@@ -136,9 +136,9 @@ def _let_hooks_be_switched(switch: Switch) -> None:
     """Those that will be set in this process and in its workers."""
     instrument, watch = hook.instrument, Sender.watch
 
-    def switched_instrument(fetcher: Any, tell: Any, meter: Meter) -> None:
+    def switched_instrument(fetcher: Any, tell: Any, meter: Meter, counts: Any) -> None:
         collate = fetcher.collate_fn
-        instrument(fetcher, tell, meter)
+        instrument(fetcher, tell, meter, counts)
         switch.add(fetcher, fetch=_NONE, collate_fn=collate)
         switch.when_turned(_Pause(meter).turn)
 

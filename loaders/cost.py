@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from math import nan
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -16,7 +17,10 @@ from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
+from pipeprof.measure.request_counts import RequestCounts
+from pipeprof.measure.requests import StoreTime
 from pipeprof.measure.ring import Ring
+from pipeprof.measure.spans import Tally
 from pipeprof.model import LoaderConfig, Overhead
 
 _ROUNDS = 31
@@ -25,7 +29,7 @@ _ELSEWHERE = bytearray(4 << 20)
 at hand, which makes them two or three times as dear."""
 
 
-def measure_overhead(config: LoaderConfig, batches: int, wall_s: float) -> Overhead:
+def measure_overhead(config: LoaderConfig, batches: int, requests: int, wall_s: float) -> Overhead:
     """Of worker and main together, against the run's ``wall_s``.
 
     The worker's part is charged in full, though workers run beside the training loop: an upper
@@ -36,14 +40,16 @@ def measure_overhead(config: LoaderConfig, batches: int, wall_s: float) -> Overh
     try:
         per_batch_s = _workers_s() if config.num_workers else _inline_s()
         sample_s = _median_s(_sample())
+        request_s = _median_s(_request()) if requests else 0.0
     except Exception as error:  # what we cannot time must not cost the user the profile
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
     spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
+    spent_s += request_s * requests
     return Overhead(
         spent_s / wall_s,
         spent_s / batches,
         f"the hooks of a batch, timed {_ROUNDS} times after the run with cold caches, × batches / "
-        "wall time; the worker's part in full",
+        "wall time; the worker's part in full" + ", and its requests" * (requests > 0),
     )
 
 
@@ -98,7 +104,7 @@ def _workers_s() -> float:
     ring = Ring(1, 2 * FLUSH_EVERY)
     sender, fetcher, bare = Sender(0, ring), _Fetcher(), _Fetcher()
     sender.begin_epoch()
-    instrument(fetcher, sender.tell, Meter(weigh))
+    instrument(fetcher, sender.tell, Meter(weigh), RequestCounts())
     made_s = _median_s(lambda: fetcher.fetch(0)) - _median_s(lambda: bare.fetch(0))
     iterator, observer = _Iterator(), WorkersObserver(ring)
     observer.begin_epoch()
@@ -134,6 +140,17 @@ def _median_s(call: Callable[[], Any]) -> float:
         call()
         took.append(perf_counter() - start)
     return median(took)
+
+
+def _request() -> Callable[[], None]:
+    """One of a data set that waits for its store."""
+    counts, tally = RequestCounts(), Tally(noting=True)
+
+    def request() -> None:
+        StoreTime(tally).end()
+        counts.add([(0.0, nan, 1.0, 1, 0, 0, False)])
+
+    return request
 
 
 def _sample() -> Callable[[], None]:

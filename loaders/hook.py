@@ -18,8 +18,9 @@ from typing import Any
 
 from pipeprof.loaders.batches import count_samples, weigh
 from pipeprof.loaders.sender import Sender
-from pipeprof.measure import on_import, watch_fsspec, watch_open
+from pipeprof.measure import on_import, requests, watch_fsspec, watch_open
 from pipeprof.measure.meter import Meter
+from pipeprof.measure.request_counts import RequestCounts, RequestTable
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.spans import IN_FETCH, Tally, current
 from pipeprof.measure.watch_reads import watch_reads
@@ -36,33 +37,36 @@ _OUR_FILES = (__file__, on_import.__file__, watch_fsspec.__file__, watch_open.__
 class WorkerHook:
     """Stands in for the user's ``worker_init_fn``, which it calls; picklable if that is."""
 
-    def __init__(self, ring: Ring, user_init: Callable[[int], None] | None) -> None:
-        self._ring = ring
+    def __init__(
+        self, ring: Ring, table: RequestTable, user_init: Callable[[int], None] | None
+    ) -> None:
+        self._ring, self._table = ring, table
         self._user_init = user_init
 
     def __call__(self, worker: int) -> None:
         # a torch that we do not know must not cost the user the worker: its records are lost then
         with suppress(Exception):
-            instrument_worker(worker, self._ring)
+            instrument_worker(worker, self._ring, self._table)
         if self._user_init is not None:
             self._user_init(worker)
 
 
-def instrument_worker(worker: int, ring: Ring) -> None:
+def instrument_worker(worker: int, ring: Ring, table: RequestTable) -> None:
     """Time every fetcher that this worker process makes for its data set, one per epoch."""
     from torch.utils.data import _DatasetKind, get_worker_info
 
     kinds: Any = _DatasetKind
     create = kinds.create_fetcher
     info = get_worker_info()
-    sender, meter = Sender(worker, ring), Meter(weigh)
+    sender, meter, counts = Sender(worker, ring), Meter(weigh), table.row(worker)
+    requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
         fetcher = create(kind, dataset, *arguments)
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
             sender.begin_epoch()
-            instrument(fetcher, sender.tell, meter)
+            instrument(fetcher, sender.tell, meter, counts)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
@@ -123,14 +127,15 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
     return rest
 
 
-def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
-    """Let ``fetcher`` tell of each batch, also when making it raises."""
+def instrument(fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts) -> None:
+    """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
+    batch asked of storage."""
     # a bound method in the closure would keep the fetcher, and what it iterates, alive
     owner: Any = weakref.ref(fetcher)
     fetch = type(fetcher).fetch
     collate, clock = fetcher.collate_fn, perf_counter
     may_end = hasattr(fetcher, "ended")
-    tally = Tally()
+    tally, noted = Tally(noting=True), requests.waiting
     collating_s, charged_s = nan, 0.0
 
     def noted_collate(samples: Any) -> Any:
@@ -163,11 +168,15 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter) -> None:
             if tally.seconds or sampled:
                 collate_s -= tally.inner_s - charged_s if collated else 0.0
                 collate_s += tally.seconds.get(_COLLATE, 0.0)
-                parts, tally = _parts(tally), Tally()
+                parts, made, tally = _parts(tally), tally, Tally(noting=True)
+                if made.store_s:
+                    counts.add_store_time(made)
                 sample = _ended(meter, batch) if sampled else ()
                 tell((start, end, collate_s, samples, *parts, *sample))
             else:
                 tell((start, end, collate_s, samples))
+            if noted:
+                _taken(counts)
 
     fetcher.fetch, fetcher.collate_fn = timed_fetch, noted_collate
 
@@ -185,6 +194,12 @@ def _count(batch: Any) -> float:
         return count_samples(batch)
     except Exception:  # a batch is any object at all
         return nan
+
+
+def _taken(counts: RequestCounts) -> None:
+    # a store may have noted anything
+    with suppress(Exception):
+        counts.take()
 
 
 def _begun(meter: Meter, now: float) -> bool:

@@ -19,6 +19,8 @@ from pipeprof.loaders.batches import count_samples, weigh
 from pipeprof.loaders.hook import instrument
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.recorder import FLUSH_EVERY
+from pipeprof.measure.request_counts import RequestCounts
+from pipeprof.measure.requests import begin_noting, end_noting
 from pipeprof.measure.ring import IN_PARTS, PLAIN, TOLD
 from pipeprof.measure.rows import SEEN, WAY, Floats, Source, as_array, nothing_known
 from pipeprof.measure.watch_reads import reads_watched
@@ -71,13 +73,17 @@ class InlineObserver:
     def __init__(self) -> None:
         self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
         """Of the batches last fetched."""
+        self.requests = RequestCounts()
+        """Those of this pass."""
         self._pins = False
         self._watching = ExitStack()
 
     def attach(self, iterator: Any) -> None:
-        instrument(iterator._dataset_fetcher, self._told.append, Meter(weigh))
+        instrument(iterator._dataset_fetcher, self._told.append, Meter(weigh), self.requests)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
         self._watching.enter_context(reads_watched())
+        begin_noting()
+        self._watching.callback(end_noting)
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table = nothing_known(len(keys))

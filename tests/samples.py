@@ -13,16 +13,24 @@ from pipeprof.model import (
     BatchLog,
     CacheState,
     Ceiling,
+    Conversion,
+    ConversionSpec,
+    Copy,
     DataSource,
     Diagnosis,
     Environment,
     Epoch,
     Finding,
+    Gain,
     LoaderConfig,
     Overhead,
+    Percentiles,
     Profile,
     QueueDepth,
     Recommendation,
+    RequestFit,
+    RequestStats,
+    Sample,
     Source,
     StageStats,
     SweepAdvice,
@@ -210,6 +218,7 @@ def sample_profile(**changes: Any) -> Profile:
             Epoch(1, 115.0, 908, 15.5, iterator_s=0.11, first_batch_s=0.24, closing_s=0.05),
         ),
         queue_depth=QueueDepth(mean=0.4, p5=0.0, empty_share=0.71, capacity=4),
+        requests=sample_requests(),
         batches=BatchLog(
             index=(16, 17),
             epoch=(0, 0),
@@ -231,6 +240,29 @@ def sample_profile(**changes: Any) -> Profile:
         ),
     )
     return replace(profile, **changes)
+
+
+def sample_requests(**changes: Any) -> RequestStats:
+    stats = RequestStats(
+        count=84,
+        bytes=343_900_000,
+        requests_per_s=2.75,
+        in_flight=0.1,
+        at_once=1.9,
+        size=Percentiles(4_094_000.0, 4_194_000.0, 4_194_000.0, 4_194_000.0),
+        latency_s=Percentiles(0.0371, 0.0362, 0.0514, 0.0623),
+        first_byte_s=Percentiles(0.0121, 0.0117, 0.0204, 0.0310),
+        retries=3,
+        throttled=2,
+        errors=0,
+        lost=0,
+        client_cpu_s=0.0031,
+        client_share=0.16,
+        core_wait_share=0.02,
+        fit=RequestFit(0.0118, 163_000_000.0, 0.87, 0.32, (0.27, 0.38)),
+        fit_missing="",
+    )
+    return replace(stats, **changes)
 
 
 def fed_profile(**changes: Any) -> Profile:
@@ -377,3 +409,75 @@ def sample_sweep(**changes: Any) -> SweepResult:
         ),
     )
     return replace(sweep, **changes)
+
+
+def _copy(name: str, size: int, write_s: float, storage: str = "local", **more: Any) -> Copy:
+    kind, _, compression = name.partition(",")[0].partition(":")
+    folder = f"{storage}/pipeprof-out-5f1a" if storage != "local" else "/results/out-data"
+    return Copy(
+        url=f"{folder}/{name.replace(':', '-')}", name=name, storage=storage, format=kind,
+        compression=compression or "none", rows=1_000_000, objects=8, bytes=size, write_s=write_s,
+        **more,
+    )  # fmt: skip
+
+
+def sample_conversion(**changes: Any) -> SweepResult:
+    """A CSV data set tried as Parquet and TFRecord too, on two storages."""
+    storages = ("local", "s3://training-scratch/tmp")
+    copies = (
+        _copy("parquet:zstd", 41_500_000, 1.4),
+        _copy("tfrecord", 231_000_000, 12.0),
+        _copy("parquet:zstd", 41_500_000, 2.9, storages[1]),
+        replace(_copy("tfrecord", 0, 0.0, storages[1]), rows=0, objects=0,
+                skipped="column 'price' is float64, which TFRecord cannot hold whole."),
+    )  # fmt: skip
+    figures: list[tuple[str, str, float, float, float | None, float, float]] = [
+        ("/data/clicks-csv", "csv", 60_235, 186.0, 186.0, 31.0e-6, 27.7e-6),
+        (copies[0].url, "parquet", 101_300, 41.5, 41.5, 9.2e-6, 6.1e-6),
+        (copies[1].url, "tfrecord", 22_100, 231.0, 231.0, 88.0e-6, 80.4e-6),
+        (copies[2].url, "parquet", 64_000, 41.5, None, 12.4e-6, 6.2e-6),
+        ("/data/clicks-csv", "csv", 59_800, 186.0, 186.0, 31.2e-6, 27.9e-6),
+    ]
+    trials = tuple(
+        sample_trial(
+            kind, samples_per_s=speed, starved=max(0.009, 1 - speed / 102_400), url=url,
+            profile=f"trial-{number:03d}.json", bytes_per_sample=read,
+            physical_bytes_per_sample=moved, cpu_s_per_sample=cpu, decode_s_per_sample=decode,
+        )
+        for number, (url, kind, speed, read, moved, cpu, decode) in enumerate(figures)
+    )  # fmt: skip
+    asked = ConversionSpec(("parquet:zstd", "tfrecord"), storages, 256_000_000)
+    sample = Sample(
+        rows=1_000_000, ram_bytes=256_000_000, share=0.173, parts=32, parts_in_all=185,
+        storage_bytes=186_000_000,
+    )  # fmt: skip
+    gains = tuple(
+        Gain(
+            url=copy.url, trial=number, speed=speed, speed_interval=(0.97 * speed, 1.03 * speed),
+            difference=difference, storage=copy.bytes / sample.storage_bytes,
+            read=copy.bytes / sample.storage_bytes, cpu=cpu,
+        )
+        for copy, number, speed, difference, cpu in (
+            (copies[0], 1, 1.68, "faster", 0.30),
+            (copies[1], 2, 0.37, "slower", 2.84),
+            (copies[2], 3, 1.06, "faster", 0.40),
+        )
+    )  # fmt: skip
+    conversion = Conversion(
+        copies=copies, sample=sample, baseline=0, control=4, gains=gains,
+        advice={
+            storage: f"parquet:zstd gives {gain.speed:.2f}× the samples/s of csv as it is (95 %: "
+            f"{gain.speed_interval[0]:.2f}× to {gain.speed_interval[1]:.2f}×), and takes 0.22× "
+            f"the bytes on storage and {gain.cpu:.2f}× the CPU a sample."
+            for storage, gain in zip(storages, (gains[0], gains[2]), strict=True)
+        },
+    )  # fmt: skip
+    plain = sample_sweep()
+    found = replace(
+        plain, trials=trials, planned=len(trials), conversion=conversion,
+        advice=(replace(plain.advice[0], best_trial=0, recommendation=None),),
+        spec=replace(
+            plain.spec, urls=("/data/clicks-csv",), workers=(2,), prefetch=(2,), conversion=asked
+        ),
+    )  # fmt: skip
+    return replace(found, **changes)

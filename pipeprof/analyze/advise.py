@@ -13,6 +13,7 @@ from pipeprof.analyze import estimate
 from pipeprof.analyze.estimate import WORTHWHILE, rate
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
 from pipeprof.analyze.findings import cores, main_process, order, start, transfer
+from pipeprof.analyze.storage import BANDWIDTH
 from pipeprof.model import Recommendation, Stage
 from pipeprof.units import counted, format_count, format_duration, percent
 
@@ -168,14 +169,17 @@ def _more_workers(facts: Facts) -> Iterator[Recommendation]:
         return
     shares = ". The data set must divide its samples among workers (get_worker_info)"
     new = facts.config.kind == "iterable" and not facts.workers
+    full = facts.diagnosis.bottleneck == BANDWIDTH
+    doubt = ". More workers bring nothing if all of them together fill the storage's bandwidth"
+    and_then = (shares if new else "") + (doubt if full else "")
     yield Recommendation(
         setting="num_workers",
         current=str(facts.workers),
         proposed=str(wanted),
         why=f"one worker makes {format_count(facts.samples / facts.work_s)} samples/s here, the "
         f"accelerator takes {format_count(facts.samples / facts.step_s)}; then "
-        f"{_next_limit(facts, wanted)} would be the limit. {_UNTRIED}{shares if new else ''}",
-        predicted_samples_per_s=rate(facts, wanted),
+        f"{_next_limit(facts, wanted)} would be the limit. {_UNTRIED}{and_then}",
+        predicted_samples_per_s=None if full else rate(facts, wanted),
         code=_loader(facts, wanted),
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeprof.analyze.blame import UNKNOWN
-from pipeprof.analyze.facts import MAKING, MANY_TENSORS, share_of_making
+from pipeprof.analyze.facts import MAKING, MANY_TENSORS
 from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.stats import ratio_interval
+from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY, StorageBound
 from pipeprof.analyze.summary import Summary
 from pipeprof.model import Diagnosis, Stage, Verdict
 from pipeprof.units import counted, format_share, percent
@@ -16,21 +17,33 @@ FEWEST_BATCHES = 10
 """Below this no verdict is given."""
 
 
-def diagnose(summary: Summary, charges: Mapping[str, float], threshold: float) -> Diagnosis:
-    """``charges``: the blame. The starved fraction is stall / (stall + the rest of the turn)."""
+_HELD_UP_BY = {
+    BANDWIDTH: "the storage's bandwidth",
+    LATENCY: "the storage's latency",
+    CLIENT: "the storage's client",
+}
+
+
+def diagnose(
+    summary: Summary, charges: Mapping[str, float], threshold: float, storage: StorageBound
+) -> Diagnosis:
+    """``charges``: the blame; ``storage``: what is to blame if reading is. The starved fraction is
+    stall / (stall + the rest of the turn)."""
     count, wall_s = summary.measured, summary.sums["wall_s"]
     fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
     interval = _interval(summary) if wall_s else (0.0, 1.0)
     verdict = _verdict(interval, threshold, count)
     culprit = next(iter(charges), None)
     bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
+    reads = bottleneck == str(Stage.READ)
     return Diagnosis(
         verdict=verdict,
         starved_fraction=fraction,
         starved_interval=interval,
         threshold=threshold,
-        bottleneck=bottleneck,
-        headline=_headline(verdict, fraction, interval, charges, threshold, summary),
+        bottleneck=storage.part or bottleneck if reads else bottleneck,
+        headline=_headline(verdict, fraction, interval, charges, threshold, summary, storage),
+        evidence=storage.evidence if reads else "",
         accelerator_utilisation=1 - fraction if wall_s else 0.0,
         more_batches=_more(count, fraction, interval, threshold)
         if verdict == "inconclusive"
@@ -60,6 +73,7 @@ def _headline(
     charges: Mapping[str, float],
     threshold: float,
     summary: Summary,
+    storage: StorageBound,
 ) -> str:
     count = summary.measured
     if not count:
@@ -73,9 +87,10 @@ def _headline(
     culprit, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
     if verdict == "starved":
         cause = f"; {percent(seconds / sum(charges.values()))} of that wait was {culprit}"
-        return (
-            f"Starved: the accelerator waited for batches {share}{cause}{_why(summary, culprit)}."
-        )
+        why = _why(summary, culprit)
+        if culprit == str(Stage.READ) and storage.part is not None:
+            why = f", held up by {_HELD_UP_BY[storage.part]}"
+        return f"Starved: the accelerator waited for batches {share}{cause}{why}."
     return (
         f"Inconclusive: the accelerator waited for batches {share}, measured over {count} "
         f"batches; that does not say on which side of {format_share(threshold)} it is."
@@ -85,17 +100,17 @@ def _headline(
 def _why(summary: Summary, culprit: str) -> str:
     """What lies behind ``culprit``, in brackets; empty when it is not known."""
     tensors = summary.gauges["tensors"].mean
-    waiting = share_of_making(summary, RUN_QUEUE)
+    waiting = summary.share_of_making(RUN_QUEUE)
     transfer = culprit == str(Stage.TRANSFER)
     if transfer and tensors >= MANY_TENSORS:
         return f" (of {counted(tensors, 'tensor')} a batch)"
     if waiting >= 0.5 and (transfer or culprit in MAKING):
         return f" (making a batch is {percent(waiting)} waiting for a core)"
-    native = share_of_making(summary, NATIVE) >= share_of_making(summary, BLOCKED) / 2
+    native = summary.share_of_making(NATIVE) >= summary.share_of_making(BLOCKED) / 2
     blocked = "waiting for native threads" if native else "blocked"
     for resource, doing in ((BLOCKED, blocked), (CPU, "computing")):
-        if culprit in MAKING and share_of_making(summary, resource) >= 0.5:
-            return f" (making a batch is {percent(share_of_making(summary, resource))} {doing})"
+        if culprit in MAKING and summary.share_of_making(resource) >= 0.5:
+            return f" (making a batch is {percent(summary.share_of_making(resource))} {doing})"
     return ""
 
 

@@ -7,13 +7,23 @@ compares false with everything, a rule on an unknown figure does not hold.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isnan, nan
 
 from pipeprof.analyze.blame import MAIN, SAMPLER
 from pipeprof.analyze.ceilings import cpu_per_batch
-from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
+from pipeprof.analyze.requests import request_stats
+from pipeprof.analyze.stages import CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.summary import Summary
-from pipeprof.model import Diagnosis, Environment, LoaderConfig, MainProcess, Recording, Stage
+from pipeprof.model import (
+    Diagnosis,
+    Environment,
+    LoaderConfig,
+    MainProcess,
+    Recording,
+    RequestStats,
+    Stage,
+)
 
 MAKING = tuple(
     str(stage) for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLATE)
@@ -24,14 +34,6 @@ MANY_TENSORS = 16
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
 beside it: to ask the worker for the tensor's descriptor, and to map it."""
-
-
-def share_of_making(summary: Summary, resource: str) -> float:
-    """0..1 of the time to make a batch, over the batches whose resources were all looked at."""
-    resources = summary.resources
-    sampled_s = sum(resources[name].total for name in (CPU, RUN_QUEUE, BLOCKED))
-    known = resources[RUN_QUEUE].count and sampled_s
-    return resources[resource].total / sampled_s if known else nan
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Facts:
     @property
     def main(self) -> MainProcess:
         return self.recording.main
+
+    @cached_property
+    def requests(self) -> RequestStats | None:
+        """Made of storage; ``None``: not seen."""
+        return request_stats(self.recording.requests)
 
     @property
     def starved(self) -> bool:
@@ -101,7 +108,7 @@ class Facts:
 
     def share(self, resource: str) -> float:
         """0..1 of making a batch; of the batches that were sampled."""
-        known = share_of_making(self.summary, resource)
+        known = self.summary.share_of_making(resource)
         if resource == CPU and isnan(known) and self.made_s:
             return self.summary.resources[CPU].mean / self.made_s
         return known

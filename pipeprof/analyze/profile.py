@@ -10,9 +10,20 @@ from pipeprof.analyze.columns import Columns, slice_log
 from pipeprof.analyze.diagnose import diagnose
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import findings
+from pipeprof.analyze.requests import request_stats
 from pipeprof.analyze.stats import ratio_interval
+from pipeprof.analyze.storage import storage_bound
 from pipeprof.analyze.summary import Summary
-from pipeprof.model import DeviceUse, LoaderConfig, Profile, QueueDepth, Recording, Throughput
+from pipeprof.model import (
+    DataSource,
+    DeviceUse,
+    LoaderConfig,
+    Profile,
+    QueueDepth,
+    Recording,
+    Skipped,
+    Throughput,
+)
 
 KEPT_BATCHES = 2000
 """A saved profile holds the last so many batches."""
@@ -26,7 +37,9 @@ def assemble(
     summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
     summary.add(Columns.of(recording.batches))
     charges = summary.ranked_blame()
-    diagnosis = diagnose(summary, charges, threshold)
+    requests = request_stats(recording.requests)
+    storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
+    diagnosis = diagnose(summary, charges, threshold, storage)
     facts = Facts(recording, summary, diagnosis)
     kept = len(recording.batches.index)
     return Profile(
@@ -46,7 +59,7 @@ def assemble(
         workers=summary.worker_stats(),
         stall_s=summary.sums["stall_s"],
         blame=charges,
-        ceilings=ceilings(summary, recording.config, recording.environment),
+        ceilings=ceilings(summary, recording.config, recording.environment, requests, storage),
         diagnosis=diagnosis,
         recommendations=advise(facts),
         findings=findings(facts),
@@ -56,9 +69,18 @@ def assemble(
         epochs=recording.epochs,
         queue_depth=_queue_depth(summary, recording.config),
         device=_device(summary, recording),
+        requests=requests,
         lost_records=recording.lost_records,
-        notes=recording.notes,
+        notes=(*recording.notes, *_left_out(recording.source)),
+        unix_offset_s=recording.unix_offset_s,
     )
+
+
+def _left_out(source: DataSource | None) -> tuple[str, ...]:
+    """A note without the counts, which differ between the trials of a sweep."""
+    if source is None or source.skipped in (None, Skipped(0, 0, 0)):
+        return ()
+    return ("Data that cannot be read was left out (on_error=skip): source.skipped counts it.",)
 
 
 def _throughput(summary: Summary) -> Throughput:

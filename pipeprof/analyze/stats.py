@@ -35,10 +35,14 @@ def ratio_interval(top: Floats, bottom: Floats, seed: int = 0) -> tuple[float, f
 
 def _small_sample(blocks: int) -> float:
     """Student's 97.5 % quantile over the normal one, for ``blocks`` observations, times the bias
-    of their variance. Abramowitz & Stegun 26.7.5."""
+    of their variance."""
     degrees = max(1, blocks - 1)
-    student = _NORMAL + 2.372 / degrees + 2.822 / degrees**2 + 2.56 / degrees**3
-    return float(student / _NORMAL * (blocks / degrees) ** 0.5)
+    return float(student_t(degrees) / _NORMAL * (blocks / degrees) ** 0.5)
+
+
+def student_t(degrees: int) -> float:
+    """Student's 97.5 % quantile, near enough. Abramowitz & Stegun 26.7.5."""
+    return _NORMAL + 2.372 / degrees + 2.822 / degrees**2 + 2.56 / degrees**3
 
 
 def spread(samples: Floats, seconds: Floats, windows: int = 5) -> float:

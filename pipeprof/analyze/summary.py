@@ -9,7 +9,15 @@ import numpy as np
 from pipeprof.analyze.blame import charge, ranked
 from pipeprof.analyze.columns import Columns, Floats, steady
 from pipeprof.analyze.sketch import Series, Sketch
-from pipeprof.analyze.stages import IN_WORKER, queue_depth, resource_seconds, stage_seconds
+from pipeprof.analyze.stages import (
+    BLOCKED,
+    CPU,
+    IN_WORKER,
+    RUN_QUEUE,
+    queue_depth,
+    resource_seconds,
+    stage_seconds,
+)
 from pipeprof.model import Source, Stage, StageStats, WorkerStats
 
 _SLOW = 5.0
@@ -109,6 +117,14 @@ class Summary:
             )
             for number, worker in sorted(self.workers.items())
         )
+
+    def share_of_making(self, resource: str) -> float:
+        """0..1 of the time to make a batch, over the batches whose resources were all looked at;
+        NaN unknown."""
+        resources = self.resources
+        sampled_s = sum(resources[name].total for name in (CPU, RUN_QUEUE, BLOCKED))
+        known = resources[RUN_QUEUE].count and sampled_s
+        return resources[resource].total / sampled_s if known else float("nan")
 
     def ranked_blame(self) -> dict[str, float]:
         return ranked(self.blame)

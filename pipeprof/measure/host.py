@@ -39,6 +39,14 @@ def available_bytes(root: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> int 
     return min((size for size in known if size is not None), default=None)
 
 
+def idle_s(root: str = "/proc") -> float | None:
+    """Time for which the machine's cores had nothing to do, summed over them, since it started."""
+    with suppress(OSError, ValueError, IndexError):
+        words = Path(root, "stat").read_text().split("\n", 1)[0].split()
+        return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
+    return None
+
+
 def _machine_bytes(root: str) -> int | None:
     with suppress(OSError, ValueError):
         for line in Path(root, "meminfo").read_text().splitlines():

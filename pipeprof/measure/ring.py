@@ -4,23 +4,20 @@ Each worker writes a ring of its own, so nothing locks and no worker ever waits.
 the number of its batch; main reads the slot where that number must be, and takes a slot that
 holds another number for what it is: a lost record.
 
-The memory is a memfd: it has no name in any file system, and is gone with its last process,
-however that ends. A worker that does not inherit it (spawn, forkserver) opens it through /proc;
-where that is refused, its records are lost and nothing else happens.
+Where a worker cannot have the memory, its records are lost and nothing else happens.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
 import struct
 from collections.abc import Sequence
-from contextlib import suppress
 from math import nan
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from pipeprof.measure.shared import SharedMemory
 
 PLAIN = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
 IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
@@ -33,7 +30,6 @@ TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 FIELDS = ("sent_s", *TOLD)
 """Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
 
-_NAME = "pipeprof-ring"
 _WORDS = 1 + len(FIELDS)
 _SLOT_BYTES = 8 * _WORDS
 """Three cache lines: no two records share one."""
@@ -59,17 +55,8 @@ class Ring:
 
     def __init__(self, workers: int, slots: int) -> None:
         self._slots = slots
-        self._memory: mmap.mmap | None = None
-        self._size = workers * slots * _SLOT_BYTES
-        if not hasattr(os, "memfd_create"):
-            raise OSError("no memfd on this system")
-        self._descriptor = os.memfd_create(_NAME)
-        try:
-            os.ftruncate(self._descriptor, self._size)
-            self._memory = mmap.mmap(self._descriptor, self._size)
-        except (OSError, ValueError):
-            self.close()
-            raise
+        self._shared = SharedMemory(workers * slots * _SLOT_BYTES)
+        self._memory = self._shared.view
 
     def write(self, worker: int, number: int, told: Sequence[float]) -> None:
         """``told`` as in `TOLD`."""
@@ -117,27 +104,12 @@ class Ring:
         return (worker * self._slots + count % self._slots) * _SLOT_BYTES
 
     def __getstate__(self) -> dict[str, Any]:
-        path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
-        return {"path": path, "slots": self._slots, "size": self._size}
+        return {"slots": self._slots, "shared": self._shared}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._slots, self._size = state["slots"], state["size"]
-        self._descriptor, self._memory = -1, None
-        # this runs while a worker starts: to raise here would end it
-        with suppress(OSError, ValueError):
-            if not os.readlink(state["path"]).startswith(f"/memfd:{_NAME}"):
-                return  # main has closed it, and the number is another file's by now
-            self._descriptor = os.open(state["path"], os.O_RDWR | os.O_CLOEXEC)
-            self._memory = mmap.mmap(self._descriptor, self._size)
+        self._slots, self._shared = state["slots"], state["shared"]
+        self._memory = self._shared.view
 
     def close(self) -> None:
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            self.close()
+        self._memory = None
+        self._shared.close()

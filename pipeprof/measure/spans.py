@@ -30,9 +30,10 @@ _COLLATE = Stage.COLLATE
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("_last", "bytes", "inner_s", "requests", "seconds", "spans", "turns")
+    __slots__ = ("_last", "bytes", "inner_s", "looked_s", "noting", "requests", "seconds",
+                 "spans", "store_cpu_s", "store_s", "turns", "waited_s")  # fmt: skip
 
-    def __init__(self, keep_spans: bool = False) -> None:
+    def __init__(self, keep_spans: bool = False, noting: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
         self.bytes = 0
         self.requests = 0
@@ -42,6 +43,11 @@ class Tally:
         self.turns = 0
         """How often one stage of fetch followed another, the first included."""
         self._last: Stage | None = None
+        self.noting = noting
+        """Requests that are seen in this thread are this batch's, and nobody else notes them."""
+        self.store_s = self.store_cpu_s = self.looked_s = self.waited_s = 0.0
+        """See `pipeprof.measure.requests.StoreTime`: waited for the store, CPU time in it; of that
+        was looked at, and in that threads waited for a core."""
 
     def charge(self, name: Stage, seconds: float) -> None:
         if name is not self._last and name is not _COLLATE:

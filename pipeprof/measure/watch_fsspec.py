@@ -6,6 +6,9 @@ buffered files, ``cat_file``, ``get_file``, and what an asynchronous file system
 synchronous caller. A read that the file's own cache serves makes no request. Local files are
 clocked as `pipeprof.measure.watch_open` does it. Files that are neither buffered by fsspec, nor
 local, nor in memory (SFTP, HDFS) are seen when they are opened, not when they are read.
+
+Each request is noted by itself too, with its size and its time: what a file fetches, a whole
+object or a range, and what an asynchronous file system asks for beside each other.
 """
 
 from __future__ import annotations
@@ -16,13 +19,16 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
+from math import nan
 from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import Any
 
 from pipeprof.measure.on_import import Forget, when_imported
-from pipeprof.measure.spans import current
+from pipeprof.measure.requests import StoreTime, note_request
+from pipeprof.measure.spans import Tally, current
 from pipeprof.measure.watch_open import add_read, watched_open
 
 _ABSENT = object()
@@ -59,9 +65,15 @@ def _replace(owner: Any, name: str, value: object) -> None:
 class _Fetches(threading.local):
     count = 0
     """By fsspec's files, in this thread, ever."""
+    noting = False
+    """Each is to be noted as a request."""
+    tally: Tally | None = None
+    """Each is what this batch waits for its store in."""
 
 
 _fetches = _Fetches()
+_asking: ContextVar[bool] = ContextVar("pipeprof.asking", default=False)
+"""The same of coroutines, which run in fsspec's own thread but in their caller's context."""
 
 
 Weigh = Callable[[Any, Sequence[Any]], int]
@@ -87,9 +99,16 @@ def _landed(_: Any, arguments: Sequence[Any]) -> int:
     return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
 
 
-def timed(function: Any, fewest: int = 1, weigh: Weigh = _given) -> Any:
+def timed(
+    function: Any,
+    fewest: int = 1,
+    weigh: Weigh = _given,
+    one_request: bool = False,
+    cached: bool = False,
+) -> Any:
     """``function``, each call of it a read: of as many requests as files make in it, but at least
-    ``fewest``, or one for each part of its result."""
+    ``fewest``, or one for each part of its result. ``one_request``: it is noted as one, if no file
+    makes any in it. ``cached``: it waits for its store only where a file makes one."""
 
     @functools.wraps(function)
     def reading(*arguments: Any, **options: Any) -> Any:
@@ -97,7 +116,10 @@ def timed(function: Any, fewest: int = 1, weigh: Weigh = _given) -> Any:
         if tally is None:
             return function(*arguments, **options)
         current.tally = None  # what is read within belongs to this read
-        result, before = _ABSENT, _fetches.count
+        result, before, noting = _ABSENT, _fetches.count, tally.noting
+        _fetches.noting, asked = noting, _asking.set(noting)
+        _fetches.tally = tally if noting and cached else None
+        store_time = StoreTime(tally) if noting and not cached else None
         start = perf_counter()
         try:
             result = function(*arguments, **options)
@@ -105,6 +127,10 @@ def timed(function: Any, fewest: int = 1, weigh: Weigh = _given) -> Any:
         finally:
             end = perf_counter()
             current.tally = tally
+            _fetches.noting, _fetches.tally = False, None
+            _asking.reset(asked)
+            if store_time is not None:
+                store_time.end()
             requests = _fetches.count - before
             if requests < fewest:
                 requests = len(result) if isinstance(result, (list, dict)) else fewest
@@ -112,6 +138,8 @@ def timed(function: Any, fewest: int = 1, weigh: Weigh = _given) -> Any:
                 size = weigh(result, arguments) if result is not _ABSENT else 0
             except Exception:
                 size = 0  # a file system may give and take anything
+            if noting and one_request and _fetches.count == before:
+                note_request(start, nan, end, size, failed=result is _ABSENT)
             add_read(tally, start, end, size, requests)
 
     return reading
@@ -132,24 +160,63 @@ def _counted(function: Any) -> Any:
     @functools.wraps(function)
     def fetching(*arguments: Any, **options: Any) -> Any:
         _fetches.count += 1
-        return function(*arguments, **options)
+        if not _fetches.noting:
+            return function(*arguments, **options)
+        store_time = StoreTime(_fetches.tally) if _fetches.tally is not None else None
+        result, start = _ABSENT, perf_counter()
+        try:
+            result = function(*arguments, **options)
+            return result
+        finally:
+            end = perf_counter()
+            if store_time is not None:
+                store_time.end()
+            # of a whole file, it may be the file that keeps what came
+            size = _given(result) or int(getattr(arguments[0], "size", 0) or 0)
+            note_request(start, nan, end, size, failed=result is _ABSENT)
 
     return fetching
+
+
+def _noted(function: Any, weigh: Weigh = _given) -> Any:
+    """A coroutine function, each call of it a request."""
+
+    @functools.wraps(function)
+    async def asking(*arguments: Any, **options: Any) -> Any:
+        if not _asking.get():
+            return await function(*arguments, **options)
+        asked = _asking.set(False)  # what it awaits is this request
+        result, size, start = _ABSENT, 0, perf_counter()
+        try:
+            result = await function(*arguments, **options)
+            return result
+        finally:
+            end = perf_counter()
+            _asking.reset(asked)
+            with suppress(Exception):
+                size = weigh(result, arguments)
+            note_request(start, nan, end, size, failed=result is _ABSENT)
+
+    return asking
 
 
 Points = dict[str, Callable[[Any], Any]]
 
 _OF_FILE_SYSTEMS: Points = {
     "open": _timed_open,
-    "cat_file": timed,
-    "get_file": partial(timed, weigh=_landed),
+    "cat_file": partial(timed, one_request=True),
+    "get_file": partial(timed, weigh=_landed, one_request=True),
 }
 _OF_FILES: Points = {
-    "read": partial(timed, fewest=0),
+    "read": partial(timed, fewest=0, cached=True),
     "_fetch_range": _counted,
     "_fetch_all": _counted,
 }
-_OF_COROUTINES: Points = {
+_ASYNCHRONOUS: Points = {
+    "_cat_file": _noted,
+    "_get_file": partial(_noted, weigh=_landed),
+}
+_AWAITED: Points = {
     "_cat": timed,
     "_cat_file": timed,
     "_cat_ranges": timed,
@@ -163,13 +230,17 @@ def _watch_spec(module: Any) -> None:
     _watch_family(module.AbstractBufferedFile, _OF_FILES)
 
 
-def _watch_family(root: Any, points: Points) -> None:
+def _plain(method: Any) -> bool:
+    return not inspect.iscoroutinefunction(method)
+
+
+def _watch_family(root: Any, points: Points, fits: Callable[[Any], bool] = _plain) -> None:
     """Time the methods of ``root`` and of all its subclasses, those yet to come included."""
 
     def watch(member: type) -> None:
         for name, timer in points.items():
             method = vars(member).get(name)
-            if isinstance(method, FunctionType) and not inspect.iscoroutinefunction(method):
+            if isinstance(method, FunctionType) and fits(method):
                 _replace(member, name, timer(method))
 
     def watch_new(member: Any, /, **options: Any) -> None:
@@ -188,7 +259,7 @@ def _family(root: type) -> set[type]:
 def _watch_asyn(module: Any) -> None:
     """The one place where a synchronous caller waits for a coroutine."""
     sync = module.sync
-    waits = {name: timer(sync) for name, timer in _OF_COROUTINES.items()}
+    waits = {name: timer(sync) for name, timer in _AWAITED.items()}
 
     @functools.wraps(sync)
     def waiting(loop: Any, func: Any, *arguments: Any, **options: Any) -> Any:
@@ -196,11 +267,13 @@ def _watch_asyn(module: Any) -> None:
         return wait(loop, func, *arguments, **options)
 
     _replace(module, "sync", waiting)
+    _watch_family(module.AsyncFileSystem, _ASYNCHRONOUS, inspect.iscoroutinefunction)
 
 
 def _watch_memory(module: Any) -> None:
     for name in ("read", "read1", "readinto", "readline"):
-        _replace(module.MemoryFile, name, timed(getattr(module.MemoryFile, name)))
+        method = getattr(module.MemoryFile, name)
+        _replace(module.MemoryFile, name, timed(method, one_request=True))
 
 
 def _watch_local(module: Any) -> None:

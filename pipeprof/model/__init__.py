@@ -11,7 +11,9 @@ from pipeprof.model.conditions import (
     DataSource,
     Environment,
     LoaderConfig,
+    Skipped,
 )
+from pipeprof.model.conversion import Conversion, ConversionSpec, Copy, Gain, Sample
 from pipeprof.model.headspace import Headspace
 from pipeprof.model.profile import (
     PROFILE_SCHEMA,
@@ -26,7 +28,18 @@ from pipeprof.model.profile import (
     Verdict,
     WorkerStats,
 )
+from pipeprof.model.reading import OnError, ReadOptions
 from pipeprof.model.recording import BatchLog, Epoch, MainProcess, Overhead, Recording
+from pipeprof.model.requests import (
+    NO_REQUESTS,
+    STORAGE_PARTS,
+    Histogram,
+    LoneRequests,
+    Percentiles,
+    RequestFit,
+    RequestLog,
+    RequestStats,
+)
 from pipeprof.model.sizing import SIZING_SCHEMA, Figure, Sizing, SizingInput
 from pipeprof.model.stages import Source, Span, Stage, StageStats
 from pipeprof.model.sweep import (
@@ -40,13 +53,18 @@ from pipeprof.model.sweep import (
 
 __all__ = [
     "NOT_INSPECTED",
+    "NO_REQUESTS",
     "PROFILE_SCHEMA",
     "SIZING_SCHEMA",
+    "STORAGE_PARTS",
     "SWEEP_SCHEMA",
     "BatchLog",
     "CacheState",
     "CacheWanted",
     "Ceiling",
+    "Conversion",
+    "ConversionSpec",
+    "Copy",
     "DataSource",
     "DeviceUse",
     "Diagnosis",
@@ -54,16 +72,27 @@ __all__ = [
     "Epoch",
     "Figure",
     "Finding",
+    "Gain",
     "Headspace",
+    "Histogram",
     "LoaderConfig",
+    "LoneRequests",
     "MainProcess",
+    "OnError",
     "Overhead",
+    "Percentiles",
     "Profile",
     "QueueDepth",
+    "ReadOptions",
     "Recommendation",
     "Recording",
+    "RequestFit",
+    "RequestLog",
+    "RequestStats",
+    "Sample",
     "Sizing",
     "SizingInput",
+    "Skipped",
     "Source",
     "Span",
     "Stage",

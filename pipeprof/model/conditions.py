@@ -42,6 +42,18 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """What was left out because it could not be read, counted each time that it came up."""
+
+    rows: int
+    parts: int
+    """Of objects, with rows of unknown number: what lies behind a fault that hides where the next
+    row begins."""
+    objects: int
+    """Left out as a whole, from the beginning."""
+
+
+@dataclass(frozen=True)
 class DataSource:
     """What was read."""
 
@@ -51,6 +63,8 @@ class DataSource:
     objects: int
     bytes: int
     """On storage."""
+    skipped: Skipped | None = None
+    """``None``: whatever cannot be read is an error."""
 
 
 @dataclass(frozen=True)

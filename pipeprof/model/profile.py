@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from pipeprof.model.conditions import CacheState, DataSource, Environment, LoaderConfig
 from pipeprof.model.recording import BatchLog, Epoch, Overhead
+from pipeprof.model.requests import RequestStats
 from pipeprof.model.stages import Source, StageStats
 
 PROFILE_SCHEMA: Final = "pipeprof.profile/1"
@@ -96,6 +97,9 @@ class Diagnosis:
     """The verdict in one sentence, with its numbers."""
     accelerator_utilisation: float
     """1 - starved fraction over the same window: after warm-up, until the last step's end."""
+    evidence: str = ""
+    """Of storage: why the bottleneck is called what it is, or why it cannot be told which part of
+    storage it is. Empty when storage is not to blame."""
     more_batches: int | None = None
     """When inconclusive: about how many more batches would settle it."""
 
@@ -167,8 +171,12 @@ class Profile:
     epochs: tuple[Epoch, ...] = ()
     queue_depth: QueueDepth | None = None
     device: DeviceUse | None = None
+    requests: RequestStats | None = None
+    """Made of storage, as far as they were seen."""
     lost_records: int = 0
     notes: tuple[str, ...] = ()
+    unix_offset_s: float | None = None
+    """Added to a moment of ``batches``: seconds since 1970."""
     schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

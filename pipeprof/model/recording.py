@@ -12,6 +12,7 @@ from pipeprof.model.conditions import (
     Environment,
     LoaderConfig,
 )
+from pipeprof.model.requests import NO_REQUESTS, LoneRequests, RequestLog
 
 
 @dataclass(frozen=True)
@@ -177,4 +178,9 @@ class Recording:
     missing: Mapping[str, str] = field(default_factory=dict)
     """Stages that could not be seen → why."""
     main: MainProcess = MainProcess()
+    requests: RequestLog = NO_REQUESTS
+    lone_requests: LoneRequests | None = None
+    """Made to tell the storage's latency from its bandwidth."""
     notes: tuple[str, ...] = ()
+    unix_offset_s: float | None = None
+    """Added to a moment of the run: seconds since 1970."""

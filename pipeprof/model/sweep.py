@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any, Final, Literal
 
 from pipeprof.model.conditions import NOT_INSPECTED, CacheState, Environment, LoaderConfig
+from pipeprof.model.conversion import Conversion, ConversionSpec
 from pipeprof.model.profile import Recommendation, Verdict
+from pipeprof.model.reading import OnError, ReadOptions
 
 SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
 
@@ -44,6 +46,12 @@ class SweepSpec:
     """The starved share that counts as starved."""
     cache: CacheWanted = "cold"
     """Asked for; what each trial had is in `Trial.cache`."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+    """How bytes are asked of storage. A cold trial also forgets what it has read."""
+    conversion: ConversionSpec | None = None
+    """Formats and storages to try beside the data as it is."""
+    on_error: OnError = "fail"
+    """What to do with data that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,12 @@ class Trial:
     demand_samples_per_s: float | None = None
     """What the accelerator would take if it never waited."""
     cache: CacheState = NOT_INSPECTED
+    physical_bytes_per_sample: float | None = None
+    """Moved by devices while measuring; ``None`` where the kernel does not count them."""
+    cpu_s_per_sample: float | None = None
+    """CPU time of the threads that made the batches, over the whole trial."""
+    decode_s_per_sample: float | None = None
+    """Encoded bytes → arrays, over the whole trial."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,8 @@ class SweepResult:
     """Trials in the grid; more than ``len(trials)`` while unfinished."""
     advice: tuple[SweepAdvice, ...] = ()
     notes: tuple[str, ...] = ()
+    conversion: Conversion | None = None
+    """What `SweepSpec.conversion` found."""
     schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pipeprof.model import DataSource, Environment, LoaderConfig, Recommendation
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
@@ -64,7 +66,17 @@ def settings(config: LoaderConfig) -> str:
 def data_source(source: DataSource) -> str:
     """``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
     size = format_bytes(source.bytes)
-    return f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
+    told = f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
+    left_out = skipped(source)
+    return f"{told}, {left_out} left out" if left_out else told
+
+
+def skipped(source: DataSource) -> str:
+    """``"12 rows, 1 object"``; nothing when nothing was left out."""
+    if source.skipped is None:
+        return ""
+    counts = asdict(source.skipped).items()
+    return ", ".join(counted(count, name.removesuffix("s")) for name, count in counts if count)
 
 
 def machine(environment: Environment) -> str:

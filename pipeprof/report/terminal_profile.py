@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
-from pipeprof.model import Profile, StageStats, WorkerStats
+from pipeprof.model import STORAGE_PARTS, Profile, StageStats, WorkerStats
 from pipeprof.report.journey import WORKER_STAGES, Row, busy_s, journey
 from pipeprof.report.layout import WORST_STYLE, Column, Page, bar
 from pipeprof.report.phrases import (
@@ -20,6 +20,7 @@ from pipeprof.report.phrases import (
     times,
 )
 from pipeprof.report.terminal_making import device_row, making, queue_row, start_up
+from pipeprof.report.terminal_requests import requests
 from pipeprof.units import (
     counted,
     format_bytes,
@@ -37,6 +38,7 @@ def profile_page(page: Page, profile: Profile) -> None:
     _changes(page, profile)
     _stages(page, profile)
     making(page, profile)
+    requests(page, profile)
     _blame(page, profile)
     _ceilings(page, profile)
     _workers(page, profile)
@@ -61,6 +63,8 @@ def _verdict(page: Page, profile: Profile) -> None:
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
         more = counted(diagnosis.more_batches, "more batch")
         rows.append(("to settle it", f"run about {more}"))
+    if diagnosis.evidence:
+        rows.append(("storage", diagnosis.evidence))
     page.pairs(rows)
 
 
@@ -94,6 +98,7 @@ def _stages(page: Page, profile: Profile) -> None:
     columns += [Column(title) for title in ("p95", "p99", "share")]
     columns += [Column("bytes"), Column("requests")] if reads else []
     worst = profile.diagnosis.bottleneck if profile.diagnosis.verdict == "starved" else None
+    worst = "read" if worst in STORAGE_PARTS else worst
     page.table(
         columns,
         [_stage_cells(profile, row, batches)[: len(columns)] for row in rows],

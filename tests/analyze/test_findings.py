@@ -56,13 +56,13 @@ def test_native_threads_are_not_workers():
 def test_requests_and_what_each_takes():
     waiting = seen(workers_run(cpu_share=0.1), runqueue_s=0.0, requests=9, bytes=36e3)
     assert found(waiting) == {
-        "storage-latency": "To make a batch a worker is blocked 90 % of 30.0 ms. It makes 9 "
+        "storage-wait": "To make a batch a worker is blocked 90 % of 30.0 ms. It makes 9 "
         "requests of 4.00 kB, 3.00 ms each: 1.33 MB/s in all for a worker.\n"
         "Wait in parallel: num_workers=7 instead of 2. Ask for more at once: many samples in one "
         "file or shard, larger reads. Or keep the data on a nearer, faster storage."
     }
     large = seen(workers_run(cpu_share=0.1), runqueue_s=0.0, requests=1, bytes=64e6)
-    assert "Ask for more" not in found(large)["storage-latency"]
+    assert "Ask for more" not in found(large)["storage-wait"]
 
 
 def test_a_wait_of_which_only_the_stage_is_known():

@@ -156,6 +156,7 @@ def test_nothing_is_a_run_of_nothing():
     assert (run.order, len(run.asked_s)) == ((), 0)
 
 
+@pytest.mark.timed
 def test_a_thousand_batches_take_no_time():
     """The bar is 0.2 s; some machines are slow, and busy."""
     asked = demands(1000, latency_s=0.005, link_bytes=1e5, cpu_s=0.01, send_s=2e-4, receive_s=3e-4)

@@ -8,6 +8,8 @@ import torch
 
 from tests.findings.known import codes, nap, profiled, tiny
 
+pytestmark = pytest.mark.timed
+
 STEP_S = 0.060
 
 

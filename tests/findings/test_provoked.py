@@ -21,6 +21,8 @@ import pipeprof
 from pipeprof.measure import meter
 from tests.findings.known import Samples, burn, codes, nap, on_cores, profiled, text_of, tiny
 
+pytestmark = pytest.mark.timed
+
 
 class Pool:
     """Hashes in so many threads of its own."""
@@ -94,7 +96,8 @@ def test_many_small_requests_of_storage():
         return torch.tensor([sum(store.cat_file(f"{index}/{part}")) for part in range(5)])
 
     profile = profiled(60, fetch, 0.002, num_workers=1)
-    text = text_of(profile, "storage-latency")
+    assert profile.diagnosis.bottleneck == "storage-latency"
+    text = text_of(profile, "storage-latency-bound")
     assert "5 requests of 4.00 kB" in text
     assert "Ask for more at once" in text
     assert "num_workers=" in text

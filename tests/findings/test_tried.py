@@ -19,8 +19,10 @@ from tests.findings.known import (
     settings_of,
 )
 
+pytestmark = pytest.mark.timed
+
 CAUSES = {
-    "workers-wait", "storage-latency", "compute-bound", "decode-bound", "cpu-oversubscribed",
+    "workers-wait", "storage-wait", "compute-bound", "decode-bound", "cpu-oversubscribed",
     "head-of-line", "many-small-tensors", "in-memory-data",
 }  # fmt: skip
 

@@ -22,6 +22,13 @@ def test_threads_and_descriptors_are_counted():
     thread.join()
 
 
+def test_idle_time_is_that_of_all_cores(tmp_path):
+    (tmp_path / "stat").write_text("cpu  700 0 300 5000 250 0 0 0 0 0\ncpu0 1 2 3 4 5\n")
+    assert host.idle_s(str(tmp_path)) == 5250 / os.sysconf("SC_CLK_TCK")
+    assert host.idle_s() > 0
+    assert host.idle_s(str(tmp_path / "none")) is None
+
+
 def test_limits_are_those_of_the_process():
     assert host.descriptor_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert host.shared_memory_bytes("/") > 0

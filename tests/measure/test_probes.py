@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from pipeprof.measure import probes
-from pipeprof.measure.probes import ThreadProbe, read_gauges
+from pipeprof.measure.probes import ThreadProbe, read_gauges, threads_waited_s
 from tests.needs import missing
+
+pytestmark = pytest.mark.timed
 
 MB = 1 << 20
 
@@ -293,3 +295,16 @@ def test_a_closed_probe_holds_nothing_and_raises_nothing(probe):
     assert read_gauges().descriptors == held - 2
     probe.begin()
     assert "logical_bytes" in unknown(probe.end())
+
+
+def test_what_the_threads_of_a_process_waited_for_a_core_adds_up(tmp_path):
+    for thread, waited_ns in (("1", 1_500_000_000), ("2", 250_000_000)):
+        folder = tmp_path / "self" / "task" / thread
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(f"99 {waited_ns} 7\n")
+    (tmp_path / "self" / "task" / "ended").mkdir()
+    assert threads_waited_s(str(tmp_path)) == 1.75
+    assert isnan(threads_waited_s(str(tmp_path / "nothing")))
+    for thread in "12":
+        (tmp_path / "self" / "task" / thread / "schedstat").write_text("99 0 0\n")
+    assert isnan(threads_waited_s(str(tmp_path))), "a kernel that does not count"

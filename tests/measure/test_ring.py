@@ -141,7 +141,7 @@ def test_memory_that_cannot_be_had_leaves_nothing_open():
 def test_another_file_under_the_same_number_is_left_alone(tmp_path):
     ring = Ring(workers=1, slots=8)
     state = pickle.dumps(ring)
-    number = ring._descriptor
+    number = ring._shared._descriptor
     ring.close()
     (tmp_path / "precious").write_bytes(bytes(8 * 192))
     opened = os.open(tmp_path / "precious", os.O_RDWR)

@@ -11,6 +11,8 @@ from pipeprof.errors import UsageError
 from pipeprof.measure.spans import Tally, record, stage, tallied
 from pipeprof.model import Span, Stage
 
+pytestmark = pytest.mark.timed
+
 
 def test_spans_of_a_stage_add_up():
     with tallied(Tally(keep_spans=True)) as tally:

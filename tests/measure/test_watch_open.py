@@ -284,6 +284,7 @@ def test_a_request_is_a_system_call(files, watched):
     assert (tally.bytes, tally.requests) == (3010, 4)  # the end of the file is none
 
 
+@pytest.mark.timed
 def test_the_time_is_that_of_the_system_call(tmp_path, watched):
     os.mkfifo(tmp_path / "pipe")
 

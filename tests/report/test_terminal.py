@@ -25,6 +25,7 @@ from tests.samples import (
     RECOMMENDATION,
     SWEEP_TRIALS,
     fed_profile,
+    sample_conversion,
     sample_profile,
     sample_sweep,
     sample_trial,
@@ -41,7 +42,12 @@ class TestContract(ReportContract):
 
 
 @pytest.mark.parametrize(
-    ("name", "result"), [("profile", sample_profile()), ("sweep", sample_sweep())]
+    ("name", "result"),
+    [
+        ("profile", sample_profile()),
+        ("sweep", sample_sweep()),
+        ("conversion", sample_conversion()),
+    ],
 )
 def test_it_reads_like_the_golden_file(name: str, result: Result) -> None:
     file = GOLDEN / f"{name}.txt"
@@ -57,6 +63,7 @@ def results() -> Iterator[Result]:
     yield sample_profile()
     yield fed_profile()
     yield sample_sweep()
+    yield sample_conversion()
     yield sample_profile(workers=sample_workers(64, slow=3))
 
 
@@ -374,3 +381,49 @@ def test_settings_that_differ_from_a_plain_loader_are_named() -> None:
         "1 worker, prefetch 2, batch 1024, fork, pinned memory, persistent workers, out of order"
         in unwrapped(render_text(sample_profile(config=config)))
     )
+
+
+def test_a_conversion_is_told_as_multiples_of_the_data_as_it_is() -> None:
+    part = section(render_text(sample_conversion()), "What would I gain by converting?")
+    rows = {line.split("  ")[1].strip(): line.split() for line in part.splitlines() if "×" in line}
+    assert rows["csv as it is"][-6:-2] == ["60,235", "1.00×", "1.00×", "1.00×"]
+    assert rows["the same, again"][-4:-2] == ["59,800", "0.99×"]
+    assert rows["parquet:zstd on local"][4:8] == ["1.68×", "1.63–1.73", "0.22×", "0.30×"]
+    words = unwrapped(part)
+    assert "On s3://training-scratch/tmp: parquet:zstd gives 1.06× the samples/s" in words
+    assert "tfrecord on s3://training-scratch/tmp was not tried: column 'price'" in words
+    assert "17.3 % of the data" in words
+
+
+def test_what_a_sample_takes_says_what_is_not_known() -> None:
+    part = section(render_text(sample_conversion()), "What a sample takes")
+    [remote] = [line.split() for line in part.splitlines() if "parquet:zstd on s3" in line]
+    assert remote[3:] == [
+        "42",
+        "B",
+        "42",
+        "B",
+        "?",
+        "12.4",
+        "µs",
+        "6.20",
+        "µs",
+        "8",
+        "14.3",
+        "MB/s",
+    ]
+
+
+def test_settings_and_code_are_for_the_data_that_is_there() -> None:
+    report = render_text(sample_conversion())
+    part = section(report, "What to set")
+    assert "csv: keep 2 workers" in part
+    assert "out-data" not in part
+    kept = replace(sample_conversion().conversion, kept=True)
+    assert "Kept: /results/out-data/parquet-zstd" in render_text(sample_conversion(conversion=kept))
+
+
+def test_a_conversion_with_no_trial_yet_says_so() -> None:
+    early = replace(sample_conversion().conversion, baseline=None, control=None, gains=())
+    report = render_text(sample_conversion(conversion=early, trials=(), advice=()))
+    assert "the data as it is has not been tried" in unwrapped(report)

@@ -18,6 +18,7 @@ from pipeprof.analyze.findings import (
     order,
     run,
     start,
+    storage,
     transfer,
 )
 from pipeprof.model import Finding
@@ -29,7 +30,10 @@ CASES: tuple[Case, ...] = (
     cores.oversubscribed,
     cores.neighbours,
     cores.quota,
-    making.storage_latency,
+    storage.latency_bound,
+    storage.bandwidth_bound,
+    storage.client_bound,
+    making.storage_wait,
     making.unseen_wait,
     making.decoding,
     making.computing,

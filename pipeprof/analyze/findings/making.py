@@ -7,7 +7,7 @@ from pipeprof.analyze.facts import MAKING, Facts
 from pipeprof.analyze.findings.cores import crowded
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
 from pipeprof.analyze.stages import BLOCKED, NATIVE
-from pipeprof.model import Finding, Stage
+from pipeprof.model import STORAGE_PARTS, Finding, Stage
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _MOSTLY = 0.5
@@ -38,17 +38,17 @@ def waits(facts: Facts) -> bool:
     return waits and _to_blame(facts) and not stalled_by_slow_batches(facts)
 
 
-def storage_latency(facts: Facts) -> Finding | None:
-    """A worker waits for requests that were seen."""
+def storage_wait(facts: Facts) -> Finding | None:
+    """A worker waits for requests that were seen, and it is not known what of storage for."""
     requests = facts.per_batch(facts.summary.sums["requests"])
-    if not waits(facts) or not requests > 0:
+    if not waits(facts) or not requests > 0 or facts.diagnosis.bottleneck in STORAGE_PARTS:
         return None
     size = facts.summary.sums["bytes"] / facts.summary.sums["requests"]
     waited_s = facts.share(BLOCKED) * facts.made_s
     small = size < _SMALL_REQUEST
     larger = "Ask for more at once: many samples in one file or shard, larger reads. "
     return Finding(
-        "storage-latency",
+        "storage-wait",
         f"Workers wait for storage{', one small request after another' if small else ''}",
         f"To make a batch {facts.maker} is blocked {percent(facts.share(BLOCKED))} of "
         f"{format_duration(facts.made_s)}. It makes {counted(requests, 'request')} of "

@@ -1,0 +1,58 @@
+"""Memory that a process shares with the workers it starts, and that no file system knows.
+
+It is a memfd: it has no name, and is gone with its last process, however that ends. A worker that
+does not inherit it (spawn, forkserver) opens it through /proc; where that is refused, it has none,
+and nothing else happens.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from contextlib import suppress
+from typing import Any
+
+_NAME = "pipeprof"
+
+
+class SharedMemory:
+    """``size`` bytes, all 0 at first. Linux only: raises OSError elsewhere."""
+
+    def __init__(self, size: int) -> None:
+        self.view: mmap.mmap | None = None
+        """``None`` once it is closed, or where it could not be opened."""
+        self._size = size
+        if not hasattr(os, "memfd_create"):
+            raise OSError("no memfd on this system")
+        self._descriptor = os.memfd_create(_NAME)
+        try:
+            os.ftruncate(self._descriptor, size)
+            self.view = mmap.mmap(self._descriptor, size)
+        except (OSError, ValueError):
+            self.close()
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": f"/proc/{os.getpid()}/fd/{self._descriptor}", "size": self._size}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._size, self._descriptor, self.view = state["size"], -1, None
+        # this runs while a worker starts: to raise here would end it
+        with suppress(OSError, ValueError):
+            if not os.readlink(state["path"]).startswith(f"/memfd:{_NAME}"):
+                return  # main has closed it, and the number is another file's by now
+            self._descriptor = os.open(state["path"], os.O_RDWR | os.O_CLOEXEC)
+            self.view = mmap.mmap(self._descriptor, self._size)
+
+    def close(self) -> None:
+        if self.view is not None:
+            with suppress(BufferError):  # who still looks at it keeps it
+                self.view.close()
+            self.view = None
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()

@@ -1,0 +1,51 @@
+"""What the report says of requests: in three lines, and of trouble only what there was."""
+
+from dataclasses import replace
+
+from pipeprof.report.terminal import render_text
+from tests.samples import sample_profile, sample_requests
+
+
+def block(**changes: object) -> str:
+    text = render_text(sample_profile(requests=sample_requests(**changes)))
+    start = text.index("Requests of storage")
+    return text[start : text.index("\n\n", start)]
+
+
+def test_sizes_and_times_and_what_is_under_way():
+    text = block()
+    assert "84 in the whole run, 2.75 requests/s" in text
+    assert "size               4.09 MB" in text
+    assert "to the first byte  12.1 ms" in text
+    assert "to the last byte   37.1 ms" in text
+    assert "0.1 under way at a time" in text
+    assert "3.10 ms of CPU each, 16 % of a core" in text
+    assert "by their sizes 11.8 ms each + 163 MB/s, R² 0.87" in text
+    assert text.endswith("3 retries, 2 answers to slow down")
+
+
+def test_what_did_not_happen_or_is_not_known_is_not_spoken_of():
+    quiet = block(
+        retries=0, throttled=0, first_byte_s=None, fit=None, fit_missing="all alike",
+        client_cpu_s=None, client_share=None,
+    )  # fmt: skip
+    for word in ("retries", "slow down", "given up", "first byte", "by their sizes", "CPU", "None"):
+        assert word not in quiet
+    assert "Requests" not in render_text(sample_profile(requests=None))
+
+
+def test_a_store_that_gave_nothing_shows_what_was_given_up():
+    text = block(count=0, bytes=0, errors=3, retries=1, throttled=0)
+    heading, *lines = text.splitlines()
+    assert "0 in the whole run" in heading
+    assert lines == ["  1 retry, 3 requests given up"]
+
+
+def test_the_evidence_stands_beside_the_verdict():
+    diagnosis = replace(
+        sample_profile().diagnosis, bottleneck="storage-latency", evidence="answers come late"
+    )
+    text = render_text(sample_profile(diagnosis=diagnosis))
+    assert "storage     answers come late" in text
+    red = render_text(sample_profile(diagnosis=diagnosis), color=True)
+    assert [line for line in red.splitlines() if "31m" in line and "read" in line]
