@@ -24,6 +24,16 @@ class ObjectInfo:
 class Store(Protocol):
     """Reads byte ranges; picklable, and safe to use in a process forked from its maker's."""
 
+    @property
+    def client(self) -> str:
+        """What asks for the bytes, in a word or two."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results should know of how it was read."""
+        ...
+
     def find(self, url: str) -> list[ObjectInfo]:
         """The objects that ``url`` names: a file, all files under a folder, or a glob; sorted.
 

@@ -4,41 +4,156 @@ credentials."""
 from __future__ import annotations
 
 import os
+from enum import Enum
 
-_UNREACHED = "the server cannot be reached; check the endpoint and the network"
-_BROKEN_OFF = "the server broke off its answer; it may be overloaded, or may not read the object"
-_NO_CREDENTIALS = (
-    "no credentials found; set them in the environment or in the profile of your cloud's tools, "
-    "or say that access is anonymous"
-)
-_BY_KIND = {
-    "NoCredentialsError": _NO_CREDENTIALS,
-    "PartialCredentialsError": _NO_CREDENTIALS,
-    "EndpointConnectionError": _UNREACHED,
-    "ConnectTimeoutError": _UNREACHED,
-    "ProxyConnectionError": _UNREACHED,
-    "SSLError": "no encrypted connection; check the certificate, and that the endpoint has https",
-    "ReadTimeoutError": "the server took too long to answer",
-    "ConnectionClosedError": _BROKEN_OFF,
-    "ClientPayloadError": _BROKEN_OFF,
-    "FlexibleChecksumError": (
+from pipeprof.errors import NothingFound, StorageError
+
+
+class Trouble(Enum):
+    """What may go wrong with a store, in the words that a user reads."""
+
+    MISSING = "no such object, folder or bucket"
+    DENIED = "access denied; check the credentials"
+    NO_CREDENTIALS = (
+        "no credentials found; set them in the environment or in the profile of your cloud's "
+        "tools, or say that access is anonymous"
+    )
+    NO_PROFILE = "there is no such profile in the configuration of AWS; check AWS_PROFILE"
+    REGION = "the bucket is in another region; set AWS_REGION to it"
+    CLOCK = "the server's clock is not this machine's; set the clock"
+    UNREACHED = "the server cannot be reached; check the endpoint and the network"
+    CERTIFICATE = (
+        "no encrypted connection; check the certificate, and that the endpoint has https; a "
+        "certificate authority of your own is named by AWS_CA_BUNDLE"
+    )
+    TIMEOUT = "the server took too long to answer"
+    BROKEN_OFF = "the server broke off its answer; it may be overloaded, or may not read the object"
+    SHORT = "the server sent less than it was asked for"
+    SHRUNK = "the object is shorter than when it was listed"
+    THROTTLED = "the server asks to slow down; read with fewer workers"
+    SERVER = "the server failed"
+    REFUSED = "the server refuses the request"
+    UNTOLD = "the server refuses the request; another --s3-client tells why"
+    CHECKSUM = (
         "its checksum is not that of the bytes received; some servers send it for the whole "
         "object, then set AWS_RESPONSE_CHECKSUM_VALIDATION=when_required"
+    )
+    ABSENT = "this client is not installed, or cannot be loaded; leave --s3-client to us"
+    UNSUITED = "this client does not read from this store; leave the choice of --s3-client to us"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether asking again may help."""
+        return self in _PASSING
+
+
+_PASSING = frozenset(
+    (
+        Trouble.UNREACHED,
+        Trouble.TIMEOUT,
+        Trouble.BROKEN_OFF,
+        Trouble.SHORT,
+        Trouble.THROTTLED,
+        Trouble.SERVER,
+        Trouble.UNTOLD,
+    )
+)
+
+
+class Failure(Exception):
+    """A client's error, understood."""
+
+    def __init__(self, trouble: Trouble, code: str = "") -> None:
+        super().__init__(trouble, code)
+        self.trouble = trouble
+        self.code = code if code.isalnum() and len(code) <= 40 else ""
+        """What the server calls it, such as ``SlowDown``."""
+
+
+_BY_CODE = {
+    **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "404"), Trouble.MISSING),
+    **dict.fromkeys(
+        ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
+         "InvalidToken", "TokenRefreshRequired", "AccountProblem", "401", "403"),
+        Trouble.DENIED,
     ),
+    **dict.fromkeys(
+        ("SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded",
+         "TooManyRequests", "ServiceUnavailable", "429", "503"),
+        Trouble.THROTTLED,
+    ),
+    **dict.fromkeys(
+        ("InternalError", "RequestTimeout", "500", "502", "504"), Trouble.SERVER
+    ),
+    **dict.fromkeys(
+        ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
+         "301", "307"),
+        Trouble.REGION,
+    ),
+    **dict.fromkeys(("InvalidRange", "416"), Trouble.SHRUNK),
+    "RequestTimeTooSkewed": Trouble.CLOCK,
+}  # fmt: skip
+"""Codes and states of S3's answers."""
+
+
+def refused(code: str, status: str = "") -> Failure:
+    """An answer that is none: by its code, which tells more, else by its HTTP state."""
+    return Failure(_BY_CODE.get(code) or _BY_CODE.get(status) or Trouble.REFUSED, code)
+
+
+_BY_KIND = {
+    "NoCredentialsError": Trouble.NO_CREDENTIALS,
+    "PartialCredentialsError": Trouble.NO_CREDENTIALS,
+    "ProfileNotFound": Trouble.NO_PROFILE,
+    "EndpointConnectionError": Trouble.UNREACHED,
+    "ConnectTimeoutError": Trouble.UNREACHED,
+    "ProxyConnectionError": Trouble.UNREACHED,
+    "SSLError": Trouble.CERTIFICATE,
+    "ReadTimeoutError": Trouble.TIMEOUT,
+    "FSTimeoutError": Trouble.TIMEOUT,
+    "TimeoutError": Trouble.TIMEOUT,
+    "SocketTimeoutError": Trouble.TIMEOUT,
+    "ConnectionClosedError": Trouble.BROKEN_OFF,
+    "ClientPayloadError": Trouble.BROKEN_OFF,
+    "ResponseStreamingError": Trouble.BROKEN_OFF,
+    "IncompleteReadError": Trouble.BROKEN_OFF,
+    "ClientOSError": Trouble.BROKEN_OFF,
+    "ConnectionResetError": Trouble.BROKEN_OFF,
+    "ResponseParserError": Trouble.BROKEN_OFF,
+    "FlexibleChecksumError": Trouble.CHECKSUM,
 }
-"""What clients of several clouds name their errors, and what it means."""
+"""What clients of several clouds name their errors."""
+
+
+def understood(error: Exception) -> Failure:
+    """An error of botocore or aiohttp."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
+        return refused(str(response.get("Error", {}).get("Code", "")), str(status))
+    for kind in type(error).__mro__:
+        if kind.__name__ in _BY_KIND:
+            return Failure(_BY_KIND[kind.__name__])
+    return Failure(Trouble.REFUSED, type(error).__name__)
+
+
+def explained(failure: Failure, url: str, what: str) -> StorageError:
+    """For the user: ``url``, which holds no secret, cannot be ``what``."""
+    kind = NothingFound if failure.trouble is Trouble.MISSING else StorageError
+    told = failure.trouble in (Trouble.SERVER, Trouble.REFUSED) and failure.code
+    return kind(f"{url} cannot be {what}: {failure.trouble.value}{f' ({told})' if told else ''}.")
 
 
 def reason(error: Exception) -> str:
     """Why, in a few words: only the error's kind, a server's code for it, and for the operating
     system's errors its own words, are kept."""
     if isinstance(error, FileNotFoundError):
-        return "no such object, folder or bucket"
+        return Trouble.MISSING.value
     if isinstance(error, PermissionError):
-        return "access denied; check the credentials"
+        return Trouble.DENIED.value
     kind = type(error).__name__
     if kind in _BY_KIND:
-        return _BY_KIND[kind]
+        return _BY_KIND[kind].value
     why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else kind
     code = _code(error)
     return f"{why} ({code})" if code else why

@@ -1,4 +1,4 @@
-"""Any file system that fsspec knows: S3, GCS, HTTP, memory."""
+"""Any file system that fsspec knows: GCS, HTTP, memory."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class RemoteStore:
     share its sockets and its event loop's dead thread with the child.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
         self._url = url
         self._options = dict(options or {})
@@ -30,6 +32,10 @@ class RemoteStore:
     def _connect(self) -> None:
         self._fs, self._root = filesystem(self._url, self._options)
         self._pid = os.getpid()
+
+    @property
+    def client(self) -> str:
+        return f"fsspec {type(self._fs).__name__}"
 
     def find(self, url: str) -> list[ObjectInfo]:
         fs, path = filesystem(url, self._options)
@@ -47,7 +53,8 @@ class RemoteStore:
             self._connect()
         start = perf_counter()
         try:
-            with tallied(Tally()):  # what fsspec reads within is this read, and counts once
+            # what fsspec reads within is this read, and counts once; its requests are noted there
+            with tallied(Tally(noting=True)):
                 buffers: list[Buffer] = self._fs.cat_ranges(
                     [item.path] * len(ranges),
                     [offset for offset, _ in ranges],

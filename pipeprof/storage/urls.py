@@ -17,6 +17,10 @@ def is_local(url: str) -> bool:
     return "://" not in url or url.startswith("file://")
 
 
+def is_s3(url: str) -> bool:
+    return url.startswith(("s3://", "s3a://"))
+
+
 def local_path(url: str) -> str:
     """The path that a local URL names, absolute."""
     return os.path.abspath(os.path.expanduser(url.removeprefix("file://")))
@@ -37,14 +41,16 @@ def join(url: str, name: str) -> str:
 
 
 def filesystem(url: str, options: dict[str, Any] | None = None) -> tuple[AbstractFileSystem, str]:
-    """The fsspec file system of ``url``, and the path in it.
+    """The fsspec file system of ``url``, and the path in it; writing goes this way with any
+    client.
 
     Raises `UsageError` for a scheme that nothing serves. The message never holds ``options``.
     """
     import fsspec
 
+    given = {name: value for name, value in (options or {}).items() if name != "s3_client"}
     try:
-        fs, path = fsspec.core.url_to_fs(url, **(options or {}))
+        fs, path = fsspec.core.url_to_fs(url, **given)
     except (ValueError, ImportError) as error:
         raise UsageError(f"{redact(url)} cannot be opened: {error}.") from None
     _made[id(fs)] = fs

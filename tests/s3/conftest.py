@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import s3fs
 
+from pipeprof.storage.s3.client import CLIENTS
+from tests.needs import missing
+from tests.s3.relay import Relay, relaying
 from tests.s3.server import KEY, SECRET, Server, serving
+
+TRIED = CLIENTS if sys.version_info >= (3, 11) else ("pyarrow", "s3fs")
+needs_obstore = pytest.mark.skipif("obstore" not in TRIED, reason="obstore needs Python 3.11")
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +33,38 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def at_the_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials and endpoint as most users give them: in the environment, and nowhere else."""
     lead_to(server.endpoint, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def one_relay(server: Server) -> Iterator[Relay]:
+    """For all tests: s3fs takes long to make a client for a new endpoint."""
+    with relaying(server.endpoint) as running:
+        yield running
+
+
+@pytest.fixture
+def relay(one_relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
+    """Before the server, and the environment leads to it."""
+    lead_to(one_relay.endpoint, monkeypatch)
+    yield one_relay
+    one_relay.forget()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of 127.0.0.1, which nobody trusts; its key is in the same file."""
+    if not shutil.which("openssl"):
+        missing("a certificate of one's own: the program openssl is missing")
+    file = tmp_path_factory.mktemp("tls") / "both.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(file) + ".key",
+         "-out", str(file)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    file.write_text(file.read_text() + Path(f"{file}.key").read_text())
+    return file
 
 
 @pytest.fixture

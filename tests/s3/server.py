@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ class Server:
     """A server of S3 that runs."""
 
     endpoint: str
-    """``http://127.0.0.1:PORT``"""
+    """``http://ADDRESS:PORT``"""
     root: Path
     """Its buckets are the folders in here."""
 
@@ -37,16 +37,24 @@ class Server:
 
 
 @contextmanager
-def serving(root: Path, log: Path) -> Iterator[Server]:
+def serving(
+    root: Path,
+    log: Path,
+    address: str = "127.0.0.1",
+    inside: Sequence[str] = (),
+    more: Sequence[str] = (),
+) -> Iterator[Server]:
     """Serve the buckets in ``root`` on a free port, and stop at the end, whatever happens.
 
-    ``log`` takes what the server says. A server that does not start fails the test.
+    ``log`` takes what the server says. ``inside``: words before the command, that have it run
+    elsewhere; ``more``: words after it. A server that does not start fails the test.
     """
-    arguments = ["--addr", "127.0.0.1:0", "--auth-key", f"{KEY},{SECRET}", "--config", ""]
-    no_caches = ["--vfs-cache-mode", "off", "--dir-cache-time", "0s"]
+    arguments = ["--addr", f"{address}:0", "--auth-key", f"{KEY},{SECRET}", "--config", ""]
+    # with 0 rclone spins on timers of its own, takes a core for it, and hangs for ever at times
+    no_caches = ["--vfs-cache-mode", "off", "--dir-cache-time", "1ms"]
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [_rclone(), "serve", "s3", *arguments, *no_caches, str(root)],
+            [*inside, _rclone(), "serve", "s3", *arguments, *no_caches, *more, str(root)],
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             env={k: v for k, v in os.environ.items() if not k.startswith("RCLONE_")},
         )  # fmt: skip

@@ -9,14 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-import s3fs
 
 from pipeprof.errors import StorageError
 from pipeprof.storage import open_store
 from tests.s3.conftest import lead_to
 from tests.s3.server import KEY, SECRET
-
-pytestmark = pytest.mark.usefixtures("new_clients")
 
 URL = "s3://bucket/data"
 
@@ -66,10 +63,9 @@ def told(status: int, code: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
 def test_a_server_that_hangs_up_is_not_asked_for_a_listing_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 2)  # not five: it pauses in between
     why, asked = told(0, "", monkeypatch)
     assert why.startswith("the server broke off its answer; it may be overloaded")
-    assert set(asked) == {"HEAD"}
+    assert asked == ["HEAD"]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +73,10 @@ def test_a_server_that_hangs_up_is_not_asked_for_a_listing_too(
     [
         (400, "ExpiredToken", "access denied; check the credentials."),
         (403, "AccessDenied", "access denied; check the credentials."),
-        (500, "InternalError", "Remote I/O error (InternalError)."),
-        (501, "NotImplemented", "Function not implemented (NotImplemented)."),
-        (400, "SomethingNew", "Input/output error (SomethingNew)."),
-        (400, f"Key={KEY}", "Input/output error."),
+        (500, "InternalError", "the server failed (InternalError)."),
+        (501, "NotImplemented", "the server refuses the request (NotImplemented)."),
+        (400, "SomethingNew", "the server refuses the request (SomethingNew)."),
+        (400, f"Key={KEY}", "the server refuses the request."),
     ],
 )
 def test_a_refusal_is_told_by_its_code_and_never_by_its_text(
@@ -89,4 +85,4 @@ def test_a_refusal_is_told_by_its_code_and_never_by_its_text(
     """What is one object is asked first; its answer has no body, so the listing tells more."""
     said, asked = told(status, code, monkeypatch)
     assert said == why
-    assert (asked[0], asked[-1], asked.count("GET")) == ("HEAD", "GET", 1)
+    assert asked == ["HEAD", "GET"]
