@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,18 +14,37 @@ from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
 from pipeprof.measure.spans import record
-from pipeprof.model import Span, Stage
+from pipeprof.model import ReadOptions, Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
+from pipeprof.storage.local_reads import LocalReader
 from pipeprof.storage.urls import local_path
 
 _OPEN_FILES = 64
+_DIRECT = getattr(os, "O_DIRECT", 0)
+_REFUSED = "direct reads were asked for; this file system refuses them, so the page cache is used"
 
 
 class LocalStore:
-    """Files of this machine, network mounts included."""
+    """Files of this machine, network mounts included.
 
-    def __init__(self) -> None:
+    May be asked by several threads, one after another; a forked child starts its own.
+    """
+
+    client = "positional reads"
+
+    def __init__(self, options: ReadOptions | None = None) -> None:
+        self._options = options or ReadOptions()
+        self._direct = self._options.direct and _DIRECT != 0
+        self.notes: tuple[str, ...] = (_REFUSED,) if self._options.direct > self._direct else ()
+        """What could not be done as asked."""
         self._descriptors: OrderedDict[str, int] = OrderedDict()
+        self._begin()
+
+    def _begin(self) -> None:
+        """In this process: what threads and locks there were are those of another."""
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._reader = LocalReader(self._options)
 
     def find(self, url: str) -> list[ObjectInfo]:
         path = local_path(url)
@@ -45,17 +66,29 @@ class LocalStore:
         raise NothingFound(f"{path} does not exist, and matches no file; check the path.")
 
     def read(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        if self._pid != os.getpid():
+            self._begin()
         start = perf_counter()
         try:
-            descriptor = self._open(item.path)
-            buffers: list[Buffer] = [
-                _read_exactly(descriptor, offset, length, item.path) for offset, length in ranges
-            ]
+            with self._lock:
+                buffers, requests = self._read(item.path, ranges)
         except OSError as error:
             raise StorageError(f"{item.path} cannot be read: {error.strerror}.") from None
         count = sum(length for _, length in ranges)
-        record(Span(Stage.READ, start, perf_counter(), bytes=count, requests=len(ranges)))
-        return buffers
+        record(Span(Stage.READ, start, perf_counter(), bytes=count, requests=requests))
+        return list(buffers)
+
+    def _read(
+        self, path: str, ranges: Sequence[tuple[int, int]]
+    ) -> tuple[Sequence[memoryview], int]:
+        try:
+            return self._reader.read(self._open(path), path, ranges, self._direct)
+        except OSError as error:
+            if not self._direct or error.errno != errno.EINVAL:
+                raise
+        self._direct, self.notes = False, (_REFUSED,)  # said at opening, or only at the first read
+        self.close()
+        return self._reader.read(self._open(path), path, ranges, self._direct)
 
     def _open(self, path: str) -> int:
         if path in self._descriptors:
@@ -63,7 +96,8 @@ class LocalStore:
             return self._descriptors[path]
         if len(self._descriptors) >= _OPEN_FILES:
             os.close(self._descriptors.popitem(last=False)[1])
-        self._descriptors[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_CLOEXEC | (_DIRECT if self._direct else 0)
+        self._descriptors[path] = os.open(path, flags)
         return self._descriptors[path]
 
     def close(self) -> None:
@@ -74,10 +108,12 @@ class LocalStore:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {}
+        return {"_options": self._options, "_direct": self._direct, "notes": self.notes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
         self._descriptors = OrderedDict()
+        self._begin()
 
 
 def _files_below(root: str) -> list[str]:
@@ -89,20 +125,3 @@ def _files_below(root: str) -> list[str]:
         folders[:] = [name for name in folders if not is_hidden(name)]
         found += [f"{folder.rstrip('/')}/{name}" for name in names if not is_hidden(name)]
     return found
-
-
-def _read_exactly(descriptor: int, offset: int, length: int, path: str) -> Buffer:
-    data = os.pread(descriptor, length, offset)
-    if len(data) == length:
-        return data
-    # one pread gives at most 2 GiB, and may be cut short by a signal or a network mount
-    parts = bytearray(data)
-    while len(parts) < length:
-        more = os.pread(descriptor, length - len(parts), offset + len(parts))
-        if not more:
-            raise StorageError(
-                f"{path} ended at byte {offset + len(parts):,} where {offset + length:,} were "
-                "expected: it was cut short or replaced since it was listed."
-            )
-        parts += more
-    return parts

@@ -25,6 +25,14 @@ _LOCAL = frozenset(
 )
 """File systems whose data is in this machine's page cache or on its disks, and nowhere between."""
 _IN_MEMORY = frozenset(("tmpfs", "ramfs"))
+_NO_FILES = frozenset((
+    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts",
+    "devtmpfs", "efivarfs", "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore",
+    "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs",
+))  # fmt: skip
+"""What the kernel mounts to show itself."""
+_OF_IMAGES = frozenset(("overlay", "squashfs", "erofs", "iso9660"))
+"""Of containers and packages; of their reads, too, the kernel counts what disks moved."""
 _CACHESTAT = 451
 _KNOWS_CACHESTAT = frozenset(("x86_64", "aarch64"))
 _CHUNK = 1 << 23
@@ -44,6 +52,17 @@ class Residency:
 
 def residency(paths: Sequence[str], root: str = "/proc") -> Residency:
     """What can be trusted about ``paths``: first by their file systems, then by the kernel."""
+    found = by_file_system(paths, root)
+    if found is not None:
+        return found
+    share = resident_share(paths)
+    if share is None:
+        return Residency(None, "this system does not tell us how much of the files is in memory")
+    return Residency(share)
+
+
+def by_file_system(paths: Sequence[str], root: str = "/proc") -> Residency | None:
+    """What is known without looking at a page; ``None``: they are on disks of this machine."""
     mounts = read_mounts(root)
     kinds = {filesystem_of(path, mounts) for path in paths}
     foreign = sorted(str(kind) for kind in kinds - _LOCAL - _IN_MEMORY)
@@ -54,10 +73,7 @@ def residency(paths: Sequence[str], root: str = "/proc") -> Residency:
         return Residency(None, reason, local=False)
     if kinds and kinds <= _IN_MEMORY:
         return Residency(1.0, f"{', '.join(sorted(map(str, kinds)))} holds its files in memory")
-    share = resident_share(paths)
-    if share is None:
-        return Residency(None, "this system does not tell us how much of the files is in memory")
-    return Residency(share)
+    return None
 
 
 def resident_share(paths: Iterable[str]) -> float | None:
@@ -83,11 +99,11 @@ def evict(paths: Iterable[str]) -> None:
     """Out of memory with what can go: not pages that a process has mapped."""
     for path in paths:
         with suppress(OSError), _opened(path) as descriptor:
-            _forget(descriptor)
+            forget(descriptor)
             if _cached_pages(descriptor):
                 # Dirty pages go only once they are written. It is dear: not for every file.
                 os.fsync(descriptor)
-                _forget(descriptor)
+                forget(descriptor)
 
 
 def warm(paths: Iterable[str]) -> None:
@@ -96,6 +112,13 @@ def warm(paths: Iterable[str]) -> None:
         with suppress(OSError), _opened(path) as descriptor:
             while os.read(descriptor, _CHUNK):
                 pass
+
+
+def uncounted_kinds(root: str = "/proc") -> tuple[str, ...]:
+    """The types of file systems mounted here of which the kernel may not count what they fetch, or
+    which may have caches of their own: network, FUSE, and whatever is not known here."""
+    known = _LOCAL | _IN_MEMORY | _NO_FILES | _OF_IMAGES
+    return tuple(sorted(set(read_mounts(root).values()) - known))
 
 
 def filesystem_of(path: str, mounts: Mapping[str, str]) -> str | None:
@@ -131,9 +154,18 @@ def _opened(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _forget(descriptor: int) -> None:
+def forget(descriptor: int, offset: int = 0, length: int = 0) -> None:
+    """Out of memory with whole pages of an open file; ``length`` 0: to its end."""
     if hasattr(os, "posix_fadvise"):  # not on macOS
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
+
+
+def in_memory(descriptor: int, offset: int, length: int) -> bool:
+    """Whether all of a stretch of an open file is known to be; takes some microseconds."""
+    libc = _libc()
+    first, end = offset // mmap.PAGESIZE, -(-(offset + length) // mmap.PAGESIZE)
+    found = _by_cachestat(libc, descriptor, offset, length) if libc and length else None
+    return found is not None and found >= end - first
 
 
 def _pages(descriptor: int) -> int:
@@ -164,11 +196,13 @@ class _Counts(ctypes.Structure):
     )
 
 
-def _by_cachestat(libc: ctypes.CDLL, descriptor: int) -> int | None:
-    """Linux 6.5 and later, unless a container forbids it."""
+def _by_cachestat(
+    libc: ctypes.CDLL, descriptor: int, offset: int = 0, length: int = 0
+) -> int | None:
+    """Linux 6.5 and later, unless a container forbids it. ``length`` 0: to the end."""
     if platform.machine() not in _KNOWS_CACHESTAT:
         return None
-    whole, counts = _Range(0, 0), _Counts()
+    whole, counts = _Range(offset, length), _Counts()
     failed = libc.syscall(
         ctypes.c_long(_CACHESTAT),
         ctypes.c_uint(descriptor),

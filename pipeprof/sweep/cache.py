@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import active_children
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pipeprof.measure.environment import read_environment
+from pipeprof.measure.probes import Traffic as Traffic
+from pipeprof.measure.probes import read_traffic
 from pipeprof.model import CacheState, CacheWanted
 from pipeprof.storage import open_store
 from pipeprof.storage.page_cache import Residency, evict, residency, warm
@@ -23,15 +23,6 @@ _NEARLY = 0.1
 """Read-ahead and other files blur what was moved by so much."""
 _ENOUGH_BYTES = 1_000_000
 """Read: what passes through pipes is far less."""
-
-
-class Traffic(NamedTuple):
-    """Bytes that processes read."""
-
-    logical: int
-    """By read calls, cached or not."""
-    physical: int
-    """Moved by devices."""
 
 
 @dataclass(frozen=True)
@@ -92,17 +83,12 @@ class ReadMeter:
         return None
 
     def _count(self) -> Traffic | None:
-        readers = [child.pid for child in active_children()] if self._workers else [os.getpid()]
-        with suppress(OSError, KeyError, ValueError):
-            counted = [_counters(Path(f"/proc/{reader}/io")) for reader in readers]
-            return Traffic(*map(sum, zip(*counted, strict=True))) if counted else None
-        return None
-
-
-def _counters(path: Path) -> Traffic:
-    """Of one process so far. Raises `OSError`, `KeyError`, `ValueError`."""
-    told = dict(line.split(": ") for line in path.read_text().splitlines())
-    return Traffic(int(told["rchar"]), int(told["read_bytes"]))
+        workers = [child.pid for child in active_children() if child.pid is not None]
+        counted = [read_traffic(pid) for pid in (workers if self._workers else [os.getpid()])]
+        seen = [each for each in counted if each is not None]
+        if not seen or len(seen) < len(counted):
+            return None
+        return Traffic(*map(sum, zip(*seen, strict=True)))
 
 
 def label(begun: Begun, meter: ReadMeter) -> CacheState:

@@ -60,6 +60,24 @@ def test_cachestat_and_mincore_agree(file):
         assert 3 <= told < PAGES
 
 
+def test_a_stretch_is_in_memory_only_when_all_of_it_is(file):
+    evict([file])
+    with open(file, "rb", buffering=0) as opened:
+        descriptor = opened.fileno()
+        if page_cache._by_cachestat(page_cache._libc(), descriptor) is None:
+            pytest.skip("NOT TESTED: a kernel with cachestat (Linux 6.5)")
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
+        os.pread(descriptor, 3 * mmap.PAGESIZE, 8 * mmap.PAGESIZE)
+        page = mmap.PAGESIZE
+        assert page_cache.in_memory(descriptor, 8 * page, 3 * page)
+        assert page_cache.in_memory(descriptor, 8 * page + 7, 2 * page)
+        assert not page_cache.in_memory(descriptor, 8 * page - 1, page)
+        assert not page_cache.in_memory(descriptor, 8 * page, 3 * page + 1)
+        warm([file])
+        assert page_cache.in_memory(descriptor, 5, PAGES * page - 105), "to the last byte"
+        assert not page_cache.in_memory(descriptor, 5, PAGES * page), "beyond the end"
+
+
 def test_an_older_kernel_is_asked_by_mincore(file, monkeypatch):
     monkeypatch.setattr(page_cache, "_by_cachestat", lambda libc, descriptor: None)
     assert residency([file]).share == 1
@@ -93,7 +111,7 @@ descriptor = os.open(sys.argv[1], os.O_RDONLY)
 os.fsync(descriptor)
 os.seteuid(65534)
 assert page_cache._by_mincore(libc, descriptor) is None
-page_cache._forget(descriptor)
+page_cache.forget(descriptor)
 """
 
 

@@ -1,0 +1,183 @@
+"""While a part is decoded, the next one's bytes are fetched: the same batches, sooner."""
+
+import os
+import threading
+import time
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import pipeprof
+from pipeprof.errors import CorruptData, StorageError
+from pipeprof.formats.base import AHEAD, ReadOptions
+from pipeprof.loaders.dataset import FileDataset
+from tests.loaders.test_dataset import FORMATS, ids, write
+
+ROWS = 4000
+
+
+def options_of(format_name, ahead=True):
+    """Several splits a file, and several blocks a split, where the format has them."""
+    split_bytes = 0 if format_name == "tfrecord" else 20_000
+    return ReadOptions(split_bytes=split_bytes, block_bytes=8_000, read_ahead=ahead)
+
+
+def opened(url, format_name, ahead, **making):
+    return pipeprof.open_dataset(url, batch_size=100, read=options_of(format_name, ahead), **making)
+
+
+class Seen:
+    """A store that keeps what it was asked for."""
+
+    def __init__(self, store):
+        self.store, self.asked = store, []
+        self.arrived = threading.Event()
+
+    def read(self, item, ranges):
+        self.asked.append((item.path, tuple(ranges)))
+        if len(self.asked) > 1:
+            self.arrived.set()
+        return self.store.read(item, ranges)
+
+
+def watched(dataset):
+    """The same data set over a store that is watched."""
+    store = Seen(dataset._plan.store)
+    plan = replace(dataset._plan, store=store)
+    return FileDataset(plan, dataset._making, dataset._read, dataset.skips), store
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_batches_and_bytes_are_the_same(tmp_path, format_name, shuffle):
+    url = write(tmp_path, format_name, rows=ROWS)
+    told = []
+    for ahead in (True, False):
+        dataset, store = watched(opened(url, format_name, ahead, shuffle=shuffle))
+        told.append((ids(dataset), store.asked))
+    assert told[0] == told[1]
+    assert len(told[0][1]) >= 6, "several reads a file"
+
+
+def test_a_row_that_ends_far_beyond_its_split_costs_nothing_twice(tmp_path):
+    """What it takes could not be said before; the next split's bytes were fetched meanwhile."""
+    rows = [f"{number},{'x' * 30_000}\n" for number in range(20)]
+    (tmp_path / "long.csv").write_text("id,text\n" + "".join(rows))
+    told = []
+    for ahead in (True, False):
+        dataset, store = watched(opened(str(tmp_path), "csv", ahead))
+        assert ids(dataset) == list(range(20))
+        told.append(sorted(store.asked))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_repeating_runs_on_from_one_epoch_into_the_next(tmp_path, format_name):
+    url = write(tmp_path, format_name, files=1, rows=ROWS)
+    batches = iter(opened(url, format_name, True, repeat=True, shuffle=True))
+    epochs = [ids(next(batches) for _ in range(ROWS // 100)) for _ in range(3)]
+    batches.close()
+    assert [sorted(epoch) for epoch in epochs] == [list(range(ROWS))] * 3
+    assert epochs[0] != epochs[1]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_workers_too(tmp_path, format_name, workers):
+    url = write(tmp_path, format_name, rows=500)
+    loader = DataLoader(opened(url, format_name, True), batch_size=None, num_workers=workers)
+    assert sorted(ids(loader)) == list(range(1500))
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("ahead", [True, False])
+def test_the_next_bytes_are_asked_for_before_the_last_are_used_up(tmp_path, format_name, ahead):
+    """In the middle of the first part's batches nothing but a second thread can ask for more."""
+    dataset, store = watched(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
+    batches = iter(dataset)
+    next(batches)
+    assert store.arrived.wait(5 if ahead else 0.1) is ahead
+    time.sleep(0.05)
+    assert len(store.asked) <= 1 + AHEAD, "and what is ahead is bounded"
+    batches.close()
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("ahead", [True, False])
+def test_only_what_is_waited_for_is_reading(tmp_path, monkeypatch, ahead):
+    def table(first, rows):
+        return pa.record_batch({"id": pa.array(range(first, first + rows))})
+
+    url = write(tmp_path, "parquet", files=6, rows=100, table=table)
+    dataset, preadv = opened(url, "parquet", ahead), os.preadv
+
+    def slowly(*arguments):
+        time.sleep(0.03)
+        return preadv(*arguments)
+
+    monkeypatch.setattr("os.preadv", slowly)
+    loader = pipeprof.wrap(DataLoader(dataset, batch_size=None))
+    for _ in loader:
+        time.sleep(0.08)  # the step
+    log = loader.recording().batches
+    rest_s = sum(log.read_s[1:])
+    assert log.read_s[0] >= 0.03, "nothing came before the first"
+    assert sum(log.requests) == 6 * 2, "a footer and a row group, side by side"
+    assert (rest_s < 2.5 * 0.03) if ahead else (rest_s >= 5 * 0.03)
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_errors_come_where_they_came_before(tmp_path, format_name, ahead):
+    url = write(tmp_path, format_name, rows=1000)
+    dataset = opened(url, format_name, ahead)
+    os.truncate(tmp_path / f"part-1.{format_name}", 3000)
+    seen = []
+    with pytest.raises(StorageError, match=rf"part-1\.{format_name}.*cut short or replaced"):
+        seen.extend(batch["id"].tolist() for batch in dataset)
+    seen = [number for batch in seen for number in batch]
+    assert seen[:1000] == list(range(1000))
+    assert all(number < 2000 for number in seen)
+
+
+def test_damage_ahead_is_told_in_its_turn(tmp_path):
+    url = write(tmp_path, "tfrecord", rows=200)
+    file = tmp_path / "part-1.tfrecord"
+    dataset = opened(url, "tfrecord", True)
+    file.write_bytes(b"\0" * file.stat().st_size)
+    batches = iter(dataset)
+    assert ids([next(batches), next(batches)]) == list(range(200))
+    with pytest.raises(CorruptData, match=r"part-1\.tfrecord"):
+        next(batches)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_its_thread_ends_with_the_pass(tmp_path, left):
+    before = set(threading.enumerate())
+    batches = iter(opened(write(tmp_path, "csv", rows=ROWS), "csv", True))
+    next(batches)
+    assert any("pipeprof-ahead" in each.name for each in set(threading.enumerate()) - before)
+    if left:
+        batches.close()
+    else:
+        list(batches)
+    patience = time.monotonic() + 5
+    while ahead_threads(before) and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert not ahead_threads(before)
+
+
+def ahead_threads(before):
+    return [each for each in set(threading.enumerate()) - before if "ahead" in each.name]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_tensors_that_are_kept_do_not_change(tmp_path, format_name):
+    """They may be views of memory that was read into."""
+    url = write(tmp_path, format_name, files=6, rows=ROWS)
+    kept = [batch["price"] for batch in opened(url, format_name, True)]
+    whole = torch.cat(kept)
+    assert torch.equal(whole, torch.arange(6 * ROWS, dtype=torch.float32) / 4)
