@@ -16,8 +16,11 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from pipeprof.errors import CorruptData, UsageError
+from pipeprof.errors import CorruptData, FormatError, UsageError
+from pipeprof.model import ReadOptions as ReadOptions
 
+AHEAD = 2
+"""Ranges in `Need.then`, at most: with one the next object's first comes too late."""
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 Range: TypeAlias = "tuple[int, int]"
 """(offset, length) in bytes of one object."""
@@ -28,6 +31,9 @@ class Need:
     """Byte ranges wanted of the object; answered with one buffer per range, in order."""
 
     ranges: tuple[Range, ...]
+    then: tuple[Range, ...] = ()
+    """Each will be wanted next, by itself and for certain, if nothing is damaged: whoever drives
+    may fetch them while these are decoded."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +54,23 @@ class FilePlan:
     """An object's columns and parts."""
 
     schema: pa.Schema | None
-    """As stored, or as inferred; ``None`` when an empty object cannot say."""
+    """As stored, or as inferred; ``None`` when no row is there to say, or none can be read."""
     splits: tuple[Split, ...]
 
 
 @dataclass(frozen=True)
-class ReadOptions:
-    """How an object is cut."""
+class Fault:
+    """Something that cannot be read, with more behind it that can. Whoever drives raises
+    ``error``, or goes on without what it speaks of."""
 
-    split_bytes: int = 8 * 2**20
-    """Aim for splits of this size on storage, where the format can be cut; 0: never cut."""
-    block_bytes: int = 4 * 2**20
-    """Stream a split that has no parts in blocks of this size."""
+    error: FormatError
+    rows: int | None
+    """Lost by going on, those of faults told before left out; ``None``: unknown."""
 
 
-Planning: TypeAlias = "Generator[Need, Sequence[Buffer], FilePlan]"
-Decoding: TypeAlias = "Generator[Need | pa.RecordBatch, Sequence[Buffer] | None, None]"
-Reading: TypeAlias = "Generator[Need, Sequence[Buffer], bytes]"
+Planning: TypeAlias = "Generator[Need | Fault, Sequence[Buffer] | None, FilePlan]"
+Decoding: TypeAlias = "Generator[Need | Fault | pa.RecordBatch, Sequence[Buffer] | None, None]"
+Reading: TypeAlias = "Generator[Need, Sequence[Buffer] | None, bytes]"
 """A step of planning or decoding that ends with bytes in hand."""
 
 
@@ -98,6 +104,7 @@ class Format(Protocol):
         """Find the columns and cut the object.
 
         ``columns`` limits and orders the schema; ``types`` overrides what would be inferred.
+        A `Fault` here loses nothing yet: decoding will tell it again.
         Raises `CorruptData`, `SchemaMismatch`.
         """
         ...
@@ -105,16 +112,19 @@ class Format(Protocol):
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
         """The split's rows as record batches with exactly ``schema``.
 
-        Raises `CorruptData`, `SchemaMismatch`.
+        A `Fault` where rows can be left out, and the rest of them read. Raises `CorruptData`,
+        `SchemaMismatch` where nothing behind can be read.
         """
         ...
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder: ...
 
 
-def fetch(offset: int, length: int) -> Reading:
+def fetch(offset: int, length: int, then: tuple[Range, ...] = ()) -> Reading:
     """One range of the object. Raises `CorruptData` when fewer bytes came."""
-    [buffer] = yield Need(((offset, length),))
+    buffers = yield Need(((offset, length),), then)
+    assert buffers is not None  # a Need is always answered
+    [buffer] = buffers
     check_length(buffer, offset, length)
     return bytes(buffer)
 
@@ -137,18 +147,36 @@ def choose_compression(name: str, known: Sequence[str], asked: str | None) -> st
     return asked or known[0]
 
 
-def drive_plan(planning: Planning, read: Callable[[int, int], Buffer]) -> FilePlan:
+def give_up(fault: Fault) -> None:
+    """Raises what ``fault`` tells."""
+    raise fault.error
+
+
+def drive_plan(
+    planning: Planning,
+    read: Callable[[int, int], Buffer],
+    on_fault: Callable[[Fault], None] = give_up,
+) -> FilePlan:
     """Answer each need with ``read(offset, length)`` until the plan is made."""
+    answer: Sequence[Buffer] | None = None
     try:
-        need = next(planning)
         while True:
-            need = planning.send([read(offset, length) for offset, length in need.ranges])
+            item = planning.send(answer)
+            answer = None
+            if isinstance(item, Fault):
+                on_fault(item)
+            else:
+                answer = [read(offset, length) for offset, length in item.ranges]
     except StopIteration as done:
         plan: FilePlan = done.value
         return plan
 
 
-def drive(decoding: Decoding, read: Callable[[int, int], Buffer]) -> Iterator[pa.RecordBatch]:
+def drive(
+    decoding: Decoding,
+    read: Callable[[int, int], Buffer],
+    on_fault: Callable[[Fault], None] = give_up,
+) -> Iterator[pa.RecordBatch]:
     """Answer each need with ``read(offset, length)``; yield the record batches."""
     answer: Sequence[Buffer] | None = None
     while True:
@@ -156,8 +184,10 @@ def drive(decoding: Decoding, read: Callable[[int, int], Buffer]) -> Iterator[pa
             item = decoding.send(answer)
         except StopIteration:
             return
+        answer = None
         if isinstance(item, Need):
             answer = [read(offset, length) for offset, length in item.ranges]
+        elif isinstance(item, Fault):
+            on_fault(item)
         else:
-            answer = None
             yield item

@@ -10,17 +10,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import (
+    AHEAD,
+    Buffer,
     Decoding,
     Encoder,
+    Fault,
     FilePlan,
     Format,
     Planning,
@@ -29,12 +30,20 @@ from pipeprof.formats.base import (
     choose_compression,
     fetch,
 )
-from pipeprof.formats.csv_rows import RowBuffer, Window, first_row_end, may_be_cut
-from pipeprof.formats.csv_text import NULLS, from_text, infer, quoted, read_type, to_text
-from pipeprof.formats.inflate import Codec, deflater, is_gzip
+from pipeprof.formats.csv_encoder import CsvEncoder
+from pipeprof.formats.csv_rows import (
+    RowBuffer,
+    Window,
+    first_row_end,
+    halves,
+    has_quotes,
+    may_be_cut,
+)
+from pipeprof.formats.csv_text import NULLS, from_text, infer, read_type
+from pipeprof.formats.inflate import Codec, is_gzip
+from pipeprof.formats.salvage import salvaged
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.types import (
-    check_batch,
     check_types,
     first_line,
     format_type,
@@ -42,7 +51,10 @@ from pipeprof.formats.types import (
 )
 
 _SAMPLE_BYTES = 2**20
+_PARSED_AT_ONCE = 2**20
+"""Bytes that Arrow splits, then converts: they stay in the processor's cache in between."""
 _BOM = b"\xef\xbb\xbf"
+_SOMETHING = re.compile(rb"[\r\n]*[^\r\n]")
 _VALUE_ERROR = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error to .*?: (.*)", re.S
 )
@@ -74,7 +86,7 @@ class Csv:
         stream, buffer = Stream(size, _SAMPLE_BYTES, recognise), RowBuffer(cut=False)
         sample, header = b"", 0
         while not 0 < header < len(sample) and (block := (yield from stream.read())):
-            if b"\0" in block:
+            if b"\0" in bytes(block):
                 raise CorruptData("it holds NUL bytes, so it is not CSV in UTF-8.")
             sample += buffer.push(block)
             header = header or first_row_end(sample)
@@ -83,7 +95,12 @@ class Csv:
             header = first_row_end(sample) or len(sample)
         names = _header(sample[:header])
         check_types(types, names)
-        schema = _infer(sample[header:], names, select(names, columns), types)
+        rows, chosen = sample[header:], select(names, columns)
+        try:
+            schema = _infer(rows, names, chosen, types)
+        except FormatError as error:
+            yield Fault(error, 0)
+            schema = _infer(_readable(rows, names), names, chosen, types)
         if header == len(sample):
             return FilePlan(schema, ())
         step = options.split_bytes
@@ -108,24 +125,23 @@ class Csv:
         reader: Reader | None = None
         if split.ranges:
             [(offset, length)] = split.ranges
-            line = yield from fetch(offset, length)
+            first = source.upcoming(AHEAD) if isinstance(source, Window) else ()
+            line = yield from fetch(offset, length, first)
             reader = Reader(_header(line), schema.names, split)
         buffer, more = RowBuffer(cut=not whole), True
         while more:
             block = yield from source.read()
-            more = block != b""
+            more = len(block) > 0
             rows = buffer.push(block) if more else buffer.rest()
-            if rows and reader is None:
+            if len(rows) and reader is None:
                 header = first_row_end(rows) or len(rows)
-                reader = Reader(_header(rows[:header]), schema.names, split)
-                rows = rows[header:]
-            if rows and reader is not None:
-                batch = reader.parse(rows, schema)
-                if batch.num_rows:
-                    yield batch
+                reader = Reader(_header(bytes(rows[:header])), schema.names, split)
+                rows = memoryview(rows)[header:]
+            if len(rows) and reader is not None:
+                yield from reader.parse_what_can_be(rows, schema)
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
-        return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
+        return CsvEncoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
 def _header(line: bytes) -> list[str]:
@@ -156,7 +172,26 @@ def _infer(
     return pa.schema([(name, found[name]) for name in chosen])
 
 
+def _readable(rows: bytes, names: list[str]) -> bytes:
+    """Those of ``rows`` that have a field for each name, in UTF-8."""
+    reader, good = Reader(names, names, Split(0, 0)), []
+
+    def decode(part: bytes) -> pa.RecordBatch:
+        reader.read(part, dict.fromkeys(names, pa.string()))
+        good.append(part)
+        return pa.record_batch([], [])
+
+    try:
+        decode(rows)
+    except FormatError as error:
+        for _ in salvaged(rows, error, decode, halves, len):
+            pass
+    return b"".join(good)
+
+
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)  # as it is: to concatenate one copies it
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
@@ -170,42 +205,74 @@ class Reader:
         self._rows = 0
         """Parsed before this block."""
 
-    def parse(self, rows: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    def parse(self, rows: Buffer, schema: pa.Schema) -> pa.RecordBatch:
         """Whole rows → ``schema``. Raises `CorruptData`, `SchemaMismatch`."""
         table = self.read(rows, {field.name: read_type(field.type) for field in schema})
         self._rows += table.num_rows
         columns = [
-            from_text(field.name, _one_chunk(column), field.type)
+            _one_chunk(from_text(field.name, column, field.type))
             for field, column in zip(schema, table.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def read(self, rows: bytes, types: Mapping[str, pa.DataType] | None) -> pa.Table:
+    def parse_what_can_be(
+        self, rows: Buffer, schema: pa.Schema
+    ) -> Iterator[Fault | pa.RecordBatch]:
+        """Whole rows → a batch; or batches, and faults for the rows that cannot be in one."""
+        try:
+            batch = self.parse(rows, schema)
+            if batch.num_rows:
+                yield batch
+        except FormatError as error:
+            yield from salvaged(
+                bytes(rows), error, lambda part: self.parse(part, schema), halves, self._lose
+            )
+
+    def _lose(self, rows: bytes) -> int | None:
+        """How many rows these are that were not parsed."""
+        lost = 1 if halves(rows) is None else None
+        self._rows += lost or rows.count(b"\n")
+        return lost
+
+    def read(self, rows: Buffer, types: Mapping[str, pa.DataType] | None) -> pa.Table:
         """Whole rows → Arrow's columns of ``types``, or of its own guess.
 
         Raises `CorruptData`, `SchemaMismatch`.
         """
+        if rows[:3] == _BOM:  # of a block it is text, and Arrow would take the first one off
+            rows = _BOM + bytes(rows)
         blank_rows = len(self._names) == 1  # an empty line is then a row of one empty field
-        if not rows or not (blank_rows or rows.strip(b"\r\n")):
+        if not len(rows) or not (blank_rows or _SOMETHING.match(rows)):
             return pa.table({name: pa.nulls(0, (types or {}).get(name)) for name in self._chosen})
         try:
-            return pyarrow.csv.read_csv(
-                pa.BufferReader(rows),
-                read_options=pyarrow.csv.ReadOptions(
-                    column_names=self._names, use_threads=False, block_size=len(rows) + 1
-                ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    newlines_in_values=True, ignore_empty_lines=not blank_rows
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=self._chosen,
-                    null_values=list(NULLS),
-                    timestamp_parsers=[],
-                ),
-            )
+            # what Arrow guesses, it must guess from all rows
+            return self._read(rows, types, _PARSED_AT_ONCE if types else len(rows) + 1)
+        except (pa.ArrowException, ValueError) as error:
+            if "straddling" not in str(error):
+                raise self._explain(str(error), types or {}) from None
+        try:  # a row of more than was parsed at once
+            return self._read(rows, types, len(rows) + 1)
         except (pa.ArrowException, ValueError) as error:
             raise self._explain(str(error), types or {}) from None
+
+    def _read(
+        self, rows: Buffer, types: Mapping[str, pa.DataType] | None, block_bytes: int
+    ) -> pa.Table:
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(rows),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=self._names, use_threads=False, block_size=block_bytes
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                newlines_in_values=has_quotes(rows), ignore_empty_lines=len(self._names) > 1
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=types,
+                include_columns=self._chosen,
+                null_values=list(NULLS),
+                timestamp_parsers=[],
+            ),
+        )
 
     def _explain(self, error: str, types: Mapping[str, pa.DataType]) -> FormatError:
         after = f"byte {self._start}" if self._start else "the header"
@@ -225,43 +292,6 @@ class Reader:
             row = self._rows + int(match[1])
             return CorruptData(f"row {row} after {after}: {first_line(match[2])}.{hint}")
         return CorruptData(f"rows after {after} cannot be parsed: {first_line(error)}.{hint}")
-
-
-class _Encoder:
-    def __init__(self, schema: pa.Schema, compression: str) -> None:
-        self._schema = schema
-        self._deflater = deflater("gzip") if compression == "gzip" else None
-        names = quoted(pa.array(schema.names, pa.large_string()))
-        self._pending = ",".join(names.to_pylist()).encode() + b"\n"
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        check_batch(batch, self._schema)
-        data, self._pending = self._pending + _lines(batch), b""
-        if b"\0" in data:
-            raise SchemaMismatch(
-                "a text holds a NUL character, which CSV cannot hold; make its column binary."
-            )
-        return bytes(self._deflater.compress(data)) if self._deflater else data
-
-    def finish(self) -> bytes:
-        if self._deflater is None:
-            return self._pending
-        return bytes(self._deflater.compress(self._pending) + self._deflater.flush())
-
-
-def _lines(batch: pa.RecordBatch) -> bytes:
-    """Rows as text: each with its line end, so that the column's bytes are the file's."""
-    if not batch.num_rows:
-        return b""
-    fields = [
-        quoted(to_text(field.name, column))
-        for field, column in zip(batch.schema, batch.columns, strict=True)
-    ]
-    comma, line_end, nothing = (pa.scalar(text, pa.large_string()) for text in (",", "\n", ""))
-    rows = pc.binary_join_element_wise(*fields, comma)
-    _, offsets, text = pc.binary_join_element_wise(rows, line_end, nothing).buffers()
-    end = int(np.frombuffer(offsets, np.int64)[batch.num_rows])
-    return bytes(memoryview(text)[:end])
 
 
 FORMAT: Format = Csv()

@@ -9,16 +9,19 @@ number behind in the range before it, which is an error and never a wrong row.
 from __future__ import annotations
 
 import re
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
 from pipeprof.errors import CorruptData
-from pipeprof.formats.base import Reading, fetch
+from pipeprof.formats.base import AHEAD, Buffer, Need, Range, check_length
 
 _FIELD = re.compile(rb'(?:"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?:,|\r|(\n)|\Z)')
-_QUOTE = ord('"')
-_BEFORE_QUOTE = np.frombuffer(b'",\r\n', np.uint8)
-_MOST = 2**28
+_QUOTE = b'"'
+_BEFORE_QUOTE = np.zeros(256, bool)
+_BEFORE_QUOTE[list(b'",\r\n')] = True
+"""By byte: whether a quote may open behind it."""
+_MOST = 2**27
 """Bytes of a row: beyond, it is no CSV, and memory must stay bounded."""
 _NOT_TO_BE_CUT = (
     "its quotes do not pair up where the file was cut: a field holds line ends, or a quote within "
@@ -28,7 +31,7 @@ _SLACK = 2**16
 """Read beyond a range in one go with its last block, for the row that ends there."""
 
 
-def first_row_end(data: bytes) -> int:
+def first_row_end(data: Buffer) -> int:
     """Where the first row of ``data`` ends, its line end included; 0: not in ``data``."""
     return next((m.end() for m in _FIELD.finditer(data) if m[1]), 0)
 
@@ -53,6 +56,18 @@ def last_row_end(data: bytes, cut: bool = False) -> int:
     return newline + 1
 
 
+def halves(rows: bytes) -> tuple[bytes, bytes] | None:
+    """Whole rows as two parts of about the same size; ``None``: it is but one row."""
+    end = last_row_end(rows[: len(rows) // 2]) or first_row_end(rows)
+    return (rows[:end], rows[end:]) if 0 < end < len(rows) else None
+
+
+def has_quotes(rows: Buffer) -> bool:
+    if isinstance(rows, memoryview):  # which cannot be searched
+        return any(_QUOTE in bytes(rows[at : at + _SLACK]) for at in range(0, len(rows), _SLACK))
+    return _QUOTE in rows
+
+
 def may_be_cut(rows: bytes) -> bool:
     """Whether every line end of these rows ends a row, and each quote has its partner."""
     if b'"' not in rows:
@@ -68,48 +83,73 @@ def _quotes(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
     """Where the quotes stand, when they open and close by turns; ``None`` when one that would
     open stands within text, and only reading field by field can tell."""
     view = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(view == _QUOTE)
+    quotes = np.flatnonzero(view == ord(_QUOTE))
     opening = quotes[0::2]
-    before = view[opening[opening > 0] - 1]
-    return quotes if bool(np.isin(before, _BEFORE_QUOTE).all()) else None
+    if len(opening) and opening[0] == 0:
+        opening = opening[1:]
+    return quotes if bool(_BEFORE_QUOTE[view[opening - 1]].all()) else None
+
+
+def _newline(data: Buffer, start: int) -> int:
+    """The first at or after ``start``; -1: there is none. Copies little of a large block."""
+    for at in range(start, len(data), _SLACK):
+        found = bytes(data[at : at + _SLACK]).find(b"\n")
+        if found >= 0:
+            return at + found
+    return -1
 
 
 class RowBuffer:
-    """Blocks in, whole rows out. Holds a block and the row that it ends in."""
+    """Blocks in, whole rows out. Holds a block and the row that it ends in, in memory that is used
+    again: fresh memory for each block costs more than the copy."""
 
     def __init__(self, cut: bool) -> None:
         self._cut = cut
         """The bytes are a range of a file that was cut."""
-        self._parts: list[bytes] = []
-        self._held = 0
+        self._memory = bytearray()
+        self._begin = self._end = 0
+        """Of what was pushed and is in no rows yet."""
         self._wanted = 0
 
-    def push(self, block: bytes) -> bytes:
-        """The rows that ``block`` completes. Raises `CorruptData`."""
-        self._parts.append(block)
-        self._held += len(block)
-        if self._held < self._wanted:
+    def push(self, block: Buffer) -> Buffer:
+        """The rows that ``block`` completes, there until the next push. Raises `CorruptData`."""
+        self._append(block)
+        if self._end < self._wanted and self._end <= _MOST:
             return b""
-        data = b"".join(self._parts)
-        end = last_row_end(data, self._cut)
-        if self._held - end > _MOST:
+        newline = self._memory.rfind(b"\n", 0, self._end)
+        if newline >= 0 and self._memory.find(_QUOTE, 0, self._end) < 0:
+            self._begin = newline + 1
+        else:
+            self._begin = last_row_end(bytes(self._view()), self._cut)
+        if self._end - self._begin > _MOST:
             raise CorruptData(f"a row is longer than {_MOST} bytes; this is not CSV.")
-        self._parts = [data[end:]]
-        self._held -= end
         # looked at again when it has doubled: a row of many blocks is not scanned for each
-        self._wanted = 0 if end else 2 * self._held
-        return data[:end]
+        self._wanted = 0 if self._begin else 2 * self._end
+        return memoryview(self._memory)[: self._begin]
 
     def rest(self) -> bytes:
         """The rows left at the end; the last may lack its line end. Raises `CorruptData`."""
-        data = b"".join(self._parts)
-        self._parts, self._held = [], 0
+        data = bytes(self._view())
+        self._begin = self._end = 0
         # a line end closes a row, but within quotes
         if b'"' in data and last_row_end(data + b"\n", self._cut) <= len(data):
             raise CorruptData(
                 _NOT_TO_BE_CUT if self._cut else "the last row ends within quotes: it is truncated."
             )
         return data
+
+    def _view(self) -> memoryview:
+        return memoryview(self._memory)[self._begin : self._end]
+
+    def _append(self, block: Buffer) -> None:
+        held = self._view()
+        begin, self._begin, self._end = self._begin, 0, len(held) + len(block)
+        if self._end > len(self._memory):
+            self._memory = bytearray(2 * len(held) + len(block) + _SLACK)
+            begin = self._end
+        if begin:
+            memoryview(self._memory)[: len(held)] = held
+        memoryview(self._memory)[len(held) : self._end] = block
 
 
 class Window:
@@ -127,28 +167,40 @@ class Window:
         self._begun = start == 0
         self._done = False
 
-    def read(self) -> Reading:
-        """The next bytes, about a block; ``b""`` after the last."""
+    def read(self) -> Generator[Need, Sequence[Buffer] | None, Buffer]:
+        """The next bytes, about a block; none after the last."""
         while not self._done and self._at < self._size:
-            data, base = (yield from fetch(self._at, self._next_length())), self._at
+            first, *after = self.upcoming(1 + AHEAD)
+            buffers = yield Need((first,), tuple(after))
+            assert buffers is not None  # a Need is always answered
+            [data] = buffers
+            check_length(data, *first)
+            base = self._at
             self._at += len(data)
             begin = 0
             if not self._begun:
-                begin = data.find(b"\n") + 1
+                begin = _newline(data, 0) + 1
                 self._begun = begin > 0
                 self._done = self._at >= self._end if begin == 0 else base + begin >= self._end
                 if not begin or self._done:
                     continue
             if self._at >= self._end:
-                newline = data.find(b"\n", max(self._end - 1 - base, 0))
+                newline = _newline(data, max(self._end - 1 - base, 0))
                 self._done = newline >= 0
                 data = data[: newline + 1] if self._done else data
             if begin < len(data):
-                return data[begin:]
+                return memoryview(data)[begin:]
         return b""
 
-    def _next_length(self) -> int:
-        until = self._at + self._block
-        if until >= self._end:
-            until = max(until, self._end + min(_SLACK, self._block))
-        return min(until, self._size) - self._at
+    def upcoming(self, count: int) -> tuple[Range, ...]:
+        """What is read next, for certain, at most ``count`` blocks; at least one."""
+        ranges: list[Range] = []
+        at = self._at
+        while not ranges or (len(ranges) < count and at < min(self._end, self._size)):
+            until = at + self._block
+            if until >= self._end:
+                until = max(until, self._end + min(_SLACK, self._block))
+            until = min(until, self._size)
+            ranges.append((at, until - at))
+            at = until
+        return tuple(ranges)

@@ -22,9 +22,15 @@ NULLS = ("", "NA", "N/A", "null", "NULL", "None")
 
 
 def read_type(dtype: pa.DataType) -> pa.DataType:
-    """What Arrow's reader is asked for; `from_text` makes ``dtype`` of it."""
+    """What Arrow's reader is asked for; `from_text` makes ``dtype`` of it.
+
+    It reads float64 sooner than float32. To round twice changes one value in 10⁹, by less
+    than 2⁻²⁹ of its last place; and none that was printed from a float32.
+    """
     if is_list(dtype) or pa.types.is_binary(dtype):
         return pa.string()
+    if pa.types.is_float32(dtype):
+        return pa.float64()
     return pa.float32() if pa.types.is_float16(dtype) else dtype
 
 
@@ -42,13 +48,14 @@ def infer(text: pa.Array, guess: pa.DataType) -> pa.DataType:
     return pa.string()
 
 
-def from_text(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
+def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
     """A column as Arrow read it (`read_type`) → ``dtype``. Raises `SchemaMismatch`."""
     if is_list(dtype):
-        return convert(column, _lists(column, array, dtype.value_type), dtype)
+        lists = [_lists(column, array, dtype.value_type) for array in read.chunks]
+        return pa.chunked_array([convert(column, each, dtype) for each in lists], dtype)
     if pa.types.is_binary(dtype):
-        return pa.array(_each(column, array, _from_base64, dtype), dtype)
-    return convert(column, array, dtype)
+        return pa.chunked_array([_each(column, read, _from_base64, dtype)], dtype)
+    return convert(column, read, dtype)
 
 
 def to_text(column: str, array: pa.Array) -> pa.Array:

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message,
+    message_factory,
+    unknown_fields,
+)
 
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats.types import convert, format_type, is_list
@@ -18,6 +24,10 @@ _KINDS = {
     "float_list": pa.float32(),
     "bytes_list": pa.binary(),
 }
+
+
+_FEATURE_LISTS = 2
+"""The field of a SequenceExample that an Example does not have; the first is the same in both."""
 
 
 def _example_type() -> Any:
@@ -85,6 +95,21 @@ def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
         name: _KINDS[kind] if most[name] <= 1 else pa.list_(_KINDS[kind])
         for name, kind in sorted(kinds.items())
     }
+
+
+def is_example(payload: bytes) -> bool:
+    """Whether protobuf reads it as one."""
+    try:
+        Example.FromString(payload)
+    except message.DecodeError:
+        return False
+    return True
+
+
+def is_sequence(payload: bytes) -> bool:
+    """Whether an Example, as which it can be parsed, is a SequenceExample with more in it."""
+    fields = unknown_fields.UnknownFieldSet(Example.FromString(payload))
+    return any(field.field_number == _FEATURE_LISTS for field in fields)
 
 
 def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:

@@ -8,8 +8,11 @@ There is no marker to find a record by, so framing can only be entered at its be
 from __future__ import annotations
 
 from functools import lru_cache
+from math import inf
 from struct import Struct
 
+import numpy as np
+import numpy.typing as npt
 from crc32c import crc32c
 
 from pipeprof.errors import CorruptData
@@ -26,6 +29,13 @@ def masked_crc(data: bytes | memoryview) -> int:
     """CRC-32C, rotated and offset so that a CRC of data with CRCs in it stays a good one."""
     crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _masked(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """The same of many CRCs at once."""
+    masked: npt.NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
+    masked += np.uint32(0xA282EAD8)
+    return masked
 
 
 @lru_cache(maxsize=4096)
@@ -54,17 +64,23 @@ class Deframer:
 
     def __init__(self) -> None:
         self.size: int | None = None
-        """Bytes in all, where known: a length that leads beyond is a lie."""
+        """Bytes in all, or a limit, where known: a length that leads beyond is a lie."""
         self.records = 0
-        """Given out so far."""
-        self._parts: list[bytes] = []
+        """Come to an end so far."""
+        self.faults: list[tuple[int, CorruptData]] = []
+        """Records of the last block whose bytes are damaged while their length is certain: before
+        which payload, and why."""
+        self.broken: CorruptData | None = None
+        """Why no record can be found behind those that were given out."""
+        self._parts: list[bytes | bytearray | memoryview] = []
         self._held = 0
         self._wanted = HEADER_BYTES
         self._offset = 0
         """Where the held bytes begin."""
 
-    def feed(self, block: bytes) -> list[bytes]:
-        """The payloads that ``block`` completes. Raises `CorruptData`."""
+    def feed(self, block: bytes | bytearray | memoryview) -> list[bytes]:
+        """The payloads that ``block`` completes, without `faults`, up to where it is `broken`."""
+        self.faults = []
         self._parts.append(block)
         self._held += len(block)
         if self._held < self._wanted:
@@ -75,11 +91,13 @@ class Deframer:
         self._parts = [data[at:]]
         self._held -= at
         self._offset += at
-        self.records += len(payloads)
+        self.records += len(payloads) + len(self.faults)
         return payloads
 
     def finish(self) -> None:
-        """Raises `CorruptData` when a record has begun and not ended."""
+        """Raises `CorruptData` when it is `broken`, or a record has begun and not ended."""
+        if self.broken:
+            raise self.broken
         if self._held:
             raise CorruptData(
                 f"record {self.records} at byte {self._offset} is truncated: "
@@ -87,33 +105,54 @@ class Deframer:
             )
 
     def _take(self, data: bytes, payloads: list[bytes]) -> int:
-        """Append each whole payload in ``data``; where the first partial record begins."""
-        end, at = len(data), 0
-        while True:
-            if end - at < HEADER_BYTES:
-                self._wanted = HEADER_BYTES
-                return at
-            length, crc = _HEADER.unpack_from(data, at)
-            if crc != _crc_of_length(length):
-                raise self._damaged(at, len(payloads), "the CRC of its length does not match")
-            # before anything is read or kept for it: a lying length must not cost memory
-            if length > _MOST or self._leads_beyond(at + _AROUND + length):
-                raise self._damaged(
-                    at, len(payloads), f"its {length} bytes lead beyond the end of the data"
-                )
-            if end - at < _AROUND + length:
-                self._wanted = _AROUND + length
-                return at
-            start = at + HEADER_BYTES
-            stop = start + length
-            payload = data[start:stop]
-            if _CRC.unpack_from(data, stop)[0] != masked_crc(payload):
-                raise self._damaged(at, len(payloads), "the CRC of its bytes does not match")
-            payloads.append(payload)
-            at = stop + _CRC.size
+        """Append each whole and undamaged payload in ``data``; where the first partial record
+        begins, or one that cannot be."""
+        starts, found = self._find(data)
+        if not found:
+            return 0
+        crcs = np.fromiter(map(crc32c, found), np.uint32, len(found))
+        ends = np.array([*starts[1:], starts[-1] + _AROUND + len(found[-1])]) - _CRC.size
+        stored = np.ndarray((len(data) - 3,), "<u4", data, 0, (1,))[ends]
+        wrong = np.flatnonzero(_masked(crcs) != stored).tolist()
+        good = 0
+        for record in wrong:
+            payloads += found[good:record]
+            error = self._damaged(starts[record], record, "the CRC of its bytes does not match")
+            self.faults.append((len(payloads), error))
+            good = record + 1
+        payloads += found[good:]
+        return int(ends[-1]) + _CRC.size
 
-    def _leads_beyond(self, end: int) -> bool:
-        return self.size is not None and self._offset + end > self.size
+    def _find(self, data: bytes) -> tuple[list[int], list[bytes]]:
+        """Where each whole record in ``data`` begins, and its payload, which may be damaged."""
+        starts: list[int] = []
+        payloads: list[bytes] = []
+        limit = self._limit()
+        end, at = len(data), 0
+        unpack, crc_of = _HEADER.unpack_from, _crc_of_length
+        while end - at >= HEADER_BYTES:
+            length, crc = unpack(data, at)
+            stop = at + _AROUND + length
+            if crc != crc_of(length):
+                self.broken = self._damaged(at, len(starts), "the CRC of its length does not match")
+                return starts, payloads
+            # before anything is read or kept for it: a lying length must not cost memory
+            if length > _MOST or stop > limit:
+                why = f"its {length} bytes lead beyond the end of the data"
+                self.broken = self._damaged(at, len(starts), why)
+                return starts, payloads
+            if stop > end:
+                self._wanted = _AROUND + length
+                return starts, payloads
+            starts.append(at)
+            payloads.append(data[at + HEADER_BYTES : stop - 4])
+            at = stop
+        self._wanted = HEADER_BYTES
+        return starts, payloads
+
+    def _limit(self) -> float:
+        """Up to where the held bytes may lead."""
+        return inf if self.size is None else self.size - self._offset
 
     def _damaged(self, at: int, before: int, why: str) -> CorruptData:
         return CorruptData(

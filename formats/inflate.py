@@ -46,7 +46,7 @@ class Inflater:
         self._between = False
         """After one member's end, before another's beginning."""
 
-    def push(self, block: bytes) -> None:
+    def push(self, block: bytes | bytearray | memoryview) -> None:
         self._input += block
         self._consumed += len(block)
 

@@ -6,6 +6,7 @@ needs one fetch, and gives one record batch per row group.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -14,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeprof.errors import CorruptData, SchemaMismatch
+from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import (
     Decoding,
     Encoder,
+    Fault,
     FilePlan,
     Format,
     Need,
@@ -45,6 +47,10 @@ _ENCRYPTED = b"PARE"
 _TAIL_BYTES = 2**16
 _LEAST = 12
 """Bytes of a file: magic, footer length, magic."""
+_UNCOUNTED = 100
+"""Bytes that Arrow reads beyond a column of parquet-mr before 1.2.9, whose lengths leave out the
+header of the dictionary."""
+_COUNTS_ALL = re.compile(r"(?!parquet-mr\b)|parquet-mr version (1\.2\.9|1\.[3-9]|1\.\d\d|[2-9])")
 
 
 class Parquet:
@@ -75,7 +81,7 @@ class Parquet:
         metadata = _metadata(tail[-footer_bytes:])
         schema = _schema(metadata, columns, types)
         footer = (size - footer_bytes, footer_bytes)
-        return FilePlan(schema, tuple(_splits(metadata, schema.names, footer, options.split_bytes)))
+        return FilePlan(schema, tuple(_splits(metadata, schema.names, footer, options)))
 
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
         buffers = yield Need(split.ranges)
@@ -92,10 +98,13 @@ class Parquet:
                 page_checksum_verification=True,
             )
             leaves = _leaves(metadata)
-        for group in range(split.start, split.end):
-            batch = _row_group(reader, group, schema, leaves)
-            if batch.num_rows:
-                yield batch
+            counts = {i: metadata.row_group(i).num_rows for i in range(split.start, split.end)}
+        for group, rows in counts.items():
+            if rows:
+                try:
+                    yield _row_group(reader, group, schema, leaves)
+                except FormatError as error:
+                    yield Fault(error, rows)
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return ParquetEncoder(schema, choose_compression(self.name, self.compressions, compression))
@@ -115,6 +124,10 @@ def _reading(what: str) -> Iterator[None]:
         KeyError,
         MemoryError,
     ) as error:
+        if "decrypt" in str(error):
+            raise CorruptData(
+                "columns are encrypted, which is not read; ask for others with columns=…"
+            ) from None
         raise CorruptData(f"{what} is damaged ({first_line(error)}).") from None
 
 
@@ -161,11 +174,12 @@ def _schema(
 
 
 def _splits(
-    metadata: pq.FileMetaData, names: Sequence[str], footer: Range, split_bytes: int
+    metadata: pq.FileMetaData, names: Sequence[str], footer: Range, options: ReadOptions
 ) -> Iterator[Split]:
     """Runs of row groups whose asked columns come to ``split_bytes``, at least one each."""
     with _reading("the footer"):
         _check_chunks(metadata, names, footer)
+        uncounted = 0 if _COUNTS_ALL.match(metadata.created_by or "") else _UNCOUNTED
         named = _leaves(metadata)
         leaves = sorted({leaf for name in names for leaf in named[name]})
         groups = [
@@ -176,10 +190,11 @@ def _splits(
     sizes = [sum(length for _, length in chunks) for _, chunks in groups]
     start, held = 0, 0
     for end, size in enumerate([*sizes, 0]):
-        if end == len(groups) or 0 < split_bytes < held + size:
+        if end == len(groups) or 0 < options.split_bytes < held + size:
             if end > start:
                 run = groups[start:end]
-                ranges = _merged([chunk for _, chunks in run for chunk in chunks])
+                ranges = _merged([c for _, chunks in run for c in chunks], options.gap_bytes)
+                ranges = [(at, min(n + uncounted, sum(footer) - at)) for at, n in ranges]
                 yield Split(start, end, sum(rows for rows, _ in run), (footer, *ranges))
             start, held = end, 0
         held += size
@@ -208,8 +223,10 @@ def _leaves(metadata: pq.FileMetaData) -> dict[str, list[int]]:
 
 
 def _chunks(metadata: pq.FileMetaData, group: int, leaves: Sequence[int], end: int) -> list[Range]:
-    """Where the columns of a row group lie. Raises `CorruptData` when not before the footer."""
+    """Where the columns of a row group with rows lie. Raises `CorruptData` when not in the file."""
     row_group = metadata.row_group(group)
+    if not row_group.num_rows:
+        return []
     chunks = []
     for leaf in leaves:
         column = row_group.column(leaf)
@@ -232,12 +249,12 @@ def _check_apart(chunks: Sequence[Range]) -> None:
             raise CorruptData(f"the footer is damaged: it places two columns at byte {following}.")
 
 
-def _merged(ranges: Sequence[Range]) -> list[Range]:
-    """The same bytes in as few ranges as touch."""
+def _merged(ranges: Sequence[Range], gap: int) -> list[Range]:
+    """The same bytes in few ranges: those with at most ``gap`` bytes between them are one."""
     merged: list[Range] = []
     for start, length in sorted(ranges):
-        if merged and sum(merged[-1]) == start:
-            merged[-1] = (merged[-1][0], merged[-1][1] + length)
+        if merged and start - sum(merged[-1]) <= gap:
+            merged[-1] = (merged[-1][0], start + length - merged[-1][0])
         else:
             merged.append((start, length))
     return merged
@@ -260,7 +277,8 @@ def _row_group(
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
+    # to combine one chunk copies it
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 

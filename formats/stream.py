@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 
-from pipeprof.formats.base import Reading, fetch
+from pipeprof.formats.base import AHEAD, Buffer, Need, Range, check_length
 from pipeprof.formats.inflate import Codec, Inflater
 
 _LEAST = 16
 """Bytes of a block: what recognising a compression takes."""
+_MOST_DEFLATED = 1032
+"""Bytes that deflate can make of one."""
 
 
 class Stream:
@@ -23,12 +25,12 @@ class Stream:
         self._inflater: Inflater | None = None
 
     @property
-    def plain_size(self) -> int | None:
-        """Bytes in all; ``None`` when compression hides it. Known after the first `read`."""
-        return self.size if self.codec is None else None
+    def most_bytes(self) -> int:
+        """Plain bytes in all, or their limit. Known after the first `read`."""
+        return self.size if self.codec is None else self.size * _MOST_DEFLATED
 
-    def read(self) -> Reading:
-        """The next bytes, at most a block; ``b""`` after the last. Raises `CorruptData`."""
+    def read(self) -> Generator[Need, Sequence[Buffer] | None, Buffer]:
+        """The next bytes, at most a block; none after the last. Raises `CorruptData`."""
         while True:
             if self._inflater is not None:
                 plain = self._inflater.pull(self._block)
@@ -36,11 +38,24 @@ class Stream:
                     return plain if plain else self._inflater.finish()
             if self._offset == self.size:
                 return b""
-            block = yield from fetch(self._offset, min(self._block, self.size - self._offset))
+            wanted = self._block_at(self._offset)
+            buffers = yield Need((wanted,), self._following())
+            assert buffers is not None  # a Need is always answered
+            [block] = buffers
+            check_length(block, *wanted)
             if self._offset == 0:
-                self.codec = self._recognise(block)
+                self.codec = self._recognise(bytes(block[:_LEAST]))
                 self._inflater = Inflater(self.codec) if self.codec else None
             self._offset += len(block)
             if self._inflater is None:
                 return block
             self._inflater.push(block)
+
+    def _block_at(self, offset: int) -> Range:
+        return offset, min(self._block, self.size - offset)
+
+    def _following(self) -> tuple[Range, ...]:
+        """The blocks after the one that is read now."""
+        first = sum(self._block_at(self._offset))
+        offsets = range(first, self.size, self._block)[:AHEAD]
+        return tuple(self._block_at(offset) for offset in offsets)

@@ -7,16 +7,16 @@ TFRecord is shared out. It is streamed, so memory stays at a block and one recor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from pipeprof.errors import SchemaMismatch
+from pipeprof.errors import FormatError, SchemaMismatch
 from pipeprof.formats import example, example_block
 from pipeprof.formats.base import (
     Decoding,
     Encoder,
+    Fault,
     FilePlan,
     Format,
     Planning,
@@ -26,11 +26,13 @@ from pipeprof.formats.base import (
 )
 from pipeprof.formats.framing import Deframer, frame, is_framed
 from pipeprof.formats.inflate import Codec, deflater, inflate_head, is_gzip, is_zlib
+from pipeprof.formats.salvage import salvaged
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.types import check_batch, select
 
 _SAMPLE_BYTES = 2**20
 _SAMPLE_RECORDS = 256
+Decoded = Iterator["Fault | pa.RecordBatch"]
 _ROWS_AT_ONCE = 1024
 """Decoded between two batches: a whole block of small records would hold up the batch that needs
 only its first."""
@@ -76,13 +78,32 @@ class TFRecord:
             return FilePlan(None, ())
         stream, deframer = Stream(size, _SAMPLE_BYTES, recognise), Deframer()
         records: list[bytes] = []
-        while not records and (block := (yield from stream.read())):
-            deframer.size = stream.plain_size
+        faulty = False
+        while not records and not deframer.broken and (block := (yield from stream.read())):
+            deframer.size = stream.most_bytes
             records = deframer.feed(block)
+            for _, error in deframer.faults:
+                yield Fault(error, 0)
+                faulty = True
+        if records and deframer.broken:
+            yield Fault(deframer.broken, 0)
         if not records:
             deframer.finish()
-            return FilePlan(None, ())  # a compressed stream of nothing
-        found = {**example.infer(islice(records, _SAMPLE_RECORDS)), **types}
+            # a compressed stream of nothing, or records of which none can be read
+            return FilePlan(None, (Split(0, size),) if faulty else ())
+        records = records[:_SAMPLE_RECORDS]
+        try:
+            found = example.infer(records)
+        except FormatError as error:
+            yield Fault(error, 0)
+            records = list(filter(example.is_example, records))
+            found = example.infer(records)
+        if columns is None and any(map(example.is_sequence, records)):
+            raise SchemaMismatch(
+                "its records are tf.train.SequenceExample, whose feature_lists are not read; ask "
+                f"for what is beside them with columns={list(found)}."
+            )
+        found.update(types)
         if not found:
             raise SchemaMismatch("the first records hold no features, so there are no columns.")
         schema = pa.schema([(name, found[name]) for name in select(list(found), columns)])
@@ -90,17 +111,42 @@ class TFRecord:
 
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
         stream, deframer = Stream(size, options.block_bytes, recognise), Deframer()
-        while block := (yield from stream.read()):
-            deframer.size = stream.plain_size
+        while not deframer.broken and (block := (yield from stream.read())):
+            deframer.size = stream.most_bytes
             first = deframer.records
             records = deframer.feed(block)
-            for start in range(0, len(records), _ROWS_AT_ONCE):
-                some = records[start : start + _ROWS_AT_ONCE]
-                yield example_block.decode(some, schema, first + start)
+            start = 0
+            for end, error in deframer.faults:
+                yield from _rows(records[start:end], schema, first)
+                yield Fault(error, 1)
+                first += end - start + 1
+                start = end
+            yield from _rows(records[start:], schema, first)
         deframer.finish()
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
+
+
+def _rows(records: list[bytes], schema: pa.Schema, first: int) -> Decoded:
+    """``first``: the number in its object of the first of ``records``."""
+    for start in range(0, len(records), _ROWS_AT_ONCE):
+        some = records[start : start + _ROWS_AT_ONCE]
+        try:
+            yield example_block.decode(some, schema, first + start)
+        except FormatError as error:
+            yield from _salvaged(some, error, schema, first + start)
+
+
+def _salvaged(records: list[bytes], error: FormatError, schema: pa.Schema, first: int) -> Decoded:
+    def decode(part: range) -> pa.RecordBatch:
+        return example_block.decode(records[part.start : part.stop], schema, first + part.start)
+
+    def halve(part: range) -> tuple[range, range] | None:
+        half = len(part) // 2
+        return (part[:half], part[half:]) if half else None
+
+    yield from salvaged(range(len(records)), error, decode, halve, len)
 
 
 class _Encoder:

@@ -107,7 +107,8 @@ def plain_type(dtype: pa.DataType) -> pa.DataType | None:
     if is_list(dtype) or is_a.is_large_list(dtype):
         value = plain_type(dtype.value_type)
         fixed = is_a.is_fixed_size_list(dtype)
-        if value is not None and not is_list(value):
+        some = not fixed or dtype.list_size > 0  # a damaged footer may say any number
+        if value is not None and not is_list(value) and some:
             return pa.list_(value, dtype.list_size if fixed else -1)
     return None
 

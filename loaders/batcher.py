@@ -1,38 +1,67 @@
-"""Record batches of any length → record batches of the length asked for."""
+"""Decoded rows, in tables of any length → batches of the length asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
+from pipeprof.loaders.arrays import Array, RaggedArray, to_arrays
+from pipeprof.loaders.tensors import Batch, tensor_of
 from pipeprof.measure.spans import stage
 from pipeprof.model import Stage
 
+Piece = tuple[Mapping[str, Array], int, int]
+"""Columns, and which of their rows: from, to."""
+
 
 def batches_of(
-    tables: Iterator[pa.RecordBatch], rows: int, drop_last: bool
-) -> Iterator[pa.RecordBatch]:
-    """Cut and join ``tables`` to ``rows`` rows each; the last may be shorter, or is dropped."""
-    waiting: list[pa.RecordBatch] = []
+    tables: Iterator[pa.RecordBatch], rows: int, drop_last: bool, null_masks: bool = False
+) -> Iterator[Batch]:
+    """Cut and join ``tables`` to ``rows`` rows each; the last may be shorter, or is dropped.
+
+    A batch from within one table is a view of it, and costs no copy. Raises `SchemaMismatch`.
+    """
+    waiting: list[Piece] = []
     count = 0
     for table in tables:
-        at = 0
-        while count + table.num_rows - at >= rows:
-            take = rows - count
-            waiting.append(table.slice(at, take))
-            yield _joined(waiting)
-            waiting, count, at = [], 0, at + take
-        if at < table.num_rows:
-            waiting.append(table.slice(at))
-            count += table.num_rows - at
+        with stage(Stage.COLLATE):
+            arrays = to_arrays(table, null_masks)
+        at, end = 0, table.num_rows
+        while count + end - at >= rows:
+            stop = at + rows - count
+            waiting.append((arrays, at, stop))
+            yield _made(waiting)
+            waiting, count, at = [], 0, stop
+        if at < end:
+            waiting.append((arrays, at, end))
+            count += end - at
     if waiting and not drop_last:
-        yield _joined(waiting)
+        yield _made(waiting)
 
 
-def _joined(tables: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(tables) == 1:
-        return tables[0]
+def _made(pieces: Sequence[Piece]) -> Batch:
     with stage(Stage.COLLATE):
-        joined: pa.RecordBatch = pa.concat_batches(tables)
-        return joined
+        if len(pieces) == 1:
+            [(arrays, start, stop)] = pieces
+        else:
+            arrays = {name: _joined(name, pieces) for name in pieces[0][0]}
+            start, stop = 0, sum(stop - start for _, start, stop in pieces)
+        return Batch({name: tensor_of(array, start, stop) for name, array in arrays.items()})
+
+
+def _joined(name: str, pieces: Sequence[Piece]) -> Array:
+    parts, lengths = [], []
+    for arrays, start, stop in pieces:
+        array = arrays[name]
+        if isinstance(array, RaggedArray):
+            offsets = array.offsets[start : stop + 1]
+            parts.append(array.values[offsets[0] : offsets[-1]])
+            lengths.append(np.diff(offsets))
+        else:
+            parts.append(array[start:stop])
+    values = np.concatenate(parts)
+    if not lengths:
+        return values
+    return RaggedArray(values, np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))

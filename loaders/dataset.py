@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -15,16 +16,19 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.formats.base import Need, ReadOptions, Split
+from pipeprof.formats.base import AHEAD, Fault, Need, ReadOptions, Split
 from pipeprof.loaders.batcher import batches_of
 from pipeprof.loaders.plan import DatasetPlan, explain, plan_dataset
+from pipeprof.loaders.read_ahead import Reads, ReadsAhead
 from pipeprof.loaders.shards import find_rank, shard_of, shuffled
-from pipeprof.loaders.tensors import Batch, to_tensors
+from pipeprof.loaders.skips import Skips
+from pipeprof.loaders.tensors import Batch
 from pipeprof.measure.spans import stage
-from pipeprof.model import DataSource, Stage
-from pipeprof.storage import ObjectInfo
+from pipeprof.model import DataSource, OnError, Stage
+from pipeprof.storage import ObjectInfo, Store
 
 Transform = Callable[[Batch], Any]
+Part = tuple[ObjectInfo, Split]
 
 
 def open_dataset(
@@ -43,6 +47,7 @@ def open_dataset(
     world_size: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     read: ReadOptions | None = None,
+    on_error: OnError = "fail",
 ) -> FileDataset:
     """Files, a folder or a glob, local or at any URL that fsspec knows, as ready batches.
 
@@ -53,18 +58,25 @@ def open_dataset(
     ``shuffle`` orders splits, and rows within a decoded block, by ``seed`` and the epoch of
     `FileDataset.set_epoch`. ``repeat`` never ends: it counts epochs on by itself, and batches run
     on from one into the next. ``transform`` gets each batch, in the worker. ``rank`` and
-    ``world_size`` default to torch.distributed's.
+    ``world_size`` default to torch.distributed's. ``on_error="skip"`` leaves out what is damaged,
+    as little as the format allows, with a warning, and counts it in ``source.skipped``. ``read``
+    says how files are cut and bytes are fetched: `pipeprof.ReadOptions`.
+    ``storage_options`` are fsspec's, of S3 those of s3fs whatever reads; ``s3_client`` among them
+    chooses ``"obstore"``, ``"pyarrow"`` or ``"s3fs"``.
     Raises `UsageError`, `StorageError`, `FormatError`.
     """
     if batch_size < 1:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1")
     reading = read or ReadOptions()
+    if min(reading.block_bytes, reading.request_bytes, reading.queue_depth) < 1:
+        raise UsageError("block_bytes, request_bytes and queue_depth must be at least 1")
     rank, world_size = find_rank(rank, world_size)
-    plan = plan_dataset(url, columns, types, reading, storage_options)
+    skips = Skips(on_error)
+    plan = plan_dataset(url, columns, types, reading, storage_options, skips)
     making = Making(
         batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, rank, world_size
     )
-    return FileDataset(plan, making, reading)
+    return FileDataset(plan, making, reading, skips)
 
 
 @dataclass(frozen=True)
@@ -85,8 +97,10 @@ class Making:
 class FileDataset(IterableDataset[Any]):
     """Made by `open_dataset`."""
 
-    def __init__(self, plan: DatasetPlan, making: Making, read: ReadOptions) -> None:
+    def __init__(self, plan: DatasetPlan, making: Making, read: ReadOptions, skips: Skips) -> None:
         self._plan, self._making, self._read = plan, making, read
+        self.skips = skips
+        """What was left out so far."""
         # in shared memory, so that set_epoch reaches persistent workers too
         shared: Any = torch.zeros(1, dtype=torch.int64)
         self._epoch: torch.Tensor = shared.share_memory_()
@@ -94,7 +108,7 @@ class FileDataset(IterableDataset[Any]):
     @property
     def source(self) -> DataSource:
         """What is read."""
-        return self._plan.source
+        return replace(self._plan.source, skipped=self.skips.total)
 
     @property
     def schema(self) -> pa.Schema:
@@ -110,15 +124,30 @@ class FileDataset(IterableDataset[Any]):
         """Parts that can be read side by side; more workers than that have nothing to do."""
         return len(self._plan.splits)
 
+    @property
+    def store(self) -> Store:
+        """Where the objects are read."""
+        return self._plan.store
+
+    @property
+    def objects(self) -> tuple[ObjectInfo, ...]:
+        """Those that hold the splits."""
+        return tuple(dict.fromkeys(item for item, _ in self._plan.splits))
+
+    def only(self, numbers: Collection[int]) -> FileDataset:
+        """The same, of these splits alone, counted from 0 in the order of the files."""
+        splits = tuple(self._plan.splits[number] for number in sorted(numbers))
+        return FileDataset(replace(self._plan, splits=splits), self._making, self._read, self.skips)
+
     def set_epoch(self, epoch: int) -> None:
         """Before iterating: another epoch, another order."""
         self._epoch[0] = epoch
 
     def __iter__(self) -> Iterator[Any]:
         making = self._making
-        for table in batches_of(self._my_rows(), making.batch_size, making.drop_last):
-            with stage(Stage.COLLATE):
-                batch = to_tensors(table, making.null_masks)
+        for batch in batches_of(
+            self._my_rows(), making.batch_size, making.drop_last, making.null_masks
+        ):
             if making.transform is None:
                 yield batch
                 continue
@@ -132,19 +161,29 @@ class FileDataset(IterableDataset[Any]):
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         making = self._making
         shard = shard_of(making.rank, making.world_size, worker, workers)
-        for epoch in itertools.count(int(self._epoch[0])):
-            splits = list(self._plan.splits)
-            if making.shuffle:
-                splits = shuffled(splits, making.seed, epoch)
-            empty = True
-            for item, split in shard.of(splits):
-                for rows in self._rows(item, split, epoch):
-                    empty = False
-                    yield rows
-            if not making.repeat or empty:
-                return
+        reads = (ReadsAhead if self._read.read_ahead else Reads)(self._plan.store)
+        with reads:
+            for epoch in itertools.count(int(self._epoch[0])):
+                mine = shard.of(self._splits(epoch))
+                again = shard.of(self._splits(epoch + 1))[:1] if making.repeat else []
+                empty = True
+                after = [*mine[1:], *again, None]
+                for (item, split), following in zip(mine, after, strict=False):
+                    for rows in self._rows(item, split, epoch, reads, following):
+                        empty = False
+                        yield rows
+                if empty:
+                    self.skips.check_barren(epoch, worker, workers)
+                if not making.repeat or empty:
+                    return
 
-    def _rows(self, item: ObjectInfo, split: Split, epoch: int) -> Iterator[pa.RecordBatch]:
+    def _splits(self, epoch: int) -> list[Part]:
+        splits = list(self._plan.splits)
+        return shuffled(splits, self._making.seed, epoch) if self._making.shuffle else splits
+
+    def _rows(
+        self, item: ObjectInfo, split: Split, epoch: int, reads: Reads, following: Part | None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of one split. Its format says which bytes it needs; the store reads them."""
         chosen = formats.get(self._plan.format_name)
         decoding = chosen.decode(item.size, split, self.schema, self._read)
@@ -155,14 +194,37 @@ class FileDataset(IterableDataset[Any]):
             try:
                 with stage(Stage.DECODE):
                     wanted = decoding.send(answer)
-                    if self._making.shuffle and not isinstance(wanted, Need):
+                    if self._making.shuffle and isinstance(wanted, pa.RecordBatch):
                         wanted = wanted.take(pa.array(order.permutation(wanted.num_rows)))
             except StopIteration:
                 return
             except FormatError as error:
-                raise explain(error, item) from None
-            if isinstance(wanted, Need):
-                answer = self._plan.store.read(item, wanted.ranges)
+                self._leave_out(item, Fault(error, split.rows))
+                return
+            if isinstance(wanted, Fault):
+                self._leave_out(item, wanted)
+                answer = None
+            elif isinstance(wanted, Need):
+                answer = reads.read(item, wanted)
+                if following is not None and len(wanted.then) < AHEAD:
+                    self._look_ahead(reads, *following)
+                    following = None
             else:
                 answer = None
                 yield wanted
+
+    def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:
+        """Count it, or raise it."""
+        info = get_worker_info()
+        error = explain(fault.error, item)
+        self.skips.note(item.url, error, fault.rows, info.id if info else 0)
+
+    def _look_ahead(self, reads: Reads, item: ObjectInfo, split: Split) -> None:
+        """Say what the decoder of the next split will want first."""
+        decoding = formats.get(self._plan.format_name).decode(
+            item.size, split, self.schema, self._read
+        )
+        with suppress(FormatError):  # it will be told when it is this split's turn
+            first = next(decoding, None)
+            if isinstance(first, Need):
+                reads.ahead(item, first)

@@ -1,15 +1,7 @@
-"""Arrow columns → tensors: one mapping, whatever the format.
+"""A batch: column → tensor, and how it travels between processes.
 
-| Arrow column                   | in a batch of n rows                          | null becomes |
-|--------------------------------|-----------------------------------------------|--------------|
-| integer of any width           | tensor [n] of that width                      | 0            |
-| float16, float32, float64      | tensor [n] of that width                      | NaN          |
-| bool                           | tensor [n], bool                              | False        |
-| string, binary                 | `Ragged` of uint8 (strings as UTF-8)          | empty        |
-| list of fixed size k           | tensor [n, k]                                 | zeros, NaN   |
-| list                           | `Ragged` of the values                        | empty        |
-
-`null_masks=True` adds, per column, a bool tensor [n] named ``COLUMN.null``.
+A column of numbers is a tensor [n], one of lists of a fixed size k a tensor [n, k], one of strings,
+bytes or other lists a `Ragged`; `pipeprof.loaders.arrays` tells which becomes what.
 """
 
 from __future__ import annotations
@@ -19,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 
-from pipeprof.errors import SchemaMismatch
+from pipeprof.loaders.arrays import Array, RaggedArray, to_arrays
 
 
 class Batch(dict[str, Any]):
@@ -74,79 +64,20 @@ class Ragged:
 
 
 def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
-    """The columns of ``table`` as tensors that own their memory. Raises `SchemaMismatch`."""
-    batch = Batch()
-    for field, column in zip(table.schema, table.columns, strict=True):
-        batch[field.name] = _column(field, column)
-        if null_masks:
-            batch[f"{field.name}.null"] = _owned(
-                column.is_null().to_numpy(zero_copy_only=False), np.bool_
-            )
-    return batch
+    """The columns of ``table`` as tensors, which share its memory where they can (see
+    `pipeprof.loaders.arrays`). Raises `SchemaMismatch`."""
+    arrays = to_arrays(table, null_masks)
+    return Batch({name: tensor_of(array, 0, table.num_rows) for name, array in arrays.items()})
 
 
-def _column(field: pa.Field, column: pa.Array) -> torch.Tensor | Ragged:
-    kind = field.type
-    if pa.types.is_fixed_size_list(kind):
-        return _fixed(column)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _ragged(column, _scalars(column.flatten()))
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _blobs(column)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        return _scalars(column)
-    raise SchemaMismatch(
-        f"column {field.name!r} has type {kind}, which has no tensor form here; "
-        "leave it out with columns=…"
-    )
-
-
-def _scalars(column: pa.Array) -> torch.Tensor:
-    kind = column.type
-    # to_numpy makes NaN of a null by itself, and would make floats of integers
-    if column.null_count and not pa.types.is_floating(kind):
-        column = pc.fill_null(column, pa.scalar(0).cast(kind))
-    return _owned(column.to_numpy(zero_copy_only=False), kind.to_pandas_dtype())
-
-
-def _fixed(column: pa.FixedSizeListArray) -> torch.Tensor:
-    size, kind = column.type.list_size, column.type.value_type
-    if not column.null_count:
-        return _scalars(column.flatten()).reshape(len(column), size)
-    filler = float("nan") if pa.types.is_floating(kind) else 0
-    whole = torch.full((len(column), size), filler, dtype=_scalars(pa.array([], kind)).dtype)
-    there = torch.from_numpy(column.is_valid().to_numpy(zero_copy_only=False).copy())
-    whole[there] = _scalars(column.flatten()).reshape(-1, size)
-    return whole
-
-
-def _ragged(column: pa.Array, values: torch.Tensor) -> Ragged:
-    lengths = pc.fill_null(pc.list_value_length(column), 0)
-    return Ragged(values, _offsets(lengths.to_numpy(zero_copy_only=False)))
-
-
-def _blobs(column: pa.Array) -> Ragged:
-    if column.null_count:
-        column = pc.fill_null(column, pa.scalar(b"").cast(column.type))
-    _, ends, data = column.buffers()
-    if not len(column) or data is None:
-        return Ragged(
-            torch.empty(0, dtype=torch.uint8), torch.zeros(len(column) + 1, dtype=torch.int64)
-        )
-    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
-    values = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return Ragged(_owned(values, np.uint8), _owned(offsets - offsets[0], np.int64))
-
-
-def _offsets(lengths: npt.NDArray[Any]) -> torch.Tensor:
-    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64)
-    np.cumsum(lengths, out=offsets.numpy()[1:])
-    return offsets
-
-
-def _owned(values: npt.NDArray[Any], dtype: Any) -> torch.Tensor:
-    """A copy in torch's own memory: Arrow's is read-only, and shared with the whole split."""
-    return torch.from_numpy(np.array(values, dtype=dtype))
+def tensor_of(array: Array, start: int, stop: int) -> torch.Tensor | Ragged:
+    """Rows ``start`` to ``stop``, in the array's memory."""
+    if isinstance(array, RaggedArray):
+        offsets = array.offsets[start : stop + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        values = torch.from_numpy(array.values[first:last])
+        return Ragged(values, torch.from_numpy(np.subtract(offsets, first, dtype=np.int64)))
+    return torch.from_numpy(array[start:stop])
 
 
 _SMALL_BYTES = 256 * 2**10

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.base import FilePlan, ReadOptions
+from pipeprof.formats.csv_rows import RowBuffer
 from tests.contracts.format_contract import Bytes, FormatContract, batches, encode, plan, read
 
 CSV = get("csv")
@@ -202,6 +204,50 @@ def test_a_file_whose_columns_differ_from_those_planned() -> None:
     lacking = Bytes(b"c,b\n1,2\n")
     with pytest.raises(SchemaMismatch, match="no column 'a'"):
         list(batches(CSV, lacking, FilePlan(schema, plan(CSV, lacking).splits)))
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_rows_beyond_what_is_parsed_at_once(quote: str) -> None:
+    """Arrow gets a block in parts of 1 MiB, and as a whole when a row is longer."""
+    texts = ["x" * n for n in (10, 3 * 2**20, 0, 700_000, 700_000)]
+    texts[2] = "line\nend" if quote else ""
+    table = pa.table({"id": range(5), "text": texts})
+    lines = "".join(f"{i},{quote}{text}{quote}\n" for i, text in enumerate(texts))
+    found = read(CSV, b"id,text\n" + lines.encode(), options=ReadOptions(block_bytes=2**23))
+    assert found.equals(table)
+
+
+def test_a_damaged_row_is_numbered_through_all_parts_of_its_block() -> None:
+    rows = ["1,2\n"] * 700_000
+    rows[600_000] = "1,x\n"
+    data = b"a,b\n" + "".join(rows).encode()
+    options = ReadOptions(split_bytes=0, block_bytes=2**23)
+    with pytest.raises(SchemaMismatch, match="row 600001 after the header, column 'b'"):
+        read(CSV, data, options=options)
+
+
+def test_float32_comes_back_to_the_last_bit() -> None:
+    """It is read as float64 and rounded once more."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 20_000, np.uint64).astype(np.uint32)
+    values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
+    table = pa.table({"x": values})
+    assert read(CSV, encode(CSV, table), types={"x": pa.float32()}).equals(table)
+    beyond = read(CSV, b"x\n1e39\n-1e39\n1e-46\n", types={"x": pa.float32()})
+    assert beyond["x"].to_pylist() == [np.inf, -np.inf, 0.0]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 3, 7, 100])
+def test_rows_are_whole_however_blocks_cut_them(block_bytes: int) -> None:
+    data = b'first row\nsecond,"a\nb"\nthird\n' + b"x" * 50 + b"\nlast"
+    buffer, found = RowBuffer(cut=False), b""
+    for start in range(0, len(data), block_bytes):
+        rows = bytes(buffer.push(data[start : start + block_bytes]))
+        found += rows
+        assert not rows or rows.endswith(b"\n")
+        assert found.count(b'"') % 2 == 0
+    assert found + buffer.rest() == data
+    assert found.startswith(b"first row\n")
 
 
 def test_a_text_with_nul_is_not_written() -> None:

@@ -145,7 +145,7 @@ def test_types_convert_and_loss_is_refused() -> None:
 def test_only_the_columns_asked_for_are_fetched() -> None:
     data = written(TABLE, row_group_size=250)
     source = Bytes(data)
-    made = plan(PARQUET, source, ["ids", "id"], options=ReadOptions(split_bytes=0))
+    made = plan(PARQUET, source, ["ids", "id"], options=ReadOptions(split_bytes=0, gap_bytes=0))
     source.asked.clear()
     assert sum(batch.num_rows for batch in batches(PARQUET, source, made)) == 1000
     metadata = pq.read_metadata(io.BytesIO(data))
@@ -161,6 +161,44 @@ def test_only_the_columns_asked_for_are_fetched() -> None:
     assert source.asked == list(made.splits[0].ranges)
 
 
+def test_what_lies_between_columns_is_read_over_up_to_the_gap_allowed() -> None:
+    """Dictionaries lie within the columns; indexes and filters behind them are never read."""
+    data = written(
+        TABLE,
+        row_group_size=250,
+        write_page_index=True,
+        bloom_filter_options={"id": {"ndv": 250}, "name": True},
+    )
+    metadata = pq.read_metadata(io.BytesIO(data))
+    chunks = {
+        (group, name): metadata.row_group(group).column(index)
+        for group in range(4)
+        for index, name in enumerate(TABLE.column_names)
+    }
+    assert chunks[0, "name"].has_dictionary_page
+    assert chunks[0, "name"].bloom_filter_offset > max(c.data_page_offset for c in chunks.values())
+    size = {place: chunk.total_compressed_size for place, chunk in chunks.items()}
+    footer = metadata.serialized_size + 8
+    # asked: the first, and the last of four; the two between them are a gap, of 250 rows each
+    between = [size[group, "name"] + size[group, "ids"] for group in range(4)]
+    wanted = sum(size[group, name] for group in range(4) for name in ("id", "noise"))
+
+    def asked(gap_bytes: int) -> list[int]:
+        source = Bytes(data)
+        options = ReadOptions(split_bytes=0, gap_bytes=gap_bytes)
+        made = plan(PARQUET, source, ["noise", "id"], options=options)
+        source.asked.clear()
+        [*found] = batches(PARQUET, source, made, options)
+        assert pa.Table.from_batches(found).equals(TABLE.select(["noise", "id"]))
+        return [length for _, length in source.asked]
+
+    # the last column of a row group and the first of the next have nothing between them
+    narrow = asked(min(between) - 1)
+    assert (len(narrow), sum(narrow)) == (1 + 5, footer + wanted)
+    wide = asked(max(between))
+    assert (len(wide), sum(wide)) == (1 + 1, footer + wanted + sum(between))
+
+
 def test_neighbouring_columns_are_one_range() -> None:
     made = plan(PARQUET, Bytes(written(TABLE, row_group_size=250)))
     assert len(made.splits) == 1
@@ -171,7 +209,9 @@ def test_neighbouring_columns_are_one_range() -> None:
 def test_splits_are_runs_of_row_groups_of_about_the_size_asked() -> None:
     data = written(TABLE, row_group_size=100)
     source = Bytes(data)
-    whole = sum(length for _, length in plan(PARQUET, source, ["noise"]).splits[0].ranges[1:])
+    exact = ReadOptions(gap_bytes=0)
+    made = plan(PARQUET, source, ["noise"], options=exact)
+    whole = sum(length for _, length in made.splits[0].ranges[1:])
     options = ReadOptions(split_bytes=whole // 3)
     made = plan(PARQUET, source, ["noise"], options=options)
     assert [(split.start, split.end, split.rows) for split in made.splits] == [

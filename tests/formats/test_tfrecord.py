@@ -228,6 +228,20 @@ def test_a_null_inside_a_list_is_stored_as_its_tensor_value() -> None:
     assert found.to_pydict() == {"i": [[1, 0], None], "b": [[b""], [b"x"]]}
 
 
+def test_each_damaged_record_of_a_block_is_told_with_its_place_among_the_good_ones() -> None:
+    records = [b"%d" % number * 3 for number in range(8)]
+    data = bytearray(b"".join(map(frame, records)))
+    for number in (0, 3, 4, 7):
+        data[number * 19 + 12] ^= 1  # a payload of 3 bytes, 16 around it
+    deframer = Deframer()
+    assert deframer.feed(bytes(data)) == [records[number] for number in (1, 2, 5, 6)]
+    assert [before for before, _ in deframer.faults] == [0, 2, 2, 4]
+    assert [str(error).partition(" is ")[0] for _, error in deframer.faults] == [
+        f"record {number} at byte {number * 19}" for number in (0, 3, 4, 7)
+    ]
+    assert deframer.records == 8
+
+
 def test_deframer_gives_records_when_they_are_whole() -> None:
     deframer = Deframer()
     data = frame(b"first") + frame(b"") + frame(b"third")

@@ -282,6 +282,12 @@ def test_files_may_have_their_columns_in_another_order(tmp_path):
     assert last["name"].bytes_at(-1) == b"last"
 
 
+@pytest.mark.parametrize("name", ["block_bytes", "request_bytes", "queue_depth"])
+def test_an_impossible_way_of_reading(tmp_path, name):
+    with pytest.raises(UsageError, match=f"{name}.* at least 1"):
+        pipeprof.open_dataset(str(tmp_path), read=ReadOptions(**{name: 0}))
+
+
 def test_an_impossible_batch_size(tmp_path):
     with pytest.raises(UsageError, match="at least 1"):
         pipeprof.open_dataset(str(tmp_path), batch_size=0)

@@ -214,6 +214,7 @@ def of_generator(batches, pause_s):
 OTHERS = {"generator": of_generator, "pipeline": Pipeline, "DALI": Dali}
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("kind", OTHERS)
 def test_any_other_iterable_gives_the_host_side(kind):
     inner = OTHERS[kind](20, 0.005)

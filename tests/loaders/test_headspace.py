@@ -94,6 +94,7 @@ class Slow(Dataset):
         return index
 
 
+@pytest.mark.timed
 def test_what_workers_made_beforehand_does_not_flatter_the_loader():
     """Real workers: 4 samples of 5 ms a batch, two workers, against a step of no time."""
     loader = DataLoader(Slow(), batch_size=4, num_workers=2)

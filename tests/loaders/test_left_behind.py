@@ -221,9 +221,11 @@ def ended(
         ("killed", signal.SIGKILL, False),
     ],
 )
-def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path, repo):
+def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path_factory, repo):
     kinds = ("plain", "wrapped")
-    running = {kind: started(how, kind, tmp_path / kind, repo) for kind in kinds}
+    # a short name: multiprocessing makes sockets in it, whose paths have 107 characters at most
+    folder = tmp_path_factory.mktemp("left")
+    running = {kind: started(how, kind, folder / kind, repo) for kind in kinds}
     try:
         endings = {kind: ended(process, sent, group) for kind, process in running.items()}
     finally:
@@ -239,7 +241,7 @@ def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path, repo)
         assert "KeyboardInterrupt" in words
         assert "Exception ignored" not in words
     # multiprocessing's own folder may stay behind a worker that was handing over a tensor
-    left = os.listdir(tmp_path / "wrapped")
+    left = os.listdir(folder / "wrapped")
     assert not [name for name in left if not name.startswith("pymp-")]
     shared = os.listdir("/dev/shm")
     counts = [sum(f"_{process.pid}_" in name for name in shared) for process in running.values()]

@@ -18,6 +18,8 @@ from tests.loaders.forms import (
     pretend_accelerator,
 )
 
+pytestmark = pytest.mark.timed
+
 
 def measured(dataset, step_s=0.001, **options):
     loader = pipeprof.wrap(DataLoader(dataset, **options))

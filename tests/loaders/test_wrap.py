@@ -13,6 +13,8 @@ import pipeprof
 from pipeprof.errors import UsageError
 from pipeprof.loaders.wrap import ProfiledLoader
 
+pytestmark = pytest.mark.timed
+
 FETCH_S = 0.02
 COLLATE_S = 0.01
 STEP_S = 0.005

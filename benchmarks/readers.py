@@ -1,0 +1,154 @@
+"""CSV, Parquet and TFRecord into tensors: our readers against the best of others, on one core.
+
+    python -m benchmarks.readers [--rounds N] [--only FORMAT SHAPE] [--no-bars]
+
+Each reader has a process of its own, pinned to the same core unless it says how many threads it
+has, and reads the same file from the page cache; in each round all take a turn, in random order.
+Ours makes batches of 4,096 rows (64 images), through `pipeprof.open_dataset` with its read-ahead
+and counters; the others give chunks as they like. First each reads once, and all must give the
+same columns of the same types with the same sums. Exit code 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import pipeprof
+from benchmarks.overhead_stats import Estimate, estimate
+from benchmarks.readers_peers import AGAIN, OURS, PEERS, Process, Reader
+from benchmarks.readers_shapes import SHAPES, Shape, write
+
+BAR = 0.95
+Passes = dict[Reader, list[dict[str, Any]]]
+
+
+def compare(shape: Shape, format_name: str, folder: Path, rounds: int) -> bool:
+    """Prints a table; whether the bar is met."""
+    path = write(shape, format_name, folder)
+    size = path.stat().st_size
+    print(f"\n{format_name}, {shape.name}: {shape.what}; {size / 1e6:.1f} MB")
+    print(
+        f"  {'':<22}{'rows/s':>11}{'MB/s':>8}{'CPU':>10}{'CPU/wall':>10}"
+        "   ours is so many times as fast"
+    )
+    job = {"path": str(path), "types": shape.types(), "batch": shape.batch}
+    with ExitStack() as stack:
+        processes = open_all((OURS, AGAIN, *PEERS[format_name]), job, stack)
+        passes = measure(processes, job, rounds)
+    path.unlink()
+    for reader in sorted(passes, key=lambda reader: cpu_of_row(passes, reader)):
+        print_row(reader, passes, size)
+    one_core = [reader for reader in passes if reader.threads == 1 and reader.name != OURS.name]
+    if not one_core:
+        return True
+    fastest = min(one_core, key=lambda reader: cpu_of_row(passes, reader))
+    gain = faster(passes, fastest)
+    verdict = "met" if gain.low >= BAR else "MISSED" if gain.high < BAR else "not judged"
+    print(f"  at least {BAR} of {fastest}: {verdict}", flush=True)
+    return verdict != "MISSED"
+
+
+def open_all(
+    readers: Sequence[Reader], job: dict[str, Any], stack: ExitStack
+) -> dict[Reader, Process]:
+    """Those that can be had, and give what ours gives."""
+    processes: dict[Reader, Process] = {}
+    for reader in readers:
+        try:
+            process = Process(reader)
+            stack.callback(process.close)
+            given = process.ask(**job, describe=True)
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"  {reader!s:<22}NOT MEASURED ({error})")
+            continue
+        if reader == OURS:
+            ours = given
+        assert given["types"] == ours["types"], (reader, given["types"], ours["types"])
+        if given["rows"] == ours["rows"]:
+            sums = [list(each["sums"].values()) for each in (given, ours)]
+            assert np.allclose(*sums, rtol=1e-6), f"{reader} reads other values"
+        processes[reader] = process
+    return processes
+
+
+def measure(processes: dict[Reader, Process], job: dict[str, Any], rounds: int) -> Passes:
+    passes: Passes = {reader: [] for reader in processes}
+    order = random.Random(0)
+    for _ in range(rounds):
+        for reader in order.sample(list(processes), len(processes)):
+            passes[reader].append(processes[reader].ask(**job, describe=False))
+    return passes
+
+
+def median(passes: Passes, reader: Reader, what: str) -> float:
+    return float(np.median([one[what] for one in passes[reader]]))
+
+
+def cpu_of_row(passes: Passes, reader: Reader) -> float:
+    return median(passes, reader, "cpu_s") / passes[reader][0]["rows"]
+
+
+def faster(passes: Passes, reader: Reader) -> Estimate:
+    """How many times as fast ours is: by CPU time on one core, so that other processes, which take
+    turns on it, do not count; by the clock where there are more."""
+    what = "cpu_s" if reader.threads == 1 else "wall_s"
+    pairs = zip(passes[reader], passes[OURS], strict=True)
+    return estimate(
+        np.array([[their[what] / their["rows"] / our[what] * our["rows"]] for their, our in pairs])
+    )
+
+
+def print_row(reader: Reader, passes: Passes, size: int) -> None:
+    wall, cpu = median(passes, reader, "wall_s"), median(passes, reader, "cpu_s")
+    name = str(reader) + (f", {reader.threads} threads" if reader.threads > 1 else "")
+    said = ""
+    if reader != OURS:
+        gain = faster(passes, reader)
+        enough = np.isfinite(gain.high)
+        said = f"{gain.middle:.2f}" + (f" [{gain.low:.2f}, {gain.high:.2f}]" if enough else "")
+    rows, all_rows = passes[reader][0]["rows"], passes[OURS][0]["rows"]
+    part = size * rows / all_rows
+    print(
+        f"  {name:<22}{rows / wall:>11,.0f}{part / wall / 1e6:>8,.0f}{cpu * 1e3:>7,.1f} ms"
+        f"{cpu / wall:>10.2f}   {said}",
+        flush=True,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.readers", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", nargs="+", default=[], metavar="FORMAT | SHAPE")
+    parser.add_argument("--no-bars", action="store_true", help="judge, but exit with 0")
+    options = parser.parse_args()
+    print(
+        f"pipeprof {pipeprof.__version__}, pyarrow {pa.__version__}, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.release()}, "
+        f"{os.cpu_count()} cores; load average at the start {os.getloadavg()[0]:.1f}\n"
+        f"Medians of {options.rounds} passes; in brackets 95 % intervals."
+    )
+    met = True
+    with tempfile.TemporaryDirectory() as folder:
+        for format_name in PEERS:
+            for shape in SHAPES:
+                asked = {format_name, shape.name} >= set(options.only)
+                if asked and format_name in shape.formats:
+                    met &= compare(shape, format_name, Path(folder), options.rounds)
+    return int(not met and not options.no_bars)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

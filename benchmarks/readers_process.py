@@ -1,0 +1,70 @@
+"""One reader in a process of its own: reads a file when told to, and says how long it took.
+
+    python benchmarks/readers_process.py READER THREADS
+
+A line of JSON in, a line of JSON out. Runs in any virtual environment, on NumPy and its library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from readers_arms import READERS, Chunk, Job
+
+
+def measure(reader: str, job: Job) -> dict[str, Any]:
+    """One pass."""
+    rows = 0
+    wall, cpu = perf_counter(), process_time()
+    for chunk in READERS[reader](job):
+        rows += rows_of(chunk)
+    return {"wall_s": perf_counter() - wall, "cpu_s": process_time() - cpu, "rows": rows}
+
+
+def rows_of(chunk: Chunk) -> int:
+    first = next(iter(chunk.values()))
+    return len(first[1]) - 1 if isinstance(first, tuple) else len(first)
+
+
+def describe(reader: str, job: Job) -> dict[str, Any]:
+    """What all readers must agree on: of each column its type, and a sum over its values."""
+    types: dict[str, str] = {}
+    sums: dict[str, float] = dict.fromkeys(job.types, 0.0)
+    rows = 0
+    for chunk in READERS[reader](job):
+        rows += rows_of(chunk)
+        assert sorted(chunk) == sorted(job.types), sorted(chunk)
+        for name, column in chunk.items():
+            values, offsets = column if isinstance(column, tuple) else (column, None)
+            assert values.ndim == 1, values.shape
+            assert values.flags.c_contiguous
+            types[name] = str(values.dtype)
+            sums[name] += float(np.nansum(values, dtype=np.float64))
+            if offsets is not None:
+                sums[name] += 1e-3 * float(np.square(np.diff(offsets), dtype=np.float64).sum())
+    return {"types": types, "sums": sums, "rows": rows}
+
+
+def main(reader: str, threads: int) -> None:
+    os.environ.update(POLARS_MAX_THREADS=str(threads), TF_CPP_MIN_LOG_LEVEL="3")
+    if threads == 1:  # a library's own threads share the core, too
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no answer
+    for line in sys.stdin:
+        asked = json.loads(line)
+        job = Job(asked["path"], asked["types"], asked["batch"], threads)
+        try:
+            answer = (describe if asked["describe"] else measure)(reader, job)
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
+        print(json.dumps(answer), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

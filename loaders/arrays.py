@@ -1,0 +1,125 @@
+"""Arrow columns → arrays: one mapping, whatever the format.
+
+| Arrow column                   | n rows as                                     | null becomes |
+|--------------------------------|-----------------------------------------------|--------------|
+| integer of any width           | array [n] of that width                       | 0            |
+| float16, float32, float64      | array [n] of that width                       | NaN          |
+| bool                           | array [n], bool                               | False        |
+| string, binary                 | `RaggedArray` of uint8 (strings as UTF-8)     | empty        |
+| list of fixed size k           | array [n, k]                                  | zeros, NaN   |
+| list                           | `RaggedArray` of the values                   | empty        |
+
+Arrays are views of Arrow's memory wherever they can be. Arrow calls it immutable; but decoded rows
+are in no other table, and go into one batch only, so whoever has that batch may write into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from torch.utils.dlpack import from_dlpack
+
+from pipeprof.errors import SchemaMismatch
+
+Numbers = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RaggedArray:
+    """Rows of different lengths: ``values[offsets[i]:offsets[i + 1]]`` is row i."""
+
+    values: Numbers
+    offsets: Numbers
+    """[n + 1] of any integer type; the first need not be 0, nor the last all values."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+Array: TypeAlias = "Numbers | RaggedArray"
+
+
+def to_arrays(table: pa.RecordBatch, null_masks: bool = False) -> dict[str, Array]:
+    """The columns of ``table`` by name, and with ``null_masks`` a bool array [n] ``NAME.null`` for
+    each. Raises `SchemaMismatch`."""
+    arrays: dict[str, Array] = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        arrays[field.name] = _column(field, column)
+        if null_masks:
+            arrays[f"{field.name}.null"] = _numbers(column.is_null())
+    return arrays
+
+
+def _column(field: pa.Field, column: pa.Array) -> Array:
+    kind = field.type
+    if _is_number(kind):
+        return _numbers(column)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return _blobs(column)
+    if pa.types.is_fixed_size_list(kind) and _is_number(kind.value_type):
+        return _fixed(column)
+    if pa.types.is_list(kind) and _is_number(kind.value_type):
+        return _ragged(column)
+    raise SchemaMismatch(
+        f"column {field.name!r} has type {kind}, which has no tensor form here; "
+        "leave it out with columns=…"
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    return bool(is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind))
+
+
+def _numbers(column: pa.Array) -> Numbers:
+    kind = column.type
+    if not column.null_count and not pa.types.is_boolean(kind):
+        return _view(column)
+    # to_numpy makes NaN of a null by itself, and would make floats of integers
+    if column.null_count and not pa.types.is_floating(kind):
+        column = pc.fill_null(column, pa.scalar(0).cast(kind))
+    return np.array(column.to_numpy(zero_copy_only=False), kind.to_pandas_dtype())
+
+
+def _view(column: pa.Array) -> Numbers:
+    """Arrow's memory, to be written too: NumPy's own view of it cannot be."""
+    view: Numbers = from_dlpack(column).numpy()
+    return view
+
+
+def _fixed(column: pa.FixedSizeListArray) -> Numbers:
+    size, kind = column.type.list_size, column.type.value_type
+    there = _numbers(column.flatten()).reshape(-1, size)
+    if not column.null_count:
+        return there
+    filler = float("nan") if pa.types.is_floating(kind) else 0
+    whole = np.full((len(column), size), filler, there.dtype)
+    whole[column.is_valid().to_numpy(zero_copy_only=False)] = there
+    return whole
+
+
+def _ragged(column: pa.ListArray) -> RaggedArray:
+    values = _numbers(column.flatten())  # those of nulls, which may have some, left out
+    if not column.null_count:
+        offsets = column.offsets.to_numpy()
+        return RaggedArray(values, offsets - offsets[0] if len(offsets) else np.zeros(1, np.int32))
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return RaggedArray(values, offsets)
+
+
+def _blobs(column: pa.Array) -> RaggedArray:
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(b"").cast(column.type))
+    _, ends, data = column.buffers()
+    if not len(column) or data is None:
+        return RaggedArray(np.empty(0, np.uint8), np.zeros(len(column) + 1, np.int32))
+    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    octets = pa.Array.from_buffers(pa.uint8(), data.size, [None, data])
+    return RaggedArray(_view(octets), offsets)
