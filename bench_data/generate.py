@@ -101,9 +101,7 @@ def make_plan(spec: GenerateSpec) -> Manifest:
             f"--shards {shards} is not possible: {format_bytes(spec.size_bytes)} are {count:,} "
             f"rows of {kind.name}, and each shard needs one; choose 1 to {count}."
         )
-    suffix = encoding.suffixes[0]
-    if suffix + _SUFFIXES.get(compression, "") in encoding.suffixes:
-        suffix += _SUFFIXES.get(compression, "")
+    suffix = suffix_of(spec.format, compression)
     return Manifest(
         kind=kind.name,
         format=spec.format,
@@ -119,6 +117,13 @@ def make_plan(spec: GenerateSpec) -> Manifest:
             for i, (start, stop) in enumerate(_bounds(count, shards))
         ),
     )
+
+
+def suffix_of(format_name: str, compression: str) -> str:
+    """How names of files end in this format, compressed so: ``".csv.gz"``."""
+    known = formats.get(format_name).suffixes
+    longer = known[0] + _SUFFIXES.get(compression, "")
+    return longer if longer in known else known[0]
 
 
 def _bounds(count: int, shards: int) -> list[tuple[int, int]]:

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.judge import fail_if_starved_option, judge
-from pipeprof.cli.options import INT_LIST, SHARE, STORAGE_OPTIONS, json_option
+from pipeprof.cli.options import (
+    INT_LIST,
+    SHARE,
+    STORAGE_OPTIONS,
+    json_option,
+    listing_shown,
+    s3_client_option,
+    with_client,
+)
+from pipeprof.cli.read_option import read_option
+from pipeprof.cli.sweep_convert import conversion_options, conversion_spec
 from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
-    from pipeprof.model import CacheWanted, SweepSpec
+    from pipeprof.model import CacheWanted, OnError, ReadOptions, SweepSpec
     from pipeprof.sweep.run import Outcome
 
 EXAMPLE = """\b
@@ -20,6 +30,7 @@ Examples:
   pipeprof sweep data/csv data/parquet --workers 0,1,2,4 --step-ms 10
   pipeprof sweep s3://bucket/data --accelerator resnet50/h100 --batch-size 400
   pipeprof sweep data/ --step-ms 5 --transform decode.py:decode --json
+  pipeprof sweep data/csv --formats parquet:zstd,tfrecord --storage local,s3://bucket/tmp
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
 """
 
@@ -50,6 +61,9 @@ Examples:
 @click.option("--cache", type=click.Choice(["cold", "warm", "as-is"]), default="cold",
               show_default=True, help="Before each trial, evict local files from memory, read them "
               "into it, or leave them.")  # fmt: skip
+@read_option
+@click.option("--on-error", type=click.Choice(["fail", "skip"]), default="fail", show_default=True,
+              help="Data that cannot be read: stop, or leave it out and count it.")  # fmt: skip
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), default=None,
               help="Start no trial after so many seconds; --resume goes on.")  # fmt: skip
 @click.option("--threshold", type=SHARE, default="5%", show_default=True,
@@ -58,8 +72,10 @@ Examples:
               help="Folder for results.  [default: pipeprof-results/sweep-DATE-TIME]")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), default=None,
               help="Go on with the sweep in this folder, as it was asked for.")  # fmt: skip
+@conversion_options
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@s3_client_option
 @fail_if_starved_option
 @json_option
 def command(
@@ -68,6 +84,9 @@ def command(
     out: Path | None,
     max_time: float | None,
     storage_options: dict[str, Any] | None,
+    s3_client: str | None,
+    storages: tuple[str, ...] | None,
+    keep: bool,
     fail_if_starved: float | None,
     as_json: bool,
     **asked: Any,
@@ -80,21 +99,25 @@ def command(
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
     from pipeprof.sweep.grid import check
 
-    spec = None if resume else _spec(urls, **asked)
+    spec = None if resume else _spec(urls, storages, **asked)
     if spec is not None:
         check(spec)
     from pipeprof.sweep import run  # imports torch: after whatever can be refused without
 
+    storage_options = with_client(storage_options, s3_client)
     if spec is None:
         folder, result = Path(str(resume)), run.resume(Path(str(resume)))
         _check_urls(result.spec, urls)
     else:
         folder = out or run.new_folder()
-        result = run.begin(spec, folder, urls, storage_options)
+        with listing_shown(quiet=as_json):
+            result = run.begin(spec, folder, urls, storage_options, storages)
     watcher = SilentWatcher() if as_json else ProgressLines()
     try:
         with watcher:
-            outcome = run.go_on(result, folder, watcher, urls or None, storage_options, max_time)
+            outcome = run.go_on(
+                result, folder, watcher, urls or None, storage_options, max_time, storages, keep
+            )
     except PipeprofError:
         _say_what_is_saved(folder)
         raise
@@ -106,6 +129,7 @@ def command(
 
 def _spec(
     urls: tuple[str, ...],
+    storages: tuple[str, ...] | None,
     workers: tuple[int, ...],
     prefetch: tuple[int, ...],
     batch_size: tuple[int, ...],
@@ -118,6 +142,9 @@ def _spec(
     warmup_time: float,
     threshold: float,
     cache: CacheWanted,
+    on_error: OnError,
+    read: ReadOptions,
+    **asked: Any,
 ) -> SweepSpec:
     from pipeprof.errors import UsageError
     from pipeprof.model import SweepSpec
@@ -145,6 +172,9 @@ def _spec(
         warmup_s=warmup_time,
         threshold=threshold,
         cache=cache,
+        on_error=on_error,
+        read=read,
+        conversion=conversion_spec(storages=storages, **asked),
     )
 
 

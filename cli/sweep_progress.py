@@ -32,6 +32,9 @@ class SilentWatcher:
     def finished(self, trial: Trial) -> None:
         pass
 
+    def writing(self, name: str, share: float) -> None:
+        pass
+
 
 class ProgressLines(SilentWatcher):
     """A bar with the time left, and above it a line for each trial that ended."""
@@ -85,6 +88,11 @@ class ProgressLines(SilentWatcher):
             soft_wrap=True,
         )
         self._draw(0.0)
+
+    def writing(self, name: str, share: float) -> None:
+        if share == 0.0 and not self._console.is_terminal:
+            self._console.print(f"  writing the sample as {name}", markup=False, highlight=False)
+        self._draw(0.0, f"writing the sample as {name}: {format_share(share)}")
 
     def _draw(self, share: float, description: str | None = None) -> None:
         self._progress.update(

@@ -29,14 +29,28 @@ def data_sets(sweep: SweepResult) -> list[DataSet]:
     for trial in sweep.trials:
         by_url.setdefault(trial.url, []).append(trial)
     formats = [trials[0].format for trials in by_url.values()]
+    copies = _copies(sweep)
     advice = {advice.url: advice for advice in sweep.advice}
     found = []
     for url, trials in by_url.items():
-        unique = formats.count(trials[0].format) == 1
-        label = shorten(trials[0].format if unique else url, _NAME)
+        unique = formats.count(trials[0].format) == 1 or bool(copies)
+        label = shorten(copies.get(url) or (trials[0].format if unique else url), _NAME)
         best = _best(sweep, trials, advice.get(url))
         found.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
     return found
+
+
+def own_data_sets(sweep: SweepResult) -> list[DataSet]:
+    """Those that were there before: without the copies of a conversion."""
+    copies = _copies(sweep)
+    return [data for data in data_sets(sweep) if data.url not in copies]
+
+
+def _copies(sweep: SweepResult) -> dict[str, str]:
+    """URL → name of each copy of a conversion."""
+    copies = sweep.conversion.copies if sweep.conversion else ()
+    several = len({copy.storage for copy in copies}) > 1
+    return {copy.url: copy.name + several * f" on {copy.storage}" for copy in copies}
 
 
 def _best(sweep: SweepResult, trials: Sequence[Trial], advice: SweepAdvice | None) -> Trial:

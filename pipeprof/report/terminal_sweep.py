@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeprof.model import SweepResult, Trial
-from pipeprof.report.data_sets import DataSet, data_sets
+from pipeprof.report.data_sets import DataSet, data_sets, own_data_sets
 from pipeprof.report.layout import Column, Page
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
+from pipeprof.report.terminal_gains import gains_section
 from pipeprof.units import (
     counted,
     format_bytes,
@@ -19,10 +20,12 @@ from pipeprof.units import (
 
 def sweep_page(page: Page, sweep: SweepResult) -> None:
     found = data_sets(sweep)
-    _verdicts(page, sweep, found)
-    _what_to_set(page, found)
-    if len(found) > 1:
-        _comparison(page, sweep, found)
+    own = own_data_sets(sweep)
+    _verdicts(page, sweep, own)
+    gains_section(page, sweep, _label(sweep))
+    _what_to_set(page, own)
+    if len(own) > 1:
+        _comparison(page, sweep, own)
     for data in found:
         _trials(page, sweep, data)
     _how_sure(page, sweep)

@@ -38,12 +38,13 @@ STEP: Final = "ProfilerStep#"
 def trace_of(profile: Profile) -> dict[str, Any]:
     """The trace as its JSON object. Times in whole microseconds from the first batch kept: of
     fractions, spans that touch would overlap."""
-    events = list(_events(profile))
+    log = profile.batches
+    events = events_of(profile, min(_known(log.fetch_start_s, log.asked_s)))
     return {
         "schemaVersion": 1,
         "displayTimeUnit": "ms",
         "otherData": {"pipeprof": profile.environment.pipeprof, "profile": profile.name},
-        "traceEvents": [*_names(events), *events],
+        "traceEvents": [*names_of(events), *events],
     }
 
 
@@ -62,16 +63,18 @@ def tensorboard_name(profile: Profile) -> str:
     return f"{name}.{round(when.timestamp() * 1000)}.pt.trace.json.gz"
 
 
-def _events(profile: Profile) -> Iterator[Event]:
+def events_of(profile: Profile, zero_s: float, own_loop: bool = True) -> list[Event]:
+    """The spans and arrows of all batches kept; ``zero_s`` is the moment at which the trace begins.
+    ``own_loop``: with the training loop itself, which torch's own traces have too."""
     log = profile.batches
-    begin_s = min(_known(log.fetch_start_s, log.asked_s))
     free_s: dict[tuple[int, int], float] = {}
+    events: list[Event] = []
     for place, index in enumerate(log.index):
-        row = _Row(log, place, begin_s, free_s)
-        yield from row.loop(index)
-        yield from row.making(index)
-        yield from row.way(index)
-        yield from row.device(index)
+        row = _Row(log, place, zero_s, free_s)
+        if own_loop:
+            events += row.loop(index)
+        events += [*row.making(index), *row.way(index), *row.device(index)]
+    return events
 
 
 def _known(*columns: tuple[float | None, ...]) -> list[float]:
@@ -82,9 +85,9 @@ class _Row:
     """One batch."""
 
     def __init__(
-        self, log: BatchLog, place: int, begin_s: float, free_s: dict[tuple[int, int], float]
+        self, log: BatchLog, place: int, zero_s: float, free_s: dict[tuple[int, int], float]
     ) -> None:
-        self._log, self._place, self._begin_s = log, place, begin_s
+        self._log, self._place, self._zero_s = log, place, zero_s
         self._free_s = free_s
         """Process and track → when its last event ended."""
         self._worker = int(log.worker[place]) if log.worker else -2
@@ -148,7 +151,7 @@ class _Row:
 
     def _at(self, name: str) -> float:
         """A moment, in microseconds of the trace."""
-        return (self._value(name) - self._begin_s) * 1e6
+        return (self._value(name) - self._zero_s) * 1e6
 
 
 def _thread(process: int, track: int) -> int:
@@ -175,7 +178,7 @@ def _arrow(phase: str, index: int, process: int, track: int, at: float) -> Event
     return arrow
 
 
-def _names(events: list[Event]) -> Iterator[Event]:
+def names_of(events: list[Event]) -> Iterator[Event]:
     """Of the processes and tracks that are used."""
     used = sorted({(event["pid"], event["tid"]) for event in events})
     for process in sorted({process for process, _ in used}):

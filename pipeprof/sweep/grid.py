@@ -49,6 +49,8 @@ def check(spec: SweepSpec) -> None:
         wrong = [value for value in values if isinstance(value, int) and value < (least or 0)]
         if wrong:
             raise UsageError(f"{name} {wrong[0]} is impossible; it must be at least {least}")
+    if spec.conversion is not None and len(spec.urls) > 1:
+        raise UsageError("--formats converts one data set; name one URL")
     if not spec.trial_s > 0 or spec.warmup_s < 0:
         raise UsageError("a trial must measure for more than 0 s")
     if not 0 < spec.threshold < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -12,15 +12,18 @@ from time import monotonic
 from typing import Any, Protocol
 
 from pipeprof.analyze.choose import choose
+from pipeprof.analyze.gains import weigh
 from pipeprof.errors import OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.loaders.dataset import open_dataset
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import SweepResult, SweepSpec, Trial
 from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
+from pipeprof.sweep.convert import Places, plan_conversion, written
 from pipeprof.sweep.grid import Setting, grid
 from pipeprof.sweep.references import Reference
-from pipeprof.sweep.trial import make_consumer, run_trial, summarise_trial
+from pipeprof.sweep.summarise import summarise_trial
+from pipeprof.sweep.trial import make_consumer, run_trial
 
 
 class Watcher(Protocol):
@@ -35,6 +38,10 @@ class Watcher(Protocol):
         ...
 
     def finished(self, trial: Trial) -> None: ...
+
+    def writing(self, name: str, share: float) -> None:
+        """A copy of the sample, before the trials."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -61,18 +68,28 @@ def begin(
     folder: Path,
     urls: tuple[str, ...] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    storages: tuple[str, ...] | None = None,
 ) -> SweepResult:
     """A sweep with no trial yet, saved in ``folder``; nothing is written when it cannot run.
 
-    ``urls``: the spec's, with credentials.
+    ``urls``, ``storages``: the spec's, with credentials.
     Raises `UsageError`, `StorageError`, `FormatError`, `OutputError`.
     """
-    planned = len(grid(spec))
+    planned, conversion = len(grid(spec)), None
     label = make_consumer(spec, spec.batch_sizes[0]).label
     if spec.transform is not None:
         Reference(spec.transform).load()
     for url in urls or spec.urls:
-        open_dataset(url, columns=spec.columns, storage_options=storage_options)
+        data = open_dataset(
+            url,
+            columns=spec.columns,
+            storage_options=storage_options,
+            on_error=spec.on_error,
+        )
+    if spec.conversion is not None:
+        places = _places(spec, urls, storages, storage_options)
+        conversion = plan_conversion(spec.conversion, places, data, folder)
+        planned = 1 + planned * (1 + len(conversion.copies))
     if (folder / SWEEP_FILE).exists():
         raise UsageError(
             f"{folder} holds a sweep already; go on with --resume {folder}, or choose another --out"
@@ -86,6 +103,7 @@ def begin(
         spec=spec,
         environment=read_environment(label),
         planned=planned,
+        conversion=conversion,
     )
     result.save(folder / SWEEP_FILE)
     return result
@@ -106,52 +124,131 @@ def go_on(
     urls: tuple[str, ...] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     max_s: float | None = None,
+    storages: tuple[str, ...] | None = None,
+    keep: bool = False,
 ) -> Outcome:
     """Run the trials that ``result`` lacks. Ctrl-C, or ``max_s`` seconds gone, ends it after the
     last whole trial; what is done stays saved, and `resume` goes on. So it does when a trial
     raises.
 
-    ``urls``: the spec's, with credentials.
+    ``urls``, ``storages``: the spec's, with credentials. ``keep``: leave the copies of a
+    conversion where they are.
     """
-    settings = grid(result.spec, urls)
     deadline = monotonic() + max_s if max_s is not None else None
-    watcher.begin(len(result.trials), len(settings))
-    for number in range(len(result.trials), len(settings)):
-        if deadline is not None and monotonic() >= deadline:
-            return Outcome(result, "out of time")
-        try:
-            watcher.started(settings[number])
-            result = _one_more(result, settings[number], number, folder, watcher, storage_options)
-        except KeyboardInterrupt:
-            return Outcome(result, "interrupted")
-        except PipeprofError:
-            if not result.trials:
-                _remove_empty(folder)
-            raise
-        watcher.finished(result.trials[-1])
-    return Outcome(result)
+    going = _Going(result, folder, watcher, storage_options, deadline)
+    try:
+        if result.conversion is None:
+            going.run(grid(result.spec, urls))
+        elif len(result.trials) < result.planned:
+            going.convert(_places(result.spec, urls, storages, storage_options), keep)
+        else:
+            watcher.begin(len(result.trials), result.planned)
+    except KeyboardInterrupt:
+        return Outcome(going.result, "interrupted")
+    except PipeprofError:
+        if not going.result.trials:
+            _remove_empty(folder)
+        raise
+    return Outcome(going.result, going.stopped)
 
 
-def _one_more(
-    result: SweepResult,
-    setting: Setting,
-    number: int,
-    folder: Path,
-    watcher: Watcher,
-    storage_options: Mapping[str, Any] | None,
-) -> SweepResult:
-    profile, recording = run_trial(result.spec, setting, storage_options, watcher.ticked)
-    file_name = f"trial-{number:03d}.json"
-    profile.save(folder / file_name)
-    trials = (*result.trials, summarise_trial(setting, profile, recording, file_name))
-    result = replace(
-        result,
-        trials=trials,
-        advice=choose(trials, result.spec.transform),
-        notes=tuple(dict.fromkeys((*result.notes, *profile.notes))),
-    )
-    result.save(folder / SWEEP_FILE)
-    return result
+class _Going:
+    """A sweep that is under way."""
+
+    def __init__(
+        self,
+        result: SweepResult,
+        folder: Path,
+        watcher: Watcher,
+        storage_options: Mapping[str, Any] | None,
+        deadline: float | None,
+    ) -> None:
+        self.result = result
+        self.stopped: str | None = None
+        self._folder, self._watcher, self._deadline = folder, watcher, deadline
+        self._options = storage_options
+
+    def run(self, settings: Sequence[Setting], only: Collection[int] | None = None) -> None:
+        """``only``: of the data as it is these splits, and at its best setting once more."""
+        planned = len(settings) + (only is not None)
+        self._watcher.begin(len(self.result.trials), planned)
+        for number in range(len(self.result.trials), planned):
+            if self._deadline is not None and monotonic() >= self._deadline:
+                self.stopped = "out of time"
+                return
+            as_it_is = settings[0].url
+            setting = settings[number] if number < len(settings) else self._control(as_it_is)
+            self._watcher.started(setting)
+            self._one_more(setting, number, only if setting.url == as_it_is else None)
+            self._watcher.finished(self.result.trials[-1])
+
+    def convert(self, places: Places, keep: bool) -> None:
+        """Write the copies that lack trials, and run these."""
+        spec, found = self.result.spec, self.result.conversion
+        assert found is not None
+        each = len(grid(spec))
+        there = [copy for copy in found.copies if not copy.skipped]
+        wanted = [
+            copy for index, copy in enumerate(there, start=1)
+            if len(self.result.trials) < each * (index + 1)
+        ]  # fmt: skip
+        arguments = (spec, found, places, self._folder, wanted, keep, self._watcher.writing)
+        with written(*arguments) as copies:
+            there = [copy for copy in copies.conversion.copies if not copy.skipped]
+            planned = 1 + each * (1 + len(there))
+            self._save(replace(self.result, conversion=copies.conversion, planned=planned))
+            urls = (places.url, *(places.of(copy) for copy in there))
+            self.run(grid(spec, urls), copies.numbers)
+
+    def _control(self, as_it_is: str) -> Setting:
+        """The data as it is at its best setting, as before: what differs then is noise."""
+        config = self.result.trials[_baseline(self.result)].config
+        assert config.batch_size is not None
+        return Setting(as_it_is, config.batch_size, config.num_workers, config.prefetch_factor)
+
+    def _one_more(self, setting: Setting, number: int, only: Collection[int] | None) -> None:
+        result = self.result
+        profile, recording, traffic = run_trial(
+            result.spec, setting, self._options, self._watcher.ticked, only
+        )
+        file_name = f"trial-{number:03d}.json"
+        profile.save(self._folder / file_name)
+        trial = summarise_trial(setting, profile, recording, traffic, file_name)
+        result = replace(
+            result,
+            trials=(*result.trials, trial),
+            notes=tuple(dict.fromkeys((*result.notes, *profile.notes))),
+        )
+        if result.conversion is None:
+            advice = choose(result.trials, result.spec.transform)
+            self._save(replace(result, advice=advice))
+        else:
+            advice, conversion = weigh(result)
+            self._save(replace(result, advice=advice, conversion=conversion))
+
+    def _save(self, result: SweepResult) -> None:
+        result.save(self._folder / SWEEP_FILE)
+        self.result = result
+
+
+def _baseline(result: SweepResult) -> int:
+    assert result.conversion is not None
+    assert result.conversion.baseline is not None
+    return result.conversion.baseline
+
+
+def _places(
+    spec: SweepSpec,
+    urls: tuple[str, ...] | None,
+    storages: tuple[str, ...] | None,
+    options: Mapping[str, Any] | None,
+) -> Places:
+    assert spec.conversion is not None
+    asked = spec.conversion.storages
+    given = storages or asked
+    if tuple(redact(storage) for storage in given) != asked:
+        raise UsageError(f"this sweep writes to {', '.join(asked)}; give that --storage, or none")
+    return Places((urls or spec.urls)[0], asked, given, options)
 
 
 def _remove_empty(folder: Path) -> None:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
 
-import numpy as np
 from torch.utils.data import DataLoader
 
-from pipeprof.analyze.columns import Columns, steady
 from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.stats import spread
 from pipeprof.errors import FormatError, PipeprofError
 from pipeprof.loaders.dataset import open_dataset
 from pipeprof.loaders.wrap import wrap
 from pipeprof.measure.accelerator import EmulatedAccelerator
-from pipeprof.model import Profile, Recording, SweepSpec, Trial
+from pipeprof.model import Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
-from pipeprof.sweep.cache import ReadMeter, label, prepare
+from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
 from pipeprof.sweep.grid import Setting
 from pipeprof.sweep.references import Reference
+from pipeprof.sweep.settle import settled
 
 LEAST_BATCHES = 20
 """A trial goes on past its time until it has measured so many, up to `_PATIENCE` times its time."""
@@ -59,9 +57,12 @@ def run_trial(
     setting: Setting,
     storage_options: Mapping[str, Any] | None = None,
     tick: Callable[[float], None] = lambda share: None,
-) -> tuple[Profile, Recording]:
-    """Prepare the cache, warm up, measure, explain. ``tick`` hears the share done, twice a second
-    at most."""
+    only: Collection[int] | None = None,
+) -> tuple[Profile, Recording, Traffic | None]:
+    """Prepare the cache, warm up, measure, explain; and what the loader read while it measured.
+
+    ``tick`` hears the share done, twice a second at most. ``only``: these splits of the data.
+    """
     consumer = make_consumer(spec, setting.batch_size)
     dataset = open_dataset(
         setting.url,
@@ -70,9 +71,13 @@ def run_trial(
         repeat=True,
         transform=Reference(spec.transform) if spec.transform else None,
         storage_options=storage_options,
+        read=replace(spec.read, forget=spec.cache == "cold"),
+        on_error=spec.on_error,
     )
     if not dataset.splits:
         raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
+    if only is not None:
+        dataset = dataset.only(only)
     begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
     with warnings.catch_warnings():
         # more workers than cores is what a sweep tries on purpose
@@ -91,13 +96,16 @@ def run_trial(
         except PipeprofError as error:
             # the traceback holds the iterator, and with it the workers
             raise from_worker(error.with_traceback(None)) from None
+    seen = loader.recording()
     recording = replace(
-        loader.recording(),
+        seen,
         warmup_batches=warmup,
         cache=label(begun, meter),
-        notes=_notes(dataset.splits, setting),
+        notes=(*seen.notes, *_notes(dataset.splits, setting)),
     )
-    return assemble(recording, spec.threshold), recording
+    told = meter.told() if begun.residency.local else None
+    profile, recording = settled(assemble(recording, spec.threshold), recording, dataset, spec)
+    return profile, recording, told[0] if told else None
 
 
 def from_worker(error: PipeprofError) -> PipeprofError:
@@ -150,30 +158,3 @@ def _notes(splits: int, setting: Setting) -> tuple[str, ...]:
     idle = setting.num_workers - splits
     note = f"{setting.num_workers} workers share {splits} splits: {idle} have nothing to read."
     return (f"{note} Write more, smaller files.",)
-
-
-def summarise_trial(
-    setting: Setting, profile: Profile, recording: Recording, file_name: str
-) -> Trial:
-    """The row of the sweep's table."""
-    every = Columns.of(recording.batches)
-    columns = every.take(steady(every, recording.warmup_batches))
-    # reads come in lumps of a split: the whole run is nearer the truth than its steady part
-    samples, read = float(every.samples.sum()), float(np.nansum(every.bytes))
-    roof = profile.ceilings.get("accelerator")
-    return Trial(
-        url=redact(setting.url),
-        format=profile.source.format if profile.source else "unknown",
-        config=profile.config,
-        profile=file_name,
-        samples_per_s=profile.throughput.samples_per_s,
-        interval=profile.throughput.interval,
-        spread=spread(columns.samples, columns.cycle_s),
-        starved_fraction=profile.diagnosis.starved_fraction,
-        starved_interval=profile.diagnosis.starved_interval,
-        verdict=profile.diagnosis.verdict,
-        bottleneck=profile.diagnosis.bottleneck,
-        bytes_per_sample=read / samples if samples else 0.0,
-        demand_samples_per_s=roof.samples_per_s if roof else None,
-        cache=profile.cache,
-    )

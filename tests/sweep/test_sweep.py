@@ -84,6 +84,7 @@ def test_an_impossible_grid_is_refused(change, words):
         grid(spec_for("a", **change))
 
 
+@pytest.mark.timed
 def test_trials_are_run_saved_and_advised_on(data, tmp_path):
     outcome, listener = sweep(tmp_path / "out", spec_for(data))
     result = outcome.result
@@ -131,6 +132,7 @@ def test_out_of_time_is_no_loss_either(data, tmp_path):
     assert len(outcome.result.trials) == 1, "a trial that has begun is finished"
 
 
+@pytest.mark.timed
 def test_the_users_transform_is_in_the_path_and_is_blamed(data, tmp_path):
     (tmp_path / "mine.py").write_text(
         "import time\ndef slow(batch):\n    time.sleep(0.01)\n    return batch\n"
@@ -144,6 +146,7 @@ def test_the_users_transform_is_in_the_path_and_is_blamed(data, tmp_path):
     assert "from mine import slow" in outcome.result.advice[0].recommendation.code
 
 
+@pytest.mark.timed
 def test_the_users_own_step_takes_the_place_of_the_sleep(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "steps.py").write_text(
