@@ -7,13 +7,20 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.options import SIZE, STORAGE_OPTIONS, json_option
+from pipeprof.cli.options import (
+    SIZE,
+    STORAGE_OPTIONS,
+    json_option,
+    listing_shown,
+    s3_client_option,
+    with_client,
+)
 from pipeprof.errors import UsageError
 
 EXAMPLE = """\b
 Examples:
   pipeprof probe /mnt/nvme/train
-  pipeprof probe s3://bucket/train --seconds 120 --max-bytes 20GB
+  pipeprof probe s3://bucket/train --seconds 120 --max-bytes 20GB --processes 4
   pipeprof probe /mnt/lustre/train --feed 60 --write 4GB
   pipeprof probe /mnt/lustre/train --block 1MiB --block 16MiB --in-flight 256 --json > probe.json
 """
@@ -28,6 +35,8 @@ Examples:
               "1MiB, 8MiB]")  # fmt: skip
 @click.option("--in-flight", type=click.IntRange(min=1), default=64, show_default=True,
               help="The most requests under way at a time.")  # fmt: skip
+@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True,
+              help="That share these requests, for when one is not fast enough.")  # fmt: skip
 @click.option("--max-bytes", type=SIZE, default="8GB", show_default=True,
               help="Read no more than this; some stores bill it.")  # fmt: skip
 @click.option("--max-requests", type=click.IntRange(min=1), default=100_000, show_default=True,
@@ -39,17 +48,20 @@ Examples:
               "and while feeding, and small files. All are removed.")  # fmt: skip
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@s3_client_option
 @json_option
 def command(
     url: str,
     seconds: float,
     blocks: tuple[int, ...],
     in_flight: int,
+    processes: int,
     max_bytes: int,
     max_requests: int,
     feed: float,
     write: int | None,
     storage_options: dict[str, Any] | None,
+    s3_client: str | None,
     as_json: bool,
 ) -> int:
     """Read the files or objects at URL, and say what their storage can give.
@@ -60,7 +72,7 @@ def command(
     """
     import orjson
 
-    from pipeprof.cli.probe_page import probe_text, say
+    from pipeprof.cli.probe_page import probe_text, say, warn
     from pipeprof.probe.ramp import ProbeSpec, probe
     from pipeprof.probe.target import ALIGNED, open_target
     from pipeprof.storage.urls import is_local, local_path
@@ -77,14 +89,19 @@ def command(
         seconds=seconds,
         block_bytes=blocks or ProbeSpec.block_bytes,
         most_in_flight=in_flight,
+        processes=processes,
         most_bytes=max_bytes,
         most_requests=max_requests,
         feed_seconds=feed,
         write_bytes=write or 0,
     )
-    target = open_target(url, storage_options)
+    storage_options = with_client(storage_options, s3_client)
+    with listing_shown(quiet=as_json):
+        target = open_target(url, storage_options)
     try:
         watch = (lambda point: None) if as_json else say
+        if not as_json and not is_local(url):
+            warn(spec, target)
         result = probe(target, spec, watch, storage_options)
     finally:
         target.close()

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import click
 
+from pipeprof.probe.ramp import ProbeSpec
 from pipeprof.probe.result import Limits, Needs, Point, ProbeResult
+from pipeprof.probe.target import Target
 from pipeprof.report.layout import Column, Page
+from pipeprof.storage.urls import redact
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
 _WIDTH = 100
+
+
+def warn(spec: ProbeSpec, target: Target) -> None:
+    """What it may cost, before it costs anything."""
+    writes = ""
+    if spec.write_bytes:
+        writes = (
+            f", and write {format_bytes(2 * spec.write_bytes)} and "
+            f"{counted(spec.code_files, 'small object')}"
+        )
+    click.echo(
+        f"{redact(spec.url)}: {counted(len(target.objects), 'object')}; this will make at most "
+        f"{counted(spec.most_requests, 'read request')} for at most "
+        f"{format_bytes(spec.most_bytes)} (--max-requests, --max-bytes){writes}. Stores may bill "
+        "both.",
+        err=True,
+    )
 
 
 def say(point: Point) -> None:
@@ -37,14 +57,15 @@ def probe_text(result: ProbeResult) -> str:
         if result.needs is not None:
             page.heading("What training needs of it")
             page.pairs(_needs(result.needs))
-        page.heading("Loads", "in the steady part of each")
+        marked = any(point.client_bound for point in result.points)
+        page.heading("Loads", f"in the steady part of each{'; !: client-bound' if marked else ''}")
         names = ("reads", "block", "under way", "rate", "requests/s", "p50", "p99", "CPU cores")
         page.table(
             [Column(name, right=place > 0) for place, name in enumerate(names)],
             [_row(point) for point in result.points],
         )
     for note in result.notes:
-        page.line(f"Note: {note}.")
+        page.line(f"Note: {note.rstrip('.')}.")
     page.line(
         f"Read {format_bytes(result.read_bytes)} in {counted(result.read_requests, 'request')}."
     )
@@ -58,22 +79,27 @@ def _limits(found: Limits) -> list[tuple[str, str, str]]:
     return [
         (
             "bandwidth",
-            format_rate(found.bytes_per_s),
+            _known(format_rate(found.bytes_per_s), found.bandwidth_client_bound),
             f"{found.at.pattern} reads of {block}, {under_way}",
         ),
         ("one stream", format_rate(found.stream_bytes_per_s), "one request after another"),
         (
             "requests",
-            f"{format_count(found.requests_per_s)}/s",
+            _known(f"{format_count(found.requests_per_s)}/s", found.requests_client_bound),
             f"of {format_bytes(alone.demand.block_bytes)}",
         ),
         ("latency", format_duration(alone.p50_s), f"median of a small request alone; {tail}"),
+        ("client", format_duration(alone.client_s), "of this client's CPU for each of these"),
         (
             "to fill it",
             f"{found.needed_in_flight:.1f}",
             f"requests of {block} under way, by Little's law",
         ),
     ]
+
+
+def _known(rate: str, client_bound: bool) -> str:
+    return f"≥ {rate}, client-bound" if client_bound else rate
 
 
 def _needs(needs: Needs) -> list[tuple[str, str]]:
@@ -106,5 +132,5 @@ def _row(point: Point) -> tuple[str, ...]:
         format_count(point.requests_per_s),
         format_duration(point.p50_s),
         format_duration(point.p99_s),
-        f"{point.cpu_cores:.2f}",
+        f"{'! ' if point.client_bound else ''}{point.cpu_cores:.2f}",
     )

@@ -2,164 +2,120 @@
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, count
-from random import Random
-from time import perf_counter, process_time
+from math import nan
+from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeprof.errors import PipeprofError
+from pipeprof.measure.environment import usable_cores
+from pipeprof.measure.host import idle_s
+from pipeprof.probe.budget import Budget
+from pipeprof.probe.crew import Crew
 from pipeprof.probe.result import Demand, Point
-from pipeprof.probe.target import Target
-from pipeprof.storage import ObjectInfo
+from pipeprof.probe.work import Floats, Job
 
 _UNSTEADY = 0.2
 """Of the time, at the start, in which what is measured does not count: the queue fills, and bursts
 that a limit allows are used up."""
 _FEWEST = 3
-"""Requests; of fewer no rate can be told."""
-
-Floats = npt.NDArray[np.float64]
-Request = tuple[ObjectInfo, int, int]
-"""Object, offset, length."""
-Done = tuple[float, float, int]
-"""When a request began and ended, and its bytes."""
-
-
-class Budget:
-    """What may be read; it costs money in some stores."""
-
-    def __init__(self, most_bytes: float, most_requests: float) -> None:
-        self.bytes = self.requests = 0
-        """So far."""
-        self.spent = False
-        """Whether a request had to be refused."""
-        self._most_bytes, self._most_requests = most_bytes, most_requests
-        self._lock = threading.Lock()
-
-    def take(self, size: int) -> bool:
-        """Whether one more request of ``size`` is allowed."""
-        with self._lock:
-            if self.bytes + size > self._most_bytes or self.requests >= self._most_requests:
-                self.spent = True
-                return False
-            self.bytes += size
-            self.requests += 1
-            return True
-
-    def part(self, share: float) -> Budget:
-        """A ``share`` of what is left, to be put back by `add`."""
-        return Budget(
-            (self._most_bytes - self.bytes) * share, (self._most_requests - self.requests) * share
-        )
-
-    def add(self, part: Budget) -> None:
-        """What was used of a `part`."""
-        self.bytes += part.bytes
-        self.requests += part.requests
-        self.spent |= part.spent
+"""Requests, wholly or in part in the steady time; of fewer no rate can be told."""
+_TURNS = 2
+"""Times as many as are under way must end in it: some get more of a link than others, and it is
+not known when."""
+_BUSY, _STARVED = 0.9, 0.2
+"""Of a core a process: Python computes on no more than one at a time, and that is used up; or so
+much, and the machine has no core to spare."""
+_SPARE = 0.1
+"""Cores."""
 
 
-class Blocks:
-    """The blocks of all objects, numbered from 0; the last of an object may be short, unless it
-    has others."""
-
-    def __init__(self, objects: Sequence[ObjectInfo], block_bytes: int) -> None:
-        self._objects, self._size = objects, block_bytes
-        self._ends = list(accumulate(max(1, item.size // block_bytes) for item in objects))
-
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    def __getitem__(self, number: int) -> Request:
-        place = bisect_right(self._ends, number)
-        item = self._objects[place]
-        offset = (number - (self._ends[place - 1] if place else 0)) * self._size
-        return item, offset, min(self._size, item.size - offset)
-
-    def drawn(self, demand: Demand, stream: int, seed: int) -> Iterator[Request]:
-        """Without end: for one of ``demand.concurrency`` streams."""
-        total = len(self)
-        if demand.pattern == "random":
-            chance = Random(f"{seed} {stream}")
-            while True:
-                yield self[chance.randrange(total)]
-        first = stream * total // demand.concurrency
-        for number in count(first):
-            yield self[number % total]
-
-
-def load(target: Target, demand: Demand, seconds: float, budget: Budget, seed: int) -> Point | None:
+def load(crew: Crew, demand: Demand, seconds: float, budget: Budget, seed: int) -> Point | None:
     """``None`` when too little came to tell. Raises what a read raises."""
-    blocks = Blocks(target.objects, demand.block_bytes)
-    done: list[Done] = []
-    failed: list[PipeprofError] = []
-    stopped: list[float] = []
-    start = perf_counter()
+    streams, used = range(demand.concurrency), min(crew.processes, demand.concurrency)
+    shares = [streams[place::used] for place in range(used)]
+    start, idle_before_s = perf_counter(), idle_s()
     end = start + seconds
-
-    def ask(stream: int) -> None:
-        for item, offset, length in blocks.drawn(demand, stream, seed):
-            began = perf_counter()
-            if began >= end or failed:
-                return
-            if not budget.take(length):
-                stopped.append(began)
-                return
-            try:
-                size = target.read(item, offset, length)
-            except PipeprofError as error:
-                failed.append(error)
-                return
-            done.append((began, perf_counter(), size))
-
-    cpu_s = process_time()
-    threads = [threading.Thread(target=ask, args=(each,)) for each in range(demand.concurrency)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    cores = (process_time() - cpu_s) / (perf_counter() - start)
-    if failed:
-        raise failed[0]
-    end = min([end, *stopped])
-    return _point(demand, done, start + _UNSTEADY * (end - start), end, cores)
+    works = crew.run([
+        Job(demand, share, end, budget.part(len(share) / len(streams)), seed) for share in shares
+    ])  # fmt: skip
+    wall_s = perf_counter() - start
+    cores = sum(each.cpu_s for each in works) / wall_s
+    bound = _client_bound(cores, used, _spare(idle_before_s, idle_s(), wall_s))
+    for each in works:
+        budget.add(each.budget)
+    for each in works:
+        if each.failed is not None:
+            raise each.failed
+    end = min([end, *(each.stopped_s for each in works if each.stopped_s is not None)])
+    done = np.concatenate([each.done for each in works])
+    return _point(demand, done, start + _UNSTEADY * (end - start), end, cores, used, bound)
 
 
 def _point(
-    demand: Demand, done: list[Done], steady_s: float, end_s: float, cores: float
+    demand: Demand,
+    done: Floats,
+    from_s: float,
+    to_s: float,
+    cores: float,
+    processes: int,
+    client_bound: bool,
 ) -> Point | None:
-    """Those that end later ended in a queue that ran empty."""
-    steady = sorted(((b, e, s) for b, e, s in done if steady_s <= e <= end_s), key=lambda d: d[1])
-    if len(steady) < _FEWEST:
+    """Of what came from ``from_s`` to ``to_s``; requests that end later end in a queue that runs
+    empty."""
+    if len(done) < _FEWEST:
         return None
-    began, ended, sizes = np.array(steady).T
-    took = ended - began
+    began, ended, sizes = done.T
+    shares = _shares(began, ended, from_s, to_s)
+    inside = (ended >= from_s) & (ended <= to_s)
+    enough = np.count_nonzero(inside) >= _TURNS * demand.concurrency
+    if not enough or np.count_nonzero(shares) < _FEWEST:
+        return None
+    took = (ended - began)[inside]
     p50, p95, p99 = np.quantile(took, [0.5, 0.95, 0.99]).tolist()
     return Point(
         demand=demand,
-        requests=len(steady),
-        bytes=int(sizes.sum()),
-        seconds=float(ended[-1] - ended[0]),
-        requests_per_s=_slope(ended, np.arange(len(steady), dtype=float)),
-        bytes_per_s=_slope(ended, np.cumsum(sizes)),
+        requests=int(inside.sum()),
+        bytes=int(sizes[inside].sum()),
+        seconds=to_s - from_s,
+        requests_per_s=float(shares.sum()) / (to_s - from_s),
+        bytes_per_s=float(shares @ sizes) / (to_s - from_s),
         p50_s=p50,
         p95_s=p95,
         p99_s=p99,
         mean_s=float(took.mean()),
         most_s=float(took.max()),
         cpu_cores=cores,
+        processes=processes,
+        client_bound=client_bound,
     )
 
 
-def _slope(moments: Floats, reached: Floats) -> float:
-    """Of the straight line through what was ``reached`` by each of the ``moments``. What comes in
-    bursts, as from a disk under a limit, would count a burst too many from the first to the last.
-    """
-    apart = moments - moments.mean()
-    spread = float(apart @ apart)
-    return float(apart @ (reached - reached.mean())) / spread if spread else 0.0
+def _spare(idle_before_s: float | None, idle_after_s: float | None, wall_s: float) -> float:
+    """Cores of the machine that nobody used; NaN unknown."""
+    if idle_before_s is None or idle_after_s is None:
+        return nan
+    return (idle_after_s - idle_before_s) / wall_s
+
+
+def _client_bound(cores: float, processes: int, spare: float) -> bool:
+    """Whether the CPU time that ``processes`` can have is used up."""
+    computing = cores / min(processes, usable_cores())
+    return computing >= _BUSY or (spare < _SPARE and computing >= _STARVED)
+
+
+def _shares(began: Floats, ended: Floats, from_s: float, to_s: float) -> Floats:
+    """Of each request the share that came between the two moments. What comes at any moment is
+    shared out evenly among the requests under way; counting those that end would make the rate of
+    few large ones, or of such as end in bursts, a matter of luck."""
+    moments = np.concatenate([began, ended])
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order]
+    under_way = np.cumsum(np.where(order < len(began), 1, -1))[:-1]
+    grown = np.diff(moments) / np.maximum(under_way, 1)
+    # what a request that was under way all the time would have got by then
+    so_far = np.concatenate([[0.0], np.cumsum(grown)])
+    ends = (began, ended, np.clip(began, from_s, to_s), np.clip(ended, from_s, to_s))
+    first, last, first_in, last_in = (np.interp(each, moments, so_far) for each in ends)
+    whole = last - first
+    shares: Floats = (last_in - first_in) / np.where(whole > 0, whole, np.inf)
+    return shares

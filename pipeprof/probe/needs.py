@@ -17,9 +17,10 @@ from uuid import uuid4
 import numpy as np
 
 from pipeprof.errors import StorageError
-from pipeprof.probe.load import Budget, load
+from pipeprof.probe.budget import Budget
+from pipeprof.probe.crew import Crew
+from pipeprof.probe.load import load
 from pipeprof.probe.result import Checkpoint, Code, Demand
-from pipeprof.probe.target import Target
 from pipeprof.storage.explain import reason
 from pipeprof.storage.page_cache import evict
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
@@ -29,16 +30,16 @@ _CODE_BYTES = 4096
 
 
 def checkpoint(
-    url: str, options: dict[str, Any], size_bytes: int, target: Target, demand: Demand,
+    url: str, options: dict[str, Any], size_bytes: int, crew: Crew, demand: Demand,
     budget: Budget,
 ) -> Checkpoint:  # fmt: skip
-    """Written below the folder ``url``, twice: alone, and while ``target`` is read. Raises
+    """Written below the folder ``url``, twice: alone, and while ``crew`` reads. Raises
     `StorageError`."""
     with _own_folder(url, options) as (fs, folder):
         alone_s = _write(fs, f"{folder}/alone", size_bytes)
         with ThreadPoolExecutor(1) as pool:
             # it is fed for about as long as the first checkpoint took
-            feeding = pool.submit(load, target, demand, max(1.0, alone_s), budget, 1)
+            feeding = pool.submit(load, crew, demand, max(1.0, alone_s), budget, 1)
             beside_s = _write(fs, f"{folder}/beside", size_bytes)
         fed = feeding.result()
     return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / beside_s, fed)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from pipeprof.probe.load import Budget, load
+from pipeprof.measure.environment import usable_cores
+from pipeprof.probe.budget import Budget
+from pipeprof.probe.crew import Crew
+from pipeprof.probe.load import load
 from pipeprof.probe.needs import checkpoint, code
 from pipeprof.probe.result import Demand, Limits, Needs, Pattern, Point, ProbeResult
 from pipeprof.probe.target import Target
-from pipeprof.storage.urls import redact
+from pipeprof.storage.urls import is_s3, redact
 from pipeprof.units import format_bytes
 
 _GAIN = 1.05
@@ -19,7 +22,6 @@ _GAIN = 1.05
 _KNEE = 0.95
 _RAMPS_SHARE = 0.6
 """Of what may be read; the rest is for the feed."""
-_BUSY_CORES = 0.9
 
 Watch = Callable[[Point], None]
 
@@ -31,8 +33,10 @@ class ProbeSpec:
     """For all ramps together."""
     block_bytes: tuple[int, ...] = (4096, 65_536, 1 << 20, 8 << 20)
     most_in_flight: int = 64
-    most_bytes: float = 8e9
-    most_requests: float = 100_000
+    processes: int = 1
+    """That share the requests under way."""
+    most_bytes: int = 8_000_000_000
+    most_requests: int = 100_000
     feed_seconds: float = 5.0
     """For which the best load is kept up after the ramps."""
     write_bytes: int = 0
@@ -55,10 +59,12 @@ def probe(
 ) -> ProbeResult:
     """``options`` are fsspec's, for what is written. Raises `StorageError`."""
     budget = Budget(spec.most_bytes, spec.most_requests)
-    ramps = budget.part(_RAMPS_SHARE)
-    points = _ramps(target, spec, ramps, watch)
-    budget.add(ramps)
-    found = limits(points)
+    with Crew(target, spec.processes) as crew:
+        ramps = budget.part(_RAMPS_SHARE)
+        points = _ramps(crew, spec, ramps, watch)
+        budget.add(ramps)
+        found = limits(points)
+        needs = _needs(crew, spec, found.at, budget, dict(options or {})) if found else None
     return ProbeResult(
         url=redact(spec.url),
         client=target.client,
@@ -67,41 +73,41 @@ def probe(
         size_bytes=sum(item.size for item in target.objects),
         points=tuple(points),
         limits=found,
-        needs=_needs(target, spec, found.at, budget, dict(options or {})) if found else None,
+        needs=needs,
         read_bytes=budget.bytes,
         read_requests=budget.requests,
-        notes=tuple(_notes(points, budget)),
+        notes=(*_notes(spec, points, budget), *target.notes),
     )
 
 
-def _ramps(target: Target, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
+def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
     end, points = perf_counter() + spec.seconds, list[Point]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
         seconds, part = (end - perf_counter()) * share, budget.part(share)
-        points += _ramp(target, pattern, size, spec.most_in_flight, seconds, part, watch)
+        points += _ramp(crew, pattern, size, spec.most_in_flight, seconds, part, watch)
         budget.add(part)
     return points
 
 
 def _needs(
-    target: Target, spec: ProbeSpec, demand: Demand, budget: Budget, options: dict[str, Any]
+    crew: Crew, spec: ProbeSpec, demand: Demand, budget: Budget, options: dict[str, Any]
 ) -> Needs:
     """The feed, and where writing is allowed the other two."""
     part = budget.part(0.5 if spec.write_bytes else 1.0)
-    feed = load(target, demand, spec.feed_seconds, part, seed=0) if spec.feed_seconds else None
+    feed = load(crew, demand, spec.feed_seconds, part, seed=0) if spec.feed_seconds else None
     budget.add(part)
     if not spec.write_bytes:
         return Needs(feed)
     return Needs(
         feed,
-        checkpoint(spec.url, options, spec.write_bytes, target, demand, budget),
+        checkpoint(spec.url, options, spec.write_bytes, crew, demand, budget),
         code(spec.url, options, spec.code_files),
     )
 
 
 def _ramp(
-    target: Target, pattern: Pattern, size: int, most: int, seconds: float, budget: Budget,
+    crew: Crew, pattern: Pattern, size: int, most: int, seconds: float, budget: Budget,
     watch: Watch,
 ) -> list[Point]:  # fmt: skip
     points: list[Point] = []
@@ -110,7 +116,7 @@ def _ramp(
     for depth in depths:
         # time and volume are for the whole ramp, though most end early
         part = budget.part(1 / (len(depths) - len(points)))
-        point = load(target, Demand(pattern, size, depth), seconds / len(depths), part, depth)
+        point = load(crew, Demand(pattern, size, depth), seconds / len(depths), part, depth)
         budget.add(part)
         if point is None:
             break
@@ -127,34 +133,45 @@ def limits(points: Sequence[Point]) -> Limits | None:
     """``None`` of no points."""
     if not points:
         return None
-    most = max(point.bytes_per_s for point in points)
+    most = max(points, key=lambda point: point.bytes_per_s)
     at = min(
-        (point for point in points if point.bytes_per_s >= _KNEE * most),
+        (point for point in points if point.bytes_per_s >= _KNEE * most.bytes_per_s),
         key=lambda point: point.demand.concurrency,
     )
     alone = [point for point in points if point.demand.concurrency == 1]
     smallest = min(point.demand.block_bytes for point in points)
     small = [point for point in points if point.demand.block_bytes == smallest]
+    most_small = max(small, key=lambda point: point.requests_per_s)
     single = next(one for one in points if one.demand.block_bytes == at.demand.block_bytes)
     return Limits(
-        bytes_per_s=most,
+        bytes_per_s=most.bytes_per_s,
         at=at.demand,
         stream_bytes_per_s=max(point.bytes_per_s for point in alone),
-        requests_per_s=max(point.requests_per_s for point in small),
+        requests_per_s=most_small.requests_per_s,
         latency=small[0],
-        needed_in_flight=most / at.demand.block_bytes * single.p50_s,
+        needed_in_flight=most.bytes_per_s / at.demand.block_bytes * single.p50_s,
+        bandwidth_client_bound=most.client_bound,
+        requests_client_bound=most_small.client_bound,
     )
 
 
-def _notes(points: Sequence[Point], budget: Budget) -> list[str]:
+def _notes(spec: ProbeSpec, points: Sequence[Point], budget: Budget) -> list[str]:
     notes = []
     if budget.spent:
         notes.append("some loads were cut short by --max-bytes or --max-requests, and say less")
-    busy = [point for point in points if point.cpu_cores >= _BUSY_CORES]
-    if busy:
-        sizes = sorted({point.demand.block_bytes for point in busy})
+    bound = [point for point in points if point.client_bound]
+    if bound:
+        sizes = sorted({point.demand.block_bytes for point in bound})
+        tries = [
+            f"--processes {usable_cores()}"
+            if usable_cores() > spec.processes
+            else "more machines at once"
+        ]
+        if is_s3(spec.url):
+            tries.append("another --s3-client")
         notes.append(
-            "this process itself used a whole core or more with requests of "
-            f"{', '.join(map(format_bytes, sizes))}: the storage may give more to several processes"
+            f"client-bound with requests of {', '.join(map(format_bytes, sizes))}: this client "
+            "had no more CPU time, so these rates are its own, and the storage may give more; "
+            f"try {' or '.join(tries)}"
         )
     return notes

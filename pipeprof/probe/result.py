@@ -37,7 +37,17 @@ class Point:
     mean_s: float
     most_s: float
     cpu_cores: float
-    """That this process used meanwhile. Near 1, Python itself may be what limits."""
+    """That the processes which read used meanwhile."""
+    processes: int = 1
+    """That read."""
+    client_bound: bool = False
+    """Whether the CPU time that these processes can have was used up: then this is what this client
+    gives on this machine, and the storage may give more."""
+
+    @property
+    def client_s(self) -> float:
+        """CPU time of the client a request."""
+        return self.cpu_cores / self.requests_per_s if self.requests_per_s else 0.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,10 @@ class Limits:
     needed_in_flight: float
     """By Little's law: the most requests of ``at``'s size per second × the time that one takes when
     it is alone."""
+    bandwidth_client_bound: bool = False
+    """Whether ``bytes_per_s`` is what this client gives, rather than the storage; see `Point`."""
+    requests_client_bound: bool = False
+    """The same of ``requests_per_s``."""
 
 
 @dataclass(frozen=True)
@@ -147,4 +161,6 @@ def _job(point: Point) -> dict[str, Any]:
             "clat_ns": nanoseconds,
         },
         "cpu_cores": point.cpu_cores,
+        "processes": point.processes,
+        "client_bound": point.client_bound,
     }

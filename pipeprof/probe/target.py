@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pipeprof.errors import StorageError
 from pipeprof.storage import ObjectInfo, Store, open_store
-from pipeprof.storage.urls import filesystem, is_local, redact
+from pipeprof.storage.urls import is_local, redact
 
 ALIGNED = 4096
 """Direct reads begin and end at multiples of it."""
@@ -20,11 +20,21 @@ _MOST_FILES = 256
 
 
 class Target(Protocol):
-    client: str
-    """How it reads, in words."""
+    """Picklable: a process that unpickles it gets a client of its own."""
+
+    objects: Sequence[ObjectInfo]
     cache: str
     """What is known of caches in between, in words."""
-    objects: Sequence[ObjectInfo]
+
+    @property
+    def client(self) -> str:
+        """How it reads, in words."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences: what else a reader of the result should know, once it has been read."""
+        ...
 
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
         """Bytes got. Called by many threads. Raises `StorageError`."""
@@ -41,12 +51,16 @@ def open_target(url: str, options: Mapping[str, Any] | None = None) -> Target:
         raise StorageError(f"{redact(url)} holds only empty files: there is nothing to read.")
     if is_local(url):
         return Files(objects[:: -(-len(objects) // _MOST_FILES)])
-    fs, _ = filesystem(url, dict(options or {}))
-    return Remote(store, objects, type(fs).__name__)
+    # before anything is timed, and before other processes begin: of S3, the first answer may tell
+    # that another client is needed
+    store.read(objects[0], [(0, 1)])
+    return Remote(store, objects)
 
 
 class Files:
     """Local files, with O_DIRECT where all of them allow that."""
+
+    notes = ()
 
     def __init__(self, objects: Sequence[ObjectInfo]) -> None:
         self.objects = objects
@@ -69,13 +83,19 @@ class Files:
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
         descriptor = self._descriptors.get(item.path) or self._open(item)
         try:
-            return os.preadv(descriptor, [self._buffer(length)], offset)
+            got = os.preadv(descriptor, [self._buffer(length)], offset)
         except OSError as error:
             raise StorageError(f"{item.path} cannot be read: {error.strerror}.") from None
+        if not got:
+            raise StorageError(f"{item.path} has become shorter since it was listed.")
+        return got
 
     def close(self) -> None:
         while self._descriptors:
             os.close(self._descriptors.popitem()[1])
+
+    def __reduce__(self) -> tuple[type[Files], tuple[Sequence[ObjectInfo]]]:
+        return Files, (self.objects,)
 
     def _open(self, item: ObjectInfo) -> int:
         with self._lock:
@@ -97,13 +117,20 @@ class Files:
 
 
 class Remote:
-    """Objects of an fsspec file system."""
+    """Objects of any other store."""
 
     cache = "unknown: what the store or a gateway keeps cannot be seen from here"
 
-    def __init__(self, store: Store, objects: Sequence[ObjectInfo], kind: str) -> None:
+    def __init__(self, store: Store, objects: Sequence[ObjectInfo]) -> None:
         self._store, self.objects = store, objects
-        self.client = f"fsspec {kind}"
+
+    @property
+    def client(self) -> str:
+        return self._store.client
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._store.notes
 
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
         return len(self._store.read(item, [(offset, length)])[0])

@@ -62,6 +62,36 @@ def test_any_file_system_of_fsspec():
     assert "fsspec MemoryFileSystem; caches: unknown" in done.stdout
 
 
+def test_what_a_store_may_bill_is_said_before_it_is_read():
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/probed/one", os.urandom(1 << 18))
+    asked = ["memory://probed", *QUICK, "--max-requests", "70", "--max-bytes", "5MB"]
+    try:
+        done = CliRunner().invoke(command, [*asked, "--write", "100kB"])
+        silent = CliRunner().invoke(command, [*asked, "--json"])
+    finally:
+        memory.rm("/probed", recursive=True)
+    assert done.stderr.splitlines()[0] == (
+        "memory://probed: 1 object; this will make at most 70 read requests for at most 5.00 MB "
+        "(--max-requests, --max-bytes), and write 200 kB and 200 small objects. "
+        "Stores may bill both."
+    )
+    assert silent.stderr == ""
+    read = json.loads(silent.stdout)["pipeprof probe"]
+    assert read["read_requests"] <= 70
+    assert read["read_bytes"] <= 5_000_000
+
+
+def test_several_processes_share_the_requests(folder):
+    done = CliRunner().invoke(command, [str(folder), *QUICK, "--processes", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    jobs = json.loads(done.stdout)["jobs"]
+    assert {(job["job options"]["numjobs"], job["processes"]) for job in jobs} == {
+        ("1", 1),
+        ("2", 2),
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -9,19 +10,24 @@ import numpy as np
 import pytest
 
 from pipeprof.errors import StorageError
-from pipeprof.probe.load import Blocks, Budget, _point, load
+from pipeprof.probe.budget import Budget
+from pipeprof.probe.crew import Crew
+from pipeprof.probe.load import _client_bound, _point, load
 from pipeprof.probe.result import Demand
+from pipeprof.probe.work import Blocks
 from pipeprof.storage import ObjectInfo
 
+pytestmark = pytest.mark.timed
+
 ONE, TWO = ObjectInfo("a", "a", 100), ObjectInfo("b", "b", 30)
-FREE = float("inf")
+FREE = 1 << 60
 
 
 class Sleeps:
     """Each request takes ``request_s``, ``at_once`` of them at a time, first come first served;
     the first ``fails`` are all that succeed."""
 
-    client, cache = "a sleep", "none"
+    client, cache, notes = "a sleep", "none", ()
 
     def __init__(self, request_s: float, at_once: int = 1000, fails: int | None = None) -> None:
         self.objects = [ObjectInfo("a", "a", 1 << 20)]
@@ -74,10 +80,10 @@ def test_random_blocks_are_the_same_for_the_same_seed():
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
     target, budget = Sleeps(0.02), Budget(FREE, FREE)
-    point = load(target, Demand("random", 1000, concurrency), 0.8, budget, seed=0)
+    point = load(Crew(target), Demand("random", 1000, concurrency), 0.8, budget, seed=0)
     assert point is not None
     assert point.p50_s == pytest.approx(0.02, rel=0.3)
-    assert point.requests_per_s == pytest.approx(concurrency / 0.02, rel=0.3)
+    assert point.requests_per_s == pytest.approx(concurrency / point.mean_s, rel=0.1)
     assert point.bytes == 1000 * point.requests
     assert budget.requests == len(target.asked)
     assert budget.bytes == sum(target.asked)
@@ -85,16 +91,18 @@ def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
 
 
 def test_what_waits_in_a_queue_adds_latency_and_no_rate():
-    point = load(Sleeps(0.01, at_once=2), Demand("random", 1000, 8), 0.8, Budget(FREE, FREE), 0)
+    point = load(
+        Crew(Sleeps(0.01, at_once=2)), Demand("random", 1000, 8), 0.8, Budget(FREE, FREE), 0
+    )
     assert point is not None
-    assert point.requests_per_s == pytest.approx(200, rel=0.3)
-    assert point.p50_s == pytest.approx(8 / 200, rel=0.4)
+    assert 100 < point.requests_per_s < 210, "a busy machine adds to each sleep"
+    assert point.mean_s == pytest.approx(8 / point.requests_per_s, rel=0.2)
 
 
 @pytest.mark.parametrize(("most_bytes", "most_requests"), [(50_500, FREE), (FREE, 50)])
 def test_no_more_is_read_than_is_allowed(most_bytes, most_requests):
     target, budget = Sleeps(0.001), Budget(most_bytes, most_requests)
-    point = load(target, Demand("random", 1000, 4), 5.0, budget, 0)
+    point = load(Crew(target), Demand("random", 1000, 4), 5.0, budget, 0)
     assert len(target.asked) == 50
     assert budget.spent
     assert point is not None
@@ -102,11 +110,57 @@ def test_no_more_is_read_than_is_allowed(most_bytes, most_requests):
 
 
 def test_a_rate_is_right_though_requests_end_in_bursts():
-    bursts = [(0.0, round(moment, 1), 1000) for moment in np.arange(0.1, 2.05, 0.1)] * 10
-    point = _point(Demand("random", 1000, 10), bursts, 0.35, 1.95, 0.1)
+    """Ten each tenth of a second, as from a disk under a limit, which is not where the time that
+    counts begins or ends."""
+    bursts = [(end - 0.1, end, 1000) for end in np.arange(0.1, 2.25, 0.1)] * 10
+    point = _point(Demand("random", 1000, 10), np.array(bursts), 0.35, 1.95, 0.1, 1, False)
     assert point is not None
     assert (point.requests, point.bytes) == (160, 160_000)
     assert (point.requests_per_s, point.bytes_per_s) == pytest.approx((100, 100_000))
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+def test_the_rate_of_few_large_requests_is_exact_where_they_share_a_link(concurrency):
+    """A megabyte a second, in requests of a megabyte; the load ends at 40 s, and what is under way
+    then has the link to itself."""
+    done = np.array(list(shared_link(concurrency, until_s=40.0)))
+    for from_s in (8.0, 9.2, 18.8):
+        point = _point(Demand("random", 1, concurrency), done, from_s, 40.0, 0.1, 1, False)
+        assert point is not None
+        assert point.bytes_per_s == pytest.approx(1e6)
+
+
+def shared_link(concurrency, until_s):
+    """When each request began and ended, and its bytes: all get equal shares, in turn."""
+    now, began, left = 0.0, [0.0] * concurrency, [1 + n / concurrency for n in range(concurrency)]
+    sizes = [1e6 * share for share in left]
+    while left:
+        place = left.index(min(left))
+        passed = left[place]
+        now += passed * len(left)
+        left = [share - passed for share in left]
+        yield began[place], now, sizes[place]
+        if now < until_s:
+            began[place], left[place], sizes[place] = now, 1.0, 1e6
+        else:
+            del began[place], left[place], sizes[place]
+
+
+@pytest.mark.parametrize(
+    ("cores", "processes", "spare", "bound"),
+    [
+        (0.95, 1, 1.0, True),
+        (0.95, 2, 1.0, False),
+        (1.90, 2, 0.0, True),
+        (0.80, 1, 0.5, False),
+        (0.50, 1, 0.05, True),
+        (0.10, 1, 0.05, False),
+        (0.50, 1, float("nan"), False),
+    ],
+)
+def test_a_client_whose_cpu_time_is_used_up_is_told(cores, processes, spare, bound, monkeypatch):
+    monkeypatch.setattr("pipeprof.probe.load.usable_cores", lambda: 4)
+    assert _client_bound(cores, processes, spare) is bound
 
 
 def test_a_part_of_a_budget_is_put_back():
@@ -120,11 +174,28 @@ def test_a_part_of_a_budget_is_put_back():
 
 
 def test_too_few_requests_tell_nothing():
-    assert load(Sleeps(0.2), Demand("random", 1000, 1), 0.3, Budget(FREE, FREE), 0) is None
+    assert load(Crew(Sleeps(0.3)), Demand("random", 1000, 1), 0.3, Budget(FREE, FREE), 0) is None
 
 
 def test_an_error_ends_the_load_and_its_threads():
     before = threading.active_count()
     with pytest.raises(StorageError, match="gone"):
-        load(Sleeps(0.001, fails=10), Demand("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
+        load(Crew(Sleeps(0.001, fails=10)), Demand("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
     assert threading.active_count() == before
+
+
+def test_ctrl_c_ends_the_load_and_its_threads():
+    before = threading.active_count()
+    press_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        load(Crew(Sleeps(0.001)), Demand("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
+    patience = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def press_ctrl_c() -> None:
+    """Soon; who is at the keyboard reaches the main thread."""
+    reach = (threading.get_ident(), signal.SIGINT)
+    threading.Timer(0.3, signal.pthread_kill, reach).start()

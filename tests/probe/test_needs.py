@@ -8,18 +8,22 @@ import fsspec
 import pytest
 
 from pipeprof.errors import StorageError
-from pipeprof.probe.load import Budget
+from pipeprof.probe.budget import Budget
+from pipeprof.probe.crew import Crew
 from pipeprof.probe.needs import checkpoint, code
 from pipeprof.probe.ramp import ProbeSpec, probe
 from pipeprof.probe.result import Demand
 from pipeprof.probe.target import open_target
 from tests.probe.test_load import FREE, Sleeps
 
+pytestmark = pytest.mark.timed
+
 DEMAND = Demand("random", 1000, 2)
 
 
 def saved(url, target=None, size_bytes=3_000_000):
-    return checkpoint(url, {}, size_bytes, target or Sleeps(0.001), DEMAND, Budget(FREE, FREE))
+    crew = Crew(target or Sleeps(0.001))
+    return checkpoint(url, {}, size_bytes, crew, DEMAND, Budget(FREE, FREE))
 
 
 def test_a_checkpoint_is_written_twice_and_removed(tmp_path, monkeypatch):
@@ -38,7 +42,8 @@ def test_small_files_are_read_one_by_one_and_removed(tmp_path):
     found = code(str(tmp_path), {}, files=20)
     assert found.files == 20
     assert found.p50_s <= found.p99_s
-    assert found.files_per_s == pytest.approx(1 / found.p50_s, rel=0.9)
+    # half of the files take the median or longer, and none of twenty much longer than p99
+    assert 0.8 / found.p99_s <= found.files_per_s <= 2 / found.p50_s
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,91 @@
+"""The processes that read: this one, or several others."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import TracebackType
+
+from pipeprof.errors import StorageError
+from pipeprof.probe.target import Target
+from pipeprof.probe.work import Job, Work, work
+
+_SPAWN = SpawnContext()
+_PATIENCE_S = 5.0
+"""For a process to end when told to."""
+
+
+class Crew:
+    """Reads ``target``. One process is this one; of more, each is a new one with a client of its
+    own. To be closed, or used as a context manager."""
+
+    def __init__(self, target: Target, processes: int = 1) -> None:
+        self.target, self.processes = target, processes
+        self._members: list[tuple[Connection, SpawnProcess]] = []
+        try:
+            for _ in range(processes if processes > 1 else 0):
+                self._members.append(_hired(target))
+            for pipe, _ in self._members:
+                _received(pipe)  # it is ready: what it takes to start is in no load
+        except BaseException:
+            self.close(0)
+            raise
+
+    def run(self, jobs: Sequence[Job]) -> list[Work]:
+        """Side by side, each in a process of its own. Raises `StorageError` when one is lost."""
+        if not self._members:
+            return [work(self.target, job) for job in jobs]
+        used = self._members[: len(jobs)]
+        for (pipe, _), job in zip(used, jobs, strict=True):
+            with suppress(OSError):  # it is gone; receiving tells
+                pipe.send(job)
+        return [_received(pipe) for pipe, _ in used]
+
+    def close(self, patience_s: float = _PATIENCE_S) -> None:
+        for pipe, _ in self._members:
+            pipe.close()
+        while self._members:
+            _, process = self._members.pop()
+            process.join(patience_s)
+            process.kill()
+            process.join()
+            process.close()
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(0 if kind else _PATIENCE_S)  # they may have much to read still
+
+
+def _hired(target: Target) -> tuple[Connection, SpawnProcess]:
+    ours, theirs = _SPAWN.Pipe()
+    process = _SPAWN.Process(target=_member, args=(theirs, target), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+def _member(pipe: Connection, target: Target) -> None:
+    """In a process of its own: jobs come, work goes, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who hired us closes the pipe
+    with suppress(EOFError, OSError):
+        pipe.send(None)
+        while True:
+            pipe.send(work(target, pipe.recv()))
+
+
+def _received(pipe: Connection) -> Work:
+    try:
+        found: Work = pipe.recv()
+    except (EOFError, OSError):
+        raise StorageError("A process that read for the probe ended; it may lack memory.") from None
+    return found

@@ -1,0 +1,103 @@
+"""What a sweep blames, where it is known what holds the loader up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeprof.bench_data.generate import GenerateSpec, generate
+from pipeprof.cli.app import run
+from tests.lab.conftest import Told
+from tests.lab.disk import slow_disk
+from tests.lab.far import BUCKET, NO_ETAG, far_store
+from tests.s3.conftest import lead_to
+from tests.s3.server import serving
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
+]
+
+MB = 1_000_000
+Captured = pytest.CaptureFixture[str]
+
+
+class Swept:
+    """Sweeps one setting, and says what it blames."""
+
+    def __init__(self, capsys: Captured, out: Path, told: Told) -> None:
+        self._capsys, self._out, self._told = capsys, out, told
+
+    def blames(self, case: str, truth: str, url: str, *options: str) -> str:
+        quick = ["--workers", "1", "--step-ms", "1", "--batch-size", "64", *options]
+        assert run(["sweep", url, *quick, "--out", str(self._out), "--json"]) == 0
+        result: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        (trial,) = result["trials"]
+        self._told(f"sweep's blame: {case}", truth, str(trial["bottleneck"]))
+        assert trial["verdict"] == "starved"
+        return str(trial["bottleneck"])
+
+
+@pytest.fixture
+def swept(capsys: Captured, tmp_path: Path, told: Told) -> Swept:
+    return Swept(capsys, tmp_path / "out", told)
+
+
+def generated(folder: Path, kind: str, format_name: str, size_bytes: int, shards: int) -> str:
+    generate(GenerateSpec(str(folder), kind, format_name, size_bytes, shards=shards))
+    return str(folder)
+
+
+@pytest.mark.parametrize("format_name", ["parquet", "tfrecord"])
+def test_a_throttled_disk(format_name: str, tmp_path: Path, swept: Swept) -> None:
+    url = generated(tmp_path / "data", "images", format_name, 150 * MB, shards=4)
+    with slow_disk(tmp_path, bytes_per_s=20 * MB):
+        found = swept.blames(f"disk at 20 MB/s, {format_name}", "storage-bandwidth", url)
+    assert found == "storage-bandwidth"
+
+
+@pytest.mark.parametrize("client", ["pyarrow", "s3fs"])
+def test_small_requests_over_a_link_with_delay(
+    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: Swept
+) -> None:
+    generated(tmp_path / "root" / BUCKET / "data", "tabular", "csv", 600_000, shards=30)
+    with far_store(400, 20, tmp_path, monkeypatch):
+        url, case = f"s3://{BUCKET}/data", f"20 ms of delay, 20 kB requests, {client}"
+        found = swept.blames(
+            case, "storage-latency", url, "--s3-client", client, "--batch-size", "16"
+        )
+    assert found == "storage-latency"
+
+
+def test_small_requests_by_s3fs_without_delay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: Swept
+) -> None:
+    generated(tmp_path / "root" / BUCKET / "data", "images", "tfrecord", 4 * MB, shards=2)
+    with serving(tmp_path / "root", tmp_path / "log", more=NO_ETAG) as server:
+        lead_to(server.endpoint, monkeypatch)
+        url, case = f"s3://{BUCKET}/data", "no delay, 8 KiB requests, s3fs"
+        small = ["--read", "block=8KiB", "--batch-size", "1"]
+        found = swept.blames(case, "storage-client", url, "--s3-client", "s3fs", *small)
+    assert found == "storage-client"
+
+
+def test_a_decoder_that_computes(tmp_path: Path, swept: Swept) -> None:
+    url = generated(tmp_path / "data", "tabular", "csv", 20 * MB, shards=2)
+    large = ["--cache", "warm", "--batch-size", "4096"]
+    assert swept.blames("CSV from memory", "decode", url, *large) == "decode"
+
+
+def test_a_transform_that_computes(tmp_path: Path, swept: Swept) -> None:
+    url = generated(tmp_path / "data", "tabular", "parquet", 20 * MB, shards=2)
+    # as a decoder of images does, it computes without Python's lock
+    (tmp_path / "mine.py").write_text(
+        "import hashlib\n\n"
+        "def burn(batch):\n"
+        "    hashlib.pbkdf2_hmac('sha256', b'password', b'salt', 50_000)\n"
+        "    return batch\n"
+    )
+    own = ["--cache", "warm", "--transform", f"{tmp_path / 'mine.py'}:burn"]
+    assert swept.blames("a transform that computes", "transform", url, *own) == "transform"

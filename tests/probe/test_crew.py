@@ -1,0 +1,70 @@
+"""Several processes that read real files: what each did adds up, and none stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeprof.errors import StorageError
+from pipeprof.probe.budget import Budget
+from pipeprof.probe.crew import Crew
+from pipeprof.probe.load import load
+from pipeprof.probe.result import Demand
+from pipeprof.probe.target import open_target
+from tests.probe.test_load import FREE, press_ctrl_c
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(1 << 20))
+    return path
+
+
+def test_each_takes_its_streams_and_its_part_of_what_may_be_read(file):
+    budget = Budget(FREE, 100)
+    with Crew(open_target(str(file)), 2) as crew:
+        point = load(crew, Demand("random", 4096, 4), 20.0, budget, 0)
+        spent = (budget.requests, budget.bytes, budget.spent)
+        alone = load(crew, Demand("random", 4096, 1), 0.3, Budget(FREE, FREE), 0)
+    assert spent == (100, 100 * 4096, True)
+    assert point is not None
+    assert (point.processes, point.demand.concurrency) == (2, 4)
+    assert point.bytes == 4096 * point.requests
+    assert alone is not None
+    assert alone.processes == 1, "one stream is not shared"
+
+
+def test_an_error_in_one_is_told(file):
+    target = open_target(str(file))
+    with Crew(target, 2) as crew:
+        os.truncate(file, 0)
+        with pytest.raises(StorageError, match="has become shorter"):
+            load(crew, Demand("random", 4096, 2), 5.0, Budget(FREE, FREE), 0)
+
+
+def test_one_that_is_killed_is_told(file):
+    with Crew(open_target(str(file)), 2) as crew:
+        member = crew._members[1][1]
+        assert member.pid is not None
+        os.kill(member.pid, signal.SIGKILL)
+        member.join()
+        with pytest.raises(StorageError, match="ended"):
+            load(crew, Demand("random", 4096, 2), 0.3, Budget(FREE, FREE), 0)
+
+
+def test_after_an_error_nobody_is_waited_for(file):
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(file)
+    assert time.monotonic() - start < 20, "they were to read for a minute"
+
+
+def interrupted(file: Path) -> None:
+    with Crew(open_target(str(file)), 2) as crew:
+        press_ctrl_c()
+        load(crew, Demand("random", 4096, 2), 60.0, Budget(FREE, FREE), 0)
