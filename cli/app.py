@@ -20,6 +20,7 @@ COMMANDS = {
     "size": "Say what storage, hosts and network must give to feed N accelerators.",
     "probe": "Say what a file system or bucket can give: bandwidth, requests, latency.",
     "report": "Show a saved profile or sweep.",
+    "trace": "Put a profile into a trace of torch.profiler.",
     "selfcheck": "Run loaders of known truth here, and compare what pipeprof says of them.",
 }
 """Name → one line for ``--help``. Each lives in ``cli/NAME.py`` as ``command``."""

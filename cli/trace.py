@@ -1,0 +1,75 @@
+"""`pipeprof trace merge`: a profile's workers in a trace of torch.profiler."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeprof.cli.options import json_option
+from pipeprof.errors import ProfileError, UsageError
+
+EXAMPLE = """\b
+Examples:
+  pipeprof trace merge log/host.1700000000000.pt.trace.json pipeprof-run/train.json --out merged/
+  pipeprof trace merge torch.json run.json --out merged.json.gz --json
+"""
+
+
+@click.group(epilog=EXAMPLE)
+def command() -> None:
+    """Traces that other tools read. One of a profile alone: pipeprof report FILE --trace OUT."""
+
+
+@command.command(epilog=EXAMPLE)
+@click.argument("torch_trace", type=click.Path(path_type=Path))
+@click.argument("profile", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True,
+              help="File, or a folder in which it gets the trace's name.")  # fmt: skip
+@json_option
+def merge(torch_trace: Path, profile: Path, out: Path, as_json: bool) -> None:
+    """Add PROFILE's workers to TORCH_TRACE, both taken of the same run, and repair the DataLoader
+    column that TensorBoard leaves at 0."""
+    import orjson
+
+    from pipeprof.model import Profile
+    from pipeprof.report.merge import merge as merged
+    from pipeprof.report.merge import repaired
+    from pipeprof.store import load, write_atomically
+
+    trace = _read(torch_trace)
+    found = load(profile)
+    if not isinstance(found, Profile):
+        raise UsageError(f"{profile} is a sweep; name the profile of one of its trials.")
+    whole = merged(trace, found)
+    if out.is_dir():
+        out = out / torch_trace.name
+    if out.exists() and out.samefile(torch_trace):
+        raise UsageError(f"--out {out} is the trace itself; name another file or folder.")
+    data = orjson.dumps(whole)
+    write_atomically(out, gzip.compress(data, mtime=0) if out.suffix == ".gz" else data)
+    added, mended = len(whole["traceEvents"]) - len(trace["traceEvents"]), repaired(trace)
+    if as_json:
+        told = {"out": str(out), "events_added": added, "waits_repaired": mended}
+        click.echo(orjson.dumps(told).decode())
+    else:
+        click.echo(f"{out}: {added:,} events added, {mended:,} waits repaired.", err=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Raises `ProfileError`."""
+    import orjson
+
+    try:
+        data = path.read_bytes()
+        trace = orjson.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    except (EOFError, ValueError, gzip.BadGzipFile, zlib.error):
+        raise ProfileError(f"{path} is not JSON, or is cut short.") from None
+    except OSError as error:
+        raise ProfileError(f"{path} cannot be read: {error.strerror}.") from None
+    if not isinstance(trace, dict):
+        raise ProfileError(f"{path} is JSON, but not a trace of torch.profiler.")
+    return trace

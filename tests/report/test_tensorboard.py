@@ -1,0 +1,91 @@
+"""The trace as TensorBoard's profiler plugin shows it: a real server, asked over HTTP."""
+
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import orjson
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import pipeprof
+from pipeprof.report.trace import render_trace, tensorboard_name
+from tests.needs import missing
+
+_PLUGIN = "data/plugin/pytorch_profiler"
+_PATIENCE_S = 90
+
+
+class Slow(Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        time.sleep(0.003)
+        return torch.zeros(4)
+
+
+@contextmanager
+def tensorboard(folder):
+    """A function that asks the plugin for a page."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--port",
+               str(port), "--load_fast=false"]  # fmt: skip
+    with (folder.parent / "log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def ask(page):
+        with urlopen(f"http://127.0.0.1:{port}/{_PLUGIN}/{page}", timeout=10) as answer:
+            return orjson.loads(answer.read())
+
+    try:
+        yield ask
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def loaded(ask):
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            if ask("runs")["runs"]:
+                return
+        except (URLError, ConnectionError):
+            pass
+        time.sleep(0.3)
+    raise AssertionError("TensorBoard has not loaded the trace")
+
+
+@pytest.mark.timeout(150)
+def test_the_plugin_shows_the_loaders_share_that_the_profile_has(tmp_path):
+    try:
+        import torch_tb_profiler  # noqa: F401
+    except ImportError:
+        missing("torch-tb-profiler")
+    loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2))
+    for _ in loader:
+        time.sleep(0.008)
+    profile = loader.profile()
+    logs = tmp_path / "logs"
+    (logs / "run").mkdir(parents=True)
+    name = tensorboard_name(profile)
+    (logs / "run" / name).write_bytes(render_trace(profile, compressed=True))
+    with tensorboard(logs) as ask:
+        loaded(ask)
+        overview = ask("overview?run=run&worker=loader&span=1&view=Overview")
+    columns = [each.get("name") for each in overview["steps"]["columns"]]
+    rows = overview["steps"]["rows"]
+    shown_us = sum(row[columns.index("DataLoader")] for row in rows)
+    batches = profile.batches
+    waited_s = sum(d - a for a, d in zip(batches.asked_s, batches.delivered_s, strict=True))
+    assert len(rows) == 50
+    assert shown_us * 1e-6 == pytest.approx(waited_s, rel=0.001)
+    assert "intersect" not in (tmp_path / "log").read_text(), "no spans of a track overlap"
