@@ -6,17 +6,20 @@ IS_OURS := import sys; sys.exit(sys.version_info < (3, 10))
 # the first Python >= 3.10 on the path; `make PYTHON=/path/to/python` overrules
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
+# a process per core, up to eight, each with a stretch of the tests
+SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist worksteal
+FUZZ_S ?= 600
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab lint coverage format bench bench-overhead bench-run bench-memory gpu-check docs clean
+.PHONY: help setup demo test check lab fuzz lint coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 gpu-check docs clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
-		while IFS='|' read -r target text; do printf '%-16s%s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='|' read -r target text; do printf '%-22s%s\n' "$$target" "$$text"; done
 
 setup: $(READY) ## make .venv and install pipeprof in it
 
-demo: $(READY) ## generate data, sweep it in three formats, report
+demo: $(READY) ## generate data, sweep it in three formats and on S3, report
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
 
 test: $(READY) ## everything that must hold: lint, types, layers, tests, coverage
@@ -28,9 +31,12 @@ test: $(READY) ## everything that must hold: lint, types, layers, tests, coverag
 
 check: lint coverage
 
-lab: $(READY) ## known truths that need root: a disk of known speed
+lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
 	@$(BIN)/python -m pytest -m lab tests/lab
+
+fuzz: $(READY) ## damage what the readers read, for FUZZ_S=600 seconds
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
 
 lint: $(READY) ## style, types, and who may import whom
 	$(SAY) "ruff"
@@ -42,9 +48,11 @@ lint: $(READY) ## style, types, and who may import whom
 	@$(BIN)/lint-imports
 
 coverage: $(READY) ## the tests, and the share of lines they run
-	$(SAY) "pytest"
+	$(SAY) "pytest, side by side"
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage run -m pytest -m 'not timed and not lab' $(SIDE_BY_SIDE)
+	$(SAY) "pytest, one by one: what is held to time"
+	@$(BIN)/coverage run -m pytest -m 'timed and not lab'
 	$(SAY) "coverage"
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
@@ -64,6 +72,15 @@ bench-run: $(READY) ## what pipeprof run adds to a script's start and end
 
 bench-memory: $(READY) ## a run of ten million batches: what the recorder and the profile take
 	@$(BIN)/python benchmarks/endless.py
+
+bench-local: $(READY) ## how local files are read, against plain reads; reading ahead
+	@$(BIN)/python -m benchmarks.local_reads
+
+bench-s3: $(READY) ## which client reads S3 best
+	@$(BIN)/python -m benchmarks.s3_clients
+
+bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the best of others
+	@$(BIN)/python -m benchmarks.readers
 
 gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
 	@$(BIN)/python scripts/gpu_check.py

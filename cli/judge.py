@@ -25,13 +25,13 @@ def judge(result: Profile | SweepResult, name: str, limit: float) -> None:
     """Raises `StarvedError` when ``result`` is starved more than ``limit``."""
     from pipeprof.errors import ProfileError, StarvedError
     from pipeprof.model import Profile
-    from pipeprof.report.data_sets import data_sets
+    from pipeprof.report.data_sets import own_data_sets
     from pipeprof.units import format_share
 
     if isinstance(result, Profile):
         shares = {name: result.diagnosis.starved_fraction}
     else:
-        shares = {data.url: data.best.starved_fraction for data in data_sets(result)}
+        shares = {data.url: data.best.starved_fraction for data in own_data_sets(result)}
     if not shares:
         raise ProfileError(f"{name} holds no trial yet, so nothing can be judged.")
     worst, share = max(shares.items(), key=lambda item: item[1])

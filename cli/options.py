@@ -6,7 +6,8 @@ In the help the function's name stands for the value.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
@@ -71,5 +72,28 @@ SIZE = size
 SHARE = share
 INT_LIST = int_list
 STORAGE_OPTIONS = json_object
+
+s3_client_option = click.option(
+    "--s3-client", type=click.Choice(["obstore", "pyarrow", "s3fs"]), default=None,
+    help="What reads from S3.  [default: obstore, and s3fs where that does not do]",
+)  # fmt: skip
+
+
+def with_client(options: dict[str, Any] | None, client: str | None) -> dict[str, Any] | None:
+    """Storage options that name the client too, if one was chosen."""
+    return {**(options or {}), "s3_client": client} if client else options
+
+
+@contextmanager
+def listing_shown(quiet: bool) -> Iterator[None]:
+    """Say on stderr how far a listing is that takes long, unless ``quiet``."""
+    from pipeprof.storage.progress import listing_watched
+
+    def say(url: str, count: int) -> None:
+        click.echo(f"{url}: {count:,} objects found so far", err=True)
+
+    with nullcontext() if quiet else listing_watched(say):
+        yield
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON to stdout.")

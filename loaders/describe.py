@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+from dataclasses import replace
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
+from pipeprof.loaders.skips import Skips
 from pipeprof.model import BatchLog, DataSource, LoaderConfig
 
 
@@ -31,6 +33,24 @@ def describe_source(loader: Any) -> DataSource | None:
     """What is read, of a data set that says so."""
     source = told(told(loader, "dataset"), "source")
     return source if isinstance(source, DataSource) else None
+
+
+def describe_skips(loader: Any) -> Skips | None:
+    """What counts the data that was left out, of a data set of ours."""
+    skips = told(told(loader, "dataset"), "skips")
+    return skips if isinstance(skips, Skips) else None
+
+
+def describe_notes(loader: Any) -> tuple[str, ...]:
+    """How the bytes are got, where the store of a data set of ours has something to say of it."""
+    dataset = told(loader, "dataset")
+    notes = told(told(dataset, "store"), "notes") if describe_source(loader) else ()
+    return notes if isinstance(notes, tuple) else ()
+
+
+def with_skipped(source: DataSource | None, skips: Skips | None) -> DataSource | None:
+    """``source`` with what was left out of it until now."""
+    return replace(source, skipped=skips.total) if source and skips else source
 
 
 def told(thing: Any, name: str) -> Any:

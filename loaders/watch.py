@@ -6,6 +6,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from time import perf_counter, time
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -13,19 +14,30 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
+from pipeprof.loaders.cache_seen import tell_cache
 from pipeprof.loaders.cost import measure_overhead
-from pipeprof.loaders.describe import describe_loader, describe_source, never_seen, told
+from pipeprof.loaders.describe import (
+    describe_loader,
+    describe_notes,
+    describe_skips,
+    describe_source,
+    never_seen,
+    told,
+    with_skipped,
+)
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.host_look import HostLook
 from pipeprof.loaders.iterator import ProfiledIterator
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
+from pipeprof.loaders.skips import Skips
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
+from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
-from pipeprof.model import NOT_INSPECTED, DataSource, LoaderConfig, Profile, Recording
+from pipeprof.model import DataSource, LoaderConfig, Profile, Recording
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
 """Records that a worker may be ahead of main's reading, above what prefetching allows."""
@@ -41,11 +53,14 @@ class Watch:
         self._accelerator = accelerator
         self._config = LoaderConfig(num_workers=0)
         self._source: DataSource | None = None
+        self._notes: tuple[str, ...] = ()
+        self._skips: Skips | None = None
         self._earlier: Summary | None = None
         self._recorder = Recorder(fold=self._fold)
         self._device = DeviceTotals()
         self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
         self._host = HostLook()
+        self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
         self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
         """The iterator that its loader keeps and that carries our hook, weakly; its observer."""
@@ -55,6 +70,8 @@ class Watch:
         self._config = describe_loader(loader)
         self._host.look(self._config)
         self._source = describe_source(loader)
+        self._notes = describe_notes(loader)
+        self._skips = describe_skips(loader)
         turn = self._recorder.begin()
         iterator, observer = self._begin(loader, start)
         turn.started()
@@ -102,7 +119,7 @@ class Watch:
         """All passes so far, as measured: of a long run the end."""
         for side in self._sides:
             side.collect()
-        recorder = self._recorder
+        recorder, requests = self._recorder, self._requests.log()
         log = recorder.log()
         return Recording(
             name=self._name,
@@ -114,12 +131,16 @@ class Watch:
             first_batch_s=recorder.first_batch_s,
             epochs=tuple(recorder.epochs),
             lost_records=recorder.lost_records,
-            source=self._source,
-            cache=NOT_INSPECTED,
-            overhead=measure_overhead(self._config, recorder.count, recorder.wall_s),
+            source=with_skipped(self._source, self._skips),
+            cache=tell_cache(log, self._source),
+            overhead=measure_overhead(
+                self._config, recorder.count, requests.count, recorder.wall_s
+            ),
             main=self._host.told(self._device),
+            requests=requests,
             missing={**never_seen(self._config, log), **self._missing},
-            notes=tuple({side.stopped: None for side in self._sides if side.stopped}),
+            notes=(*self._notes, *{side.stopped: None for side in self._sides if side.stopped}),
+            unix_offset_s=time() - perf_counter(),
         )
 
     def _fold(self, arrays: Arrays) -> None:
@@ -157,6 +178,7 @@ class Watch:
             return iterator, self._unseen(
                 loader, f"{type(loader).__name__} makes an iterator of its own"
             )
+        self._requests.add(observer.requests)
         return iterator, observer
 
     def _hooked(
@@ -166,6 +188,7 @@ class Watch:
         running = told(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers, (loader.prefetch_factor or 2) + _SPARE_SLOTS)
+            table = RequestTable(loader.num_workers)
         except OSError as error:
             return start(), self._unseen(
                 loader, f"no shared memory for the workers' records: {error}"
@@ -173,7 +196,7 @@ class Watch:
         observer = WorkersObserver(ring)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
-        loader.worker_init_fn = WorkerHook(ring, user_init)
+        loader.worker_init_fn = WorkerHook(ring, table, user_init)
         try:
             iterator = start()
         finally:
@@ -185,6 +208,7 @@ class Watch:
         if unseen is not None:
             return iterator, self._unseen(loader, unseen)
         observer.attach(iterator)
+        self._requests.add(table)
         if told(loader, "_iterator") is iterator:  # which keeps it for the next epoch
             self._kept = weakref.ref(iterator), observer
         return iterator, observer

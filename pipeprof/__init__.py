@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from pipeprof.loaders.wrap import wrap
     from pipeprof.measure.h2d import to_device
     from pipeprof.measure.spans import stage
-    from pipeprof.model import Profile, Stage, SweepResult
+    from pipeprof.model import Profile, ReadOptions, Stage, SweepResult
     from pipeprof.store import load
 
 _HOMES = {
     "PipeprofError": "pipeprof.errors",
     "Profile": "pipeprof.model",
+    "ReadOptions": "pipeprof.model",
     "Stage": "pipeprof.model",
     "SweepResult": "pipeprof.model",
     "headspace": "pipeprof.loaders.headspace",
@@ -37,6 +38,7 @@ _HOMES = {
 __all__ = [
     "PipeprofError",
     "Profile",
+    "ReadOptions",
     "Stage",
     "SweepResult",
     "__version__",

@@ -29,6 +29,14 @@ def format_bytes(count: float) -> str:
     return _scaled(count, "B")
 
 
+def format_binary(count: int) -> str:
+    """``"64 MiB"`` where it is whole in binary units, else as `format_bytes`."""
+    for unit in ("Gi", "Mi", "Ki"):
+        if count >= _BINARY[unit] and count % _BINARY[unit] == 0:
+            return f"{count // _BINARY[unit]:,} {unit}B"
+    return format_bytes(count)
+
+
 def format_rate(per_s: float, unit: str = "B") -> str:
     """``"1.5 GB/s"``; ``format_rate(2300, "samples")`` is ``"2,300 samples/s"``."""
     if unit == "B":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,9 @@ import pytest
 # The same examples on every run and machine, however slow: a failure is a failure of the code.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("house")
+
+# A shell lets its background jobs ignore Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _LASTING = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
 """Helpers that Python starts once and keeps until it exits."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pipeprof.errors import UsageError
 from pipeprof.units import (
+    format_binary,
     format_bytes,
     format_count,
     format_duration,
@@ -110,3 +111,11 @@ def test_durations(seconds: float, text: str) -> None:
 )
 def test_shares(share: float, text: str) -> None:
     assert format_share(share) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(8 * 2**20, "8 MiB"), (1536 * 2**10, "1,536 KiB"), (2**30, "1 GiB"), (8_000_001, "8.00 MB")],
+)
+def test_sizes_that_are_whole_in_binary_units_are_told_in_them(count: int, text: str) -> None:
+    assert format_binary(count) == text

@@ -305,6 +305,7 @@ def test_a_torch_that_cannot_be_imported_fails_as_it_does_without_us(tmp_path):
     assert "ZeroDivisionError" in expected.stderr
 
 
+@pytest.mark.timed
 def test_it_starts_and_ends_in_little_time(tmp_path):
     write(tmp_path, {"script.py": ""})
     plain = {name: value for name, value in os.environ.items() if not name.startswith("COV")}

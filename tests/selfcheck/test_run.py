@@ -15,6 +15,8 @@ from pipeprof.selfcheck.acts import Sleep
 from pipeprof.selfcheck.pipelines import Pipeline, Truth, pipelines
 from pipeprof.selfcheck.run import check, check_pipelines, run
 
+pytestmark = pytest.mark.timed
+
 READ_AND_DECODE = Pipeline(
     "short", "sleeps in named stages",
     (Sleep(0.001, Stage.READ), Sleep(0.008, Stage.DECODE)),

@@ -59,6 +59,7 @@ def test_where_it_breaks_is_found():
     assert most_nodes(replace(EIGHT, storage_bandwidth=1e15), 0.9, limit=64) == 64
 
 
+@pytest.mark.timed
 def test_a_thousand_nodes_take_seconds():
     """The bar is 10 s."""
     start = perf_counter()
