@@ -1,6 +1,6 @@
 """What profiling costs: pipeprof, nothing, nothing again (the control), and other profilers.
 
-    python -m benchmarks.overhead [--limit SECONDS] [--no-bars]
+    python -m benchmarks.overhead [--limit SECONDS] [--only TEXT] [--no-peers] [--no-bars]
 
 Plain and profiled loaders take turns, in random order, until plain against plain lies close
 enough to nothing, or the time is up. Exit code 1 when a bar is missed.
@@ -158,9 +158,21 @@ def print_machine() -> None:
     )
 
 
+def _peers(stack: ExitStack) -> list[Arm]:
+    """They stay installed until ``stack`` is closed."""
+    peers: list[Arm] = [TorchProfiler("torch.profiler")]
+    try:
+        peers += stack.enter_context(traceml())
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"\ntraceml-ai: NOT MEASURED ({error})")
+    return peers
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--limit", type=float, default=480.0, metavar="SECONDS")
+    parser.add_argument("--only", default="", metavar="TEXT", help="loaders named so")
+    parser.add_argument("--no-peers", action="store_true", help="pipeprof alone")
     parser.add_argument("--no-bars", action="store_true", help="judge, but exit with 0")
     options = parser.parse_args()
     end = perf_counter() + options.limit
@@ -168,13 +180,10 @@ def main() -> int:
     print_small_costs()
     verdicts: list[tuple[Verdict, str]] = []
     with ExitStack() as stack:
-        peers: list[Arm] = [TorchProfiler("torch.profiler")]
-        try:
-            peers += stack.enter_context(traceml())
-        except (OSError, subprocess.CalledProcessError) as error:
-            print(f"\ntraceml-ai: NOT MEASURED ({error})")
-        share_left = 1.0
-        for case in cases():
+        peers = [] if options.no_peers else _peers(stack)
+        chosen = [case for case in cases() if options.only in case.name]
+        share_left = sum(case.time_share for case in chosen)
+        for case in chosen:
             seconds = (end - perf_counter()) * case.time_share / share_left
             share_left -= case.time_share
             verdicts += run_case(case, peers, seconds)
