@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -53,12 +52,16 @@ class Sender:
             self._made = None
             put(item, *arguments, **options)
 
+        order, mark, worker, acquire = self._put, self._ring.mark_sent, self._worker, pipe.acquire
+
         def timed_acquire() -> Any:
-            number = self._put.popleft() if self._put else None
-            if number is not None:
-                with suppress(Exception):  # an error would end the feeder thread's work on a batch
-                    self._ring.mark_sent(self._worker, number, perf_counter())
-            return pipe.acquire()
+            try:  # an error would end the feeder thread's work on a batch
+                number = order.popleft() if order else None
+                if number is not None:
+                    mark(worker, number, perf_counter())
+            except Exception:
+                pass
+            return acquire()
 
         # the feeder thread asks for the pipe when it has pickled, and may wait for other workers
         queue.put, queue._wlock = (

@@ -13,7 +13,12 @@ from pipeprof.measure.probes import ThreadProbe, read_gauges
 from pipeprof.measure.ring import SAMPLED
 
 SAMPLE_EVERY_S = 0.05
-"""On average. A sample takes 15 to 30 µs."""
+"""On average, for the first `_FIRST` samples: a short run needs them too."""
+_FIRST = 20
+_SHARE = 0.0005
+"""Of the time, that samples may take from then on: warm, one takes 20 to 45 µs; between batches
+that drive the system's counters out of the caches, several times that."""
+_RAREST_S = 0.5
 _SHORTEST_S = 1e-6
 WEIGH_EVERY_S = 1.0
 _GAUGE_SHARE = 0.0005
@@ -33,7 +38,7 @@ class Meter:
     """
 
     __slots__ = ("_batches", "_cpu_s", "_first_s", "_next_gauge_s", "_next_weigh_s", "_probe",
-                 "_random", "_thread", "_weigh", "skip")  # fmt: skip
+                 "_random", "_samples", "_thread", "_took_s", "_weigh", "skip")  # fmt: skip
 
     def __init__(self, weigh: Weigh) -> None:
         self._weigh = weigh
@@ -45,9 +50,11 @@ class Meter:
         """Batches that are not sampled, before the next that is. The caller counts down."""
         self._first_s, self._batches = 0.0, 0
         self._next_gauge_s = self._next_weigh_s = 0.0
+        self._samples, self._took_s = 0, 0.0
 
     def begin(self, now: float) -> None:
         """The batch that is about to be made is sampled."""
+        start = perf_counter()
         self._draw_next(now)
         # a probe reads the counters of the thread that opened it
         thread = threading.get_ident()
@@ -55,6 +62,8 @@ class Meter:
             self.close()
             self._probe, self._thread = ThreadProbe(), thread
         self._probe.begin()
+        self._samples += 1
+        self._took_s += perf_counter() - start
         self._cpu_s = thread_time()
 
     def end(self, batch: Any) -> Sequence[float]:
@@ -63,8 +72,10 @@ class Meter:
         cpu_s = thread_time() - self._cpu_s
         if self._probe is None:
             return (nan,) * len(SAMPLED)
+        start = perf_counter()
         resources = self._probe.end()
         now = perf_counter()
+        self._took_s += now - start
         return (cpu_s, *resources, *self._gauges(now), *self._weight(batch, now))
 
     def _gauges(self, now: float) -> Sequence[float]:
@@ -92,11 +103,16 @@ class Meter:
     def _draw_next(self, now: float) -> None:
         if self._batches:
             batch_s = (now - self._first_s) / self._batches
-            share = min(1.0, max(batch_s, _SHORTEST_S) / SAMPLE_EVERY_S)
+            share = min(1.0, max(batch_s, _SHORTEST_S) / self._every_s())
             self.skip = int(self._random.expovariate(1.0) * (1 / share - 1) + 0.5)
         else:
             self._first_s = now
         self._batches += self.skip + 1
+
+    def _every_s(self) -> float:
+        if self._samples < _FIRST:
+            return SAMPLE_EVERY_S
+        return min(_RAREST_S, max(SAMPLE_EVERY_S, self._took_s / self._samples / _SHARE))
 
     def __del__(self) -> None:
         self.close()

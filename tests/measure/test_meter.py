@@ -2,14 +2,26 @@
 
 import random
 import threading
+from itertools import count
 from math import isnan
 
+import pytest
+
+from pipeprof.measure import meter as meter_module
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.ring import SAMPLED
 
 
 def one_tensor(batch):
     return 1, 400
+
+
+@pytest.fixture(autouse=True)
+def sample_s(monkeypatch):
+    """What a sample's beginning takes by the clock: nothing, unless a test says so."""
+    told, now = [0.0], count()
+    monkeypatch.setattr(meter_module, "perf_counter", lambda: next(now) * told[0])
+    return told
 
 
 def sampled_of(batch_s, batches):
@@ -32,6 +44,16 @@ def test_long_batches_are_all_sampled():
 def test_short_batches_are_sampled_at_a_bounded_rate():
     sampled = sampled_of(lambda number: SAMPLE_EVERY_S / 10, 20_000)
     assert 1_800 < len(sampled) < 2_200
+
+
+def test_samples_that_are_dear_become_rare(sample_s):
+    """At 100 µs each they may come every 0.2 s; the first come as soon as ever."""
+    sample_s[0] = 100e-6
+    sampled = sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000)
+    assert 900 < len(sampled) < 1_150
+    assert sampled[19] < 450
+    sample_s[0] = 1.0
+    assert 380 < len(sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000)) < 470
 
 
 def test_a_slow_batch_is_sampled_as_often_as_any_other():
