@@ -22,7 +22,7 @@ class Sender:
         self._worker, self._ring = worker, ring
         self._generation = self._count = 0
         self._made: int | None = None
-        """Of the batch that is made, but not yet put into the queue."""
+        """Place in the ring of the batch that is made, but not yet put into the queue."""
         self._put: deque[int | None] = deque()
         """Of what is in the queue; ``None`` for what is no batch, as an acknowledgement."""
 
@@ -35,8 +35,7 @@ class Sender:
         number = record_number(self._generation, self._count)
         self._count += 1
         try:
-            self._ring.write(self._worker, number, told)
-            self._made = number
+            self._made = self._ring.write(self._worker, number, told)
         except Exception:  # the record is lost, the batch is not
             self._made = None
 
@@ -52,13 +51,13 @@ class Sender:
             self._made = None
             put(item, *arguments, **options)
 
-        order, mark, worker, acquire = self._put, self._ring.mark_sent, self._worker, pipe.acquire
+        places, mark, acquire = self._put, self._ring.mark_sent, pipe.acquire
 
         def timed_acquire() -> Any:
             try:  # an error would end the feeder thread's work on a batch
-                number = order.popleft() if order else None
-                if number is not None:
-                    mark(worker, number, perf_counter())
+                place = places.popleft() if places else None
+                if place is not None:
+                    mark(place, perf_counter())
             except Exception:
                 pass
             return acquire()

@@ -58,11 +58,11 @@ class Ring:
         self._shared = SharedMemory(workers * slots * _SLOT_BYTES)
         self._memory = self._shared.view
 
-    def write(self, worker: int, number: int, told: Sequence[float]) -> None:
-        """``told`` as in `TOLD`."""
+    def write(self, worker: int, number: int, told: Sequence[float]) -> int | None:
+        """``told`` as in `TOLD`. The record's place, for `mark_sent`; ``None`` when it is lost."""
         memory = self._memory
         if memory is None:
-            return
+            return None
         at = self._slot(worker, number)
         # the number is cleared first and set last: a reader never takes a half-written record
         if len(told) == len(PLAIN):
@@ -72,12 +72,13 @@ class Ring:
         else:
             _NOT_SAMPLED(memory, at, 0, nan, *told, nan)
         _NUMBER(memory, at, number)
+        return at
 
-    def mark_sent(self, worker: int, number: int, sent_s: float) -> None:
+    def mark_sent(self, place: int, sent_s: float) -> None:
         """The batch is serialised and about to go into the pipe. Called before main can know of
         the batch, and so before it reads the record."""
         if self._memory is not None:
-            _DOUBLE(self._memory, self._slot(worker, number) + _SENT_AT, sent_s)
+            _DOUBLE(self._memory, place + _SENT_AT, sent_s)
 
     def holds(self, worker: int, number: int) -> bool:
         """Whether that record is there to be read."""

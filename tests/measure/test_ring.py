@@ -55,9 +55,9 @@ def test_a_batch_without_stages_has_spent_no_time_in_them():
 
 def test_when_a_batch_was_sent_is_told_afterwards():
     ring, number = Ring(workers=2, slots=4), record_number(1, 5)
-    ring.write(1, number, told(7))
+    place = ring.write(1, number, told(7))
     assert np.isnan(ring.read([1], [number])[0, SENT])
-    ring.mark_sent(1, number, 12.5)
+    ring.mark_sent(place, 12.5)
     assert ring.read([1], [number])[0, SENT] == 12.5
 
 
