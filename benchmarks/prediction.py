@@ -4,7 +4,7 @@ runs in other settings.
     python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--quick] [--seed N]
 
 An error is that of throughput, over cells in which the accelerator waits 5 % of the time or more.
-The noise of a cell is what its own two halves differ by. Exit code 1 when a bar is missed.
+The noise of a cell is what its own two halves differ by.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ def command(
 
     from pipeprof.cli.probe_page import probe_text, say, warn
     from pipeprof.probe.ramp import ProbeSpec, probe
-    from pipeprof.probe.target import ALIGNED, open_target
+    from pipeprof.probe.target import open_target
+    from pipeprof.storage.local_reads import ALIGNED
     from pipeprof.storage.urls import is_local, local_path
 
     uneven = [size for size in blocks if size % ALIGNED]

@@ -11,10 +11,9 @@ from typing import Any, Protocol
 
 from pipeprof.errors import StorageError
 from pipeprof.storage import ObjectInfo, Store, open_store
+from pipeprof.storage.local_reads import ALIGNED
 from pipeprof.storage.urls import is_local, redact
 
-ALIGNED = 4096
-"""Direct reads begin and end at multiples of it."""
 _MOST_FILES = 256
 """That are open at a time; of more, as many are read, spread over all."""
 

@@ -36,17 +36,14 @@ def merge(trace: dict[str, Any], profile: Profile) -> dict[str, Any]:
         raise UsageError("the trace holds no spans: nothing was profiled in it.")
     begin = min(each["ts"] for each in spans)
     end = max(each["ts"] + each.get("dur", 0) for each in spans)
-    ours = [
-        _numbered(each)
-        for each in events_of(profile, zero_s, own_loop=False)
-        if begin <= each["ts"] <= end
-    ]
+    every = events_of(profile, zero_s, own_loop=False)
+    ours = [_numbered(each) for each in every if begin <= each["ts"] <= end]
     if not ours:
         raise UsageError(
             "none of the profile's batches was under way while the trace was taken: they are of "
             "different runs, or the profile has kept later batches only."
         )
-    names = [_numbered(each) for each in names_of(events_of(profile, zero_s, own_loop=False))]
+    names = [_numbered(each) for each in names_of(every)]
     return {**trace, "traceEvents": [*map(_repaired, theirs), *names, *ours]}
 
 

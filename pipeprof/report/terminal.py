@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.console import Console
@@ -41,11 +42,16 @@ def print_report(result: Result, file: TextIO | None = None) -> None:
 
     Colour only on a terminal and without ``NO_COLOR``; ASCII where the encoding has no more.
     """
+    print_page(lambda color, width: render_text(result, color=color, width=width), file)
+
+
+def print_page(render: Callable[[bool, int], str], file: TextIO | None = None) -> None:
+    """``render`` takes whether there is colour, and the width; at least `_LEAST_WIDTH`."""
     file = sys.stdout if file is None else file
     console = Console(file=file)
     color = console.color_system is not None and not console.no_color
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    text = render_text(result, color=color, width=width)
+    text = render(color, max(width, _LEAST_WIDTH))
     try:
         text.encode(file.encoding or "utf-8")
     except UnicodeEncodeError:

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from rich.console import Console
-
 from pipeprof.model import Figure, Sizing
-from pipeprof.report.layout import Column, Page, to_ascii
+from pipeprof.report.layout import Column, Page
+from pipeprof.report.terminal import WIDTH, print_page
+from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.units import format_bytes, format_count, format_duration, format_rate, format_share
 
-WIDTH = 100
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def print_sizings(sizings: Sequence[Sizing], explain: bool, file: TextIO | None = None) -> None:
     """Side by side, as what is on the other side can show it."""
-    file = sys.stdout if file is None else file
-    console = Console(file=file)
-    width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    text = render_sizings(sizings, explain=explain, width=max(80, width))
-    try:
-        text.encode(file.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = to_ascii(text)
-    file.write(text)
-    file.flush()
+    print_page(lambda _, width: render_sizings(sizings, explain=explain, width=width), file)
 
 
 def render_sizings(sizings: Sequence[Sizing], *, explain: bool, width: int = WIDTH) -> str:
@@ -156,6 +145,4 @@ def _ask(page: Page, sizing: Sizing) -> None:
 
 
 def _options(wants: Sequence[str]) -> list[str]:
-    from pipeprof.sizing.inputs import BY_NAME
-
     return [BY_NAME[want].option if want in BY_NAME else want.replace("_", "-") for want in wants]
