@@ -24,8 +24,8 @@ from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Running, Session
 from pipeprof.loaders import hook, observe
-from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import Meter
+from pipeprof.measure.ring import RingWriter
 
 _NONE = object()
 """In place of an attribute that an object has not of its own."""
@@ -134,7 +134,7 @@ class _Pause:
 
 def _let_hooks_be_switched(switch: Switch) -> None:
     """Those that will be set in this process and in its workers."""
-    instrument, watch = hook.instrument, Sender.watch
+    instrument, note_sending = hook.instrument, hook.note_sending
 
     def switched_instrument(fetcher: Any, tell: Any, meter: Meter, counts: Any) -> None:
         collate = fetcher.collate_fn
@@ -142,10 +142,10 @@ def _let_hooks_be_switched(switch: Switch) -> None:
         switch.add(fetcher, fetch=_NONE, collate_fn=collate)
         switch.when_turned(_Pause(meter).turn)
 
-    def switched_watch(self: Sender, queue: Any) -> None:
-        watch(self, queue)
+    def switched_note_sending(queue: Any, writer: RingWriter) -> None:
+        note_sending(queue, writer)
         # its feeder thread keeps our lock, which has nothing to do while nothing is put
         switch.add(queue, put=_NONE)
 
     hook.instrument = observe.instrument = switched_instrument
-    Sender.watch = switched_watch  # type: ignore[method-assign]
+    hook.note_sending = switched_note_sending

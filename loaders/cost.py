@@ -14,7 +14,6 @@ from pipeprof.loaders.batches import weigh
 from pipeprof.loaders.hook import instrument
 from pipeprof.loaders.observe import InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
-from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.request_counts import RequestCounts
@@ -102,9 +101,9 @@ def _inline_s() -> float:
 
 def _workers_s() -> float:
     ring = Ring(1, 2 * FLUSH_EVERY)
-    sender, fetcher, bare = Sender(0, ring), _Fetcher(), _Fetcher()
-    sender.begin_epoch()
-    instrument(fetcher, sender.tell, Meter(weigh), RequestCounts())
+    writer, fetcher, bare = ring.writer(0), _Fetcher(), _Fetcher()
+    writer.begin_epoch()
+    instrument(fetcher, writer.tell, Meter(weigh), RequestCounts())
     made_s = _median_s(lambda: fetcher.fetch(0)) - _median_s(lambda: bare.fetch(0))
     iterator, observer = _Iterator(), WorkersObserver(ring)
     observer.begin_epoch()

@@ -17,7 +17,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pipeprof.loaders.batches import count_samples, weigh
-from pipeprof.loaders.sender import Sender
+from pipeprof.loaders.sender import note_sending
 from pipeprof.measure import on_import, requests, watch_fsspec, watch_open
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
@@ -58,22 +58,22 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable) -> None:
     kinds: Any = _DatasetKind
     create = kinds.create_fetcher
     info = get_worker_info()
-    sender, meter, counts = Sender(worker, ring), Meter(weigh), table.row(worker)
+    writer, meter, counts = ring.writer(worker), Meter(weigh), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
         fetcher = create(kind, dataset, *arguments)
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
-            sender.begin_epoch()
-            instrument(fetcher, sender.tell, meter, counts)
+            writer.begin_epoch()
+            instrument(fetcher, writer.tell, meter, counts)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
     loop = _calling_loop()
     if loop is not None:
         hide_our_frames(loop.f_globals)
-        sender.watch(loop.f_locals.get("data_queue"))
+        note_sending(loop.f_locals.get("data_queue"), writer)
     watch_reads()
 
 

@@ -48,7 +48,15 @@ class Turn:
             self._leave()
             raise
         number = turn.number if device is not None else 0
-        turn.deliver(self._told(batch) if self._key is not None else None)
+        key, told = self._key, None
+        if key is not None:
+            # A batch is any object at all, and torch may change: what cannot be told stays unknown,
+            # and is no reason to disturb the training.
+            try:
+                told = key(self.iterator, batch)
+            except Exception:
+                told = None
+        turn.deliver(told)
         if device is not None:
             device.deliver(number)
         elif not (nth := turn.nth) % _LOOK_EVERY or nth < 3:
@@ -58,14 +66,6 @@ class Turn:
     def leave(self) -> None:
         self._pass.leave()
         self._leave()
-
-    def _told(self, batch: Any) -> Any:
-        # A batch is any object at all, and torch may change: what cannot be told stays unknown, and
-        # is no reason to disturb the training.
-        try:
-            return self._key(self.iterator, batch) if self._key is not None else None
-        except Exception:
-            return None
 
     def _leave(self) -> None:
         self._observer.leave()

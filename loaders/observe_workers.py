@@ -13,6 +13,10 @@ import numpy as np
 from pipeprof.measure.ring import Ring, record_number
 from pipeprof.measure.rows import SEEN, WAY, Floats, nothing_known
 
+Moments = tuple[float, float, float]
+"""Of a batch on its way to main: received, unpickled, pinned."""
+
+_UNKNOWN: Moments = (nan, nan, nan)
 _FETCH_START = SEEN.index("fetch_start_s")
 
 
@@ -24,6 +28,7 @@ class WorkersObserver:
         self._ring = ring
         self._arrivals = Arrivals(ring, 0)
         self._resumed = 0
+        self._in_order = True
         self._last_index = -1
         self._sampler = SamplerTime()
         self._way = _Way()
@@ -42,22 +47,24 @@ class WorkersObserver:
 
     def attach(self, iterator: Any) -> None:
         """Note each arrival from now on; persistent iterators keep the hook over epochs."""
+        self._in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
         self._way.attach(iterator)
         self._sampler.attach(iterator)
-        owner, get_data = weakref.ref(iterator), type(iterator)._get_data
-        observer = self
+        owner, get_data, note = weakref.ref(iterator), type(iterator)._get_data, self._note
 
         def observed_get_data() -> Any:
-            result = get_data(owner())
-            observer._note(owner(), result[0], perf_counter())
+            itself = owner()
+            result = get_data(itself)
+            note(itself, result[0], perf_counter())
             return result
 
         iterator._get_data = observed_get_data
 
     def key(self, iterator: Any, batch: Any) -> Any:
-        in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
-        index = iterator._rcvd_idx - 1 if in_order else self._last_index
-        return self._arrivals, index, self._sampler.take()
+        index = iterator._rcvd_idx - 1 if self._in_order else self._last_index
+        sampler = self._sampler
+        spent_s, sampler.spent_s = sampler.spent_s, 0.0
+        return self._arrivals, index, spent_s
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table, found = nothing_known(len(keys)), []
@@ -77,7 +84,8 @@ class WorkersObserver:
         pass
 
     def _note(self, iterator: Any, index: Any, now: float) -> None:
-        received_s, arrived_s, pinned_s = self._way.take(index, now)
+        way = self._way
+        moments = way.noted.pop(index, _UNKNOWN) if way.pinned else (way.received_s, now, nan)
         if not isinstance(index, int):  # a persistent worker says that it begins an epoch
             self._resumed += 1
             if not self._resumed % iterator._num_workers:
@@ -85,7 +93,7 @@ class WorkersObserver:
             return
         task = iterator._task_info.get(index)
         if task is not None:  # else an abandoned epoch left it in the queue
-            self._arrivals.order.append((index, task[0], received_s, arrived_s, pinned_s))
+            self._arrivals.order.append((index, task[0], moments))
             self._last_index = index
 
 
@@ -93,7 +101,8 @@ class SamplerTime:
     """The time that main spends on picking indices."""
 
     def __init__(self) -> None:
-        self._spent_s = 0.0
+        self.spent_s = 0.0
+        """Since whoever reads it has set it to 0."""
 
     def attach(self, iterator: Any) -> None:
         owner, pick = weakref.ref(iterator), getattr(type(iterator), "_next_index", None)
@@ -105,14 +114,9 @@ class SamplerTime:
             try:
                 return pick(owner())
             finally:
-                self._spent_s += perf_counter() - start
+                self.spent_s += perf_counter() - start
 
         iterator._next_index = timed_next_index
-
-    def take(self) -> float:
-        """Since the last call."""
-        spent, self._spent_s = self._spent_s, 0.0
-        return spent
 
 
 class Arrivals:
@@ -121,8 +125,8 @@ class Arrivals:
     def __init__(self, ring: Ring, epoch: int) -> None:
         self._ring = ring
         self.epoch = epoch
-        self.order: list[tuple[int, int, float, float, float]] = []
-        """Task, worker, and when it was received, unpickled, pinned: those not yet counted."""
+        self.order: list[tuple[int, int, Moments]] = []
+        """Task, worker, and its moments: those not yet counted."""
         self._counts: dict[int, int] = {}
         """Worker → results so far."""
         self._known: dict[int, tuple[float, ...]] = {}
@@ -135,7 +139,7 @@ class Arrivals:
 
     def settle(self) -> None:
         """Number what has come."""
-        for index, worker, *moments in self.order:
+        for index, worker, moments in self.order:
             count = self._counts.get(worker, 0)
             self._counts[worker] = count + 1
             if not count:
@@ -154,33 +158,28 @@ class _Way:
     """Of a batch from the pipe to main: received, unpickled, and, by the pin thread, pinned."""
 
     def __init__(self) -> None:
-        self._received_s = nan
-        self._pinned = False
-        self._noted: dict[Any, tuple[float, float, float]] = {}
-        """With a pin thread: task → received, unpickled, pinned."""
+        self.received_s = nan
+        """The bytes that came last: without a pin thread, those of the batch that main takes."""
+        self.pinned = False
+        """There is a pin thread, which fills `noted`."""
+        self.noted: dict[Any, Moments] = {}
+        """Task → its moments, until main takes it."""
 
     def attach(self, iterator: Any) -> None:
         results = getattr(iterator, "_worker_result_queue", None)
         if not hasattr(results, "_recv_bytes"):
             return
         self._time_receipt(results)
-        self._pinned = getattr(iterator, "_pin_memory_thread", None) is not None
-        if self._pinned:
+        self.pinned = getattr(iterator, "_pin_memory_thread", None) is not None
+        if self.pinned:
             self._time_pinning(results, iterator._data_queue)
-
-    def take(self, index: Any, now: float) -> tuple[float, float, float]:
-        """Moments of the batch that main has just taken: received, unpickled, pinned."""
-        if self._pinned:
-            return self._noted.pop(index, (nan, nan, nan))
-        received_s, self._received_s = self._received_s, nan
-        return received_s, now, nan
 
     def _time_receipt(self, results: Any) -> None:
         receive = results._recv_bytes
 
         def timed_receive(*arguments: Any) -> Any:
             data = receive(*arguments)
-            self._received_s = perf_counter()
+            self.received_s = perf_counter()
             return data
 
         results._recv_bytes = timed_receive
@@ -199,7 +198,7 @@ class _Way:
 
         def timed_put(item: Any, *arguments: Any, **options: Any) -> Any:
             if isinstance(item[0], int):
-                self._noted[item[0]] = self._received_s, unpickled_s, perf_counter()
+                self.noted[item[0]] = self.received_s, unpickled_s, perf_counter()
             return put(putter(), item, *arguments, **options)
 
         results.get, pinned.put = timed_get, timed_put

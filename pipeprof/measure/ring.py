@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import nan
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,19 @@ TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 FIELDS = ("sent_s", *TOLD)
 """Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
 
-_WORDS = 1 + len(FIELDS)
+_HEAD = struct.Struct(f"<q{1 + len(PLAIN)}dqq").pack_into
+"""The record's number, when it was sent, what is plain, how much is told, the number once more."""
+_REST = (*IN_PARTS, *SAMPLED)
+_LINE_WORDS = 8
+"""Of a cache line, which the head fills: of a plain batch's record, the others are not touched."""
+_WORDS = 4 * _LINE_WORDS
 _SLOT_BYTES = 8 * _WORDS
-"""Three cache lines: no two records share one."""
+_PARTS = struct.Struct(f"<{len(IN_PARTS)}d").pack_into
+_WHOLE = struct.Struct(f"<{len(_REST)}d").pack_into
 _NUMBER, _DOUBLE = struct.Struct("<q").pack_into, struct.Struct("<d").pack_into
-_WHOLE = struct.Struct(f"<q{len(FIELDS)}d").pack_into
-_NOT_SAMPLED = struct.Struct(f"<q{2 + len(PLAIN) + len(IN_PARTS)}d").pack_into
-_NO_PARTS = (0.0,) * len(IN_PARTS)
-_SENT_AT = 8
-_CPU = FIELDS.index("cpu_s")
+_PLAIN = len(PLAIN)
+_SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
+_TOLD_WORD, _AGAIN_WORD = 6, 7
 _COUNT_BITS = 40
 
 Floats = npt.NDArray[np.float64]
@@ -56,29 +61,10 @@ class Ring:
     def __init__(self, workers: int, slots: int) -> None:
         self._slots = slots
         self._shared = SharedMemory(workers * slots * _SLOT_BYTES)
-        self._memory = self._shared.view
 
-    def write(self, worker: int, number: int, told: Sequence[float]) -> int | None:
-        """``told`` as in `TOLD`. The record's place, for `mark_sent`; ``None`` when it is lost."""
-        memory = self._memory
-        if memory is None:
-            return None
-        at = self._slot(worker, number)
-        # the number is cleared first and set last: a reader never takes a half-written record
-        if len(told) == len(PLAIN):
-            _NOT_SAMPLED(memory, at, 0, nan, *told, *_NO_PARTS, nan)
-        elif len(told) == len(TOLD):
-            _WHOLE(memory, at, 0, nan, *told)
-        else:
-            _NOT_SAMPLED(memory, at, 0, nan, *told, nan)
-        _NUMBER(memory, at, number)
-        return at
-
-    def mark_sent(self, place: int, sent_s: float) -> None:
-        """The batch is serialised and about to go into the pipe. Called before main can know of
-        the batch, and so before it reads the record."""
-        if self._memory is not None:
-            _DOUBLE(self._memory, place + _SENT_AT, sent_s)
+    def writer(self, worker: int) -> RingWriter:
+        first = worker * self._slots * _SLOT_BYTES
+        return RingWriter(self._shared.view, first, first + self._slots * _SLOT_BYTES)
 
     def holds(self, worker: int, number: int) -> bool:
         """Whether that record is there to be read."""
@@ -87,30 +73,76 @@ class Ring:
     def read(self, workers: Sequence[int], numbers: Sequence[int]) -> Floats:
         """[records, `FIELDS`]; NaN where one is lost."""
         wanted = np.array(numbers, dtype=np.int64)
-        if self._memory is None or not len(wanted):
-            return np.full((len(wanted), len(FIELDS)), nan)
+        told = np.full((len(wanted), len(FIELDS)), nan)
+        if self._shared.view is None or not len(wanted):
+            return told
         counts = wanted & (1 << _COUNT_BITS) - 1
         slots = np.array(workers, dtype=np.int64) * self._slots + counts % self._slots
-        table = np.frombuffer(self._memory).reshape(-1, _WORDS)
+        table = np.frombuffer(self._shared.view).reshape(-1, _WORDS)
         found = table[slots]
         # the second look: it may have been overwritten while it was copied
         still = table[slots, 0].view(np.int64)
-        told: Floats = found[:, 1:]
-        told[np.isnan(told[:, _CPU]), _CPU:] = nan  # not sampled: what is there is older
-        told[(np.ascontiguousarray(found[:, 0]).view(np.int64) != wanted) | (still != wanted)] = nan
+        whole = found.view(np.int64)
+        length, plain = whole[:, _TOLD_WORD], 1 + _PLAIN
+        told[:, :plain] = found[:, 1 : 1 + plain]
+        told[:, plain:] = found[:, _LINE_WORDS : _LINE_WORDS + len(_REST)]
+        # what is there of what was not told is older
+        told[length == _PLAIN, plain : plain + len(IN_PARTS)] = 0.0
+        told[length != len(TOLD), plain + len(IN_PARTS) :] = nan
+        lost = (whole[:, 0] != wanted) | (whole[:, _AGAIN_WORD] != wanted) | (still != wanted)
+        told[lost] = nan
         return told
-
-    def _slot(self, worker: int, number: int) -> int:
-        count = number & (1 << _COUNT_BITS) - 1
-        return (worker * self._slots + count % self._slots) * _SLOT_BYTES
 
     def __getstate__(self) -> dict[str, Any]:
         return {"slots": self._slots, "shared": self._shared}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._slots, self._shared = state["slots"], state["shared"]
-        self._memory = self._shared.view
 
     def close(self) -> None:
-        self._memory = None
         self._shared.close()
+
+
+class RingWriter:
+    """One worker's. Written for few steps: what the batches themselves take has driven our code and
+    data out of the caches, and each line of either that has to come back costs 0.1 µs."""
+
+    __slots__ = ("_at", "_end", "_first", "_generation", "_memory", "_number", "place")
+
+    def __init__(self, memory: mmap | None, first: int, end: int) -> None:
+        # where there is none, nothing can be written
+        self._memory: mmap | bytearray = bytearray() if memory is None else memory
+        self._first, self._end = first, end
+        self._at, self._generation, self._number = first, 0, 0
+        self.place: int | None = None
+        """Of the record last told, for `mark_sent`; ``None`` when it is lost."""
+
+    def begin_epoch(self) -> None:
+        self._generation += 1
+        self._number, self._at = record_number(self._generation, 0), self._first
+
+    def tell(self, told: Sequence[float]) -> None:
+        """Of the next batch, as in `TOLD`. Raises nothing: the record is lost, the batch is not."""
+        at, number = self._at, self._number
+        self._at, self._number = at + _SLOT_BYTES, number + 1
+        if self._at == self._end:
+            self._at = self._first
+        try:
+            length = len(told)
+            if length != _PLAIN:
+                self._tell_more(at, told)
+            # from first to last: who copies it meanwhile finds two numbers
+            _HEAD(self._memory, at, number, nan, *told[:_PLAIN], length, number)
+            self.place = at
+        except Exception:
+            self.place = None
+
+    def _tell_more(self, at: int, told: Sequence[float]) -> None:
+        _NUMBER(self._memory, at, 0)
+        pack = _WHOLE if len(told) == len(TOLD) else _PARTS
+        pack(self._memory, at + _REST_AT, *told[_PLAIN:])
+
+    def mark_sent(self, place: int, sent_s: float) -> None:
+        """The batch is serialised and about to go into the pipe. Called before main can know of
+        the batch, and so before it reads the record."""
+        _DOUBLE(self._memory, place + _SENT_AT, sent_s)

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pipeprof.measure.ring import FIELDS, IN_PARTS, PLAIN, SAMPLED, Ring, record_number
+from pipeprof.measure.ring import FIELDS, IN_PARTS, PLAIN, SAMPLED, Ring, RingWriter, record_number
 
 SENT = FIELDS.index("sent_s")
 
@@ -20,6 +20,16 @@ def sample(value: int) -> list[float]:
     return [value - place / 8 for place in range(len(SAMPLED))]
 
 
+def write(ring: Ring, worker: int, *batches: list[float], epoch: int = 1) -> RingWriter:
+    """The first batches of ``worker`` in its nth ``epoch``."""
+    writer = ring.writer(worker)
+    for _ in range(epoch):
+        writer.begin_epoch()
+    for each in batches:
+        writer.tell(each)
+    return writer
+
+
 def read(ring: Ring, worker: int, number: int) -> list[float] | None:
     """What is known of one record; ``None`` when it is lost."""
     [values] = ring.read([worker], [number]).tolist()
@@ -29,22 +39,20 @@ def read(ring: Ring, worker: int, number: int) -> list[float] | None:
 def test_a_record_is_read_as_it_was_written():
     ring = Ring(workers=2, slots=4)
     number = record_number(1, 3)
-    ring.write(1, number, [*told(7), *sample(9)])
+    write(ring, 1, told(4), told(5), told(6), [*told(7), *sample(9)])
     assert ring.read([1], [number])[0, 1:].tolist() == told(7) + sample(9)
     assert ring.holds(1, number)
 
 
 def test_a_batch_that_was_not_sampled_shows_no_older_sample():
     ring = Ring(workers=1, slots=1)
-    ring.write(0, record_number(1, 0), [*told(1), *sample(9)])
-    ring.write(0, record_number(1, 1), told(2))
+    write(ring, 0, [*told(1), *sample(9)], told(2))
     assert read(ring, 0, record_number(1, 1)) == told(2)
 
 
 def test_a_batch_without_stages_has_spent_no_time_in_them():
     ring = Ring(workers=1, slots=1)
-    ring.write(0, record_number(1, 0), [*told(1), *sample(9)])
-    ring.write(0, record_number(1, 1), [0.5, 1.5, 0.25, 16])
+    write(ring, 0, [*told(1), *sample(9)], [0.5, 1.5, 0.25, 16])
     table = ring.read([0], [record_number(1, 1)])[0]
     known = {
         name: table[place] for place, name in enumerate(FIELDS) if table[place] == table[place]
@@ -55,17 +63,18 @@ def test_a_batch_without_stages_has_spent_no_time_in_them():
 
 def test_when_a_batch_was_sent_is_told_afterwards():
     ring, number = Ring(workers=2, slots=4), record_number(1, 5)
-    place = ring.write(1, number, told(7))
+    writer = write(ring, 1, *[told(7)] * 6)
     assert np.isnan(ring.read([1], [number])[0, SENT])
-    ring.mark_sent(place, 12.5)
+    writer.mark_sent(writer.place, 12.5)
     assert ring.read([1], [number])[0, SENT] == 12.5
 
 
 def test_unused_overwritten_and_foreign_slots_are_lost_records():
     ring = Ring(workers=2, slots=4)
     assert read(ring, 0, record_number(1, 0)) is None
-    ring.write(0, record_number(1, 0), told(1))
-    ring.write(0, record_number(1, 4), told(2))
+    write(ring, 0, told(1))
+    assert read(ring, 0, record_number(1, 0)) == told(1)
+    write(ring, 0, *map(told, [1, 0, 0, 0, 2]))
     assert read(ring, 0, record_number(1, 0)) is None, "overwritten by the fifth"
     assert read(ring, 0, record_number(2, 0)) is None, "of another epoch"
     assert read(ring, 1, record_number(1, 4)) is None, "of another worker"
@@ -76,16 +85,15 @@ def test_unused_overwritten_and_foreign_slots_are_lost_records():
 def test_many_are_read_at_once_and_each_stands_where_it_was_asked_for():
     ring = Ring(workers=3, slots=8)
     wanted = [(worker, record_number(1, count)) for count in range(5) for worker in range(3)]
-    for place, (worker, number) in enumerate(wanted):
-        ring.write(worker, number, told(place))
+    for worker in range(3):
+        write(ring, worker, *[told(3 * count + worker) for count in range(5)])
     table = ring.read([worker for worker, _ in wanted], [number for _, number in wanted])
     assert table[:, 1].tolist() == list(range(15))
     assert ring.read([], []).shape == (0, len(FIELDS))
 
 
 def write_from_child(ring: Ring) -> None:
-    for count in range(3):
-        ring.write(0, record_number(1, count), told(count))
+    write(ring, 0, *map(told, range(3)))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -112,7 +120,7 @@ def test_it_has_no_name_in_any_file_system_and_closes_its_descriptor():
 def test_a_copy_opened_through_proc_shares_the_memory():
     ring = Ring(workers=1, slots=8)
     copy = pickle.loads(pickle.dumps(ring))
-    copy.write(0, record_number(1, 0), told(5))
+    write(copy, 0, told(5))
     assert read(ring, 0, record_number(1, 0)) == told(5)
 
 
@@ -127,7 +135,7 @@ def test_where_proc_is_closed_the_records_are_lost_and_nothing_else():
     state = pickle.dumps(ring)
     ring.close()
     copy = pickle.loads(state)
-    copy.write(0, record_number(1, 0), told(5))
+    write(copy, 0, told(5))
     assert read(copy, 0, record_number(1, 0)) is None
 
 
@@ -147,7 +155,26 @@ def test_another_file_under_the_same_number_is_left_alone(tmp_path):
     opened = os.open(tmp_path / "precious", os.O_RDWR)
     os.dup2(opened, number)
     copy = pickle.loads(state)
-    copy.write(0, record_number(1, 0), told(5))
+    write(copy, 0, told(5))
     for descriptor in {opened, number}:
         os.close(descriptor)
     assert (tmp_path / "precious").read_bytes() == bytes(8 * 192)
+
+
+def test_an_epoch_begins_at_the_first_slot_under_numbers_of_its_own():
+    ring = Ring(workers=1, slots=4)
+    write(ring, 0, told(1), told(2))
+    write(ring, 0, told(3), epoch=2)
+    assert read(ring, 0, record_number(2, 0)) == told(3)
+    assert read(ring, 0, record_number(1, 0)) is None, "overwritten"
+    assert read(ring, 0, record_number(1, 1)) == told(2), "not yet"
+
+
+@pytest.mark.parametrize("odd", [["?", 1.0, 2.0, 3.0], [*told(1)[:-1], None], [1.0], None])
+def test_what_cannot_be_told_is_lost_and_the_next_is_not(odd):
+    ring = Ring(workers=1, slots=4)
+    writer = write(ring, 0, told(1), odd)
+    assert writer.place is None
+    writer.tell(told(3))
+    found = [read(ring, 0, record_number(1, count)) for count in range(3)]
+    assert found == [told(1), None, told(3)]
