@@ -66,7 +66,7 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable) -> None:
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
             writer.begin_epoch()
-            instrument(fetcher, writer.tell, meter, counts)
+            instrument(fetcher, writer.tell, meter, counts, alone=True)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
@@ -127,9 +127,11 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
     return rest
 
 
-def instrument(fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts) -> None:
+def instrument(
+    fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool = False
+) -> None:
     """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
-    batch asked of storage."""
+    batch asked of storage. ``alone``: its thread, this one, does nothing but make batches."""
     # a bound method in the closure would keep the fetcher, and what it iterates, alive
     owner: Any = weakref.ref(fetcher)
     fetch = type(fetcher).fetch
@@ -148,7 +150,8 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts) ->
     def timed_fetch(index: Any) -> Any:
         nonlocal tally, collating_s
         itself, batch, collating_s = owner(), None, nan
-        outer, current.tally = current.tally, tally
+        if not alone:
+            outer, current.tally = current.tally, tally
         if sampled := not meter.skip:
             sampled = _begun(meter, clock())
         else:
@@ -159,7 +162,8 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts) ->
             return batch
         finally:
             end = clock()
-            current.tally = outer
+            if not alone:
+                current.tally = outer
             collated = collating_s == collating_s
             collate_s = end - collating_s if collated else 0.0
             # a list of indices says how many, but at the end of an iterable's data
@@ -169,6 +173,8 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts) ->
                 collate_s -= tally.inner_s - charged_s if collated else 0.0
                 collate_s += tally.seconds.get(_COLLATE, 0.0)
                 parts, made, tally = _parts(tally), tally, Tally(noting=True)
+                if alone:
+                    current.tally = tally
                 if made.store_s:
                     counts.add_store_time(made)
                 sample = _ended(meter, batch) if sampled else ()
@@ -178,6 +184,8 @@ def instrument(fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts) ->
             if noted:
                 _taken(counts)
 
+    if alone:
+        current.tally = tally  # to find it takes longer than all else that a plain batch does here
     fetcher.fetch, fetcher.collate_fn = timed_fetch, noted_collate
 
 

@@ -17,6 +17,7 @@ Moments = tuple[float, float, float]
 """Of a batch on its way to main: received, unpickled, pinned."""
 
 _UNKNOWN: Moments = (nan, nan, nan)
+_NO_KEY = (None, 0, nan)
 _FETCH_START = SEEN.index("fetch_start_s")
 
 
@@ -68,10 +69,14 @@ class WorkersObserver:
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table, found = nothing_known(len(keys)), []
-        for place, key in enumerate(keys):
-            arrival = key[0].take(key[1]) if key is not None else None
+        for place, (arrivals, index, sampler_s) in enumerate(key or _NO_KEY for key in keys):
+            if arrivals is None:
+                continue
+            if arrivals.order:
+                arrivals.settle()
+            arrival = arrivals.known.pop(index, None)
             if arrival is not None:
-                found.append((place, *arrival, key[2]))
+                found.append((place, *arrival, sampler_s))
         if found:
             places, workers, numbers, *way = zip(*found, strict=True)
             rows = list(places)
@@ -129,22 +134,19 @@ class Arrivals:
         """Task, worker, and its moments: those not yet counted."""
         self._counts: dict[int, int] = {}
         """Worker → results so far."""
-        self._known: dict[int, tuple[float, ...]] = {}
-        """Task → worker, number of its record, received, unpickled, pinned."""
-
-    def take(self, index: int) -> tuple[float, ...] | None:
-        """Of task ``index``: worker, number of its record, received, unpickled, pinned."""
-        self.settle()
-        return self._known.pop(index, None)
+        self.known: dict[int, tuple[float, ...]] = {}
+        """Task → worker, number of its record, received, unpickled, pinned: of what is counted."""
 
     def settle(self) -> None:
         """Number what has come."""
+        counts, first = self._counts, record_number(self.epoch, 0)
         for index, worker, moments in self.order:
-            count = self._counts.get(worker, 0)
-            self._counts[worker] = count + 1
+            count = counts.get(worker, 0)
+            counts[worker] = count + 1
             if not count:
                 self._skip_epoch(worker)
-            self._known[index] = (worker, record_number(self.epoch, count), *moments)
+                first = record_number(self.epoch, 0)
+            self.known[index] = (worker, first + count, *moments)
         self.order.clear()
 
     def _skip_epoch(self, worker: int) -> None:

@@ -11,7 +11,7 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
-from pipeprof.measure.ring import RingWriter
+from pipeprof.measure.ring import RingWriter, note_moment
 
 
 def note_sending(queue: Any, writer: RingWriter) -> None:
@@ -20,7 +20,7 @@ def note_sending(queue: Any, writer: RingWriter) -> None:
     put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
     if put is None or pipe is None:
         return
-    acquire, mark = pipe.acquire, writer.mark_sent
+    acquire, memory = pipe.acquire, writer.memory
     waiting: deque[int | None] = deque()  # places; `None` for what is no batch: an acknowledgement
 
     def noted_put(obj: Any, block: bool = True, timeout: float | None = None) -> None:
@@ -32,7 +32,7 @@ def note_sending(queue: Any, writer: RingWriter) -> None:
         try:  # an error would end the feeder thread's work on a batch
             place = waiting.popleft()
             if place is not None:
-                mark(place, perf_counter())
+                note_moment(memory, place, perf_counter())
         except Exception:
             pass
         return acquire()

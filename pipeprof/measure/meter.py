@@ -15,7 +15,7 @@ from pipeprof.measure.ring import SAMPLED
 SAMPLE_EVERY_S = 0.05
 """On average, for the first `_FIRST` samples: a short run needs them too."""
 _FIRST = 20
-_SHARE = 0.0005
+_SHARE = 0.0003
 """Of the time, that samples may take from then on: warm, one takes 20 to 45 µs; between batches
 that drive the system's counters out of the caches, several times that."""
 _RAREST_S = 0.5

@@ -31,16 +31,18 @@ TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 FIELDS = ("sent_s", *TOLD)
 """Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
 
-_HEAD = struct.Struct(f"<q{1 + len(PLAIN)}dqq").pack_into
+_HEAD = struct.Struct(f"@q{1 + len(PLAIN)}dqq").pack_into
 """The record's number, when it was sent, what is plain, how much is told, the number once more."""
 _REST = (*IN_PARTS, *SAMPLED)
 _LINE_WORDS = 8
 """Of a cache line, which the head fills: of a plain batch's record, the others are not touched."""
 _WORDS = 4 * _LINE_WORDS
 _SLOT_BYTES = 8 * _WORDS
-_PARTS = struct.Struct(f"<{len(IN_PARTS)}d").pack_into
-_WHOLE = struct.Struct(f"<{len(_REST)}d").pack_into
-_NUMBER, _DOUBLE = struct.Struct("<q").pack_into, struct.Struct("<d").pack_into
+_PARTS = struct.Struct(f"@{len(IN_PARTS)}d").pack_into
+_WHOLE = struct.Struct(f"@{len(_REST)}d").pack_into
+_NUMBER = struct.Struct("@q").pack_into
+note_moment = struct.Struct("@d").pack_into
+"""Takes a `RingWriter.memory`, a `RingWriter.place` and the moment."""
 _PLAIN = len(PLAIN)
 _SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
 _TOLD_WORD, _AGAIN_WORD = 6, 7
@@ -107,15 +109,16 @@ class RingWriter:
     """One worker's. Written for few steps: what the batches themselves take has driven our code and
     data out of the caches, and each line of either that has to come back costs 0.1 µs."""
 
-    __slots__ = ("_at", "_end", "_first", "_generation", "_memory", "_number", "place")
+    __slots__ = ("_at", "_end", "_first", "_generation", "_number", "memory", "place")
 
     def __init__(self, memory: mmap | None, first: int, end: int) -> None:
         # where there is none, nothing can be written
-        self._memory: mmap | bytearray = bytearray() if memory is None else memory
+        self.memory: mmap | bytearray = bytearray() if memory is None else memory
         self._first, self._end = first, end
         self._at, self._generation, self._number = first, 0, 0
         self.place: int | None = None
-        """Of the record last told, for `mark_sent`; ``None`` when it is lost."""
+        """In `memory`, of the moment at which the batch last told of is sent; ``None`` when its
+        record is lost. To be noted before main can know of the batch, and so reads the record."""
 
     def begin_epoch(self) -> None:
         self._generation += 1
@@ -127,22 +130,20 @@ class RingWriter:
         self._at, self._number = at + _SLOT_BYTES, number + 1
         if self._at == self._end:
             self._at = self._first
+        self.place = None
         try:
             length = len(told)
             if length != _PLAIN:
-                self._tell_more(at, told)
+                told = self._tell_more(at, told)
+            start_s, end_s, collate_s, samples = told
             # from first to last: who copies it meanwhile finds two numbers
-            _HEAD(self._memory, at, number, nan, *told[:_PLAIN], length, number)
-            self.place = at
+            _HEAD(self.memory, at, number, nan, start_s, end_s, collate_s, samples, length, number)
+            self.place = at + _SENT_AT
         except Exception:
-            self.place = None
+            pass
 
-    def _tell_more(self, at: int, told: Sequence[float]) -> None:
-        _NUMBER(self._memory, at, 0)
+    def _tell_more(self, at: int, told: Sequence[float]) -> Sequence[float]:
+        _NUMBER(self.memory, at, 0)
         pack = _WHOLE if len(told) == len(TOLD) else _PARTS
-        pack(self._memory, at + _REST_AT, *told[_PLAIN:])
-
-    def mark_sent(self, place: int, sent_s: float) -> None:
-        """The batch is serialised and about to go into the pipe. Called before main can know of
-        the batch, and so before it reads the record."""
-        _DOUBLE(self._memory, place + _SENT_AT, sent_s)
+        pack(self.memory, at + _REST_AT, *told[_PLAIN:])
+        return told[:_PLAIN]

@@ -7,7 +7,16 @@ import pickle
 import numpy as np
 import pytest
 
-from pipeprof.measure.ring import FIELDS, IN_PARTS, PLAIN, SAMPLED, Ring, RingWriter, record_number
+from pipeprof.measure.ring import (
+    FIELDS,
+    IN_PARTS,
+    PLAIN,
+    SAMPLED,
+    Ring,
+    RingWriter,
+    note_moment,
+    record_number,
+)
 
 SENT = FIELDS.index("sent_s")
 
@@ -65,7 +74,7 @@ def test_when_a_batch_was_sent_is_told_afterwards():
     ring, number = Ring(workers=2, slots=4), record_number(1, 5)
     writer = write(ring, 1, *[told(7)] * 6)
     assert np.isnan(ring.read([1], [number])[0, SENT])
-    writer.mark_sent(writer.place, 12.5)
+    note_moment(writer.memory, writer.place, 12.5)
     assert ring.read([1], [number])[0, SENT] == 12.5
 
 
