@@ -11,7 +11,6 @@ from functools import cached_property
 from math import isnan, nan
 
 from pipeprof.analyze.blame import MAIN, SAMPLER
-from pipeprof.analyze.ceilings import cpu_per_batch
 from pipeprof.analyze.requests import request_stats
 from pipeprof.analyze.stages import CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.summary import Summary
@@ -116,7 +115,7 @@ class Facts:
     @property
     def cpu_s(self) -> float:
         """CPU time to make a batch, native threads included."""
-        return cpu_per_batch(self.summary)
+        return self.summary.cpu_per_batch()
 
     @property
     def native_share(self) -> float:
@@ -141,8 +140,8 @@ class Facts:
 
     @property
     def cores_left(self) -> float:
-        """For making batches."""
-        return max(0.5, self.environment.cores - self.main_cores)
+        """For making batches: this rank's, less what its training process keeps busy."""
+        return max(0.5, self.environment.cores / self.environment.ranks - self.main_cores)
 
     @property
     def cores_used(self) -> float:

@@ -59,7 +59,7 @@ def assemble(
         workers=summary.worker_stats(),
         stall_s=summary.sums["stall_s"],
         blame=charges,
-        ceilings=ceilings(summary, recording.config, recording.environment, requests, storage),
+        ceilings=ceilings(facts, storage),
         diagnosis=diagnosis,
         recommendations=advise(facts),
         findings=findings(facts),

@@ -13,6 +13,7 @@ from pipeprof.analyze.stages import (
     BLOCKED,
     CPU,
     IN_WORKER,
+    NATIVE,
     RUN_QUEUE,
     queue_depth,
     resource_seconds,
@@ -37,7 +38,8 @@ class Summary:
         self.total = 0
         self.measured = 0
         self.sums: defaultdict[str, float] = defaultdict(float)
-        """``samples``, ``bytes``, ``requests``, ``wall_s``, ``stall_s``, ``wait_s``, ``h2d_bytes``;
+        """``samples``, ``bytes``, ``requests``, ``wall_s``, ``stall_s``, ``wait_s``, ``h2d_bytes``,
+        ``sampler_s``;
         ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``; ``empty``: times a batch
         was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
         and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
@@ -126,6 +128,11 @@ class Summary:
         known = resources[RUN_QUEUE].count and sampled_s
         return resources[resource].total / sampled_s if known else float("nan")
 
+    def cpu_per_batch(self) -> float:
+        """CPU time to make a batch, native threads included where they were seen; NaN unknown."""
+        cpu, native = self.resources[CPU], self.resources[NATIVE]
+        return cpu.mean + (native.mean if native.count else 0.0)
+
     def ranked_blame(self) -> dict[str, float]:
         return ranked(self.blame)
 
@@ -136,7 +143,7 @@ class Summary:
 
     def _add_sums(self, columns: Columns) -> None:
         sums = self.sums
-        for name in ("samples", "bytes", "requests", "stall_s", "wait_s", "h2d_bytes"):
+        for name in ("samples", "bytes", "requests", "stall_s", "wait_s", "h2d_bytes", "sampler_s"):
             sums[name] += float(np.nansum(getattr(columns, name)))
         told = np.isfinite(columns.logical_bytes) & np.isfinite(columns.physical_bytes)
         for name in COUNTERS:

@@ -6,10 +6,14 @@ import math
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeprof.model import Environment
 from pipeprof.version import __version__
+
+_RANKS_HERE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+"""Of torchrun, Open MPI, MPICH."""
 
 
 def read_environment(accelerator: str) -> Environment:
@@ -24,6 +28,7 @@ def read_environment(accelerator: str) -> Environment:
         cores_visible=visible,
         ram_bytes=_ram_bytes(),
         accelerator=accelerator,
+        ranks=sharing_ranks(),
     )
 
 
@@ -35,6 +40,15 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
         cores = os.cpu_count() or 1
     quota = _cgroup_cores(cgroup)
     return max(1, min(cores, math.ceil(quota))) if quota else cores
+
+
+def sharing_ranks(environment: Mapping[str, str] = os.environ) -> int:
+    """Ranks that a launcher has started here, as it tells each of them; 1 where each is bound to
+    cores of its own."""
+    if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) < (os.cpu_count() or 1):
+        return 1
+    told = (environment.get(name, "") for name in _RANKS_HERE)
+    return next((int(ranks) for ranks in told if ranks.isdecimal() and int(ranks) > 0), 1)
 
 
 def _cgroup_cores(cgroup: Path) -> float | None:

@@ -39,6 +39,8 @@ class Environment:
     ram_bytes: int | None
     accelerator: str
     """What consumed the batches. An emulated accelerator says ``emulated`` and how."""
+    ranks: int = 1
+    """Processes of this training that share ``cores``, each with a loader of its own."""
 
 
 @dataclass(frozen=True)

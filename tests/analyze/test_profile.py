@@ -79,7 +79,7 @@ def test_workers_that_are_too_slow_starve_and_the_ceiling_says_at_which_rate():
     assert profile.ceilings["workers"].samples_per_s == pytest.approx(2 * 4 / 0.030)
     assert profile.ceilings["worker-cpu"].samples_per_s == pytest.approx(2 * 4 / 0.006)
     assert profile.ceilings["accelerator"].samples_per_s == pytest.approx(4 / 0.005)
-    assert list(profile.ceilings) == ["workers", "accelerator", "worker-cpu"]
+    assert list(profile.ceilings) == ["workers", "accelerator", "worker-cpu", "transfer"]
 
 
 def test_blame_of_a_worker_is_what_the_awaited_batch_did_meanwhile():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pipeprof.measure.environment import read_environment, usable_cores
+from pipeprof.measure.environment import read_environment, sharing_ranks, usable_cores
 
 
 def test_affinity_counts():
@@ -40,3 +40,29 @@ def test_it_names_what_eats_the_batches():
     assert environment.accelerator == "emulated: a nap"
     assert environment.ram_bytes > 2**20
     assert 1 <= environment.cores <= environment.cores_visible
+
+
+@pytest.mark.parametrize(
+    ("told", "ranks"),
+    [
+        ({}, 1),
+        ({"LOCAL_WORLD_SIZE": "8"}, 8),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 4),
+        ({"LOCAL_WORLD_SIZE": "", "MPI_LOCALNRANKS": "2"}, 2),
+        ({"LOCAL_WORLD_SIZE": "many"}, 1),
+        ({"LOCAL_WORLD_SIZE": "0"}, 1),
+    ],
+)
+def test_ranks_share_the_cores(told, ranks):
+    assert sharing_ranks(told) == ranks
+
+
+def test_a_rank_that_is_bound_to_cores_has_them_for_itself():
+    before = os.sched_getaffinity(0)
+    if len(before) == 1:
+        pytest.skip("one core cannot be divided")
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert sharing_ranks({"LOCAL_WORLD_SIZE": "8"}) == 1
+    finally:
+        os.sched_setaffinity(0, before)
