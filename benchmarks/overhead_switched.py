@@ -136,9 +136,11 @@ def _let_hooks_be_switched(switch: Switch) -> None:
     """Those that will be set in this process and in its workers."""
     instrument, note_sending = hook.instrument, hook.note_sending
 
-    def switched_instrument(fetcher: Any, tell: Any, meter: Meter, counts: Any) -> None:
+    def switched_instrument(
+        fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
+    ) -> None:
         collate = fetcher.collate_fn
-        instrument(fetcher, tell, meter, counts)
+        instrument(fetcher, tell, meter, *more, **options)
         switch.add(fetcher, fetch=_NONE, collate_fn=collate)
         switch.when_turned(_Pause(meter).turn)
 
