@@ -164,7 +164,7 @@ class Watch:
 
     def _observer_of(self, iterator: Any) -> WorkersObserver | None:
         """Of an ``iterator`` that we hooked before."""
-        if self._kept is not None and self._kept[0]() is iterator:
+        if iterator is not None and self._kept is not None and self._kept[0]() is iterator:
             return self._kept[1]
         return None
 

@@ -12,6 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Subset
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 import pipeprof
+from pipeprof.loaders.watch import Watch
 from tests.loaders.forms import (
     SAMPLES,
     Backwards,
@@ -205,6 +206,19 @@ def test_a_framework_may_make_the_loader_anew():
     again = pipeprof.wrap(DataLoader(**arguments, num_workers=1))
     assert_told(again, list(again))
     assert not first.profile().epochs
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_loader_that_is_rebuilt_for_each_epoch_is_seen_in_each(persistent):
+    watch = Watch("train.py:42")
+    for _ in range(3):
+        rebuilt = DataLoader(Marked(), 4, num_workers=1, persistent_workers=persistent)
+        list(watch.iterate(rebuilt, lambda made=rebuilt: iter(made)))
+        del rebuilt  # the iterator that it kept goes with it
+    log = watch.recording().batches
+    assert set(log.epoch) == {0, 1, 2}
+    assert None not in log.fetch_start_s
+    assert watch.recording().lost_records == 0
 
 
 def of_generator(batches, pause_s):
