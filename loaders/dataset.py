@@ -16,11 +16,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.formats.base import AHEAD, Fault, Need, ReadOptions, Split
+from pipeprof.formats.base import Decoding, Fault, Need, ReadOptions, Split
 from pipeprof.loaders.batcher import batches_of
 from pipeprof.loaders.plan import DatasetPlan, explain, plan_dataset
-from pipeprof.loaders.read_ahead import Reads, ReadsAhead
-from pipeprof.loaders.shards import find_rank, shard_of, shuffled
+from pipeprof.loaders.read_ahead import First, Reads, ReadsAhead
+from pipeprof.loaders.shards import Shard, find_rank, shard_of, shuffled
 from pipeprof.loaders.skips import Skips
 from pipeprof.loaders.tensors import Batch
 from pipeprof.measure.spans import stage
@@ -161,15 +161,13 @@ class FileDataset(IterableDataset[Any]):
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         making = self._making
         shard = shard_of(making.rank, making.world_size, worker, workers)
-        reads = (ReadsAhead if self._read.read_ahead else Reads)(self._plan.store)
-        with reads:
-            for epoch in itertools.count(int(self._epoch[0])):
-                mine = shard.of(self._splits(epoch))
-                again = shard.of(self._splits(epoch + 1))[:1] if making.repeat else []
+        begin = int(self._epoch[0])
+        with self._reads(shard, begin) as reads:
+            for epoch in itertools.count(begin):
                 empty = True
-                after = [*mine[1:], *again, None]
-                for (item, split), following in zip(mine, after, strict=False):
-                    for rows in self._rows(item, split, epoch, reads, following):
+                for item, split in shard.of(self._splits(epoch)):
+                    reads.begin()
+                    for rows in self._rows(item, split, epoch, reads):
                         empty = False
                         yield rows
                 if empty:
@@ -181,12 +179,33 @@ class FileDataset(IterableDataset[Any]):
         splits = list(self._plan.splits)
         return shuffled(splits, self._making.seed, epoch) if self._making.shuffle else splits
 
+    def _reads(self, shard: Shard, epoch: int) -> Reads:
+        """Of a pass that begins with ``epoch``."""
+        if self._read.read_ahead:
+            return ReadsAhead(self._plan.store, self._firsts(shard, epoch))
+        return Reads(self._plan.store)
+
+    def _firsts(self, shard: Shard, epoch: int) -> Iterator[First]:
+        """The splits that `_my_rows` comes to, and what is read first of each."""
+        while mine := shard.of(self._splits(epoch)):
+            for item, split in mine:
+                first = None
+                with suppress(FormatError):  # it will be told when it is this split's turn
+                    first = next(self._decoding(item, split), None)
+                yield item, first if isinstance(first, Need) else None
+            if not self._making.repeat:
+                return
+            epoch += 1
+
+    def _decoding(self, item: ObjectInfo, split: Split) -> Decoding:
+        chosen = formats.get(self._plan.format_name)
+        return chosen.decode(item.size, split, self.schema, self._read)
+
     def _rows(
-        self, item: ObjectInfo, split: Split, epoch: int, reads: Reads, following: Part | None
+        self, item: ObjectInfo, split: Split, epoch: int, reads: Reads
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one split. Its format says which bytes it needs; the store reads them."""
-        chosen = formats.get(self._plan.format_name)
-        decoding = chosen.decode(item.size, split, self.schema, self._read)
+        decoding = self._decoding(item, split)
         name = crc32(item.url.rpartition("/")[2].encode())
         order = np.random.default_rng([self._making.seed, epoch, name, split.start])
         answer: Sequence[Any] | None = None
@@ -206,9 +225,6 @@ class FileDataset(IterableDataset[Any]):
                 answer = None
             elif isinstance(wanted, Need):
                 answer = reads.read(item, wanted)
-                if following is not None and len(wanted.then) < AHEAD:
-                    self._look_ahead(reads, *following)
-                    following = None
             else:
                 answer = None
                 yield wanted
@@ -218,13 +234,3 @@ class FileDataset(IterableDataset[Any]):
         info = get_worker_info()
         error = explain(fault.error, item)
         self.skips.note(item.url, error, fault.rows, info.id if info else 0)
-
-    def _look_ahead(self, reads: Reads, item: ObjectInfo, split: Split) -> None:
-        """Say what the decoder of the next split will want first."""
-        decoding = formats.get(self._plan.format_name).decode(
-            item.size, split, self.schema, self._read
-        )
-        with suppress(FormatError):  # it will be told when it is this split's turn
-            first = next(decoding, None)
-            if isinstance(first, Need):
-                reads.ahead(item, first)

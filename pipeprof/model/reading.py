@@ -21,8 +21,8 @@ class ReadOptions:
     """Read over as many bytes that nobody asked for, between columns of a Parquet file, rather than
     ask twice; 0: never."""
     read_ahead: bool = True
-    """Fetch what a decoder will want next while it decodes: two more blocks at most, or the next
-    split of Parquet."""
+    """Fetch what decoders will want next while one decodes: two more blocks at most, or of Parquet
+    two splits; both at once, but from local files."""
     request_bytes: int = 2**19
     """Of a local file: read what is not in memory yet in requests of at most this size."""
     queue_depth: int = 4

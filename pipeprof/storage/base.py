@@ -34,6 +34,11 @@ class Store(Protocol):
         """What a reader of the results should know of how it was read."""
         ...
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether reads of several threads wait for one another."""
+        ...
+
     def find(self, url: str) -> list[ObjectInfo]:
         """The objects that ``url`` names: a file, all files under a folder, or a glob; sorted.
 

@@ -31,6 +31,8 @@ class LocalStore:
     """
 
     client = "positional reads"
+    one_at_a_time = True
+    """Since one read is several requests at a time already, where that helps."""
 
     def __init__(self, options: ReadOptions | None = None) -> None:
         self._options = options or ReadOptions()

@@ -23,6 +23,7 @@ class RemoteStore:
     """
 
     notes: tuple[str, ...] = ()
+    one_at_a_time = False
 
     def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
         self._url = url

@@ -32,20 +32,40 @@ def opened(url, format_name, ahead, **making):
 class Seen:
     """A store that keeps what it was asked for."""
 
-    def __init__(self, store):
-        self.store, self.asked = store, []
-        self.arrived = threading.Event()
+    def __init__(self, store, one_at_a_time=True):
+        self.store, self.one_at_a_time, self.asked = store, one_at_a_time, []
 
     def read(self, item, ranges):
         self.asked.append((item.path, tuple(ranges)))
-        if len(self.asked) > 1:
-            self.arrived.set()
         return self.store.read(item, ranges)
 
 
-def watched(dataset):
+class Waits(Seen):
+    """Its first answer is not given before two are asked for, or long after."""
+
+    def __init__(self, store, one_at_a_time):
+        super().__init__(store, one_at_a_time)
+        self.go, self.lock = threading.Event(), threading.Lock()
+        self.under_way = self.most = 0
+        self.patience = 0.1 if one_at_a_time else 5
+
+    def read(self, item, ranges):
+        with self.lock:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        if self.under_way < 2:
+            self.go.wait(self.patience)
+        self.go.set()
+        try:
+            return super().read(item, ranges)
+        finally:
+            with self.lock:
+                self.under_way -= 1
+
+
+def watched(dataset, kind=Seen, one_at_a_time=True):
     """The same data set over a store that is watched."""
-    store = Seen(dataset._plan.store)
+    store = kind(dataset._plan.store, one_at_a_time)
     plan = replace(dataset._plan, store=store)
     return FileDataset(plan, dataset._making, dataset._read, dataset.skips), store
 
@@ -60,6 +80,31 @@ def test_batches_and_bytes_are_the_same(tmp_path, format_name, shuffle):
         told.append((ids(dataset), store.asked))
     assert told[0] == told[1]
     assert len(told[0][1]) >= 6, "several reads a file"
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("one_at_a_time", [True, False])
+def test_two_reads_are_under_way_where_the_store_answers_both(tmp_path, format_name, one_at_a_time):
+    """And it is asked for the same bytes, once."""
+    url = write(tmp_path, format_name, rows=ROWS)
+    dataset, store = watched(opened(url, format_name, True), Waits, one_at_a_time)
+    plain, one_by_one = watched(opened(url, format_name, False))
+    assert ids(dataset) == ids(plain)
+    assert store.most == (1 if one_at_a_time else AHEAD)
+    assert sorted(store.asked) == sorted(one_by_one.asked)
+
+
+def test_very_small_objects_are_not_all_fetched_at_once(tmp_path):
+    """What is ahead is bounded by their number, as by their bytes it would be without end."""
+    url = write(tmp_path, "tfrecord", files=50, rows=2)
+    dataset, store = watched(pipeprof.open_dataset(url, batch_size=2))
+    batches = iter(dataset)
+    next(batches)
+    time.sleep(0.05)
+    assert 1 + AHEAD < len(store.asked) <= 1 + 2 * AHEAD
+    assert len(ids(batches)) == 98
+    assert len(store.asked) == 50
+    batches.close()
 
 
 def test_a_row_that_ends_far_beyond_its_split_costs_nothing_twice(tmp_path):
@@ -99,9 +144,11 @@ def test_the_next_bytes_are_asked_for_before_the_last_are_used_up(tmp_path, form
     dataset, store = watched(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
     batches = iter(dataset)
     next(batches)
-    assert store.arrived.wait(5 if ahead else 0.1) is ahead
+    wanted, patience = (1 + AHEAD if ahead else 1), time.monotonic() + 5
+    while len(store.asked) < wanted and time.monotonic() < patience:
+        time.sleep(0.01)
     time.sleep(0.05)
-    assert len(store.asked) <= 1 + AHEAD, "and what is ahead is bounded"
+    assert len(store.asked) == wanted, "and what is ahead is bounded"
     batches.close()
 
 
@@ -154,6 +201,19 @@ def test_damage_ahead_is_told_in_its_turn(tmp_path):
         next(batches)
 
 
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_what_follows_damage_is_read_once(tmp_path, damaged):
+    """The decoder of the damaged file wants nothing more of it, though that was sure to come."""
+    url = write(tmp_path, "tfrecord", rows=ROWS)
+    dataset, store = watched(opened(url, "tfrecord", True, on_error="skip"))
+    with open(tmp_path / f"part-{damaged}.tfrecord", "r+b") as file:
+        file.write(b"\xff" * 8)
+    with pytest.warns(UserWarning, match=f"part-{damaged}"):
+        read = ids(dataset)
+    assert len(read) == 2 * ROWS
+    assert len(store.asked) == len(set(store.asked))
+
+
 @pytest.mark.parametrize("left", [True, False])
 def test_its_thread_ends_with_the_pass(tmp_path, left):
     before = set(threading.enumerate())
@@ -170,6 +230,29 @@ def test_its_thread_ends_with_the_pass(tmp_path, left):
     assert not ahead_threads(before)
 
 
+def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
+    class Hangs(Seen):
+        go = threading.Event()
+
+        def read(self, item, ranges):
+            if self.asked:
+                self.go.wait(20)
+            return super().read(item, ranges)
+
+    before = set(threading.enumerate())
+    dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Hangs, False)
+    batches = iter(dataset)
+    next(batches)
+    start = time.monotonic()
+    batches.close()
+    assert time.monotonic() - start < 10
+    store.go.set()
+    patience = time.monotonic() + 5
+    while ahead_threads(before) and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert len(store.asked) <= 1 + AHEAD, "what had not begun is not read"
+
+
 def ahead_threads(before):
     return [each for each in set(threading.enumerate()) - before if "ahead" in each.name]
 
@@ -181,3 +264,30 @@ def test_tensors_that_are_kept_do_not_change(tmp_path, format_name):
     kept = [batch["price"] for batch in opened(url, format_name, True)]
     whole = torch.cat(kept)
     assert torch.equal(whole, torch.arange(6 * ROWS, dtype=torch.float32) / 4)
+
+
+class Locked(Seen):
+    """Holds a lock while it reads, as clients of stores do."""
+
+    def __init__(self, store, one_at_a_time):
+        super().__init__(store, one_at_a_time)
+        self.lock, self.held = threading.Lock(), threading.Event()
+
+    def read(self, item, ranges):
+        with self.lock:
+            self.held.set()
+            time.sleep(0.3)
+            return super().read(item, ranges)
+
+
+def test_a_fork_waits_for_what_is_read_so_that_no_lock_stays_held_in_the_child(tmp_path):
+    dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Locked, False)
+    rows = iter(dataset)
+    next(rows)
+    rows.close()  # what was asked for ahead is still read
+    store.held.clear()
+    store.held.wait(1)
+    child = os.fork()
+    if not child:
+        os._exit(0 if store.lock.acquire(timeout=5) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -61,6 +61,8 @@ class _Mine:
 class S3Store:
     """Objects of S3; ``options`` are those of s3fs, and `CHOICE`. Raises `UsageError`."""
 
+    one_at_a_time = False
+
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self._options = dict(options or {})
         name = self._options.pop(CHOICE, None)
