@@ -35,8 +35,9 @@ Examples:
               "1MiB, 8MiB]")  # fmt: skip
 @click.option("--in-flight", type=click.IntRange(min=1), default=64, show_default=True,
               help="The most requests under way at a time.")  # fmt: skip
-@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True,
-              help="That share these requests, for when one is not fast enough.")  # fmt: skip
+@click.option("--processes", type=click.IntRange(min=1), default=None,
+              help="That share these requests.  [default: 1, and more while their CPU time is the "
+              "limit and cores are idle]")  # fmt: skip
 @click.option("--max-bytes", type=SIZE, default="8GB", show_default=True,
               help="Read no more than this; some stores bill it.")  # fmt: skip
 @click.option("--max-requests", type=click.IntRange(min=1), default=100_000, show_default=True,
@@ -55,7 +56,7 @@ def command(
     seconds: float,
     blocks: tuple[int, ...],
     in_flight: int,
-    processes: int,
+    processes: int | None,
     max_bytes: int,
     max_requests: int,
     feed: float,

@@ -59,7 +59,8 @@ def probe_text(result: ProbeResult) -> str:
             page.pairs(_needs(result.needs))
         marked = any(point.client_bound for point in result.points)
         page.heading("Loads", f"in the steady part of each{'; !: client-bound' if marked else ''}")
-        names = ("reads", "block", "under way", "rate", "requests/s", "p50", "p99", "CPU cores")
+        names = ("reads", "block", "under way", "processes", "rate", "requests/s", "p50", "p99",
+                 "CPU cores")  # fmt: skip
         page.table(
             [Column(name, right=place > 0) for place, name in enumerate(names)],
             [_row(point) for point in result.points],
@@ -128,6 +129,7 @@ def _row(point: Point) -> tuple[str, ...]:
         demand.pattern,
         format_bytes(demand.block_bytes),
         str(demand.concurrency),
+        str(point.processes),
         format_rate(point.bytes_per_s),
         format_count(point.requests_per_s),
         format_duration(point.p50_s),

@@ -143,6 +143,56 @@ FINDING = Finding(
 )
 
 
+_CEILINGS = {
+    "workers": Ceiling(61_700.0, "2 × 1,024 samples / 33.2 ms to make a batch"),
+    "worker-cpu": Ceiling(63_000.0, "2 cores × 1,024 samples / 32.5 ms of CPU a batch"),
+    "storage-bandwidth": Ceiling(975_000.0, "181 MB/s while reading / 186 B a sample", "estimated"),
+    "accelerator": Ceiling(102_400.0, "1,024 samples / 10.0 ms a step"),
+}
+_STARVED = Diagnosis(
+    verdict="starved",
+    starved_fraction=0.412,
+    starved_interval=(0.389, 0.436),
+    threshold=0.05,
+    bottleneck="decode",
+    headline=(
+        "Starved: the accelerator waited for batches 41.2 % of the time "
+        "(95 %: 38.9–43.6 %); 83 % of that wait was decode."
+    ),
+    accelerator_utilisation=0.588,
+)
+_RESOURCES = {
+    "cpu": stage_stats(25.1, 600),
+    "system": stage_stats(2.2, 600),
+    "run-queue": stage_stats(6.0, 600),
+    "blocked": stage_stats(2.1, 600),
+    "native-threads": stage_stats(0.3, 600),
+}
+_EPOCHS = (
+    Epoch(0, 99.0, 908, 16.0, iterator_s=0.12, first_batch_s=0.41, closing_s=0.05),
+    Epoch(1, 115.0, 908, 15.5, iterator_s=0.11, first_batch_s=0.24, closing_s=0.05),
+)
+_BATCHES = BatchLog(
+    index=(16, 17),
+    epoch=(0, 0),
+    worker=(0, 1),
+    samples=(BATCH_SIZE, BATCH_SIZE),
+    asked_s=(100.0, 100.017),
+    delivered_s=(100.007, 100.024),
+    done_s=(100.017, 100.034),
+    arrived_s=(100.0069, 100.0239),
+    fetch_start_s=(99.973, 99.99),
+    fetch_end_s=(100.0062, 100.0232),
+    read_s=(0.0021, 0.0021),
+    decode_s=(0.0284, 0.0284),
+    transform_s=(0.0019, 0.0019),
+    collate_s=(0.0006, 0.0006),
+    cpu_s=(0.0325, 0.0325),
+    bytes=(190_000.0, 190_000.0),
+    requests=(1.0, 0.0),
+)
+
+
 def sample_profile(**changes: Any) -> Profile:
     """A starved run; ``changes`` replace fields of `Profile`."""
     stall_s = 12.6
@@ -183,61 +233,16 @@ def sample_profile(**changes: Any) -> Profile:
             "transfer": 0.51,
             "collate": 0.22,
         },
-        ceilings={
-            "workers": Ceiling(61_700.0, "2 × 1,024 samples / 33.2 ms to make a batch"),
-            "worker-cpu": Ceiling(63_000.0, "2 cores × 1,024 samples / 32.5 ms of CPU a batch"),
-            "storage-bandwidth": Ceiling(
-                975_000.0, "181 MB/s while reading / 186 B a sample", "estimated"
-            ),
-            "accelerator": Ceiling(102_400.0, "1,024 samples / 10.0 ms a step"),
-        },
-        diagnosis=Diagnosis(
-            verdict="starved",
-            starved_fraction=0.412,
-            starved_interval=(0.389, 0.436),
-            threshold=0.05,
-            bottleneck="decode",
-            headline=(
-                "Starved: the accelerator waited for batches 41.2 % of the time "
-                "(95 %: 38.9–43.6 %); 83 % of that wait was decode."
-            ),
-            accelerator_utilisation=0.588,
-        ),
+        ceilings=_CEILINGS,
+        diagnosis=_STARVED,
         recommendations=(RECOMMENDATION,),
         findings=(FINDING,),
         overhead=Overhead(0.004, 0.000031, "a loop of empty probes, timed on this machine"),
-        resources={
-            "cpu": stage_stats(25.1, 600),
-            "system": stage_stats(2.2, 600),
-            "run-queue": stage_stats(6.0, 600),
-            "blocked": stage_stats(2.1, 600),
-            "native-threads": stage_stats(0.3, 600),
-        },
-        epochs=(
-            Epoch(0, 99.0, 908, 16.0, iterator_s=0.12, first_batch_s=0.41, closing_s=0.05),
-            Epoch(1, 115.0, 908, 15.5, iterator_s=0.11, first_batch_s=0.24, closing_s=0.05),
-        ),
+        resources=_RESOURCES,
+        epochs=_EPOCHS,
         queue_depth=QueueDepth(mean=0.4, p5=0.0, empty_share=0.71, capacity=4),
         requests=sample_requests(),
-        batches=BatchLog(
-            index=(16, 17),
-            epoch=(0, 0),
-            worker=(0, 1),
-            samples=(BATCH_SIZE, BATCH_SIZE),
-            asked_s=(100.0, 100.017),
-            delivered_s=(100.007, 100.024),
-            done_s=(100.017, 100.034),
-            arrived_s=(100.0069, 100.0239),
-            fetch_start_s=(99.973, 99.99),
-            fetch_end_s=(100.0062, 100.0232),
-            read_s=(0.0021, 0.0021),
-            decode_s=(0.0284, 0.0284),
-            transform_s=(0.0019, 0.0019),
-            collate_s=(0.0006, 0.0006),
-            cpu_s=(0.0325, 0.0325),
-            bytes=(190_000.0, 190_000.0),
-            requests=(1.0, 0.0),
-        ),
+        batches=_BATCHES,
     )
     return replace(profile, **changes)
 
@@ -265,6 +270,20 @@ def sample_requests(**changes: Any) -> RequestStats:
     return replace(stats, **changes)
 
 
+_FED = Diagnosis(
+    verdict="fed",
+    starved_fraction=0.005,
+    starved_interval=(0.004, 0.006),
+    threshold=0.05,
+    bottleneck=None,
+    headline=(
+        "Fed: the accelerator waited for batches 0.5 % of the time "
+        "(95 %: 0.4–0.6 %); loading is not the limit."
+    ),
+    accelerator_utilisation=0.995,
+)
+
+
 def fed_profile(**changes: Any) -> Profile:
     """A healthy run: batches lie ready before they are asked for."""
     stages = sample_stages() | {
@@ -279,18 +298,7 @@ def fed_profile(**changes: Any) -> Profile:
         stall_s=0.09,
         blame={"transfer": 0.09},
         throughput=Throughput(101_900.0, 99.5, 18_900_000.0, (101_500.0, 102_200.0)),
-        diagnosis=Diagnosis(
-            verdict="fed",
-            starved_fraction=0.005,
-            starved_interval=(0.004, 0.006),
-            threshold=0.05,
-            bottleneck=None,
-            headline=(
-                "Fed: the accelerator waited for batches 0.5 % of the time "
-                "(95 %: 0.4–0.6 %); loading is not the limit."
-            ),
-            accelerator_utilisation=0.995,
-        ),
+        diagnosis=_FED,
         recommendations=(),
         findings=(),
     )
@@ -369,6 +377,31 @@ def _sweep_advice(first: Trial, best: Trial) -> Recommendation:
     )
 
 
+_ADVICE = (
+    SweepAdvice(
+        url="/data/clicks-csv",
+        format="csv",
+        headline=(
+            "Starved at every setting tried: at best, with 2 workers, prefetch 2, "
+            "batch 1024, the accelerator waits 41.2 % (95 %: 40.2–42.2 %) of the time; "
+            "decode is to blame."
+        ),
+        best_trial=2,
+        recommendation=_sweep_advice(SWEEP_TRIALS[0], SWEEP_TRIALS[2]),
+    ),
+    SweepAdvice(
+        url="/data/clicks-parquet",
+        format="parquet",
+        headline=(
+            "Fed with 1 worker, prefetch 2, batch 1024: the accelerator waits 1.4 % "
+            "(95 %: 0.4–2.4 %) of the time."
+        ),
+        best_trial=5,
+        recommendation=_sweep_advice(SWEEP_TRIALS[4], SWEEP_TRIALS[5]),
+    ),
+)
+
+
 def sample_sweep(**changes: Any) -> SweepResult:
     """Two data sets, four settings each; ``changes`` replace fields of `SweepResult`."""
     sweep = SweepResult(
@@ -384,29 +417,7 @@ def sample_sweep(**changes: Any) -> SweepResult:
         environment=ENVIRONMENT,
         trials=SWEEP_TRIALS,
         planned=len(SWEEP_TRIALS),
-        advice=(
-            SweepAdvice(
-                url="/data/clicks-csv",
-                format="csv",
-                headline=(
-                    "Starved at every setting tried: at best, with 2 workers, prefetch 2, "
-                    "batch 1024, the accelerator waits 41.2 % (95 %: 40.2–42.2 %) of the time; "
-                    "decode is to blame."
-                ),
-                best_trial=2,
-                recommendation=_sweep_advice(SWEEP_TRIALS[0], SWEEP_TRIALS[2]),
-            ),
-            SweepAdvice(
-                url="/data/clicks-parquet",
-                format="parquet",
-                headline=(
-                    "Fed with 1 worker, prefetch 2, batch 1024: the accelerator waits 1.4 % "
-                    "(95 %: 0.4–2.4 %) of the time."
-                ),
-                best_trial=5,
-                recommendation=_sweep_advice(SWEEP_TRIALS[4], SWEEP_TRIALS[5]),
-            ),
-        ),
+        advice=_ADVICE,
     )
     return replace(sweep, **changes)
 
@@ -421,63 +432,65 @@ def _copy(name: str, size: int, write_s: float, storage: str = "local", **more: 
     )  # fmt: skip
 
 
+_STORAGES = ("local", "s3://training-scratch/tmp")
+_COPIES = (
+    _copy("parquet:zstd", 41_500_000, 1.4),
+    _copy("tfrecord", 231_000_000, 12.0),
+    _copy("parquet:zstd", 41_500_000, 2.9, _STORAGES[1]),
+    replace(_copy("tfrecord", 0, 0.0, _STORAGES[1]), rows=0, objects=0,
+            skipped="column 'price' is float64, which TFRecord cannot hold whole."),
+)  # fmt: skip
+_SAMPLE = Sample(
+    rows=1_000_000, ram_bytes=256_000_000, share=0.173, parts=32, parts_in_all=185,
+    storage_bytes=186_000_000,
+)  # fmt: skip
+_FIGURES: list[tuple[str, str, float, float, float | None, float, float]] = [
+    ("/data/clicks-csv", "csv", 60_235, 186.0, 186.0, 31.0e-6, 27.7e-6),
+    (_COPIES[0].url, "parquet", 101_300, 41.5, 41.5, 9.2e-6, 6.1e-6),
+    (_COPIES[1].url, "tfrecord", 22_100, 231.0, 231.0, 88.0e-6, 80.4e-6),
+    (_COPIES[2].url, "parquet", 64_000, 41.5, None, 12.4e-6, 6.2e-6),
+    ("/data/clicks-csv", "csv", 59_800, 186.0, 186.0, 31.2e-6, 27.9e-6),
+]
+_CONVERSION_TRIALS = tuple(
+    sample_trial(
+        kind, samples_per_s=speed, starved=max(0.009, 1 - speed / 102_400), url=url,
+        profile=f"trial-{number:03d}.json", bytes_per_sample=read,
+        physical_bytes_per_sample=moved, cpu_s_per_sample=cpu, decode_s_per_sample=decode,
+    )
+    for number, (url, kind, speed, read, moved, cpu, decode) in enumerate(_FIGURES)
+)  # fmt: skip
+_GAINS = tuple(
+    Gain(
+        url=copy.url, trial=number, speed=speed, speed_interval=(0.97 * speed, 1.03 * speed),
+        difference=difference, storage=copy.bytes / _SAMPLE.storage_bytes,
+        read=copy.bytes / _SAMPLE.storage_bytes, cpu=cpu,
+    )
+    for copy, number, speed, difference, cpu in (
+        (_COPIES[0], 1, 1.68, "faster", 0.30),
+        (_COPIES[1], 2, 0.37, "slower", 2.84),
+        (_COPIES[2], 3, 1.06, "faster", 0.40),
+    )
+)  # fmt: skip
+
+
 def sample_conversion(**changes: Any) -> SweepResult:
     """A CSV data set tried as Parquet and TFRecord too, on two storages."""
-    storages = ("local", "s3://training-scratch/tmp")
-    copies = (
-        _copy("parquet:zstd", 41_500_000, 1.4),
-        _copy("tfrecord", 231_000_000, 12.0),
-        _copy("parquet:zstd", 41_500_000, 2.9, storages[1]),
-        replace(_copy("tfrecord", 0, 0.0, storages[1]), rows=0, objects=0,
-                skipped="column 'price' is float64, which TFRecord cannot hold whole."),
-    )  # fmt: skip
-    figures: list[tuple[str, str, float, float, float | None, float, float]] = [
-        ("/data/clicks-csv", "csv", 60_235, 186.0, 186.0, 31.0e-6, 27.7e-6),
-        (copies[0].url, "parquet", 101_300, 41.5, 41.5, 9.2e-6, 6.1e-6),
-        (copies[1].url, "tfrecord", 22_100, 231.0, 231.0, 88.0e-6, 80.4e-6),
-        (copies[2].url, "parquet", 64_000, 41.5, None, 12.4e-6, 6.2e-6),
-        ("/data/clicks-csv", "csv", 59_800, 186.0, 186.0, 31.2e-6, 27.9e-6),
-    ]
-    trials = tuple(
-        sample_trial(
-            kind, samples_per_s=speed, starved=max(0.009, 1 - speed / 102_400), url=url,
-            profile=f"trial-{number:03d}.json", bytes_per_sample=read,
-            physical_bytes_per_sample=moved, cpu_s_per_sample=cpu, decode_s_per_sample=decode,
-        )
-        for number, (url, kind, speed, read, moved, cpu, decode) in enumerate(figures)
-    )  # fmt: skip
-    asked = ConversionSpec(("parquet:zstd", "tfrecord"), storages, 256_000_000)
-    sample = Sample(
-        rows=1_000_000, ram_bytes=256_000_000, share=0.173, parts=32, parts_in_all=185,
-        storage_bytes=186_000_000,
-    )  # fmt: skip
-    gains = tuple(
-        Gain(
-            url=copy.url, trial=number, speed=speed, speed_interval=(0.97 * speed, 1.03 * speed),
-            difference=difference, storage=copy.bytes / sample.storage_bytes,
-            read=copy.bytes / sample.storage_bytes, cpu=cpu,
-        )
-        for copy, number, speed, difference, cpu in (
-            (copies[0], 1, 1.68, "faster", 0.30),
-            (copies[1], 2, 0.37, "slower", 2.84),
-            (copies[2], 3, 1.06, "faster", 0.40),
-        )
-    )  # fmt: skip
     conversion = Conversion(
-        copies=copies, sample=sample, baseline=0, control=4, gains=gains,
+        copies=_COPIES, sample=_SAMPLE, baseline=0, control=4, gains=_GAINS,
         advice={
             storage: f"parquet:zstd gives {gain.speed:.2f}× the samples/s of csv as it is (95 %: "
             f"{gain.speed_interval[0]:.2f}× to {gain.speed_interval[1]:.2f}×), and takes 0.22× "
             f"the bytes on storage and {gain.cpu:.2f}× the CPU a sample."
-            for storage, gain in zip(storages, (gains[0], gains[2]), strict=True)
+            for storage, gain in zip(_STORAGES, (_GAINS[0], _GAINS[2]), strict=True)
         },
     )  # fmt: skip
     plain = sample_sweep()
     found = replace(
-        plain, trials=trials, planned=len(trials), conversion=conversion,
+        plain, trials=_CONVERSION_TRIALS, planned=len(_CONVERSION_TRIALS), conversion=conversion,
         advice=(replace(plain.advice[0], best_trial=0, recommendation=None),),
         spec=replace(
-            plain.spec, urls=("/data/clicks-csv",), workers=(2,), prefetch=(2,), conversion=asked
+            plain.spec, urls=("/data/clicks-csv",), workers=(2,), prefetch=(2,),
+            conversion=ConversionSpec(("parquet:zstd", "tfrecord"), _STORAGES, 256_000_000),
         ),
     )  # fmt: skip
     return replace(found, **changes)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
+from time import perf_counter
 from types import TracebackType
 
 from pipeprof.errors import StorageError
@@ -23,16 +24,28 @@ class Crew:
     own. To be closed, or used as a context manager."""
 
     def __init__(self, target: Target, processes: int = 1) -> None:
-        self.target, self.processes = target, processes
+        self.target, self.processes = target, 1
         self._members: list[tuple[Connection, SpawnProcess]] = []
+        self.hiring_s = 0.0
+        """Taken by `grow` in all."""
+        self.grow(processes)
+
+    def grow(self, processes: int) -> None:
+        """To so many, if they are more than there are."""
+        if processes <= self.processes:
+            return
+        start = perf_counter()
         try:
-            for _ in range(processes if processes > 1 else 0):
-                self._members.append(_hired(target))
-            for pipe, _ in self._members:
+            before = len(self._members)
+            while len(self._members) < processes:
+                self._members.append(_hired(self.target))
+            for pipe, _ in self._members[before:]:
                 _received(pipe)  # it is ready: what it takes to start is in no load
         except BaseException:
             self.close(0)
             raise
+        self.processes = processes
+        self.hiring_s += perf_counter() - start
 
     def run(self, jobs: Sequence[Job]) -> list[Work]:
         """Side by side, each in a process of its own. Raises `StorageError` when one is lost."""

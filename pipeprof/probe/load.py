@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import nan
 from time import perf_counter
 
@@ -40,7 +41,7 @@ def load(crew: Crew, demand: Demand, seconds: float, budget: Budget, seed: int) 
     ])  # fmt: skip
     wall_s = perf_counter() - start
     cores = sum(each.cpu_s for each in works) / wall_s
-    bound = _client_bound(cores, used, _spare(idle_before_s, idle_s(), wall_s))
+    spare = _spare(idle_before_s, idle_s(), wall_s)
     for each in works:
         budget.add(each.budget)
     for each in works:
@@ -48,20 +49,19 @@ def load(crew: Crew, demand: Demand, seconds: float, budget: Budget, seed: int) 
             raise each.failed
     end = min([end, *(each.stopped_s for each in works if each.stopped_s is not None)])
     done = np.concatenate([each.done for each in works])
-    return _point(demand, done, start + _UNSTEADY * (end - start), end, cores, used, bound)
+    point = _point(demand, done, start + _UNSTEADY * (end - start), end)
+    return point and replace(
+        point,
+        cpu_cores=cores,
+        processes=used,
+        client_bound=_client_bound(cores, used, spare),
+        spare_cores=spare,
+    )
 
 
-def _point(
-    demand: Demand,
-    done: Floats,
-    from_s: float,
-    to_s: float,
-    cores: float,
-    processes: int,
-    client_bound: bool,
-) -> Point | None:
-    """Of what came from ``from_s`` to ``to_s``; requests that end later end in a queue that runs
-    empty."""
+def _point(demand: Demand, done: Floats, from_s: float, to_s: float) -> Point | None:
+    """Of what came from ``from_s`` to ``to_s``, the client's part aside; requests that end later
+    end in a queue that runs empty."""
     if len(done) < _FEWEST:
         return None
     began, ended, sizes = done.T
@@ -84,23 +84,22 @@ def _point(
         p99_s=p99,
         mean_s=float(took.mean()),
         most_s=float(took.max()),
-        cpu_cores=cores,
-        processes=processes,
-        client_bound=client_bound,
+        cpu_cores=nan,
     )
 
 
-def _spare(idle_before_s: float | None, idle_after_s: float | None, wall_s: float) -> float:
-    """Cores of the machine that nobody used; NaN unknown."""
+def _spare(idle_before_s: float | None, idle_after_s: float | None, wall_s: float) -> float | None:
+    """Cores of the machine that nobody used."""
     if idle_before_s is None or idle_after_s is None:
-        return nan
+        return None
     return (idle_after_s - idle_before_s) / wall_s
 
 
-def _client_bound(cores: float, processes: int, spare: float) -> bool:
+def _client_bound(cores: float, processes: int, spare: float | None) -> bool:
     """Whether the CPU time that ``processes`` can have is used up."""
     computing = cores / min(processes, usable_cores())
-    return computing >= _BUSY or (spare < _SPARE and computing >= _STARVED)
+    starved = spare is not None and spare < _SPARE and computing >= _STARVED
+    return computing >= _BUSY or starved
 
 
 def _shares(began: Floats, ended: Floats, from_s: float, to_s: float) -> Floats:

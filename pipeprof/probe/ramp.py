@@ -20,6 +20,8 @@ from pipeprof.units import format_bytes
 _GAIN = 1.05
 """A ramp ends when twice as many requests twice in a row gave less than this times the best."""
 _KNEE = 0.95
+_CORE_TO_SPARE = 0.5
+"""Of a core: less is not worth another process."""
 _RAMPS_SHARE = 0.6
 """Of what may be read; the rest is for the feed."""
 
@@ -33,8 +35,9 @@ class ProbeSpec:
     """For all ramps together."""
     block_bytes: tuple[int, ...] = (4096, 65_536, 1 << 20, 8 << 20)
     most_in_flight: int = 64
-    processes: int = 1
-    """That share the requests under way."""
+    processes: int | None = None
+    """That share the requests under way; ``None``: one, and twice as many whenever the CPU time of
+    those there are is the limit and the machine has a core to spare."""
     most_bytes: int = 8_000_000_000
     most_requests: int = 100_000
     feed_seconds: float = 5.0
@@ -59,7 +62,7 @@ def probe(
 ) -> ProbeResult:
     """``options`` are fsspec's, for what is written. Raises `StorageError`."""
     budget = Budget(spec.most_bytes, spec.most_requests)
-    with Crew(target, spec.processes) as crew:
+    with Crew(target, spec.processes or 1) as crew:
         ramps = budget.part(_RAMPS_SHARE)
         points = _ramps(crew, spec, ramps, watch)
         budget.add(ramps)
@@ -76,16 +79,17 @@ def probe(
         needs=needs,
         read_bytes=budget.bytes,
         read_requests=budget.requests,
-        notes=(*_notes(spec, points, budget), *target.notes),
+        notes=(*_notes(spec, points, budget, target.shared), *target.notes),
     )
 
 
 def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
-    end, points = perf_counter() + spec.seconds, list[Point]()
+    start, points = perf_counter() - crew.hiring_s, list[Point]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
-        seconds, part = (end - perf_counter()) * share, budget.part(share)
-        points += _ramp(crew, pattern, size, spec.most_in_flight, seconds, part, watch)
+        left_s = spec.seconds - (perf_counter() - start - crew.hiring_s)
+        seconds, part = max(0.0, left_s) * share, budget.part(share)
+        points += _ramp(crew, spec, pattern, size, seconds, part, watch)
         budget.add(part)
     return points
 
@@ -107,17 +111,23 @@ def _needs(
 
 
 def _ramp(
-    crew: Crew, pattern: Pattern, size: int, most: int, seconds: float, budget: Budget,
+    crew: Crew, spec: ProbeSpec, pattern: Pattern, size: int, seconds: float, budget: Budget,
     watch: Watch,
 ) -> list[Point]:  # fmt: skip
     points: list[Point] = []
-    depths = [1 << power for power in range(most.bit_length())]
+    depths = [1 << power for power in range(spec.most_in_flight.bit_length())]
     best, weak = 0.0, 0
     for depth in depths:
         # time and volume are for the whole ramp, though most end early
-        part = budget.part(1 / (len(depths) - len(points)))
-        point = load(crew, Demand(pattern, size, depth), seconds / len(depths), part, depth)
-        budget.add(part)
+        share, demand = 1 / (len(depths) - len(points)), Demand(pattern, size, depth)
+        point = _loaded(crew, demand, seconds / len(depths), budget, share)
+        may_grow = spec.processes is None and crew.target.shared
+        while may_grow and point is not None and (more := _more_than(point)):
+            crew.grow(more)
+            again = _loaded(crew, demand, seconds / len(depths), budget, share)
+            if again is None or again.bytes_per_s < point.bytes_per_s:
+                break
+            point = again
         if point is None:
             break
         points.append(point)
@@ -127,6 +137,23 @@ def _ramp(
         if weak == 2:
             break
     return points
+
+
+def _loaded(
+    crew: Crew, demand: Demand, seconds: float, budget: Budget, share: float
+) -> Point | None:
+    part = budget.part(share)
+    # other blocks each time: the last ones may be in somebody's cache
+    point = load(crew, demand, seconds, part, seed=demand.concurrency * crew.processes)
+    budget.add(part)
+    return point
+
+
+def _more_than(point: Point) -> int:
+    """Processes that may give more of the same; 0: none would."""
+    could = min(2 * point.processes, point.demand.concurrency, usable_cores())
+    idle = point.spare_cores is None or point.spare_cores >= _CORE_TO_SPARE
+    return could if point.client_bound and idle and could > point.processes else 0
 
 
 def limits(points: Sequence[Point]) -> Limits | None:
@@ -155,18 +182,23 @@ def limits(points: Sequence[Point]) -> Limits | None:
     )
 
 
-def _notes(spec: ProbeSpec, points: Sequence[Point], budget: Budget) -> list[str]:
+def _notes(spec: ProbeSpec, points: Sequence[Point], budget: Budget, shared: bool) -> list[str]:
     notes = []
+    used = max((point.processes for point in points), default=1)
+    if spec.processes is None and used > 1:
+        notes.append(
+            f"up to {used} processes shared the requests, since the CPU time of fewer was used up; "
+            "--processes says how many"
+        )
     if budget.spent:
         notes.append("some loads were cut short by --max-bytes or --max-requests, and say less")
     bound = [point for point in points if point.client_bound]
     if bound:
         sizes = sorted({point.demand.block_bytes for point in bound})
-        tries = [
-            f"--processes {usable_cores()}"
-            if usable_cores() > spec.processes
-            else "more machines at once"
-        ]
+        grown = spec.processes is None and shared
+        tries = ["a machine with idle cores" if grown else f"--processes {usable_cores()}"]
+        if usable_cores() <= (spec.processes or used):
+            tries = ["more machines at once"]
         if is_s3(spec.url):
             tries.append("another --s3-client")
         notes.append(

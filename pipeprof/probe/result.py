@@ -43,6 +43,8 @@ class Point:
     client_bound: bool = False
     """Whether the CPU time that these processes can have was used up: then this is what this client
     gives on this machine, and the storage may give more."""
+    spare_cores: float | None = None
+    """Of the machine, that nobody used meanwhile."""
 
     @property
     def client_s(self) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pipeprof.errors import StorageError
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.local_reads import ALIGNED
-from pipeprof.storage.urls import is_local, redact
+from pipeprof.storage.urls import is_local, is_s3, redact
 
 _MOST_FILES = 256
 """That are open at a time; of more, as many are read, spread over all."""
@@ -24,6 +24,11 @@ class Target(Protocol):
     objects: Sequence[ObjectInfo]
     cache: str
     """What is known of caches in between, in words."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes are sure to find the same objects."""
+        ...
 
     @property
     def client(self) -> str:
@@ -57,9 +62,14 @@ def open_target(url: str, options: Mapping[str, Any] | None = None) -> Target:
 
 
 class Files:
-    """Local files, with O_DIRECT where all of them allow that."""
+    """Local files, with O_DIRECT where all of them allow that.
+
+    Not by `storage.local_reads`, whose care for memory and for what is cached takes longer than
+    all that is done here: of small blocks it would be measured too.
+    """
 
     notes = ()
+    shared = True
 
     def __init__(self, objects: Sequence[ObjectInfo]) -> None:
         self.objects = objects
@@ -122,6 +132,10 @@ class Remote:
 
     def __init__(self, store: Store, objects: Sequence[ObjectInfo]) -> None:
         self._store, self.objects = store, objects
+
+    @property
+    def shared(self) -> bool:
+        return is_s3(self.objects[0].url)  # memory:// is not, and who knows what others are
 
     @property
     def client(self) -> str:

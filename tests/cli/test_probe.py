@@ -23,6 +23,8 @@ QUICK = [
     "64KiB",
     "--in-flight",
     "2",
+    "--processes",
+    "1",
 ]
 
 

@@ -27,7 +27,7 @@ class Sleeps:
     """Each request takes ``request_s``, ``at_once`` of them at a time, first come first served;
     the first ``fails`` are all that succeed."""
 
-    client, cache, notes = "a sleep", "none", ()
+    client, cache, notes, shared = "a sleep", "none", (), False
 
     def __init__(self, request_s: float, at_once: int = 1000, fails: int | None = None) -> None:
         self.objects = [ObjectInfo("a", "a", 1 << 20)]
@@ -113,7 +113,7 @@ def test_a_rate_is_right_though_requests_end_in_bursts():
     """Ten each tenth of a second, as from a disk under a limit, which is not where the time that
     counts begins or ends."""
     bursts = [(end - 0.1, end, 1000) for end in np.arange(0.1, 2.25, 0.1)] * 10
-    point = _point(Demand("random", 1000, 10), np.array(bursts), 0.35, 1.95, 0.1, 1, False)
+    point = _point(Demand("random", 1000, 10), np.array(bursts), 0.35, 1.95)
     assert point is not None
     assert (point.requests, point.bytes) == (160, 160_000)
     assert (point.requests_per_s, point.bytes_per_s) == pytest.approx((100, 100_000))
@@ -125,7 +125,7 @@ def test_the_rate_of_few_large_requests_is_exact_where_they_share_a_link(concurr
     then has the link to itself."""
     done = np.array(list(shared_link(concurrency, until_s=40.0)))
     for from_s in (8.0, 9.2, 18.8):
-        point = _point(Demand("random", 1, concurrency), done, from_s, 40.0, 0.1, 1, False)
+        point = _point(Demand("random", 1, concurrency), done, from_s, 40.0)
         assert point is not None
         assert point.bytes_per_s == pytest.approx(1e6)
 
@@ -155,7 +155,7 @@ def shared_link(concurrency, until_s):
         (0.80, 1, 0.5, False),
         (0.50, 1, 0.05, True),
         (0.10, 1, 0.05, False),
-        (0.50, 1, float("nan"), False),
+        (0.50, 1, None, False),
     ],
 )
 def test_a_client_whose_cpu_time_is_used_up_is_told(cores, processes, spare, bound, monkeypatch):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+import fsspec
 import pytest
 
 from pipeprof.cli.probe_page import probe_text
-from pipeprof.probe.ramp import ProbeSpec, limits, probe
+from pipeprof.probe.ramp import ProbeSpec, _more_than, limits, probe
 from pipeprof.probe.result import Demand, Point
+from pipeprof.probe.target import open_target
 from pipeprof.units import format_count
 from tests.probe.test_load import Sleeps
 
@@ -73,7 +76,7 @@ def test_what_may_be_read_is_shared_among_the_loads():
 
 def test_rates_of_a_client_that_computes_all_the_time_are_said_to_be_its_own(monkeypatch):
     monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)  # it never waits
-    result = probe(Sleeps(0.005), quick(1000, most_in_flight=2))
+    result = probe(Sleeps(0.005), quick(1000, most_in_flight=2, processes=1))
     assert result.limits is not None
     assert result.limits.requests_client_bound
     assert result.limits.bandwidth_client_bound
@@ -84,6 +87,65 @@ def test_rates_of_a_client_that_computes_all_the_time_are_said_to_be_its_own(mon
     page = probe_text(result)
     assert f"≥ {format_count(result.limits.requests_per_s)}/s, client-bound" in page
     assert "!: client-bound" in page
+
+
+def test_a_client_that_computes_all_the_time_is_given_processes(monkeypatch):
+    """This one seems to; the others do not, so two are enough for all that follows."""
+    monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)
+    monkeypatch.setattr("pipeprof.probe.load.idle_s", lambda: None)  # others may be at work
+    monkeypatch.setattr("pipeprof.probe.ramp.usable_cores", lambda: 8)
+    result = probe(Picklable(0.005), quick(1000, most_in_flight=8))
+    used = [(one.demand.concurrency, one.processes) for one in result.points]
+    assert used[0] == (1, 1)
+    assert used[2:4] == [(4, 2), (8, 2)]
+    assert result.notes[0].startswith("up to 2 processes shared the requests, since the CPU time")
+    assert result.to_dict()["jobs"][3]["processes"] == 2
+
+
+class Picklable(Sleeps):
+    shared = True
+
+    def __reduce__(self):
+        return Picklable, (self._request_s,)
+
+
+def test_what_other_processes_may_not_find_is_read_by_one(monkeypatch):
+    monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)
+    monkeypatch.setattr("pipeprof.probe.load.idle_s", lambda: None)
+    monkeypatch.setattr("pipeprof.probe.ramp.usable_cores", lambda: 8)
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/alone/data", bytes(1 << 16))
+    try:
+        result = probe(open_target("memory://alone"), quick(4096, most_in_flight=2))
+    finally:
+        memory.rm("/alone", recursive=True)
+    assert {one.processes for one in result.points} == {1}
+    assert "this client had no more CPU time" in result.notes[-1]
+    assert "--processes 8" in result.notes[-1], "it may be tried"
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "processes", "bound", "spare", "more"),
+    [
+        (8, 1, True, 3.0, 2),
+        (8, 2, True, 2.0, 4),
+        (8, 4, True, 2.0, 6),
+        (8, 6, True, 2.0, 0),
+        (1, 1, True, 3.0, 0),
+        (8, 1, False, 3.0, 0),
+        (8, 1, True, 0.4, 0),
+        (8, 1, True, None, 2),
+    ],
+)
+def test_processes_are_added_while_that_can_help(
+    concurrency, processes, bound, spare, more, monkeypatch
+):
+    monkeypatch.setattr("pipeprof.probe.ramp.usable_cores", lambda: 6)
+    one = replace(
+        point(1000, concurrency, 100, 0.01),
+        processes=processes, client_bound=bound, spare_cores=spare,
+    )  # fmt: skip
+    assert _more_than(one) == more
 
 
 def test_rates_of_a_client_that_waits_are_the_storages(monkeypatch):

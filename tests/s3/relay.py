@@ -51,110 +51,118 @@ class Relay:
         self.released.set()
         self.released = threading.Event()
 
+    def next_fault(self, for_bytes: bool) -> Fault | None:
+        """Of an answer; the faults in line wait for one with an object's bytes."""
+        if not for_bytes:
+            return None
+        return self.always or (self.faults.popleft() if self.faults else None)
+
     @property
     def gets(self) -> int:
         """Requests for an object's bytes."""
         return sum(method == "GET" and "?" not in path for method, path in self.asked)
 
 
-@contextmanager
-def relaying(server: str, certificate: Path | None = None) -> Iterator[Relay]:
-    """Before ``server``, an endpoint. ``certificate``: encrypted, with this and its key."""
-    behind = urlsplit(server).netloc
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Listener
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def setup(self) -> None:
+        super().setup()
+        self._behind = HTTPConnection(self.server.behind, timeout=30)
 
-        def setup(self) -> None:
-            super().setup()
-            self.behind = HTTPConnection(behind, timeout=30)
+    def finish(self) -> None:
+        self._behind.close()
+        super().finish()
 
-        def finish(self) -> None:
-            self.behind.close()
-            super().finish()
-
-        def answer(self) -> None:
-            relay.asked.append((self.command, self.path))
-            relay.headers.append({name.lower(): value for name, value in self.headers.items()})
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            for_bytes = self.command == "GET" and "?" not in self.path
-            fault = relay.always or (relay.faults.popleft() if relay.faults else None)
-            if not for_bytes and fault:
-                if not relay.always:
-                    relay.faults.appendleft(fault)
-                fault = None
-            if fault in _ERRORS:
-                return self._refuse(*_ERRORS[fault])
-            self.behind.request(self.command, self.path, body or None, dict(self.headers.items()))
-            found = self.behind.getresponse()
-            return self._pass_on(found, found.read(), fault)
-
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
-
-        def _refuse(self, status: int, code: str) -> None:
-            said = f"<Error><Code>{code}</Code><Message>{self.headers}</Message></Error>".encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        def _pass_on(self, found: HTTPResponse, data: bytes, fault: Fault | None) -> None:
-            if fault == "hang":
-                relay.released.wait()
-                self.close_connection = True
-                return
-            ranged = found.status == 200 and found.headers["Content-Range"]
-            if fault == "short":
-                data = data[:-1]
-            self.send_response(206 if ranged and relay.partial else found.status)
-            for name, value in found.headers.items():
-                if name.lower() not in _HOP:
-                    self.send_header(name, value)
-            if fault == "checksum":
-                self.send_header("x-amz-checksum-crc32", "AAAAAA==")
-            length = found.headers["Content-Length"] if self.command == "HEAD" else str(len(data))
-            self.send_header("Content-Length", length or "0")
-            self.end_headers()
-            if fault in ("reset", "break off"):
-                self.wfile.write(data[: len(data) // 2])
-                self._hang_up(hard=fault == "reset")
-            else:
-                self.wfile.write(data)
-
-        def _hang_up(self, hard: bool) -> None:
-            self.wfile.flush()
-            if hard:
-                now = struct.pack("ii", 1, 0)
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+    def answer(self) -> None:
+        relay = self.server.relay
+        relay.asked.append((self.command, self.path))
+        relay.headers.append({name.lower(): value for name, value in self.headers.items()})
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        for_bytes = self.command == "GET" and "?" not in self.path
+        fault = relay.next_fault(for_bytes)
+        if fault in _ERRORS:
+            return self._refuse(*_ERRORS[fault])
+        self._behind.request(self.command, self.path, body or None, dict(self.headers.items()))
+        found = self._behind.getresponse()
+        data = found.read()
+        if fault == "hang":
+            relay.released.wait()
             self.close_connection = True
+            return None
+        data = data[:-1] if fault == "short" else data
+        self._head(found, data, fault)
+        return self._body(data, fault)
 
-        def log_message(self, *_: Any) -> None:
-            pass
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
 
-    class Listener(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
+    def _refuse(self, status: int, code: str) -> None:
+        said = f"<Error><Code>{code}</Code><Message>{self.headers}</Message></Error>".encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
 
-        def handle_error(self, request: Any, address: Any) -> None:
-            """A client that has gone is no matter here."""
-            if not isinstance(sys.exc_info()[1], OSError):
-                super().handle_error(request, address)
+    def _head(self, found: HTTPResponse, data: bytes, fault: Fault | None) -> None:
+        ranged = found.status == 200 and found.headers["Content-Range"]
+        self.send_response(206 if ranged and self.server.relay.partial else found.status)
+        for name, value in found.headers.items():
+            if name.lower() not in _HOP:
+                self.send_header(name, value)
+        if fault == "checksum":
+            self.send_header("x-amz-checksum-crc32", "AAAAAA==")
+        length = found.headers["Content-Length"] if self.command == "HEAD" else str(len(data))
+        self.send_header("Content-Length", length or "0")
+        self.end_headers()
 
-        def shutdown_request(self, request: Any) -> None:
-            request.close()  # without the shutdown that would end a reset mildly
+    def _body(self, data: bytes, fault: Fault | None) -> None:
+        if fault not in ("reset", "break off"):
+            self.wfile.write(data)
+            return
+        self.wfile.write(data[: len(data) // 2])
+        self.wfile.flush()
+        if fault == "reset":
+            now = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+        self.close_connection = True
 
-    with Listener(("127.0.0.1", 0), Handler) as listener:
-        relay = Relay(f"{'https' if certificate else 'http'}://127.0.0.1:{listener.server_port}")
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, behind: str, certificate: Path | None) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.behind = behind
+        self.relay = Relay(f"{'https' if certificate else 'http'}://127.0.0.1:{self.server_port}")
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
-            listener.socket = context.wrap_socket(listener.socket, server_side=True)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+
+    def handle_error(self, request: Any, address: Any) -> None:
+        """A client that has gone is no matter here."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, address)
+
+    def shutdown_request(self, request: Any) -> None:
+        request.close()  # without the shutdown that would end a reset mildly
+
+
+@contextmanager
+def relaying(server: str, certificate: Path | None = None) -> Iterator[Relay]:
+    """Before ``server``, an endpoint. ``certificate``: encrypted, with this and its key."""
+    with _Listener(urlsplit(server).netloc, certificate) as listener:
         thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield relay
+            yield listener.relay
         finally:
-            relay.released.set()
+            listener.relay.released.set()
             listener.shutdown()
             thread.join()

@@ -241,27 +241,42 @@ def test_the_requester_pays(client: str, relay: Relay, bucket: Path) -> None:
     assert {headers["x-amz-request-payer"] for headers in relay.headers} == {"requester"}
 
 
-@needs_obstore
-def test_a_setting_that_only_s3fs_knows_is_served_by_it(relay: Relay, bucket: Path) -> None:
+@pytest.mark.parametrize(
+    ("installed", "options", "why"),
+    [
+        pytest.param(
+            True,
+            {"config_kwargs": {"inject_host_prefix": False}},
+            "inject_host_prefix is known to s3fs alone",
+            marks=needs_obstore,
+        ),
+        (False, {}, "not installed"),
+    ],
+    ids=["a setting that only s3fs knows", "as on Python 3.10, for which there is no obstore"],
+)
+def test_s3fs_reads_what_obstore_cannot(
+    installed: bool,
+    options: dict[str, Any],
+    why: str,
+    relay: Relay,
+    bucket: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not installed:
+        monkeypatch.setattr(fresh, "_load", missing_module)
     (bucket / "x.bin").write_bytes(b"abc")
     url = f"s3://{bucket.name}"
-    store = open_store(url, {"config_kwargs": {"inject_host_prefix": False}})
+    store = open_store(url, options)
     assert [item.size for item in store.find(url)] == [3]
     assert store.client == "s3fs"
-    assert "inject_host_prefix is known to s3fs alone" in store.notes[1]
+    assert why in store.notes[1]
 
 
-def test_without_obstore_s3fs_reads(
+def test_a_client_that_is_not_installed_is_told_to_who_chose_it(
     relay: Relay, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Python 3.10, for which there is none."""
     monkeypatch.setattr(fresh, "_load", missing_module)
-    (bucket / "x.bin").write_bytes(b"abc")
     url = f"s3://{bucket.name}"
-    store = open_store(url)
-    assert [item.size for item in store.find(url)] == [3]
-    assert store.client == "s3fs"
-    assert "not installed" in store.notes[1]
     with pytest.raises(StorageError, match="this client is not installed"):
         open_store(url, {"s3_client": "obstore"}).find(url)
 
