@@ -84,6 +84,15 @@ def with_client(options: dict[str, Any] | None, client: str | None) -> dict[str,
     return {**(options or {}), "s3_client": client} if client else options
 
 
+def apart(
+    client: str | None, options: dict[str, Any] | None
+) -> tuple[str | None, dict[str, Any] | None]:
+    """The client that was chosen by either, and the other storage options."""
+    others = dict(options or {})
+    named = others.pop("s3_client", None)
+    return client or named, others or None
+
+
 @contextmanager
 def listing_shown(quiet: bool) -> Iterator[None]:
     """Say on stderr how far a listing is that takes long, unless ``quiet``."""

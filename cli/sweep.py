@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from pipeprof.cli.options import (
     INT_LIST,
     SHARE,
     STORAGE_OPTIONS,
+    apart,
     json_option,
     listing_shown,
     s3_client_option,
-    with_client,
 )
 from pipeprof.cli.read_option import read_option
 from pipeprof.cli.sweep_convert import conversion_options, conversion_spec
@@ -31,8 +32,14 @@ Examples:
   pipeprof sweep s3://bucket/data --accelerator resnet50/h100 --batch-size 400
   pipeprof sweep data/ --step-ms 5 --transform decode.py:decode --json
   pipeprof sweep data/csv --formats parquet:zstd,tfrecord --storage local,s3://bucket/tmp
+  pipeprof sweep --loader train.py:make_loader --workers 0,2,4,8 --step-ms 20
+  pipeprof sweep --script 'train.py --epochs 1' --workers 2,4,8
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
 """
+_GIVE_AGAIN = (
+    "pipeprof: this sweep was begun with --storage-options, which are not saved: unless the "
+    "environment says the same, give them again"
+)
 
 
 @click.command(epilog=EXAMPLE)
@@ -41,8 +48,9 @@ Examples:
               help="DataLoader workers to try.")  # fmt: skip
 @click.option("--prefetch", type=INT_LIST(1), default="2", show_default=True,
               help="Batches prefetched per worker to try.")  # fmt: skip
-@click.option("--batch-size", type=INT_LIST(1), default="256", show_default=True,
-              help="Batch sizes to try.")  # fmt: skip
+@click.option("--batch-size", type=INT_LIST(1), default=None,
+              help="Batch sizes to try.  [default: 256; with --loader or --script their "
+              "own]")  # fmt: skip
 @click.option("--step-ms", type=click.FloatRange(min=0), default=None,
               help="Emulate an accelerator: a sleep of so many ms for a batch of the first size, "
               "other sizes in proportion.  [default: 10]")  # fmt: skip
@@ -51,6 +59,12 @@ Examples:
               "batch size.")  # fmt: skip
 @click.option("--step", default=None, metavar="MODULE:FUNCTION",
               help="Your own training step, called with each batch; no sleep then.")  # fmt: skip
+@click.option("--loader", default=None, metavar="MODULE:FUNCTION",
+              help="Instead of URLs: your own function, which takes num_workers, prefetch_factor, "
+              "batch_size (the first at least) and returns a DataLoader.")  # fmt: skip
+@click.option("--script", default=None, metavar="'train.py ARGS'",
+              help="Instead of URLs: your own training script, run once for each setting; its "
+              "DataLoaders are given that as by pipeprof run --set.")  # fmt: skip
 @click.option("--transform", default=None, metavar="MODULE:FUNCTION",
               help="Your own decode or augmentation of a batch, in the workers.")  # fmt: skip
 @click.option("--columns", default=None, metavar="A,B,…", help="Read only these columns.")
@@ -71,7 +85,8 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path), default=None,
               help="Folder for results.  [default: pipeprof-results/sweep-DATE-TIME]")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), default=None,
-              help="Go on with the sweep in this folder, as it was asked for.")  # fmt: skip
+              help="Go on with the sweep in this folder, as it was asked for; storage options and "
+              "URLs that hold secrets are not saved, so give them again.")  # fmt: skip
 @conversion_options
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
@@ -99,15 +114,19 @@ def command(
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
     from pipeprof.sweep.grid import check
 
-    spec = None if resume else _spec(urls, storages, **asked)
-    if spec is not None:
+    client, storage_options = apart(s3_client, storage_options)
+    spec = None
+    if resume is None:
+        spec = _spec(urls, storages, **asked)
+        spec = replace(spec, s3_client=client, with_options=bool(storage_options))
         check(spec)
     from pipeprof.sweep import run  # imports torch: after whatever can be refused without
 
-    storage_options = with_client(storage_options, s3_client)
     if spec is None:
         folder, result = Path(str(resume)), run.resume(Path(str(resume)))
-        _check_urls(result.spec, urls)
+        _check_same(result.spec, urls, client)
+        if result.spec.with_options and not storage_options:
+            click.echo(_GIVE_AGAIN, err=True)
     else:
         folder = out or run.new_folder()
         with listing_shown(quiet=as_json):
@@ -130,9 +149,11 @@ def command(
 def _spec(
     urls: tuple[str, ...],
     storages: tuple[str, ...] | None,
+    loader: str | None,
+    script: str | None,
     workers: tuple[int, ...],
     prefetch: tuple[int, ...],
-    batch_size: tuple[int, ...],
+    batch_size: tuple[int, ...] | None,
     step_ms: float | None,
     accelerator: str | None,
     step: str | None,
@@ -151,15 +172,26 @@ def _spec(
     from pipeprof.sizing.mlperf import find_workload
     from pipeprof.storage.urls import redact
 
-    if not urls:
+    own = [each for each in (loader, script) if each is not None]
+    if not urls and not own:
         raise UsageError("name at least one URL to sweep, or --resume a sweep's folder")
+    if len(own) + bool(urls) > 1:
+        raise UsageError("URLs, --loader and --script exclude one another; give one of them")
+    if batch_size is None:
+        batch_size = () if own else (256,)
     if sum(value is not None for value in (step_ms, accelerator, step)) > 1:
         raise UsageError("--step-ms, --accelerator and --step exclude one another; give one")
-    step_s = (10.0 if step_ms is None else step_ms) / 1000 if step is None else None
+    step_s = step_ms / 1000 if step_ms is not None else None
     if accelerator is not None:
+        if not batch_size:
+            raise UsageError("--accelerator's step is of a batch size: give --batch-size")
         step_s = find_workload(accelerator).step_s(batch_size[0])
+    if step_s is None and step is None and script is None:
+        step_s = 0.010
     return SweepSpec(
-        urls=tuple(redact(url) for url in urls),
+        urls=tuple(own) or tuple(redact(url) for url in urls),
+        loader=loader,
+        script=script,
         workers=workers,
         prefetch=prefetch,
         batch_sizes=batch_size,
@@ -171,19 +203,23 @@ def _spec(
         trial_s=trial_time,
         warmup_s=warmup_time,
         threshold=threshold,
-        cache=cache,
+        cache="as-is" if own else cache,
         on_error=on_error,
         read=read,
         conversion=conversion_spec(storages=storages, **asked),
     )
 
 
-def _check_urls(spec: SweepSpec, urls: tuple[str, ...]) -> None:
+def _check_same(spec: SweepSpec, urls: tuple[str, ...], client: str | None) -> None:
+    """What is given again beside --resume."""
     from pipeprof.errors import UsageError
     from pipeprof.sweep.run import same_urls
 
     if urls and not same_urls(spec, urls):
         raise UsageError(f"this sweep is over {', '.join(spec.urls)}; give those URLs, or none")
+    if client not in (None, spec.s3_client):
+        begun = f"with --s3-client {spec.s3_client}" if spec.s3_client else "without --s3-client"
+        raise UsageError(f"this sweep was begun {begun}; go on with that, or leave it out")
 
 
 def _say_what_is_saved(folder: Path) -> None:

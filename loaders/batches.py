@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
 
 import torch
 
 from pipeprof.loaders.tensors import Batch, Ragged
+
+
+def epochs(loader: Iterable[Any]) -> Iterator[Any]:
+    """Batches of one epoch after another, without end; ends when an epoch has none."""
+    while True:
+        empty = True
+        for batch in loader:
+            empty = False
+            yield batch
+        if empty:
+            return
 
 
 def count_samples(batch: Any, batch_size: int | None = None) -> int:

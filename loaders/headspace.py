@@ -12,7 +12,7 @@ import torch
 
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.errors import UsageError
-from pipeprof.loaders.batches import count_samples, weigh
+from pipeprof.loaders.batches import count_samples, epochs, weigh
 from pipeprof.measure.clock import Clock, SystemClock
 from pipeprof.model import Headspace
 
@@ -98,13 +98,8 @@ def _first(batches: Iterator[Any], timer: _Timer, keep: int, keep_bytes: float) 
 
 
 def _endless(loader: Iterable[Any]) -> Iterator[Any]:
-    while True:
-        empty = True
-        for batch in loader:
-            empty = False
-            yield batch
-        if empty:
-            raise UsageError("the loader gave no batch: there is nothing to feed or to replay.")
+    yield from epochs(loader)
+    raise UsageError("the loader gave no batch: there is nothing to feed or to replay.")
 
 
 def _ahead(loader: Any) -> int:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
-from pipeprof.model import LoaderConfig, Recommendation, SweepAdvice, Trial
+from pipeprof.model import LoaderConfig, ReadOptions, Recommendation, SweepAdvice, SweepSpec, Trial
 from pipeprof.units import format_count, format_share
 
 CLOSE = 0.03
 """Settings within this share of the fastest count as equally fast."""
 _WIDTH = 88
 """Columns of code to paste."""
+_NOT_SAVED = "# the sweep was given --storage-options, which are not saved: add storage_options=…"
 
 
-def choose(trials: Sequence[Trial], transform: str | None = None) -> tuple[SweepAdvice, ...]:
+def choose(trials: Sequence[Trial], spec: SweepSpec) -> tuple[SweepAdvice, ...]:
     """One piece of advice per data set, in the order in which they were first tried."""
     urls = dict.fromkeys(trial.url for trial in trials)
-    return tuple(_advise(url, trials, transform) for url in urls)
+    return tuple(_advise(url, trials, spec) for url in urls)
 
 
-def _advise(url: str, trials: Sequence[Trial], transform: str | None) -> SweepAdvice:
+def _advise(url: str, trials: Sequence[Trial], spec: SweepSpec) -> SweepAdvice:
     own = [index for index, trial in enumerate(trials) if trial.url == url]
     best = best_trial(trials, own)
     chosen, first = trials[best], trials[own[0]]
@@ -28,7 +30,7 @@ def _advise(url: str, trials: Sequence[Trial], transform: str | None) -> SweepAd
         format=chosen.format,
         headline=_headline(chosen, first),
         best_trial=best,
-        recommendation=_recommendation(first, chosen, url, transform),
+        recommendation=_recommendation(first, chosen, url, spec),
     )
 
 
@@ -89,7 +91,7 @@ def describe(config: LoaderConfig) -> str:
     return f"{workers}{prefetch}, batch {config.batch_size}"
 
 
-def _recommendation(first: Trial, best: Trial, url: str, transform: str | None) -> Recommendation:
+def _recommendation(first: Trial, best: Trial, url: str, spec: SweepSpec) -> Recommendation:
     against = (
         f"both were run: {format_count(first.samples_per_s)} samples/s and starved "
         f"{format_share(first.starved_fraction)} before, {format_count(best.samples_per_s)} and "
@@ -102,34 +104,75 @@ def _recommendation(first: Trial, best: Trial, url: str, transform: str | None) 
         why=against if best != first else "no other setting tried is better or cheaper",
         interval=best.interval,
         verified_samples_per_s=best.samples_per_s,
-        code=loader_code(url, best.config, transform),
+        code=loader_code(url, best.config, spec),
     )
 
 
-def loader_code(url: str, config: LoaderConfig, transform: str | None = None) -> str:
-    """Python to paste."""
-    place, _, function = (transform or "").rpartition(":")
-    module = place.rpartition("/")[2].removesuffix(".py")
-    given = f", transform={function}" if transform else ""
+def loader_code(url: str, config: LoaderConfig, spec: SweepSpec) -> str:
+    """Python to paste, which reads ``url`` as the trials of ``spec`` did."""
+    if spec.own is not None:
+        return _own_code(config, spec)
+    module, function = _function(spec.transform)
     lines = [
         "import pipeprof",
         "from torch.utils.data import DataLoader",
-        *([f"from {module} import {function}"] if transform else []),
+        *([f"from {module} import {function}"] if function else []),
         "",
-        *_call(
-            "dataset = pipeprof.open_dataset", f"{url!r}, batch_size={config.batch_size}{given}"
-        ),
+        *([_NOT_SAVED] if spec.with_options else []),
+        *_call("dataset = pipeprof.open_dataset", [repr(url), *_reading(url, config, spec)]),
     ]
-    settings = "dataset, batch_size=None, num_workers=0"
+    settings = ["dataset", "batch_size=None", f"num_workers={config.num_workers}"]
     if config.num_workers:
-        settings = (
-            f"dataset, batch_size=None, num_workers={config.num_workers}, "
-            f"prefetch_factor={config.prefetch_factor}, persistent_workers=True"
-        )
+        settings += [f"prefetch_factor={config.prefetch_factor}", "persistent_workers=True"]
     return "\n".join([*lines, *_call("loader = DataLoader", settings)])
 
 
-def _call(function: str, arguments: str) -> list[str]:
-    """On one line, or on three when it is long."""
-    line = f"{function}({arguments})"
-    return [line] if len(line) <= _WIDTH else [f"{function}(", f"    {arguments}", ")"]
+def _own_code(config: LoaderConfig, spec: SweepSpec) -> str:
+    settings = [f"num_workers={config.num_workers}"]
+    if config.num_workers:
+        settings.append(f"prefetch_factor={config.prefetch_factor}")
+    if spec.batch_sizes:
+        settings.append(f"batch_size={config.batch_size}")
+    if spec.loader is None:
+        return "\n".join(
+            [f"pipeprof run --set {','.join(settings)} {spec.script}  # as it is, or in it:",
+             f"DataLoader(…, {', '.join(settings)})"]
+        )  # fmt: skip
+    module, function = _function(spec.loader)
+    return f"from {module} import {function}\n\nloader = {function}({', '.join(settings)})"
+
+
+def _function(transform: str | None) -> tuple[str, str]:
+    """Module and name."""
+    place, _, function = (transform or "").rpartition(":")
+    return place.rpartition("/")[2].removesuffix(".py"), function
+
+
+def _reading(url: str, config: LoaderConfig, spec: SweepSpec) -> Iterator[str]:
+    """What is not as by default."""
+    yield f"batch_size={config.batch_size}"
+    if spec.columns is not None:
+        yield f"columns={list(spec.columns)!r}"
+    if spec.transform is not None:
+        yield f"transform={_function(spec.transform)[1]}"
+    if read := _changed(spec.read):
+        yield f"read=pipeprof.ReadOptions({read})"
+    if spec.on_error != "fail":
+        yield f"on_error={spec.on_error!r}"
+    if spec.s3_client is not None and url.startswith(("s3://", "s3a://")):
+        yield f"storage_options={ {'s3_client': spec.s3_client}!r}"
+
+
+def _changed(read: ReadOptions) -> str:
+    given = ((field.name, getattr(read, field.name), field.default) for field in fields(read))
+    return ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
+
+
+def _call(function: str, arguments: Sequence[str]) -> list[str]:
+    """On one line, or on three when it is long, or a line for each argument."""
+    together = ", ".join(arguments)
+    if len(function) + len(together) + 2 <= _WIDTH:
+        return [f"{function}({together})"]
+    if len(together) + 4 <= _WIDTH:
+        return [f"{function}(", f"    {together}", ")"]
+    return [f"{function}(", *(f"    {argument}," for argument in arguments), ")"]

@@ -20,7 +20,7 @@ def weigh(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | No
     as it is."""
     found = result.conversion
     trials, control = _without_control(result)
-    advice = choose(trials, result.spec.transform)
+    advice = choose(trials, result.spec)
     baseline = _best(trials, result.spec.urls[0])
     if found is None or found.sample is None or baseline is None:
         return advice, found

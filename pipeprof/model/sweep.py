@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any, Final, Literal
 
 from pipeprof.model.conditions import NOT_INSPECTED, CacheState, Environment, LoaderConfig
 from pipeprof.model.conversion import Conversion, ConversionSpec
+from pipeprof.model.headspace import Headspace
 from pipeprof.model.profile import Recommendation, Verdict
 from pipeprof.model.reading import OnError, ReadOptions
 
@@ -23,13 +25,14 @@ class SweepSpec:
     """What a sweep was asked to try. Two sweeps with the same spec are the same sweep."""
 
     urls: tuple[str, ...]
-    """Without secrets."""
+    """Without secrets. Of a loader or a script of the user's own, its name."""
     workers: tuple[int, ...]
     prefetch: tuple[int, ...]
     batch_sizes: tuple[int, ...]
+    """May be empty for a loader or a script of the user's own: then they are left to that."""
     step_s: float | None
     """The emulated accelerator's step on a batch of the first size; other sizes in proportion.
-    ``None`` when ``step`` is the user's own."""
+    ``None`` when the step is the user's own, by ``step`` or in ``script``."""
     accelerator: str | None = None
     """Whose step is emulated, e.g. ``resnet50/h100`` of MLPerf Storage."""
     step: str | None = None
@@ -52,6 +55,19 @@ class SweepSpec:
     """Formats and storages to try beside the data as it is."""
     on_error: OnError = "fail"
     """What to do with data that cannot be read."""
+    s3_client: str | None = None
+    """What was to read from S3; ``None``: that was left to us."""
+    with_options: bool = False
+    """Whether other storage options were given, which are never saved."""
+    loader: str | None = None
+    """The user's function that makes the loader, ``module:function``, in place of data sets."""
+    script: str | None = None
+    """The user's training script with its arguments, in place of data sets."""
+
+    @property
+    def own(self) -> str | None:
+        """The loader or script that is tried instead of data sets."""
+        return self.loader or self.script
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,8 @@ class SweepResult:
     notes: tuple[str, ...] = ()
     conversion: Conversion | None = None
     """What `SweepSpec.conversion` found."""
+    headspace: Mapping[str, Headspace] = field(default_factory=dict)
+    """URL → its best setting against data that are free; of data sets whose trials have all run."""
     schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _load(text: str) -> Callable[..., Any]:
     module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
     function = getattr(module, name, None)
     if not callable(function):
-        raise UsageError(f"{place} has no function {name!r}; check --transform and --step")
+        raise UsageError(f"{place} has no function {name!r}; check what you named")
     found: Callable[..., Any] = function
     return found
 
@@ -73,7 +73,7 @@ def _import_module(name: str) -> ModuleType:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError(f"{path} does not exist; --transform and --step take file.py:function")
+        raise UsageError(f"{path} does not exist; name it as file.py:function")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} cannot be imported")

@@ -20,10 +20,11 @@ from pipeprof.model import SweepResult, SweepSpec, Trial
 from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
 from pipeprof.sweep.convert import Places, plan_conversion, written
+from pipeprof.sweep.free import if_data_were_free
 from pipeprof.sweep.grid import Setting, grid
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.summarise import summarise_trial
-from pipeprof.sweep.trial import make_consumer, run_trial
+from pipeprof.sweep.trial import check_own, consumer_label, run_script_trial, run_trial
 
 
 class Watcher(Protocol):
@@ -76,14 +77,16 @@ def begin(
     Raises `UsageError`, `StorageError`, `FormatError`, `OutputError`.
     """
     planned, conversion = len(grid(spec)), None
-    label = make_consumer(spec, spec.batch_sizes[0]).label
+    label = consumer_label(spec)
     if spec.transform is not None:
         Reference(spec.transform).load()
-    for url in urls or spec.urls:
+    if spec.own is not None:
+        check_own(spec)
+    for url in () if spec.own else urls or spec.urls:
         data = open_dataset(
             url,
             columns=spec.columns,
-            storage_options=storage_options,
+            storage_options=_options(spec, storage_options),
             on_error=spec.on_error,
         )
     if spec.conversion is not None:
@@ -138,7 +141,9 @@ def go_on(
     going = _Going(result, folder, watcher, storage_options, deadline)
     try:
         if result.conversion is None:
-            going.run(grid(result.spec, urls))
+            settings = grid(result.spec, urls)
+            going.run(settings)
+            going.free(settings)
         elif len(result.trials) < result.planned:
             going.convert(_places(result.spec, urls, storages, storage_options), keep)
         else:
@@ -166,7 +171,7 @@ class _Going:
         self.result = result
         self.stopped: str | None = None
         self._folder, self._watcher, self._deadline = folder, watcher, deadline
-        self._options = storage_options
+        self._options = _options(result.spec, storage_options)
 
     def run(self, settings: Sequence[Setting], only: Collection[int] | None = None) -> None:
         """``only``: of the data as it is these splits, and at its best setting once more."""
@@ -181,6 +186,18 @@ class _Going:
             self._watcher.started(setting)
             self._one_more(setting, number, only if setting.url == as_it_is else None)
             self._watcher.finished(self.result.trials[-1])
+
+    def free(self, settings: Sequence[Setting]) -> None:
+        """Of each data set its best setting, once all have been tried."""
+        result = self.result
+        if self.stopped or result.spec.script is not None:
+            return
+        for advice in result.advice:
+            if advice.url not in result.headspace:
+                best = settings[advice.best_trial]
+                found = if_data_were_free(result.spec, best, self._options)
+                told = {**self.result.headspace, advice.url: found}
+                self._save(replace(self.result, headspace=told))
 
     def convert(self, places: Places, keep: bool) -> None:
         """Write the copies that lack trials, and run these."""
@@ -208,19 +225,23 @@ class _Going:
 
     def _one_more(self, setting: Setting, number: int, only: Collection[int] | None) -> None:
         result = self.result
-        profile, recording, traffic = run_trial(
-            result.spec, setting, self._options, self._watcher.ticked, only
-        )
-        file_name = f"trial-{number:03d}.json"
+        name, tick = f"trial-{number:03d}", self._watcher.ticked
+        if result.spec.script is not None:
+            ran = run_script_trial(result.spec, setting, self._folder / f"{name}.log")
+        else:
+            ran = run_trial(result.spec, setting, self._options, tick, only)
+        profile, recording, traffic = ran
+        file_name = f"{name}.json"
         profile.save(self._folder / file_name)
-        trial = summarise_trial(setting, profile, recording, traffic, file_name)
+        kind = "script" if result.spec.script else "loader"
+        trial = summarise_trial(setting, profile, recording, traffic, file_name, kind)
         result = replace(
             result,
             trials=(*result.trials, trial),
             notes=tuple(dict.fromkeys((*result.notes, *profile.notes))),
         )
         if result.conversion is None:
-            advice = choose(result.trials, result.spec.transform)
+            advice = choose(result.trials, result.spec)
             self._save(replace(result, advice=advice))
         else:
             advice, conversion = weigh(result)
@@ -248,7 +269,12 @@ def _places(
     given = storages or asked
     if tuple(redact(storage) for storage in given) != asked:
         raise UsageError(f"this sweep writes to {', '.join(asked)}; give that --storage, or none")
-    return Places((urls or spec.urls)[0], asked, given, options)
+    return Places((urls or spec.urls)[0], asked, given, _options(spec, options))
+
+
+def _options(spec: SweepSpec, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """What stores are opened with: the client is saved, all else is given anew."""
+    return {**(given or {}), "s3_client": spec.s3_client} if spec.s3_client else given
 
 
 def _remove_empty(folder: Path) -> None:

@@ -18,8 +18,10 @@ def summarise_trial(
     recording: Recording,
     traffic: Traffic | None,
     file_name: str,
+    kind: str = "unknown",
 ) -> Trial:
-    """``traffic``: what the loader read, where devices can be told from memory."""
+    """``traffic``: what the loader read, where devices can be told from memory; ``kind``: what was
+    tried, where it is no data set of a format that we know."""
     every = Columns.of(recording.batches)
     columns = every.take(steady(every, recording.warmup_batches))
     whole = every.take(used_up(every))
@@ -28,7 +30,7 @@ def summarise_trial(
     roof = profile.ceilings.get("accelerator")
     return Trial(
         url=redact(setting.url),
-        format=profile.source.format if profile.source else "unknown",
+        format=profile.source.format if profile.source else kind,
         config=profile.config,
         profile=file_name,
         samples_per_s=profile.throughput.samples_per_s,

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
 from torch.utils.data import DataLoader
 
+from pipeprof.analyze.columns import slice_log
 from pipeprof.analyze.profile import assemble
 from pipeprof.errors import FormatError, PipeprofError
-from pipeprof.loaders.dataset import open_dataset
+from pipeprof.loaders.batches import epochs
+from pipeprof.loaders.dataset import FileDataset, open_dataset
 from pipeprof.loaders.wrap import wrap
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
 from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.own_loader import OwnLoader
+from pipeprof.sweep.own_script import OwnScript
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.settle import settled
 
@@ -26,6 +32,11 @@ LEAST_BATCHES = 20
 """A trial goes on past its time until it has measured so many, up to `_PATIENCE` times its time."""
 _PATIENCE = 5
 _TICK_S = 0.5
+_AS_IT_IS = "What a loader of your own reads is not known, so the page cache is left as it is."
+
+
+Ran = tuple[Profile, Recording, Traffic | None]
+"""A trial, explained and as measured; what its loader read meanwhile, where that is known."""
 
 
 class Consumer(Protocol):
@@ -45,11 +56,31 @@ class OwnStep:
         self.step: Callable[[Any], Any] = Reference(text).load()
 
 
-def make_consumer(spec: SweepSpec, batch_size: int) -> Consumer:
+def consumer_label(spec: SweepSpec) -> str:
+    """Of what eats the batches."""
+    if spec.script is not None:
+        return f"the step of your own script, {spec.script}"
+    return make_consumer(spec, None).label
+
+
+def check_own(spec: SweepSpec) -> None:
+    """That a loader or script of the user's own is there, and takes what is to be varied. Raises
+    `UsageError`, `PipeprofError`."""
+    if spec.script is not None:
+        OwnScript(spec.script).words()
+    elif spec.loader is not None:
+        several = {
+            "prefetch_factor": len(spec.prefetch) > 1,
+            "batch_size": bool(spec.batch_sizes),
+        }
+        OwnLoader(spec.loader).check(tuple(name for name, varied in several.items() if varied))
+
+
+def make_consumer(spec: SweepSpec, batch_size: int | None) -> Consumer:
     if spec.step is not None:
         return OwnStep(spec.step)
-    step_s = (spec.step_s or 0.0) * batch_size / spec.batch_sizes[0]
-    return EmulatedAccelerator(step_s, name=spec.accelerator)
+    scale = batch_size / spec.batch_sizes[0] if batch_size is not None else 1.0
+    return EmulatedAccelerator((spec.step_s or 0.0) * scale, name=spec.accelerator)
 
 
 def run_trial(
@@ -58,39 +89,22 @@ def run_trial(
     storage_options: Mapping[str, Any] | None = None,
     tick: Callable[[float], None] = lambda share: None,
     only: Collection[int] | None = None,
-) -> tuple[Profile, Recording, Traffic | None]:
-    """Prepare the cache, warm up, measure, explain; and what the loader read while it measured.
+) -> Ran:
+    """Prepare the cache, warm up, measure, explain.
 
     ``tick`` hears the share done, twice a second at most. ``only``: these splits of the data.
     """
     consumer = make_consumer(spec, setting.batch_size)
-    dataset = open_dataset(
-        setting.url,
-        columns=spec.columns,
-        batch_size=setting.batch_size,
-        repeat=True,
-        transform=Reference(spec.transform) if spec.transform else None,
-        storage_options=storage_options,
-        read=replace(spec.read, forget=spec.cache == "cold"),
-        on_error=spec.on_error,
-    )
-    if not dataset.splits:
-        raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
+    if spec.loader is not None:
+        return _run_own(OwnLoader(spec.loader), consumer, spec, setting, tick)
+    dataset = open_data(spec, setting, storage_options)
     if only is not None:
         dataset = dataset.only(only)
     begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
-    with warnings.catch_warnings():
-        # more workers than cores is what a sweep tries on purpose
-        warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
-        inner: DataLoader[Any] = DataLoader(
-            dataset,
-            batch_size=None,
-            num_workers=setting.num_workers,
-            prefetch_factor=setting.prefetch_factor,
-        )
+    with any_workers():
         meter = ReadMeter(setting.num_workers)
         name = f"{dataset.source.format} {redact(setting.url)}"
-        loader = wrap(inner, name, accelerator=consumer.label)
+        loader = wrap(loader_of(dataset, setting), name, accelerator=consumer.label)
         try:
             warmup = _consume(loader, consumer, spec, setting, tick, meter)
         except PipeprofError as error:
@@ -106,6 +120,78 @@ def run_trial(
     told = meter.told() if begun.residency.local else None
     profile, recording = settled(assemble(recording, spec.threshold), recording, dataset, spec)
     return profile, recording, told[0] if told else None
+
+
+def open_data(
+    spec: SweepSpec, setting: Setting, storage_options: Mapping[str, Any] | None
+) -> FileDataset:
+    """Raises `FormatError` when there is nothing to measure, and whatever `open_dataset` does."""
+    assert setting.batch_size is not None
+    dataset = open_dataset(
+        setting.url,
+        columns=spec.columns,
+        batch_size=setting.batch_size,
+        repeat=True,
+        transform=Reference(spec.transform) if spec.transform else None,
+        storage_options=storage_options,
+        read=replace(spec.read, forget=spec.cache == "cold"),
+        on_error=spec.on_error,
+    )
+    if not dataset.splits:
+        raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
+    return dataset
+
+
+def loader_of(dataset: FileDataset, setting: Setting) -> DataLoader[Any]:
+    return DataLoader(
+        dataset,
+        batch_size=None,
+        num_workers=setting.num_workers,
+        prefetch_factor=setting.prefetch_factor,
+    )
+
+
+def run_script_trial(spec: SweepSpec, setting: Setting, log: Path) -> Ran:
+    """As long as the script takes. What it says goes to ``log``."""
+    assert spec.script is not None
+    profile = OwnScript(spec.script).run(setting, spec.threshold, log)
+    accelerator = consumer_label(spec)
+    config, environment = profile.config, replace(profile.environment, accelerator=accelerator)
+    recording = Recording(
+        name=profile.name,
+        created=profile.created,
+        config=config,
+        environment=environment,
+        batches=profile.batches,
+        warmup_batches=max(1, config.num_workers * (config.prefetch_factor or 1)),
+        first_batch_s=profile.first_batch_s,
+    )
+    return replace(profile, environment=environment), recording, None
+
+
+def _run_own(
+    own: OwnLoader,
+    consumer: Consumer,
+    spec: SweepSpec,
+    setting: Setting,
+    tick: Callable[[float], None],
+) -> Ran:
+    """Of epochs one after another; each begins as the loader lets it."""
+    with any_workers():
+        loader = wrap(own.make(setting), setting.url, accelerator=consumer.label)
+        warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
+    seen = loader.recording()
+    kept = slice_log(seen.batches, warmup, len(seen.batches.index))
+    recording = replace(seen, batches=kept, notes=(*seen.notes, _AS_IT_IS))
+    return assemble(recording, spec.threshold), recording, None
+
+
+@contextmanager
+def any_workers() -> Iterator[None]:
+    with warnings.catch_warnings():
+        # more workers than cores is what a sweep tries on purpose
+        warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+        yield
 
 
 def from_worker(error: PipeprofError) -> PipeprofError:
@@ -130,7 +216,7 @@ def _consume(
     outstanding = setting.num_workers * (setting.prefetch_factor or 1)
     count = warmup = 0
     began = measuring = ticked = perf_counter()
-    for batch in loader:
+    for batch in epochs(loader):
         consumer.step(batch)
         count += 1
         now = perf_counter()

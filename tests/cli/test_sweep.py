@@ -12,6 +12,7 @@ import pytest
 
 from pipeprof import formats
 from pipeprof.cli.app import run
+from pipeprof.sweep import trial
 
 QUICK = ["--workers", "0,1", "--step-ms", "2", "--trial-time", "0.2", "--warmup-time", "0.05",
          "--batch-size", "64"]  # fmt: skip
@@ -175,6 +176,41 @@ def test_a_sweep_whose_first_trial_fails_leaves_nothing(data, tmp_path, capsys):
     assert run(["sweep", data, *QUICK, *arguments]) == 1
     assert "bad.py:2: ValueError: never" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_resuming_takes_the_client_that_was_chosen_and_says_what_is_not_saved(
+    data, tmp_path, monkeypatch, capsys
+):
+    """The data are local, for which both mean nothing: what stores are opened with is looked at."""
+    out, opened, really = tmp_path / "out", [], trial.open_dataset
+
+    def open_dataset(url, **options):
+        opened.append(options["storage_options"])
+        return really(url, **options)
+
+    monkeypatch.setattr(trial, "open_dataset", open_dataset)
+    chosen = ["--s3-client", "s3fs", "--storage-options", '{"key": "hunter2"}']
+    assert run(["sweep", data, *QUICK, *chosen, "--max-time", "0.001", "--out", str(out)]) == 0
+    assert capsys.readouterr().err.count("1 of 2 trials") == 1
+    assert "hunter2" not in (out / "sweep.json").read_text()
+
+    assert run(["sweep", "--resume", str(out), "--s3-client", "pyarrow"]) == 2
+    assert "was begun with --s3-client s3fs; go on with that" in capsys.readouterr().err
+    assert run(["sweep", "--resume", str(out)]) == 0
+    shown = capsys.readouterr()
+    assert "begun with --storage-options, which are not saved" in shown.err
+    assert "add storage_options=" in shown.out
+    before, *resumed = opened
+    assert before == {"key": "hunter2", "s3_client": "s3fs"}
+    assert resumed == [{"s3_client": "s3fs"}] * 2, "a trial, and what is left to gain"
+
+
+def test_resuming_with_a_client_where_none_was_chosen(data, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    assert run(["sweep", data, *QUICK, "--max-time", "0.001", "--out", out]) == 0
+    capsys.readouterr()
+    assert run(["sweep", "--resume", out, "--s3-client", "s3fs"]) == 2
+    assert "was begun without --s3-client" in capsys.readouterr().err
 
 
 def test_what_can_be_refused_is_refused_before_torch_is_imported():

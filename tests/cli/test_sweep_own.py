@@ -1,0 +1,92 @@
+"""`pipeprof sweep --loader` and `--script`: settings tried on what a user has already."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeprof.cli.app import run
+from pipeprof.store import load
+
+MINE = """
+import time
+from torch.utils.data import DataLoader
+
+class Sleeping:
+    def __len__(self):
+        return 240
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return index
+
+def make(num_workers, prefetch_factor=None):
+    return DataLoader(Sleeping(), 4, num_workers=num_workers, prefetch_factor=prefetch_factor)
+
+if __name__ == "__main__":
+    for batch in make(1, 2):
+        pass
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return "mine.py"
+
+
+def test_settings_are_tried_on_a_loader_of_ones_own(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = ["--workers", "0,2", "--trial-time", "0.3", "--warmup-time", "0.1"]
+    asked = ["--loader", f"{mine}:make", "--step-ms", "0", "--out", str(tmp_path / "out")]
+    assert run(["sweep", *asked, *quick]) == 0
+    said = capsys.readouterr().out
+    assert "loader: 0 workers, batch 4 → 2 workers, prefetch 2, batch 4" in said
+    assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in said
+    assert "Cache, as-is asked for" in said
+    [left] = load(tmp_path / "out/sweep.json").headspace.values()  # type: ignore[union-attr]
+    assert left.gain > 2, "a step takes no time, a batch 8 ms"
+    assert f"{left.gain:.1f}" in said or f"{left.gain:,.0f}" in said
+    assert "if data were free" in said
+    assert run(["sweep", "--resume", str(tmp_path / "out")]) == 0, "nothing is left to do"
+
+
+def test_a_script_is_run_once_for_each_setting(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run(["sweep", "--script", mine, "--workers", "1,2", "--out", str(out), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [trial["config"]["num_workers"] for trial in document["trials"]] == [1, 2]
+    assert document["environment"]["accelerator"] == "the step of your own script, mine.py"
+    [advice] = document["advice"]
+    assert advice["recommendation"]["code"] == (
+        "pipeprof run --set num_workers=2,prefetch_factor=2 mine.py  # as it is, or in it:\n"
+        "DataLoader(…, num_workers=2, prefetch_factor=2)"
+    )
+    profile = load(out / "trial-001.json")
+    assert profile.stages["fetch"].mean_s >= 0.008  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("data --loader mine.py:make", "exclude one another"),
+        ("--loader mine.py:make --script mine.py", "exclude one another"),
+        ("--loader mine.py:Sleeping", "does not take num_workers"),
+        ("--loader mine.py:make --batch-size 4,8", "does not take batch_size"),
+        ("--loader mine.py:make --accelerator resnet50/h100", "give --batch-size"),
+        ("--loader mine.py:make --formats csv", "are for data sets"),
+        ("--script mine.py --step-ms 3", "has a training step of its own"),
+        ("--script nowhere.py", "nowhere.py is no file"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_before_anything_is_written(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, says: str
+) -> None:
+    assert run(["sweep", *asked.split(), "--out", str(tmp_path / "out")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,117 @@
+"""A loader that a function of the user's makes for each setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.loaders.batches import epochs
+from pipeprof.model import SweepSpec
+from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.own_loader import OwnLoader
+from pipeprof.sweep.trial import LEAST_BATCHES, run_trial
+
+HEAD = "from torch.utils.data import DataLoader\nDATA = list(range(10))\n"
+SETTING = Setting("", 4, 2, 3)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    def write(text: str) -> str:
+        (tmp_path / "mine.py").write_text(HEAD + text)
+        return f"{tmp_path / 'mine.py'}:make"
+
+    return write
+
+
+def test_it_is_called_with_what_it_takes(written: Any) -> None:
+    text = written(
+        "def make(num_workers, prefetch_factor=None, batch_size=1, **more):\n"
+        "    return DataLoader(DATA, batch_size, num_workers=num_workers,\n"
+        "                      prefetch_factor=prefetch_factor)\n"
+    )
+    loader = OwnLoader(text).make(SETTING)
+    assert (loader.num_workers, loader.prefetch_factor, loader.batch_size) == (2, 3, 4)
+    inline = OwnLoader(text).make(Setting("", 4, 0, None))
+    assert (inline.num_workers, inline.prefetch_factor) == (0, None)
+
+
+def test_what_it_does_not_take_stays_its_own(written: Any) -> None:
+    text = written(
+        "def make(num_workers):\n    return DataLoader(DATA, 5, num_workers=num_workers)\n"
+    )
+    own = OwnLoader(text)
+    assert own.make(SETTING).batch_size == 5
+    own.check(("num_workers",))
+    with pytest.raises(UsageError, match="does not take batch_size, so it cannot be varied"):
+        own.check(("num_workers", "batch_size"))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        ("def make(workers):\n    pass\n", UsageError, "does not take num_workers"),
+        ("def make(num_workers):\n    return DATA\n", UsageError, "returned list; it must return"),
+        ("def make(num_workers):\n    return DataLoader(DATA)\n", UsageError,
+         "called with num_workers=2, and its DataLoader has num_workers=0; pass it on"),
+        ("def make(num_workers):\n    return 1 / 0\n", PipeprofError,
+         r"failed at .*mine.py:4: ZeroDivisionError"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_it_is_said(
+    written: Any, code: str, kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind, match=says):
+        OwnLoader(written(code)).make(SETTING)
+
+
+def test_epoch_follows_epoch_until_one_is_empty() -> None:
+    assert list(islice(epochs([1, 2, 3]), 7)) == [1, 2, 3, 1, 2, 3, 1]
+    assert list(epochs([])) == []
+    assert list(epochs(iter([1, 2]))) == [1, 2], "used up"
+
+
+SLEEPING = (
+    "import time\n"
+    "class Sleeping:\n"
+    "    def __len__(self):\n"
+    "        return 96\n"
+    "    def __getitem__(self, index):\n"
+    "        time.sleep(0.0025)\n"
+    "        return index\n"
+    "def make(num_workers, prefetch_factor=None):\n"
+    "    return DataLoader(Sleeping(), 4, num_workers=num_workers,\n"
+    "                      prefetch_factor=prefetch_factor, persistent_workers=num_workers > 0)\n"
+)
+"""An epoch of 24 batches, each of which takes 10 ms to make."""
+
+
+@pytest.mark.parametrize("setting", [Setting("mine", None, 0, None), Setting("mine", None, 2, 2)])
+def test_a_trial_of_it_runs_over_epochs(written: Any, setting: Setting) -> None:
+    spec = SweepSpec(("mine",), (0, 2), (2,), (), 0.0, trial_s=0.5, warmup_s=0.1,
+                     loader=written(SLEEPING))  # fmt: skip
+    profile, recording, traffic = run_trial(spec, setting)
+    assert (profile.name, traffic) == ("mine", None)
+    assert (profile.config.num_workers, profile.config.batch_size) == (setting.num_workers, 4)
+    assert profile.measured_batches >= LEAST_BATCHES / 2, "less the beginnings of epochs"
+    assert len(set(recording.batches.epoch)) > 1, "more than an epoch, as one is too short"
+    made_s = profile.stages["fetch"].mean_s
+    assert 0.010 <= made_s < 0.020
+    assert profile.diagnosis.verdict == "starved"
+    assert any("left as it is" in note for note in profile.notes)
+
+
+def test_its_batch_sizes_may_be_left_to_it() -> None:
+    spec = SweepSpec(("mine",), (0, 1), (2, 4), (), 0.0, loader="mine.py:make")
+    assert grid(spec) == (
+        Setting("mine", None, 0, None),
+        Setting("mine", None, 1, 2),
+        Setting("mine", None, 1, 4),
+    )
+    with pytest.raises(UsageError, match="--transform"):
+        grid(replace(spec, transform="mine.py:change"))

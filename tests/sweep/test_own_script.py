@@ -1,0 +1,60 @@
+"""A script nobody edited, run once for each setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.own_script import OwnScript
+
+TRAIN = """
+import sys, time
+from torch.utils.data import DataLoader
+
+class Sleeping:
+    def __len__(self):
+        return 200
+    def __getitem__(self, index):
+        time.sleep(0.001)
+        return index
+
+if __name__ == "__main__":
+    for batch in DataLoader([1, 2, 3]):
+        pass
+    for batch in DataLoader(Sleeping(), int(sys.argv[1]), num_workers=1):
+        pass
+    print("trained")
+"""
+
+
+def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    script = OwnScript(f"{tmp_path / 'train.py'} 4")
+    profile = script.run(Setting("", None, 2, 3), 0.05, tmp_path / "log")
+    config = profile.config
+    assert (config.num_workers, config.prefetch_factor, config.batch_size) == (2, 3, 4)
+    assert profile.stages["fetch"].mean_s >= 0.004
+    assert (tmp_path / "log").read_text() == "trained\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("raise SystemExit('no such disk')", "exit code 1 with num_workers=0: no such disk"),
+        ("print('nothing to do')", "iterated no DataLoader"),
+    ],
+)
+def test_a_script_of_which_nothing_is_learnt_says_why(tmp_path: Path, code: str, says: str) -> None:
+    (tmp_path / "train.py").write_text(code)
+    with pytest.raises(PipeprofError, match=says) as raised:
+        OwnScript(str(tmp_path / "train.py")).run(Setting("", None, 0, None), 0.05, tmp_path / "x")
+    assert str(tmp_path / "x") in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["", "nowhere.py", "python train.py", "'train.py"])
+def test_what_is_no_script_is_refused_before_anything_runs(text: str) -> None:
+    with pytest.raises(UsageError, match="--script"):
+        OwnScript(text).words()
