@@ -1,24 +1,21 @@
 """CSV by RFC 4180: UTF-8, commas, a header line, plain or gzip.
 
 A plain file is cut into byte ranges; a row belongs to the range in which it begins. A file with a
-line end within quotes among its first rows, and a gzip stream, is one split. Fields are parsed by
-Arrow, block by block, so memory stays at a block and one row.
+line end within quotes among its first rows, and a gzip stream, is one split. Fields are parsed
+block by block, by kernels or by Arrow, so memory stays at a block and one row.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.csv
 
-from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
+from pipeprof.errors import CorruptData, FormatError
 from pipeprof.formats.base import (
     AHEAD,
-    Buffer,
     Decoding,
     Encoder,
     Fault,
@@ -30,35 +27,17 @@ from pipeprof.formats.base import (
     choose_compression,
     fetch,
 )
+from pipeprof.formats.compiled import kernels
 from pipeprof.formats.csv_encoder import CsvEncoder
-from pipeprof.formats.csv_rows import (
-    RowBuffer,
-    Window,
-    first_row_end,
-    halves,
-    has_quotes,
-    may_be_cut,
-)
-from pipeprof.formats.csv_text import NULLS, from_text, infer, read_type
+from pipeprof.formats.csv_reader import BOM, KERNELS, Reader, one_chunk
+from pipeprof.formats.csv_rows import RowBuffer, Window, first_row_end, halves, may_be_cut
+from pipeprof.formats.csv_text import infer
 from pipeprof.formats.inflate import Codec, is_gzip
 from pipeprof.formats.salvage import salvaged
 from pipeprof.formats.stream import Stream
-from pipeprof.formats.types import (
-    check_types,
-    first_line,
-    format_type,
-    select,
-)
+from pipeprof.formats.types import check_types, select
 
 _SAMPLE_BYTES = 2**20
-_PARSED_AT_ONCE = 2**20
-"""Bytes that Arrow splits, then converts: they stay in the processor's cache in between."""
-_BOM = b"\xef\xbb\xbf"
-_SOMETHING = re.compile(rb"[\r\n]*[^\r\n]")
-_VALUE_ERROR = re.compile(
-    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to .*?: (.*)", re.S
-)
-_ROW_ERROR = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.S)
 
 
 def recognise(head: bytes) -> Codec | None:
@@ -83,6 +62,7 @@ class Csv:
         options: ReadOptions,
     ) -> Planning:
         """Types are inferred from the first rows: those in 1 MiB, or one."""
+        kernels(KERNELS)  # compiled here, once, for all workers that are forked
         stream, buffer = Stream(size, _SAMPLE_BYTES, recognise), RowBuffer(cut=False)
         sample, header = b"", 0
         while not 0 < header < len(sample) and (block := (yield from stream.read())):
@@ -146,7 +126,7 @@ class Csv:
 
 def _header(line: bytes) -> list[str]:
     """Column names. Raises `CorruptData`, `SchemaMismatch`."""
-    line = line.removeprefix(_BOM)
+    line = line.removeprefix(BOM)
     try:
         text = line.decode("utf-8").rstrip("\r\n")
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
@@ -168,7 +148,7 @@ def _infer(
         text = reader.read(rows, dict.fromkeys(asked, pa.string()))
         guess = reader.read(rows, None)
         for name in asked:
-            found[name] = infer(_one_chunk(text.column(name)), guess.column(name).type)
+            found[name] = infer(one_chunk(text.column(name)), guess.column(name).type)
     return pa.schema([(name, found[name]) for name in chosen])
 
 
@@ -187,111 +167,6 @@ def _readable(rows: bytes, names: list[str]) -> bytes:
         for _ in salvaged(rows, error, decode, halves, len):
             pass
     return b"".join(good)
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)  # as it is: to concatenate one copies it
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-
-
-class Reader:
-    """Rows of one split by Arrow, a block at a time; knows where it is when something is wrong."""
-
-    def __init__(self, names: list[str], chosen: Sequence[str], split: Split) -> None:
-        self._names = names
-        self._chosen = select(names, chosen)
-        self._start = split.start
-        self._rows = 0
-        """Parsed before this block."""
-
-    def parse(self, rows: Buffer, schema: pa.Schema) -> pa.RecordBatch:
-        """Whole rows → ``schema``. Raises `CorruptData`, `SchemaMismatch`."""
-        table = self.read(rows, {field.name: read_type(field.type) for field in schema})
-        self._rows += table.num_rows
-        columns = [
-            _one_chunk(from_text(field.name, column, field.type))
-            for field, column in zip(schema, table.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def parse_what_can_be(
-        self, rows: Buffer, schema: pa.Schema
-    ) -> Iterator[Fault | pa.RecordBatch]:
-        """Whole rows → a batch; or batches, and faults for the rows that cannot be in one."""
-        try:
-            batch = self.parse(rows, schema)
-            if batch.num_rows:
-                yield batch
-        except FormatError as error:
-            yield from salvaged(
-                bytes(rows), error, lambda part: self.parse(part, schema), halves, self._lose
-            )
-
-    def _lose(self, rows: bytes) -> int | None:
-        """How many rows these are that were not parsed."""
-        lost = 1 if halves(rows) is None else None
-        self._rows += lost or rows.count(b"\n")
-        return lost
-
-    def read(self, rows: Buffer, types: Mapping[str, pa.DataType] | None) -> pa.Table:
-        """Whole rows → Arrow's columns of ``types``, or of its own guess.
-
-        Raises `CorruptData`, `SchemaMismatch`.
-        """
-        if rows[:3] == _BOM:  # of a block it is text, and Arrow would take the first one off
-            rows = _BOM + bytes(rows)
-        blank_rows = len(self._names) == 1  # an empty line is then a row of one empty field
-        if not len(rows) or not (blank_rows or _SOMETHING.match(rows)):
-            return pa.table({name: pa.nulls(0, (types or {}).get(name)) for name in self._chosen})
-        try:
-            # what Arrow guesses, it must guess from all rows
-            return self._read(rows, types, _PARSED_AT_ONCE if types else len(rows) + 1)
-        except (pa.ArrowException, ValueError) as error:
-            if "straddling" not in str(error):
-                raise self._explain(str(error), types or {}) from None
-        try:  # a row of more than was parsed at once
-            return self._read(rows, types, len(rows) + 1)
-        except (pa.ArrowException, ValueError) as error:
-            raise self._explain(str(error), types or {}) from None
-
-    def _read(
-        self, rows: Buffer, types: Mapping[str, pa.DataType] | None, block_bytes: int
-    ) -> pa.Table:
-        return pyarrow.csv.read_csv(
-            pa.BufferReader(rows),
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=self._names, use_threads=False, block_size=block_bytes
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                newlines_in_values=has_quotes(rows), ignore_empty_lines=len(self._names) > 1
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=types,
-                include_columns=self._chosen,
-                null_values=list(NULLS),
-                timestamp_parsers=[],
-            ),
-        )
-
-    def _explain(self, error: str, types: Mapping[str, pa.DataType]) -> FormatError:
-        after = f"byte {self._start}" if self._start else "the header"
-        # a cut within quotes shows as rows of another shape
-        hint = " If its fields hold line ends, open it with split_bytes=0." if self._start else ""
-        if match := _VALUE_ERROR.match(error):
-            name = self._names[int(match[1])]
-            where = f"row {self._rows + int(match[2])} after {after}, column {name!r}"
-            if "UTF8" in match[3]:
-                return CorruptData(f"{where}: it is not text in UTF-8; convert the file first.")
-            return SchemaMismatch(
-                f"{where}: {first_line(match[3])} for {format_type(types[name])}, the type that "
-                f"was asked for or seen first; name another with types={{{name!r}: 'string'}}."
-                f"{hint}"
-            )
-        if match := _ROW_ERROR.match(error):
-            row = self._rows + int(match[1])
-            return CorruptData(f"row {row} after {after}: {first_line(match[2])}.{hint}")
-        return CorruptData(f"rows after {after} cannot be parsed: {first_line(error)}.{hint}")
 
 
 FORMAT: Format = Csv()

@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeprof.errors import CorruptData
 from pipeprof.formats.base import AHEAD, Buffer, Need, Range, check_length
+from pipeprof.formats.compiled import kernels
 
 _FIELD = re.compile(rb'(?:"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?:,|\r|(\n)|\Z)')
 _QUOTE = b'"'
@@ -28,7 +29,8 @@ _NOT_TO_BE_CUT = (
     "unquoted text. Open it whole, with split_bytes=0."
 )
 _SLACK = 2**16
-"""Read beyond a range in one go with its last block, for the row that ends there."""
+"""Read beyond a range in one go with its last block, for the row that ends there; of small blocks a
+quarter of one."""
 
 
 def first_row_end(data: Buffer) -> int:
@@ -36,12 +38,17 @@ def first_row_end(data: Buffer) -> int:
     return next((m.end() for m in _FIELD.finditer(data) if m[1]), 0)
 
 
-def last_row_end(data: bytes, cut: bool = False) -> int:
+def last_row_end(data: Buffer, cut: bool = False) -> int:
     """Where the last whole row of ``data`` ends, which begins with a row; 0: there is none.
 
     Raises `CorruptData` when the bytes were ``cut`` from a file, and their quotes show that they
     may begin within quotes.
     """
+    if fields := kernels("pipeprof.formats.csv_fields"):
+        end: int = fields.find_row_end(octets(data), len(data), np.empty(64, np.uint8))
+        if end != fields.ODD:
+            return end
+    data = bytes(data)
     newline = data.rfind(b"\n")
     if newline < 0 or b'"' not in data:
         return newline + 1
@@ -50,10 +57,16 @@ def last_row_end(data: bytes, cut: bool = False) -> int:
         if cut:
             raise CorruptData(_NOT_TO_BE_CUT)
         return max((m.end() for m in _FIELD.finditer(data) if m[1]), default=0)
-    before = int(np.searchsorted(quotes, newline))
-    if before % 2:  # within quotes: before they open is outside again
+    while (before := int(np.searchsorted(quotes, newline))) % 2:  # within quotes
         newline = data.rfind(b"\n", 0, int(quotes[before - 1]))
     return newline + 1
+
+
+def octets(data: Buffer) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """As kernels want them: not to be written."""
+    found = np.frombuffer(data, np.uint8)
+    found.flags.writeable = False
+    return found
 
 
 def halves(rows: bytes) -> tuple[bytes, bytes] | None:
@@ -120,7 +133,7 @@ class RowBuffer:
         if newline >= 0 and self._memory.find(_QUOTE, 0, self._end) < 0:
             self._begin = newline + 1
         else:
-            self._begin = last_row_end(bytes(self._view()), self._cut)
+            self._begin = last_row_end(self._view(), self._cut)
         if self._end - self._begin > _MOST:
             raise CorruptData(f"a row is longer than {_MOST} bytes; this is not CSV.")
         # looked at again when it has doubled: a row of many blocks is not scanned for each
@@ -197,9 +210,9 @@ class Window:
         ranges: list[Range] = []
         at = self._at
         while not ranges or (len(ranges) < count and at < min(self._end, self._size)):
-            until = at + self._block
-            if until >= self._end:
-                until = max(until, self._end + min(_SLACK, self._block))
+            until, slack = at + self._block, min(_SLACK, self._block // 4)
+            if at < self._end <= until + slack:
+                until = self._end + slack
             until = min(until, self._size)
             ranges.append((at, until - at))
             at = until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
-from pipeprof.formats.base import FilePlan, ReadOptions
+from pipeprof.formats.base import FilePlan, ReadOptions, Split, drive
+from pipeprof.formats.compiled import SWITCH
 from pipeprof.formats.csv_rows import RowBuffer
 from tests.contracts.format_contract import Bytes, FormatContract, batches, encode, plan, read
 
@@ -27,6 +29,18 @@ class TestCsv(FormatContract):
 
     def flip_is_seen(self, data: bytes, position: int) -> bool:
         return False  # text has no checksum
+
+
+class TestCsvByArrow(TestCsv):
+    """The same without kernels."""
+
+    @classmethod
+    def setup_class(cls) -> None:
+        os.environ[SWITCH] = "0"
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        del os.environ[SWITCH]
 
 
 def columns(data: bytes, **options: int) -> dict[str, list[object]]:
@@ -140,6 +154,22 @@ def test_only_the_head_is_read_to_plan_and_neighbours_share_no_row() -> None:
     assert len(made.splits) == 5
     ids = read(CSV, data, ["id"], options=ReadOptions(split_bytes=2**20, block_bytes=2**18))
     assert ids["id"].to_pylist() == list(range(50_000))
+
+
+def test_a_range_reads_no_more_beyond_its_end_than_a_row_needs() -> None:
+    row = b"x" * 99 + b"\n"
+    data, block, slack = b"a\n" + row * 80_000, 2**20, 2**16
+    for start, end in ((0, 5 * block + 1), (block, 4 * block - 1), (7 * block, 7 * block + 9)):
+        source = Bytes(data)
+        split = Split(start, end, ranges=((0, 2),) if start else ())
+        decoding = CSV.decode(
+            len(data), split, pa.schema({"a": pa.string()}), ReadOptions(block_bytes=block)
+        )
+        rows = sum(batch.num_rows for batch in drive(decoding, source.read))
+        assert abs(rows - (end - start) / len(row)) < 1.1
+        first = max(start - 1, 0)
+        asked = [each for each in source.asked if each != (0, 2)]
+        assert sum(length for _, length in asked) == min(end + slack, len(data)) - first
 
 
 def test_a_row_longer_than_splits_and_blocks() -> None:

@@ -16,11 +16,16 @@ from tests.contracts.format_contract import SMALL, encode
 from tests.fuzz import run
 from tests.fuzz.cage import Outcome, run_caged
 from tests.fuzz.run import FOUND, Tally, fuzz, make
-from tests.fuzz.targets import TARGETS, Target
+from tests.fuzz.targets import TARGETS, Target, compile_kernels
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 INPUTS = 40
 """Of each target: `make fuzz` tries as many as it can in ten minutes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels() -> None:
+    compile_kernels()
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)

@@ -1,0 +1,144 @@
+"""Machine instructions that numba has no name for. For kernels only: nobody checks an index.
+
+Bytes are looked at 64 or 32 at once: an answer is a number with a bit for each, the first's the
+lowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import extending, types
+
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+_BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(64), ir.IntType(128)
+Compare = Callable[[Any, Any, Callable[[int], Any]], Any]
+"""By a builder: the bytes, and whatever fills as many with one."""
+
+
+@intrinsic
+def pointer(_: Any, array: Any) -> Any:
+    """Where an argument of the kernel begins. Numba counts who holds an array, with each call of a
+    part of a kernel that takes one; a pointer is free."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), generate
+
+
+@intrinsic
+def get(_: Any, start: Any, at: Any) -> Any:
+    """``start[at]``"""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.gep(arguments[0], [arguments[1]]))
+
+    return start.dtype(start, types.intp), generate
+
+
+def _place(builder: Any, start: Any, at: Any, kind: Any) -> Any:
+    return builder.bitcast(builder.gep(start, [at]), kind.as_pointer())
+
+
+def _compared(width: int, compare: Compare) -> Any:
+    """An instruction on ``(start, at)`` that compares each of so many bytes."""
+    vector = ir.VectorType(_BYTE, width)
+
+    def filled(byte: int) -> Any:
+        return ir.Constant(vector, [byte] * width)
+
+    @intrinsic
+    def instruction(_: Any, start: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            start, at = arguments
+            place = _place(builder, start, at, vector)
+            bits = compare(builder, builder.load(place, align=1), filled)
+            number = builder.bitcast(bits, ir.IntType(width))
+            return number if width == 64 else builder.zext(number, _WORD)
+
+        return types.uint64(start, types.intp), generate
+
+    return instruction
+
+
+def which_are(byte: int) -> Any:
+    """``f(start, at)``: which of 64 bytes are this one."""
+    return _compared(64, lambda build, some, all_: build.icmp_unsigned("==", some, all_(byte)))
+
+
+which_are_beyond_ascii = _compared(
+    64, lambda build, some, all_: build.icmp_unsigned(">=", some, all_(128))
+)
+which_are_digits = _compared(
+    32, lambda build, some, all_: build.icmp_unsigned("<", build.sub(some, all_(48)), all_(10))
+)
+"""Of 32 bytes."""
+
+
+@intrinsic
+def load(_: Any, start: Any, at: Any) -> Any:
+    """Eight bytes from ``start + at`` on, the first the lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, at = arguments
+        place = _place(builder, start, at, _WORD)
+        return builder.load(place, align=1)
+
+    return types.uint64(start, types.intp), generate
+
+
+@intrinsic
+def store(_: Any, start: Any, at: Any, word: Any) -> Any:
+    """Eight bytes to ``start + at``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, at, word = arguments
+        place = _place(builder, start, at, _WORD)
+        builder.store(word, place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(start, types.intp, types.uint64), generate
+
+
+@intrinsic
+def high(_: Any, a: Any, b: Any) -> Any:
+    """The upper 64 bits of ``a * b``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        a, b = (builder.zext(each, _LONG) for each in arguments)
+        return builder.trunc(builder.lshr(builder.mul(a, b), ir.Constant(_LONG, 64)), _WORD)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def _counted(count: Callable[[Any, Any], Any]) -> Any:
+    @intrinsic
+    def instruction(_: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return count(builder, *arguments)
+
+        return types.intp(types.uint64), generate
+
+    return instruction
+
+
+_NOT_ZERO = ir.Constant(ir.IntType(1), 1)
+first_one = _counted(lambda builder, word: builder.cttz(word, _NOT_ZERO))
+"""The place of the lowest bit of a number that is not 0."""
+zeros_before = _counted(lambda builder, word: builder.ctlz(word, _NOT_ZERO))
+"""Of a number that is not 0."""
+ones = _counted(lambda builder, word: builder.ctpop(word))
+"""How many bits are set."""
+
+
+@intrinsic
+def as_double(_: Any, bits: Any) -> Any:
+    """The float64 of these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
