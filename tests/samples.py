@@ -22,6 +22,7 @@ from pipeprof.model import (
     Epoch,
     Finding,
     Gain,
+    Headspace,
     LoaderConfig,
     Overhead,
     Percentiles,
@@ -418,6 +419,11 @@ def sample_sweep(**changes: Any) -> SweepResult:
         trials=SWEEP_TRIALS,
         planned=len(SWEEP_TRIALS),
         advice=_ADVICE,
+        headspace={
+            "/data/clicks-csv": Headspace(
+                21_400, (21_100, 21_700), 25_500, (25_450, 25_550), 1.19, (1.17, 1.21), 214, 510, 8
+            ),
+        },
     )
     return replace(sweep, **changes)
 
