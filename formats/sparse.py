@@ -29,14 +29,19 @@ class SparseFile:
 
     def read(self, length: int = -1) -> memoryview:
         length = self._size - self._at if length < 0 else min(length, self._size - self._at)
-        index = bisect_right(self._starts, self._at) - 1
-        begin = self._at - self._starts[index] if index >= 0 else 0
+        view = self.view(self._at, length)
+        self._at += length
+        return view
+
+    def view(self, offset: int, length: int) -> memoryview:
+        """Raises `OutsideRanges`."""
+        index = bisect_right(self._starts, offset) - 1
+        begin = offset - self._starts[index] if index >= 0 else 0
         if index < 0 or begin + length > len(self._views[index]):
             raise OutsideRanges(
-                f"{length} bytes at byte {self._at} are read that no column lies in: "
+                f"{length} bytes at byte {offset} are read that no column lies in: "
                 "the footer contradicts the data."
             )
-        self._at += length
         return self._views[index][begin : begin + length]
 
     def seek(self, offset: int, whence: int = 0) -> int:
