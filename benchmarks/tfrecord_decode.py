@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.formats import example, example_block
+from pipeprof.formats import example, example_block, example_encode
 from pipeprof.formats.framing import Deframer, frame
 
 ROWS = 8192
@@ -86,7 +86,7 @@ def compare(name: str, run: Callable[[Decode], float], rounds: int) -> None:
 
 def main(rounds: int) -> None:
     batch, order = table(), random.Random(0)
-    payloads = example.encode(batch)
+    payloads = example_encode.encode(batch)
     mixed = [shuffled(payload, order) for payload in payloads]
     some = pa.schema([batch.schema.field(place) for place in (0, 12, 13, 39)])
     for records in (payloads, mixed):

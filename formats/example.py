@@ -1,4 +1,4 @@
-"""`tf.train.Example` without TensorFlow: its protobuf types, and rows to and from Arrow columns."""
+"""`tf.train.Example` without TensorFlow: its protobuf types, and rows to Arrow columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from google.protobuf import (
     descriptor_pb2,
     descriptor_pool,
@@ -19,7 +18,7 @@ from google.protobuf import (
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats.types import convert, format_type, is_list
 
-_KINDS = {
+KINDS = {
     "int64_list": pa.int64(),
     "float_list": pa.float32(),
     "bytes_list": pa.binary(),
@@ -92,7 +91,7 @@ def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
                 raise _contradiction(name, number, kind, kinds[name])
             most[name] = max(most.get(name, 0), len(getattr(feature, kind).value))
     return {
-        name: _KINDS[kind] if most[name] <= 1 else pa.list_(_KINDS[kind])
+        name: KINDS[kind] if most[name] <= 1 else pa.list_(KINDS[kind])
         for name, kind in sorted(kinds.items())
     }
 
@@ -120,24 +119,6 @@ def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.Recor
     rows = _parse(payloads, first)
     columns = [column(rows, field, first) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def encode(batch: pa.RecordBatch) -> list[bytes]:
-    """Columns → records, a row each. A null is a feature without values. Raises `SchemaMismatch`.
-
-    A null inside a list has no place in an Example: it is stored as what it is in a tensor, NaN,
-    0 or no bytes.
-    """
-    rows = [Example() for _ in range(batch.num_rows)]
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        kind = kind_of(field)
-        for row, values in zip(rows, _values(field, column, _KINDS[kind]), strict=True):
-            feature = getattr(row.features.feature[field.name], kind)
-            if values:
-                feature.value.extend(values)
-            else:
-                feature.SetInParent()
-    return [row.SerializeToString(deterministic=True) for row in rows]
 
 
 def kind_of(field: pa.Field) -> str:
@@ -193,9 +174,9 @@ def column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
 def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
     """The values of all rows that have some; ``most`` in one row."""
     if kind == "bytes_list" or most == 1:
-        return pa.array([value for values in filled for value in values], _KINDS[kind])
+        return pa.array([value for values in filled for value in values], KINDS[kind])
     if not filled:
-        return pa.array([], _KINDS[kind])
+        return pa.array([], KINDS[kind])
     dtype = np.int64 if kind == "int64_list" else np.float32
     return pa.array(np.concatenate([np.array(values, dtype) for values in filled]))
 
@@ -222,20 +203,6 @@ def shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first
     mask = pa.array(absent) if absent.any() else None
     lists = pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
     return convert(field.name, lists, dtype)
-
-
-def _values(field: pa.Field, column: pa.Array, dtype: pa.DataType) -> Iterable[list[Any]]:
-    """The values of each row; none for a null."""
-    if not is_list(field.type):
-        cells = convert(field.name, column, dtype).to_pylist()
-        return ([] if cell is None else [cell] for cell in cells)
-    lists = convert(field.name, column, pa.list_(dtype))
-    if lists.flatten().null_count:
-        zero = {"int64": 0, "float": float("nan"), "binary": b""}[str(dtype)]
-        filled = pc.fill_null(lists.values, pa.scalar(zero, dtype))
-        mask = lists.is_null() if lists.null_count else None
-        lists = pa.ListArray.from_arrays(lists.offsets, filled, mask=mask)
-    return (cells or [] for cells in lists.to_pylist())
 
 
 def _contradiction(name: str, number: int, found: str, before: str) -> SchemaMismatch:

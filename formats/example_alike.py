@@ -7,7 +7,7 @@ comparison, whether that is so. Anything else is left to `pipeprof.formats.examp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeprof.formats.example_scan import FLOAT, INT, ODD, Octets, Refused, scan
+from pipeprof.formats.framing import Records
 from pipeprof.formats.types import convert, is_list
 
 _BEFORE = 4
@@ -38,25 +39,27 @@ class Layout:
         return not ((records & self.mask) != self.same).any()
 
 
-def decode(payloads: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch | None:
+def decode(records: Records, schema: pa.Schema) -> pa.RecordBatch | None:
     """What `example.decode` gives and raises; ``None`` when it cannot be had in this way."""
-    length = len(payloads[0])
-    if not length or set(map(len, payloads)) != {length}:
+    length = int(records.stops[0] - records.starts[0])
+    steps = np.diff(records.starts)
+    if not length or (records.stops - records.starts != length).any() or (steps != steps[:1]).any():
         return None
     known = _known(tuple(schema.names), length)
     if (known and not known[0].values) or any(is_list(field.type) for field in schema):
         return None
-    data = b"".join(payloads)
-    records = np.frombuffer(data, np.uint8).reshape(-1, length)
-    if not known or not known[0].fits(records[0]):
-        known[:] = [_layout(payloads[0], tuple(schema.names))]
-    if not known[0].fits(records):
+    start, step = int(records.starts[0]), int(steps[0]) if len(steps) else length
+    rows = len(records)
+    table = np.ndarray((rows, length), np.uint8, records.data, start, (step, 1))
+    if not known or not known[0].fits(table[0]):
+        known[:] = [_layout(records[0], tuple(schema.names))]
+    if not known[0].fits(table):
         known[:] = [Layout(known[0].same, known[0].mask, {})]  # not to be tried again
         return None
     columns = []
     for field in schema:
         kind, at = known[0].values.get(field.name, (_FLOAT, 0))
-        cells = np.ndarray((len(payloads),), kind, data, at, (length,)).astype(_AS[kind])
+        cells = np.ndarray((rows,), kind, records.data, start + at, (step,)).astype(_AS[kind])
         columns.append(convert(field.name, pa.array(cells), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema) if known[0].values else None
 
@@ -73,7 +76,7 @@ def _layout(payload: bytes, names: tuple[str, ...]) -> Layout:
     mask = np.full(len(payload), 255, np.uint8)
     values: dict[str, tuple[str, int]] = {}
     try:
-        entries = scan([payload], names)
+        entries = scan(Records.of([payload]), names, (False,) * len(names))
     except Refused:
         return Layout(same, mask, values)
     small = (entries.code == INT) & (entries.stop - entries.value == _BEFORE + 1)

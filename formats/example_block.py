@@ -1,16 +1,20 @@
-"""A block of `tf.train.Example` records → columns: all at once where they are alike, scanned where
-they can be, else by protobuf."""
+"""A block of `tf.train.Example` records → columns: by compiled code where there is numba, all at
+once where the records are alike, scanned where they can be, else by protobuf."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from google.protobuf import message
 
+from pipeprof.errors import SchemaMismatch
 from pipeprof.formats import example, example_alike
+from pipeprof.formats.example_cells import Cells, compiled
 from pipeprof.formats.example_keys import MOST_NAMES
 from pipeprof.formats.example_scan import (
     BYTES,
@@ -21,46 +25,97 @@ from pipeprof.formats.example_scan import (
     Entries,
     Octets,
     Refused,
+    require,
     scan,
 )
-from pipeprof.formats.types import convert, is_list
-from pipeprof.formats.words import Words
+from pipeprof.formats.framing import Records
+from pipeprof.formats.types import is_list
+from pipeprof.formats.words import Places, Words
 
 _FEWEST_ROWS = 16
 """A step of the scan costs the same for one record as for many."""
-_LARGE_BYTES = 100
-"""A feature, with its key: of more, protobuf's messages cost less than a copy of the bytes."""
+_MOST_BYTES = 2**32
+"""Of a block: places in it are told in so many bits."""
+
+
+def infer(records: Records) -> dict[str, pa.DataType]:
+    """What `example.infer` gives and raises, several times sooner where all columns are scalar."""
+    try:
+        if len(records) >= _FEWEST_ROWS:
+            return _inferred(records)
+    except Refused:
+        pass
+    return example.infer(records)
+
+
+def _inferred(records: Records) -> dict[str, pa.DataType]:
+    """Raises `Refused`, too where a record has a name that the first has not."""
+    names = tuple(sorted(example.infer(records[:1])))
+    require(0 < len(names) <= MOST_NAMES)
+    entries = scan(records, names, (False,) * len(names))
+    require(bool((entries.column < len(names)).all()))
+    kinds = np.zeros(len(names), np.uint8)
+    np.bitwise_or.at(kinds, entries.column, entries.code & ~np.uint8(EMPTY))
+    types = {BYTES: pa.binary(), FLOAT: pa.float32(), INT: pa.int64()}
+    require(all(kind in types for kind in kinds.tolist()))
+    return dict(zip(names, map(types.__getitem__, kinds.tolist()), strict=True))
 
 
 def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
-    """What `example.decode` gives and raises, several times sooner for many small records."""
-    if len(payloads) >= _FEWEST_ROWS and len(schema) <= MOST_NAMES and _is_scalar(payloads[0]):
-        if (batch := example_alike.decode(payloads, schema)) is not None:
-            return batch
+    """What `example.decode` gives and raises, several times sooner."""
+    records = Records.of(payloads)
+    if len(schema) <= MOST_NAMES and len(records.data) < _MOST_BYTES:
         try:
-            return decode_scanned(payloads, schema, first)
-        except Refused:
+            if kernel := compiled():
+                return decode_compiled(kernel, records, schema, first)
+        except (Refused, SchemaMismatch):  # protobuf says what is wrong, and where first
             pass
-    return example.decode(payloads, schema, first)
+        try:
+            if len(records) >= _FEWEST_ROWS:
+                batch = example_alike.decode(records, schema)
+                return batch if batch is not None else decode_scanned(records, schema, first)
+        except (Refused, SchemaMismatch):
+            pass
+    return example.decode(records, schema, first)
+
+
+def decode_compiled(
+    kernel: ModuleType, records: Records, schema: pa.Schema, first: int
+) -> pa.RecordBatch:
+    """Raises `Refused`, and `SchemaMismatch` as `example.decode` does."""
+    names, lengths = _padded(tuple(schema.names), 8 * kernel.KEY_WORDS)
+    lists = [*map(is_list, schema.types)]
+    code: Octets = np.zeros((len(schema), len(records)), np.uint8)
+    bits: Words = np.empty((len(schema), len(records)), np.uint64)
+    octets = np.frombuffer(records.data, np.uint8)
+    asked = names, lengths, np.array(lists, bool), *kernel.empty_table()
+    require(kernel.walk(octets, records.starts, records.stops, *asked, code, bits))
+    cells = Cells(records.data, code, bits, first)
+    columns = []
+    for place, (field, listed) in enumerate(zip(schema, lists, strict=True)):
+        column = cells.column(place, field, listed)
+        require(column is not None)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@lru_cache(maxsize=16)
+def _padded(names: tuple[str, ...], size: int) -> tuple[Octets, Places]:
+    """The bytes of all names, each followed by zeros up to ``size``, and how many each has. Raises
+    `Refused`."""
+    texts = [name.encode() for name in names]
+    require(all(len(text) < size for text in texts))
+    octets = np.frombuffer(b"".join(text.ljust(size, b"\0") for text in texts), np.uint8)
+    return octets, np.array([*map(len, texts)], np.int64)
 
 
 def decode_scanned(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
     """Raises `Refused`, and `SchemaMismatch` as `example.decode` does."""
-    entries = scan(payloads, tuple(schema.names))
-    block = _Block(entries, len(schema), len(payloads), first)
+    records = Records.of(payloads)
+    entries = scan(records, tuple(schema.names), tuple(map(is_list, schema.types)))
+    block = _Block(entries, len(schema), len(records), first)
     columns = [block.column(place, field) for place, field in enumerate(schema)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _is_scalar(payload: bytes) -> bool:
-    """Whether most features of this record hold at most one value, and a short one."""
-    try:
-        features = example.Example.FromString(payload).features.feature
-    except message.DecodeError:
-        return False
-    kinds = ((feature, feature.WhichOneof("kind")) for feature in features.values())
-    several = sum(len(getattr(feature, kind).value) > 1 for feature, kind in kinds if kind)
-    return 2 * several < len(features) and len(payload) < _LARGE_BYTES * len(features)
 
 
 class _Block:
@@ -69,45 +124,23 @@ class _Block:
     def __init__(self, entries: Entries, names: int, rows: int, first: int) -> None:
         self._entries, self._rows, self._first = entries, rows, first
         # all of them, asked for or not: a damaged one is an error
-        self._features = {entry: self._feature(entry) for entry in _places(entries.code == ODD)}
-        cells = entries.column * rows + entries.row  # those of other names: behind the table
-        self._codes: Octets = np.zeros((names + 1, rows), np.uint8)
-        self._codes.reshape(-1)[cells] = entries.code
-        self._bits: Words = np.zeros((names + 1, rows), np.uint64)
-        self._bits.reshape(-1)[cells] = entries.bits
+        odd = _places(entries.code == ODD)
+        require(2 * len(odd) <= len(entries.code))  # or protobuf's messages cost less
+        self._features = {entry: self._feature(entry) for entry in odd}
+        places = entries.column * rows + entries.row  # those of other names: behind the table
+        code: Octets = np.zeros((names + 1, rows), np.uint8)
+        code.reshape(-1)[places] = entries.code
+        bits: Words = np.zeros((names + 1, rows), np.uint64)
+        bits.reshape(-1)[places] = entries.bits
         asked = np.count_nonzero(entries.column < names)
-        if np.count_nonzero(self._codes[:names]) != asked:
-            raise Refused  # a record holds a name twice
-        self._any = np.bitwise_or.reduce(self._codes, axis=1)
-        self._every = np.bitwise_and.reduce(self._codes, axis=1)
+        require(np.count_nonzero(code[:names]) == asked)  # else a record holds a name twice
+        self._cells = Cells(entries.data, code, bits, first)
 
     def column(self, place: int, field: pa.Field) -> pa.Array:
-        codes = int(self._any[place])
-        if codes == 0:
-            return pa.nulls(self._rows, field.type)
-        kind = codes & ~EMPTY
-        if kind not in (BYTES, FLOAT, INT):
-            return example.column(self._messages(place, field.name), field, self._first)
-        if self._every[place] == codes == kind and not is_list(field.type):
-            return convert(field.name, self._values(kind, self._bits[place]), field.type)
-        held = self._codes[place] == kind
-        values = self._values(kind, self._bits[place][held])
-        return example.shape(values, held.astype(np.int64), field, self._first)
-
-    def _values(self, kind: int, bits: Words) -> pa.Array:
-        if kind == BYTES:
-            counts = (bits & np.uint64(255)).astype(np.int64)
-            ends = np.zeros(len(bits) + 1, np.int32)
-            np.cumsum(counts, out=ends[1:])
-            moved = (bits >> np.uint64(8)).astype(np.int64) - ends[:-1]
-            places = np.arange(ends[-1]) + np.repeat(moved, counts)
-            cells = np.frombuffer(self._entries.data, np.uint8)[places]
-            return pa.Array.from_buffers(
-                pa.binary(), len(bits), [None, pa.py_buffer(ends), pa.py_buffer(cells)]
-            )
-        if kind == FLOAT:
-            return pa.array(bits.astype(np.uint32).view(np.float32))
-        return pa.array(bits.view(np.int64))
+        column = self._cells.column(place, field, is_list(field.type))
+        if column is None:
+            column = example.column(self._messages(place, field.name), field, self._first)
+        return column
 
     def _messages(self, place: int, name: str) -> list[dict[str, Any]]:
         """This feature of each row, as far as it has it."""

@@ -7,15 +7,20 @@ There is no marker to find a record by, so framing can only be entered at its be
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import inf
 from struct import Struct
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
 from pipeprof.errors import CorruptData
+from pipeprof.formats.base import Buffer
+from pipeprof.formats.compiled import kernels
+from pipeprof.formats.words import PAD, Places
 
 _HEADER = Struct("<QI")
 _CRC = Struct("<I")
@@ -23,6 +28,11 @@ HEADER_BYTES = _HEADER.size
 _AROUND = _HEADER.size + _CRC.size
 _MOST = 2**31 - 1
 """Bytes of a payload: what protobuf can hold."""
+_AT_ONCE = 4096
+"""Records for which compiled code has room."""
+_LARGE = 2**15
+"""Bytes of a record: of more, one that two blocks share is put together by itself, so that the rest
+of the second stays where it is."""
 
 
 def masked_crc(data: bytes | memoryview) -> int:
@@ -59,6 +69,46 @@ def is_framed(head: bytes) -> bool:
     return masked_crc(head[:8]) == int(_HEADER.unpack_from(head)[1])
 
 
+class Records(Sequence[bytes]):
+    """Payloads that stay where they were read, and become `bytes` one by one as they are asked
+    for."""
+
+    def __init__(self, data: Buffer, starts: Places, stops: Places) -> None:
+        self.data, self.starts, self.stops = data, starts, stops
+        """``data`` goes on for as many bytes as `PAD` has behind the last of them."""
+
+    @classmethod
+    def of(cls, payloads: Sequence[bytes]) -> Records:
+        if isinstance(payloads, cls):
+            return payloads
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        stops = np.cumsum(lengths)
+        return cls(b"".join([*payloads, PAD]), stops - lengths, stops)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Records: ...
+
+    def __getitem__(self, index: int | slice) -> bytes | Records:
+        starts, stops = self.starts[index], self.stops[index]
+        if isinstance(index, slice):
+            return Records(self.data, starts, stops)
+        return bytes(memoryview(self.data)[starts:stops])
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(bytes, self.views())
+
+    def views(self) -> Iterator[memoryview]:
+        """The payloads without a copy."""
+        places = map(slice, self.starts.tolist(), self.stops.tolist())
+        return map(memoryview(self.data).__getitem__, places)
+
+
 class Deframer:
     """Blocks in, whole records out. Holds at most a block and the record it ends in."""
 
@@ -77,22 +127,47 @@ class Deframer:
         self._wanted = HEADER_BYTES
         self._offset = 0
         """Where the held bytes begin."""
+        self._buffer = bytearray()
+        """Of what is held, taken again: fresh memory costs as much as the copy."""
 
-    def feed(self, block: bytes | bytearray | memoryview) -> list[bytes]:
-        """The payloads that ``block`` completes, without `faults`, up to where it is `broken`."""
+    def cut(self, block: Buffer) -> list[Buffer]:
+        """``block`` in the parts that are best fed one after another."""
+        rest = self._wanted - self._held
+        if self._held and self._wanted > _LARGE and rest < len(block):
+            view = memoryview(block)
+            return [view[:rest], view[rest:]]
+        return [block]
+
+    def feed(self, block: Buffer) -> Records:
+        """The payloads that ``block`` completes, without `faults`, up to where it is `broken`. They
+        are there until the next block is fed."""
         self.faults = []
         self._parts.append(block)
         self._held += len(block)
         if self._held < self._wanted:
-            return []
-        data = b"".join(self._parts)
-        payloads: list[bytes] = []
-        at = self._take(data, payloads)
-        self._parts = [data[at:]]
+            return Records.of([])
+        data = self._joined() if len(self._parts) > 1 else block
+        found = self._find(data)
+        at = int(found.stops[-1]) + _CRC.size if found else 0
+        records = self._undamaged(found)
+        if len(data) - at + _CRC.size < len(PAD):  # too few bytes behind the last of them
+            records = Records(self._joined(), records.starts, records.stops)
+        rest = bytes(records.data[at : self._held])
+        self._parts = [rest] if rest else []
         self._held -= at
         self._offset += at
-        self.records += len(payloads) + len(self.faults)
-        return payloads
+        self.records += len(found)
+        return records
+
+    def _joined(self) -> bytearray:
+        size = self._held + len(PAD)
+        if not size <= len(self._buffer) <= 4 * size:
+            self._buffer = bytearray(size + size // 8)
+        view, at = memoryview(self._buffer), 0
+        for part in self._parts:
+            view[at : at + len(part)] = part
+            at += len(part)
+        return self._buffer
 
     def finish(self) -> None:
         """Raises `CorruptData` when it is `broken`, or a record has begun and not ended."""
@@ -104,51 +179,66 @@ class Deframer:
                 f"{self._held} of its {max(self._wanted, _AROUND)} bytes are there."
             )
 
-    def _take(self, data: bytes, payloads: list[bytes]) -> int:
-        """Append each whole and undamaged payload in ``data``; where the first partial record
-        begins, or one that cannot be."""
-        starts, found = self._find(data)
-        if not found:
-            return 0
-        crcs = np.fromiter(map(crc32c, found), np.uint32, len(found))
-        ends = np.array([*starts[1:], starts[-1] + _AROUND + len(found[-1])]) - _CRC.size
-        stored = np.ndarray((len(data) - 3,), "<u4", data, 0, (1,))[ends]
-        wrong = np.flatnonzero(_masked(crcs) != stored).tolist()
-        good = 0
-        for record in wrong:
-            payloads += found[good:record]
-            error = self._damaged(starts[record], record, "the CRC of its bytes does not match")
-            self.faults.append((len(payloads), error))
-            good = record + 1
-        payloads += found[good:]
-        return int(ends[-1]) + _CRC.size
-
-    def _find(self, data: bytes) -> tuple[list[int], list[bytes]]:
-        """Where each whole record in ``data`` begins, and its payload, which may be damaged."""
-        starts: list[int] = []
-        payloads: list[bytes] = []
+    def _find(self, data: Buffer) -> Records:
+        """The whole records in ``data``, which may be damaged."""
+        found = self._found(data)
         limit = self._limit()
-        end, at = len(data), 0
+        end, at = self._held, int(found.stops[-1]) + _CRC.size if found else 0
         unpack, crc_of = _HEADER.unpack_from, _crc_of_length
+        starts: list[int] = []
+        stops: list[int] = []
+        self._wanted = HEADER_BYTES
         while end - at >= HEADER_BYTES:
             length, crc = unpack(data, at)
             stop = at + _AROUND + length
+            before = len(found) + len(starts)
             if crc != crc_of(length):
-                self.broken = self._damaged(at, len(starts), "the CRC of its length does not match")
-                return starts, payloads
+                self.broken = self._damaged(at, before, "the CRC of its length does not match")
+                break
             # before anything is read or kept for it: a lying length must not cost memory
             if length > _MOST or stop > limit:
                 why = f"its {length} bytes lead beyond the end of the data"
-                self.broken = self._damaged(at, len(starts), why)
-                return starts, payloads
+                self.broken = self._damaged(at, before, why)
+                break
             if stop > end:
                 self._wanted = _AROUND + length
-                return starts, payloads
-            starts.append(at)
-            payloads.append(data[at + HEADER_BYTES : stop - 4])
+                break
+            starts.append(at + HEADER_BYTES)
+            stops.append(stop - _CRC.size)
             at = stop
-        self._wanted = HEADER_BYTES
-        return starts, payloads
+        return Records(
+            data,
+            np.concatenate([found.starts, np.array(starts, np.int64)]),
+            np.concatenate([found.stops, np.array(stops, np.int64)]),
+        )
+
+    def _found(self, data: Buffer) -> Records:
+        """As many of the first as compiled code finds nothing wrong with."""
+        found = [np.empty((2, 0), np.int64)]
+        if kernel := kernels("pipeprof.formats.framing_kernel"):
+            octets, end = np.frombuffer(data, np.uint8), int(min(self._held, self._limit()))
+            at, count = 0, _AT_ONCE
+            while count == _AT_ONCE:
+                places = np.empty((2, _AT_ONCE), np.int64)
+                count = kernel.find(octets, at, end, *places)
+                found.append(places[:, :count])
+                at = int(places[1, count - 1]) + _CRC.size
+        starts, stops = np.concatenate(found, axis=1)
+        return Records(data, starts, stops)
+
+    def _undamaged(self, found: Records) -> Records:
+        """Those whose CRC matches; the others become `faults`."""
+        crcs = np.fromiter(map(crc32c, found.views()), np.uint32, len(found))
+        view = memoryview(found.data)
+        stored = np.ndarray((len(view) - 3,), "<u4", view, 0, (1,))[found.stops]
+        right = _masked(crcs) == stored
+        if right.all():
+            return found
+        why = "the CRC of its bytes does not match"
+        for before, record in enumerate(np.flatnonzero(~right).tolist()):
+            error = self._damaged(int(found.starts[record]) - HEADER_BYTES, record, why)
+            self.faults.append((record - before, error))
+        return Records(found.data, found.starts[right], found.stops[right])
 
     def _limit(self) -> float:
         """Up to where the held bytes may lead."""

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from pipeprof.errors import FormatError, SchemaMismatch
-from pipeprof.formats import example, example_block
+from pipeprof.formats import example, example_block, example_encode
 from pipeprof.formats.base import (
+    Buffer,
     Decoding,
     Encoder,
     Fault,
@@ -24,7 +25,8 @@ from pipeprof.formats.base import (
     Split,
     choose_compression,
 )
-from pipeprof.formats.framing import Deframer, frame, is_framed
+from pipeprof.formats.example_cells import compiled
+from pipeprof.formats.framing import Deframer, Records, frame, is_framed
 from pipeprof.formats.inflate import Codec, deflater, inflate_head, is_gzip, is_zlib
 from pipeprof.formats.salvage import salvaged
 from pipeprof.formats.stream import Stream
@@ -33,7 +35,7 @@ from pipeprof.formats.types import check_batch, select
 _SAMPLE_BYTES = 2**20
 _SAMPLE_RECORDS = 256
 Decoded = Iterator["Fault | pa.RecordBatch"]
-_ROWS_AT_ONCE = 1024
+_ROWS_AT_ONCE = 2048
 """Decoded between two batches: a whole block of small records would hold up the batch that needs
 only its first."""
 
@@ -76,8 +78,9 @@ class TFRecord:
         """Columns are those of the first records, and those that ``types`` names."""
         if size == 0:
             return FilePlan(None, ())
+        compiled()  # here, so that workers inherit it
         stream, deframer = Stream(size, _SAMPLE_BYTES, recognise), Deframer()
-        records: list[bytes] = []
+        records = Records.of([])
         faulty = False
         while not records and not deframer.broken and (block := (yield from stream.read())):
             deframer.size = stream.most_bytes
@@ -93,11 +96,11 @@ class TFRecord:
             return FilePlan(None, (Split(0, size),) if faulty else ())
         records = records[:_SAMPLE_RECORDS]
         try:
-            found = example.infer(records)
+            found = example_block.infer(records)
         except FormatError as error:
             yield Fault(error, 0)
-            records = list(filter(example.is_example, records))
-            found = example.infer(records)
+            records = Records.of([*filter(example.is_example, records)])
+            found = example_block.infer(records)
         if columns is None and any(map(example.is_sequence, records)):
             raise SchemaMismatch(
                 "its records are tf.train.SequenceExample, whose feature_lists are not read; ask "
@@ -113,22 +116,27 @@ class TFRecord:
         stream, deframer = Stream(size, options.block_bytes, recognise), Deframer()
         while not deframer.broken and (block := (yield from stream.read())):
             deframer.size = stream.most_bytes
-            first = deframer.records
-            records = deframer.feed(block)
-            start = 0
-            for end, error in deframer.faults:
-                yield from _rows(records[start:end], schema, first)
-                yield Fault(error, 1)
-                first += end - start + 1
-                start = end
-            yield from _rows(records[start:], schema, first)
+            for part in deframer.cut(block):
+                yield from _decoded(part, deframer, schema)
         deframer.finish()
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return _Encoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
-def _rows(records: list[bytes], schema: pa.Schema, first: int) -> Decoded:
+def _decoded(block: Buffer, deframer: Deframer, schema: pa.Schema) -> Decoded:
+    first = deframer.records
+    records = deframer.feed(block)
+    start = 0
+    for end, error in deframer.faults:
+        yield from _rows(records[start:end], schema, first)
+        yield Fault(error, 1)
+        first += end - start + 1
+        start = end
+    yield from _rows(records[start:], schema, first)
+
+
+def _rows(records: Records, schema: pa.Schema, first: int) -> Decoded:
     """``first``: the number in its object of the first of ``records``."""
     for start in range(0, len(records), _ROWS_AT_ONCE):
         some = records[start : start + _ROWS_AT_ONCE]
@@ -138,7 +146,7 @@ def _rows(records: list[bytes], schema: pa.Schema, first: int) -> Decoded:
             yield from _salvaged(some, error, schema, first + start)
 
 
-def _salvaged(records: list[bytes], error: FormatError, schema: pa.Schema, first: int) -> Decoded:
+def _salvaged(records: Records, error: FormatError, schema: pa.Schema, first: int) -> Decoded:
     def decode(part: range) -> pa.RecordBatch:
         return example_block.decode(records[part.start : part.stop], schema, first + part.start)
 
@@ -159,7 +167,7 @@ class _Encoder:
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         check_batch(batch, self._schema)
-        data = b"".join(frame(record) for record in example.encode(batch))
+        data = b"".join(frame(record) for record in example_encode.encode(batch))
         return bytes(self._deflater.compress(data)) if self._deflater else data
 
     def finish(self) -> bytes:

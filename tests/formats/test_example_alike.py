@@ -10,6 +10,8 @@ import pytest
 
 from pipeprof.errors import SchemaMismatch
 from pipeprof.formats import example, example_alike
+from pipeprof.formats.example_encode import encode
+from pipeprof.formats.framing import Deframer, Records, frame
 
 RNG = np.random.default_rng(0)
 FLOATS = pa.record_batch(
@@ -22,25 +24,38 @@ FLOATS = pa.record_batch(
 )
 
 
+def alike(payloads: list[bytes], schema: pa.Schema) -> pa.RecordBatch | None:
+    return example_alike.decode(Records.of(payloads), schema)
+
+
 def same(found: pa.RecordBatch | None, payloads: list[bytes], schema: pa.Schema) -> bool:
     expected = example.decode(payloads, schema, 0)
     return found is not None and repr(found.to_pydict()) == repr(expected.to_pydict())
 
 
 def test_all_and_some_columns_in_any_order() -> None:
-    payloads = example.encode(FLOATS)
+    payloads = encode(FLOATS)
     for names in (["a", "b", "label", "other"], ["other", "a"], ["label"]):
         schema = pa.schema([FLOATS.schema.field(name) for name in names])
         for _ in range(2):  # the second time its layout is known
-            assert same(example_alike.decode(payloads, schema), payloads, schema)
+            assert same(alike(payloads, schema), payloads, schema)
+
+
+def test_records_are_read_where_they_lie_in_their_frames() -> None:
+    payloads, schema = encode(FLOATS), FLOATS.schema
+    records = Deframer().feed(b"".join(map(frame, payloads)))
+    assert same(example_alike.decode(records, schema), payloads, schema)
+    # one is left out from between them, so that the steps differ
+    some = Records(records.data, records.starts[[0, 1, 3]], records.stops[[0, 1, 3]])
+    assert example_alike.decode(some, schema) is None
 
 
 def test_types_convert_as_ever() -> None:
-    payloads = example.encode(FLOATS)
+    payloads = encode(FLOATS)
     wide = pa.schema([("a", pa.float64()), ("label", pa.uint8()), ("other", pa.bool_())])
-    assert same(example_alike.decode(payloads, wide), payloads, wide)
+    assert same(alike(payloads, wide), payloads, wide)
     with pytest.raises(SchemaMismatch, match="'a' is float32"):
-        example_alike.decode(payloads, pa.schema([("a", pa.binary())]))
+        alike(payloads, pa.schema([("a", pa.binary())]))
 
 
 @pytest.mark.parametrize(
@@ -66,20 +81,20 @@ def test_what_differs_in_more_is_left_to_others(cells: dict[str, list[object]]) 
             ]
         )
     )
-    assert example_alike.decode(example.encode(table), table.schema) is None
+    assert alike(encode(table), table.schema) is None
 
 
 def test_a_column_that_is_not_there_and_one_that_is_there_twice() -> None:
-    payloads = example.encode(FLOATS)
-    assert example_alike.decode(payloads, pa.schema([("gone", pa.float32())])) is None
+    payloads = encode(FLOATS)
+    assert alike(payloads, pa.schema([("gone", pa.float32())])) is None
     entry = b"\x0a\x0d\x0a\x01x\x12\x08\x12\x06\x0a\x04" + b"\0\0\x80\x3f"
     twice = bytes([0x0A, 2 * len(entry)]) + 2 * entry
     assert example.Example.FromString(twice).features.feature["x"].float_list.value[:] == [1.0]
-    assert example_alike.decode([twice] * 20, pa.schema([("x", pa.float32())])) is None
+    assert alike([twice] * 20, pa.schema([("x", pa.float32())])) is None
 
 
 def test_any_flipped_bit_gives_what_protobuf_gives_or_nothing() -> None:
-    payloads, schema = example.encode(FLOATS), FLOATS.schema
+    payloads, schema = encode(FLOATS), FLOATS.schema
     order, kept = random.Random(0), 0
     for _ in range(400):
         damaged = list(payloads)
@@ -88,7 +103,7 @@ def test_any_flipped_bit_gives_what_protobuf_gives_or_nothing() -> None:
         record[order.randrange(len(record))] ^= 1 << order.randrange(8)
         damaged[row] = bytes(record)
         example_alike._known.cache_clear()
-        found = example_alike.decode(damaged, schema)
+        found = alike(damaged, schema)
         if found is not None:
             kept += 1
             assert same(found, damaged, schema)

@@ -11,9 +11,20 @@ import pytest
 from pipeprof.errors import CorruptData, SchemaMismatch, UsageError
 from pipeprof.formats import get
 from pipeprof.formats.base import FilePlan, ReadOptions
+from pipeprof.formats.compiled import SWITCH
 from pipeprof.formats.example import Example
 from pipeprof.formats.framing import Deframer, frame, is_framed, masked_crc
-from tests.contracts.format_contract import Bytes, FormatContract, batches, encode, plan, read
+from tests.contracts.format_contract import (
+    EVERY_TYPE,
+    Bytes,
+    FormatContract,
+    batches,
+    encode,
+    meaning,
+    plan,
+    read,
+    types_of,
+)
 
 TFRECORD = get("tfrecord")
 
@@ -228,13 +239,24 @@ def test_a_null_inside_a_list_is_stored_as_its_tensor_value() -> None:
     assert found.to_pydict() == {"i": [[1, 0], None], "b": [[b""], [b"x"]]}
 
 
+def test_without_numba_all_is_read_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.concat_tables([EVERY_TYPE] * 40)
+    data, types = encode(TFRECORD, table), types_of(table.schema)
+    for columns in (table.column_names, ["ints", "float32"], ["binary"]):
+        found = {}
+        for switch in "01":
+            monkeypatch.setenv(SWITCH, switch)
+            found[switch] = meaning(read(TFRECORD, data, columns, types))
+        assert found["0"] == found["1"] == meaning(table.select(columns))
+
+
 def test_each_damaged_record_of_a_block_is_told_with_its_place_among_the_good_ones() -> None:
     records = [b"%d" % number * 3 for number in range(8)]
     data = bytearray(b"".join(map(frame, records)))
     for number in (0, 3, 4, 7):
         data[number * 19 + 12] ^= 1  # a payload of 3 bytes, 16 around it
     deframer = Deframer()
-    assert deframer.feed(bytes(data)) == [records[number] for number in (1, 2, 5, 6)]
+    assert list(deframer.feed(bytes(data))) == [records[number] for number in (1, 2, 5, 6)]
     assert [before for before, _ in deframer.faults] == [0, 2, 2, 4]
     assert [str(error).partition(" is ")[0] for _, error in deframer.faults] == [
         f"record {number} at byte {number * 19}" for number in (0, 3, 4, 7)
@@ -245,7 +267,7 @@ def test_each_damaged_record_of_a_block_is_told_with_its_place_among_the_good_on
 def test_deframer_gives_records_when_they_are_whole() -> None:
     deframer = Deframer()
     data = frame(b"first") + frame(b"") + frame(b"third")
-    given = [deframer.feed(data[i : i + 1]) for i in range(len(data))]
+    given = [list(deframer.feed(data[i : i + 1])) for i in range(len(data))]
     assert [payloads for payloads in given if payloads] == [[b"first"], [b""], [b"third"]]
     deframer.finish()
     assert deframer.records == 3
