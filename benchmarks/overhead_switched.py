@@ -26,6 +26,7 @@ from benchmarks.overhead_session import Running, Session
 from pipeprof.loaders import hook, observe
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.ring import RingWriter
+from pipeprof.measure.spans import Tally, current
 
 _NONE = object()
 """In place of an attribute that an object has not of its own."""
@@ -117,6 +118,19 @@ class _Switched(Running):
         return self.block()
 
 
+class _Tally:
+    """What takes the stages that the data set's code names: a worker's thread keeps it."""
+
+    def __init__(self) -> None:
+        self._kept: Tally | None = None
+
+    def turn(self, on: bool) -> None:
+        if on:
+            current.tally = self._kept
+        else:
+            self._kept, current.tally = current.tally, None
+
+
 class _Pause:
     """A meter looks at the system so many times a second: of the seconds in which it is on."""
 
@@ -143,6 +157,7 @@ def _let_hooks_be_switched(switch: Switch) -> None:
         instrument(fetcher, tell, meter, *more, **options)
         switch.add(fetcher, fetch=_NONE, collate_fn=collate)
         switch.when_turned(_Pause(meter).turn)
+        switch.when_turned(_Tally().turn)
 
     def switched_note_sending(queue: Any, writer: RingWriter) -> None:
         note_sending(queue, writer)

@@ -31,10 +31,9 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def mine(tmp_path: Path) -> str:
     (tmp_path / "mine.py").write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    return "mine.py"
+    return str(tmp_path / "mine.py")
 
 
 def test_settings_are_tried_on_a_loader_of_ones_own(
@@ -61,10 +60,10 @@ def test_a_script_is_run_once_for_each_setting(
     assert run(["sweep", "--script", mine, "--workers", "1,2", "--out", str(out), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [trial["config"]["num_workers"] for trial in document["trials"]] == [1, 2]
-    assert document["environment"]["accelerator"] == "the step of your own script, mine.py"
+    assert document["environment"]["accelerator"] == f"the step of your own script, {mine}"
     [advice] = document["advice"]
     assert advice["recommendation"]["code"] == (
-        "pipeprof run --set num_workers=2,prefetch_factor=2 mine.py  # as it is, or in it:\n"
+        f"pipeprof run --set num_workers=2,prefetch_factor=2 {mine}  # as it is, or in it:\n"
         "DataLoader(…, num_workers=2, prefetch_factor=2)"
     )
     profile = load(out / "trial-001.json")
@@ -87,6 +86,7 @@ def test_a_script_is_run_once_for_each_setting(
 def test_what_cannot_be_tried_is_refused_before_anything_is_written(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, says: str
 ) -> None:
-    assert run(["sweep", *asked.split(), "--out", str(tmp_path / "out")]) == 2
+    words = asked.replace("mine.py", mine).split()
+    assert run(["sweep", *words, "--out", str(tmp_path / "out")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
