@@ -174,11 +174,13 @@ def instrument(
                 collate_s += tally.seconds.get(_COLLATE, 0.0)
                 parts, made, tally = _parts(tally), tally, Tally(noting=True)
                 if alone:
-                    current.tally = tally
+                    current.tally = None  # what we read now is no batch's
                 if made.store_s:
                     counts.add_store_time(made)
                 sample = _ended(meter, batch) if sampled else ()
                 tell((start, end, collate_s, samples, *parts, *sample))
+                if alone:
+                    current.tally = tally
             else:
                 tell((start, end, collate_s, samples))
             if noted:
