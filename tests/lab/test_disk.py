@@ -73,7 +73,7 @@ def test_physical_bytes_tell_a_cold_file_from_a_cached_one(blocks: Path) -> None
     assert {size for size in cold.physical_bytes if size is not None} == {BLOCK}
     warm_sampled = [size for size in warm.physical_bytes if size is not None]
     assert warm_sampled
-    assert not any(warm_sampled)
+    assert max(warm_sampled) < BLOCK / 10, "a page of a library, at most"
 
 
 def test_a_disk_of_known_latency_is_blamed_and_its_cores_are_not(blocks: Path) -> None:
