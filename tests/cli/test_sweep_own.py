@@ -18,7 +18,7 @@ class Sleeping:
     def __len__(self):
         return 240
     def __getitem__(self, index):
-        time.sleep(0.002)
+        time.sleep(0.005)
         return index
 
 def make(num_workers, prefetch_factor=None):
@@ -36,6 +36,7 @@ def mine(tmp_path: Path) -> str:
     return str(tmp_path / "mine.py")
 
 
+@pytest.mark.timed
 def test_settings_are_tried_on_a_loader_of_ones_own(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,12 +48,13 @@ def test_settings_are_tried_on_a_loader_of_ones_own(
     assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in said
     assert "Cache, as-is asked for" in said
     [left] = load(tmp_path / "out/sweep.json").headspace.values()  # type: ignore[union-attr]
-    assert left.gain > 2, "a step takes no time, a batch 8 ms"
+    assert left.gain > 2, "a step takes no time, a batch 10 ms"
     assert f"{left.gain:.1f}" in said or f"{left.gain:,.0f}" in said
     assert "if data were free" in said
     assert run(["sweep", "--resume", str(tmp_path / "out")]) == 0, "nothing is left to do"
 
 
+@pytest.mark.timed
 def test_a_script_is_run_once_for_each_setting(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,7 +69,7 @@ def test_a_script_is_run_once_for_each_setting(
         "DataLoader(…, num_workers=2, prefetch_factor=2)"
     )
     profile = load(out / "trial-001.json")
-    assert profile.stages["fetch"].mean_s >= 0.008  # type: ignore[union-attr]
+    assert profile.stages["fetch"].mean_s >= 0.020  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

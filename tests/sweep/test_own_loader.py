@@ -91,6 +91,7 @@ SLEEPING = (
 """An epoch of 24 batches, each of which takes 10 ms to make."""
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("setting", [Setting("mine", None, 0, None), Setting("mine", None, 2, 2)])
 def test_a_trial_of_it_runs_over_epochs(written: Any, setting: Setting) -> None:
     spec = SweepSpec(("mine",), (0, 2), (2,), (), 0.0, trial_s=0.5, warmup_s=0.1,
@@ -101,7 +102,7 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: Setting) -> None:
     assert profile.measured_batches >= LEAST_BATCHES / 2, "less the beginnings of epochs"
     assert len(set(recording.batches.epoch)) > 1, "more than an epoch, as one is too short"
     made_s = profile.stages["fetch"].mean_s
-    assert 0.010 <= made_s < 0.020
+    assert 0.010 <= made_s < 0.030
     assert profile.diagnosis.verdict == "starved"
     assert any("left as it is" in note for note in profile.notes)
 
