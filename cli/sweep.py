@@ -169,7 +169,6 @@ def _spec(
 ) -> SweepSpec:
     from pipeprof.errors import UsageError
     from pipeprof.model import SweepSpec
-    from pipeprof.sizing.mlperf import find_workload
     from pipeprof.storage.urls import redact
 
     own = [each for each in (loader, script) if each is not None]
@@ -179,15 +178,6 @@ def _spec(
         raise UsageError("URLs, --loader and --script exclude one another; give one of them")
     if batch_size is None:
         batch_size = () if own else (256,)
-    if sum(value is not None for value in (step_ms, accelerator, step)) > 1:
-        raise UsageError("--step-ms, --accelerator and --step exclude one another; give one")
-    step_s = step_ms / 1000 if step_ms is not None else None
-    if accelerator is not None:
-        if not batch_size:
-            raise UsageError("--accelerator's step is of a batch size: give --batch-size")
-        step_s = find_workload(accelerator).step_s(batch_size[0])
-    if step_s is None and step is None and script is None:
-        step_s = 0.010
     return SweepSpec(
         urls=tuple(own) or tuple(redact(url) for url in urls),
         loader=loader,
@@ -195,7 +185,7 @@ def _spec(
         workers=workers,
         prefetch=prefetch,
         batch_sizes=batch_size,
-        step_s=step_s,
+        step_s=_step_s(step_ms, accelerator, step, script, batch_size),
         accelerator=accelerator,
         step=step,
         transform=transform,
@@ -208,6 +198,28 @@ def _spec(
         read=read,
         conversion=conversion_spec(storages=storages, **asked),
     )
+
+
+def _step_s(
+    step_ms: float | None,
+    accelerator: str | None,
+    step: str | None,
+    script: str | None,
+    batch_sizes: tuple[int, ...],
+) -> float | None:
+    """Of the accelerator that is emulated; ``None``: the step is the user's own."""
+    from pipeprof.errors import UsageError
+    from pipeprof.sizing.mlperf import find_workload
+
+    if sum(value is not None for value in (step_ms, accelerator, step)) > 1:
+        raise UsageError("--step-ms, --accelerator and --step exclude one another; give one")
+    if step_ms is not None:
+        return step_ms / 1000
+    if accelerator is not None:
+        if not batch_sizes:
+            raise UsageError("--accelerator's step is of a batch size: give --batch-size")
+        return find_workload(accelerator).step_s(batch_sizes[0])
+    return 0.010 if step is None and script is None else None
 
 
 def _check_same(spec: SweepSpec, urls: tuple[str, ...], client: str | None) -> None:

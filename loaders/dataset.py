@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -162,7 +162,7 @@ class FileDataset(IterableDataset[Any]):
         making = self._making
         shard = shard_of(making.rank, making.world_size, worker, workers)
         begin = int(self._epoch[0])
-        with self._reads(shard, begin) as reads:
+        with closing(self._reads(shard, begin)) as reads:
             for epoch in itertools.count(begin):
                 empty = True
                 for item, split in shard.of(self._splits(epoch)):

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 from pipeprof.formats.base import AHEAD, Need, Range
@@ -47,16 +46,8 @@ class Reads:
         with reading():
             return self._store.read(item, need.ranges)
 
-    def __enter__(self) -> Reads:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
+    def close(self) -> None:
+        """Nothing more will be read."""
 
 
 class ReadsAhead(Reads):
@@ -149,12 +140,7 @@ class ReadsAhead(Reads):
         self._coming.clear()
         self._known.clear()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._forget()
         self._threads.shutdown(wait=False, cancel_futures=True)  # they end with what they read now
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -72,6 +74,21 @@ class OwnLoader:
                     f"{name}={found}; pass it on"
                 )
         return loader
+
+
+@contextmanager
+def explained(text: str) -> Iterator[None]:
+    """What the loader of ``text`` raises while it is iterated, as a sentence. Raises
+    `PipeprofError`."""
+    try:
+        yield
+    except PipeprofError:
+        raise
+    except Exception as error:
+        # a worker's comes with its whole traceback for a message
+        last = (str(error).strip().splitlines() or [""])[-1]
+        told = last if last.startswith(type(error).__name__) else f"{type(error).__name__}: {last}"
+        raise PipeprofError(f"your loader {text} failed while it was iterated: {told}") from error
 
 
 def _taken(function: Any) -> tuple[str, ...]:

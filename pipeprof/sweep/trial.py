@@ -23,7 +23,7 @@ from pipeprof.model import Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
 from pipeprof.sweep.grid import Setting
-from pipeprof.sweep.own_loader import OwnLoader
+from pipeprof.sweep.own_loader import OwnLoader, explained
 from pipeprof.sweep.own_script import OwnScript
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.settle import settled
@@ -177,7 +177,7 @@ def _run_own(
     tick: Callable[[float], None],
 ) -> Ran:
     """Of epochs one after another; each begins as the loader lets it."""
-    with any_workers():
+    with any_workers(), explained(setting.url):
         loader = wrap(own.make(setting), setting.url, accelerator=consumer.label)
         warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
     seen = loader.recording()

@@ -116,3 +116,19 @@ def test_its_batch_sizes_may_be_left_to_it() -> None:
     )
     with pytest.raises(UsageError, match="--transform"):
         grid(replace(spec, transform="mine.py:change"))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
+    written: Any, workers: int
+) -> None:
+    text = written(
+        "class Broken(list):\n"
+        "    def __getitem__(self, index):\n"
+        "        raise ValueError('no such image')\n"
+        "def make(num_workers):\n"
+        "    return DataLoader(Broken(DATA), num_workers=num_workers)\n"
+    )
+    spec = SweepSpec(("mine",), (workers,), (2,), (), 0.0, loader=text)
+    with pytest.raises(PipeprofError, match=r"mine failed .*: ValueError: no such image$"):
+        run_trial(spec, Setting("mine", None, workers, None))
