@@ -10,7 +10,7 @@ from pipeprof.loaders.headspace import headspace
 from pipeprof.model import Headspace, SweepSpec
 from pipeprof.sweep.cache import prepare
 from pipeprof.sweep.grid import Setting
-from pipeprof.sweep.own_loader import OwnLoader
+from pipeprof.sweep.own_loader import OwnLoader, explained
 from pipeprof.sweep.trial import any_workers, from_worker, loader_of, make_consumer, open_data
 
 
@@ -22,10 +22,11 @@ def if_data_were_free(
     with any_workers():
         if spec.loader is not None:
             loader = OwnLoader(spec.loader).make(setting)
-        else:
-            dataset = open_data(spec, setting, storage_options)
-            prepare(setting.url, spec.cache)
-            loader = loader_of(dataset, setting)
+            with explained(spec.loader):
+                return headspace(loader, consumer.step, seconds=spec.trial_s)
+        dataset = open_data(spec, setting, storage_options)
+        prepare(setting.url, spec.cache)
+        loader = loader_of(dataset, setting)
         try:
             return headspace(loader, consumer.step, seconds=spec.trial_s)
         except PipeprofError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,8 +26,7 @@ class OwnLoader:
         """Raises `UsageError` when there is no such function, or it does not take
         ``num_workers``; `PipeprofError` when its module fails to import."""
         self._text = text
-        self._function = Reference(text).load()
-        self._takes = _taken(self._function)
+        self._takes = _taken(Reference(text).load())
         if "num_workers" not in self._takes:
             raise UsageError(
                 f"{text} does not take num_workers; let it take that, and give it to its DataLoader"
@@ -52,14 +50,7 @@ class OwnLoader:
             for name in _NAMES
             if name in self._takes and (value := getattr(setting, name)) is not None
         }
-        try:
-            loader = self._function(**asked)
-        except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            raise PipeprofError(
-                f"your function {self._text} failed at {frame.filename}:{frame.lineno}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        loader = Reference(self._text)(**asked)
         if not isinstance(loader, DataLoader):
             raise UsageError(
                 f"{self._text} returned {type(loader).__name__}; it must return a "

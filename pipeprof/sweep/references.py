@@ -22,11 +22,11 @@ class Reference:
 
     text: str
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Raises `PipeprofError` that says where the function failed, and how."""
         function = self.load()
         try:
-            return function(*arguments)
+            return function(*arguments, **named)
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             raise PipeprofError(

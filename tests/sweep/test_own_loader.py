@@ -12,6 +12,7 @@ import pytest
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.batches import epochs
 from pipeprof.model import SweepSpec
+from pipeprof.sweep.free import if_data_were_free
 from pipeprof.sweep.grid import Setting, grid
 from pipeprof.sweep.own_loader import OwnLoader
 from pipeprof.sweep.trial import LEAST_BATCHES, run_trial
@@ -132,3 +133,17 @@ def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
     spec = SweepSpec(("mine",), (workers,), (2,), (), 0.0, loader=text)
     with pytest.raises(PipeprofError, match=r"mine failed .*: ValueError: no such image$"):
         run_trial(spec, Setting("mine", None, workers, None))
+    with pytest.raises(PipeprofError, match=r"make failed .*: ValueError: no such image$"):
+        if_data_were_free(spec, Setting("mine", None, workers, None))
+
+
+@pytest.mark.parametrize("run", [run_trial, if_data_were_free])
+def test_a_step_that_fails_is_said_in_a_sentence(written: Any, run: Any) -> None:
+    text = written(
+        "def make(num_workers):\n    return DataLoader(DATA, num_workers=num_workers)\n"
+        "def step(batch):\n    raise ValueError('loss is NaN')\n"
+    )
+    step = text.replace(":make", ":step")
+    spec = SweepSpec(("mine",), (0,), (2,), (), None, step=step, loader=text)
+    with pytest.raises(PipeprofError, match=r"step failed at .*mine\.py:6: ValueError: loss is"):
+        run(spec, Setting("mine", None, 0, None))
