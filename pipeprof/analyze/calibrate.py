@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, nan
 
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.simulate import WARM_S, Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.storage import SLOWEST_LINK
 from pipeprof.errors import UsageError
 
 FEWEST = 20
@@ -22,6 +23,12 @@ FEWEST = 20
 _SAME = 0.05
 """Rates so near to one another are not told apart."""
 _HALVINGS = 12
+_ENOUGH = 10
+"""Batches to take a median of."""
+_LEAST_BYTES = 4096
+"""Of a batch, by read calls: fewer are what worker and main tell one another."""
+_PACKED = 0.1
+"""Times a batch's size, that it may have had in a file."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,9 @@ class Calibration:
     shared_from: float
     """Workers that have room beside each other on what they wait for. Infinite: none was seen to
     be shared, by as many as were tried."""
-    tried: int
-    """The most workers that were measured."""
+    tried: float
+    """The most workers that were measured; infinite where there is nothing that they could share
+    but cores."""
     disagreement: float
     """The largest relative error at which it repeats the runs that it was made from."""
 
@@ -67,12 +75,14 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
                 f"{len(run.columns)} batches; {FEWEST} at least are needed"
             )
     one, two = by_workers[1], by_workers[2]
-    demands = _demands(one.columns)
+    demands = _demands(one.columns, two.columns)
     machine = Machine(cores=cores, crowded=_crowded(one.columns, two.columns))
-    shared = _shared_from(demands, machine, two)
+    may_share = _may_share(one.columns) or _may_share(two.columns)
+    shared = _shared_from(demands, machine, two) if may_share else inf
     machine = replace(machine, link=Link(total=shared, each=1.0))
     inline = _inline(by_workers[0].columns) if 0 in by_workers else _unsent(demands)
-    found = Calibration(demands, inline, machine, shared, max(by_workers), 0.0)
+    tried = max(by_workers) if may_share else inf
+    found = Calibration(demands, inline, machine, shared, tried, 0.0)
     errors = [abs(found_rate(found, run) / run.batches_per_s - 1) for run in runs]
     return replace(found, disagreement=max(errors))
 
@@ -96,26 +106,98 @@ def _warmup(setting: Setting) -> int:
     return 2 * setting.num_workers * setting.prefetch_factor
 
 
-def _demands(columns: Columns) -> tuple[Demand, ...]:
-    cpu_s = _cpu(columns)
-    blocked_s = np.maximum(0.0, columns.made_s - cpu_s)
-    next_begun_s = _next_of_worker(columns)
-    sent_s = columns.sent_s - columns.fetch_end_s
-    send_s, send_held_s = _base_and_held(sent_s, next_begun_s < columns.sent_s)
-    # of a batch that main did not yet wait for, the way holds time in which it did something else
-    awaited = columns.asked_s < columns.sent_s
-    way_s = np.where(awaited, columns.arrived_s - columns.sent_s, np.nan)
-    receive_s, receive_held_s = _base_and_held(way_s, next_begun_s < columns.arrived_s)
-    rest_s = np.where(awaited, columns.delivered_s - columns.arrived_s, np.nan)
-    receive_s += float(np.nanmedian(rest_s)) if not np.isnan(rest_s).all() else 0.0
+def _demands(one: Columns, two: Columns) -> tuple[Demand, ...]:
+    """Of the batches of ``one``, and of ``two`` what happens only where workers go on meanwhile."""
+    cpu_s = _cpu(one)
+    blocked_s = np.maximum(0.0, one.made_s - cpu_s)
+    way = _Way(one, two)
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
         Demand(
-            link_bytes=float(blocked), cpu_s=float(cpu), send_s=send_s, send_held_s=send_held_s,
-            receive_s=receive_s, receive_held_s=receive_held_s,
+            link_bytes=float(blocked), cpu_s=float(cpu), send_s=way.send_s,
+            send_held_s=way.send_held_s, gap_s=way.gap_s, receive_s=way.receive_s,
+            receive_warm=way.receive_warm, receive_held_s=way.receive_held_s,
         )
         for blocked, cpu in zip(blocked_s, cpu_s, strict=True)
     )  # fmt: skip
+
+
+class _Way:
+    """From a worker to main, by what two runs saw of it."""
+
+    def __init__(self, *runs: Columns) -> None:
+        seen = [_Sent(run) for run in runs]
+        self.send_s = _typical([run.send_s[~run.sending_beside] for run in seen])
+        self.send_held_s = _held(self.send_s, [
+            (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside]) for run in seen
+        ])  # fmt: skip
+        # of a batch that main did not yet wait for, the way holds time in which it did other things
+        way_s = _typical([run.way_s[run.awaited & ~run.beside] for run in seen])
+        self.receive_s = way_s + _typical([run.rest_s for run in seen])
+        self.receive_held_s = _held(way_s, [
+            (run.way_s[run.awaited & run.beside], run.room_s[run.awaited & run.beside])
+            for run in seen
+        ])  # fmt: skip
+        self.receive_warm = _warm(runs[-1])
+        gaps_s = np.concatenate([run.gap_s[run.beside] for run in seen])
+        self.gap_s = float(np.nanmedian(gaps_s)) if len(gaps_s) else 0.0
+
+
+def _warm(run: Columns) -> float:
+    """The share that unpickling takes soon after another batch was unpickled, of what it takes
+    later."""
+    arrived_s = np.sort(run.arrived_s)
+    before = np.searchsorted(arrived_s, run.received_s) - 1
+    since_s = np.where(before >= 0, run.received_s - arrived_s[before], nan)
+    took_s = run.arrived_s - run.received_s
+    warm, cold = took_s[since_s < WARM_S], took_s[since_s >= 2 * WARM_S]
+    if min(len(warm), len(cold)) < _ENOUGH:
+        return 1.0
+    return float(min(1.0, np.median(warm) / np.median(cold)))
+
+
+class _Sent:
+    """The batches of a run, on their way. [batches], seconds; unknown is NaN."""
+
+    def __init__(self, run: Columns) -> None:
+        next_begun_s, next_made_s = _next_of_worker(run)
+        self.gap_s = next_begun_s - run.fetch_end_s
+        self.send_s = run.sent_s - run.fetch_end_s
+        self.sending_beside = next_begun_s < run.sent_s
+        """The worker was at its next batch before it had sent this one."""
+        self.send_room_s = next_made_s - run.fetch_end_s
+        """Until the worker had made that."""
+        self.awaited = run.asked_s < run.sent_s
+        self.way_s = run.arrived_s - run.sent_s
+        self.rest_s = np.where(self.awaited, run.delivered_s - run.arrived_s, nan)
+        self.beside = next_begun_s < run.arrived_s
+        self.room_s = next_made_s - run.sent_s
+
+
+def _typical(seconds: Sequence[Floats]) -> float:
+    """The median of the first that has enough; else a low one of all."""
+    known = [each[~np.isnan(each)] for each in seconds]
+    for each in known:
+        if len(each) >= _ENOUGH:
+            return float(np.median(each))
+    every = np.concatenate(known)
+    return float(np.percentile(every, 10)) if len(every) else 0.0
+
+
+def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
+    """How much longer it takes while the worker is at its next batch, if that lasts long enough.
+
+    ``runs``: what it took, and when the worker had made that batch, which ends the wait as well.
+    The mean of waits that are cut off so (the maximum likelihood of an exponential distribution):
+    all time waited over the number of waits that ended by themselves. Infinite if none did.
+    """
+    waited_s = ended = 0.0
+    for took_s, room_s in runs:
+        known = ~np.isnan(took_s) & ~np.isnan(room_s)
+        more_s = np.maximum(0.0, np.minimum(took_s, room_s)[known] - base_s)
+        waited_s += float(more_s.sum())
+        ended += int((took_s < room_s)[known].sum())
+    return waited_s / ended if ended else inf if waited_s else 0.0
 
 
 def _inline(columns: Columns) -> tuple[Demand, ...]:
@@ -147,27 +229,16 @@ def _cpu(columns: Columns) -> Floats:
     return np.clip(line, 0.0, known_s)
 
 
-def _next_of_worker(columns: Columns) -> Floats:
-    """When the worker of each batch began its next; infinite where that was not seen."""
-    begun_s = np.full(len(columns), inf)
+def _next_of_worker(columns: Columns) -> tuple[Floats, Floats]:
+    """When the worker of each batch began its next, and had made it; NaN where that was not
+    seen."""
+    begun_s, made_s = np.full((2, len(columns)), nan)
     for worker in np.unique(columns.worker):
         of_worker = np.flatnonzero(columns.worker == worker)
         of_worker = of_worker[np.argsort(columns.fetch_start_s[of_worker])]
         begun_s[of_worker[:-1]] = columns.fetch_start_s[of_worker[1:]]
-    return begun_s
-
-
-def _base_and_held(seconds: Floats, held: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[
-    float, float
-]:  # fmt: skip
-    """What it takes at the least, and how much more when the worker is at its next batch."""
-    known = seconds[~np.isnan(seconds)]
-    if not len(known):
-        return 0.0, 0.0
-    base_s = max(0.0, float(np.percentile(known, 10)))
-    when_held = seconds[held & ~np.isnan(seconds)]
-    more_s = float(np.mean(when_held)) - base_s if len(when_held) else 0.0
-    return base_s, max(0.0, more_s)
+        made_s[of_worker[:-1]] = columns.fetch_end_s[of_worker[1:]]
+    return begun_s, made_s
 
 
 def _crowded(one: Columns, two: Columns) -> float:
@@ -177,6 +248,17 @@ def _crowded(one: Columns, two: Columns) -> float:
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
     return float(min(1.0, max(0.5, alone_s / beside_s)))
+
+
+def _may_share(columns: Columns) -> bool:
+    """Whether what a worker waits for may be a storage: unless it is seen that it reads nothing,
+    and its batches are too small to have come from one that nobody saw."""
+    counted = np.nansum(columns.bytes) + np.nansum(columns.requests)
+    read = np.nanmean(columns.logical_bytes) if not np.isnan(columns.logical_bytes).all() else inf
+    if counted or read >= _LEAST_BYTES:
+        return True
+    weight = np.nanmean(columns.batch_bytes) if not np.isnan(columns.batch_bytes).all() else 0.0
+    return bool(weight > _PACKED * SLOWEST_LINK * np.mean(columns.made_s))
 
 
 def _shared_from(demands: Sequence[Demand], machine: Machine, two: Measured) -> float:

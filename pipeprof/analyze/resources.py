@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable
-from heapq import heappop, heappush
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 from typing import Any, TypeAlias
 
-Wanted: TypeAlias = "tuple[Shared, float] | Mailbox"
+Wanted: TypeAlias = "tuple[Shared | Lock, float] | Mailbox"
 Process: TypeAlias = Generator[Wanted, None, Any]
 
 
@@ -70,6 +71,53 @@ class Cores(Shared):
         busy = min(len(self._users), self._cores)
         full = (busy - 1) / (self._cores - 1) if self._lost and self._cores > 1 else 0.0
         return super()._rate() * (1.0 - self._lost * max(0.0, full))
+
+
+class Locks(Shared):
+    """Locks that their owners hold for long, and others want. A wait for one ends when it has
+    lasted so many seconds, and at once when its owner lets go.
+
+    So a Python thread waits for its interpreter: the one that computes gives it away every few
+    milliseconds, and whenever it has to wait itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: dict[int, list[Process]] = {}
+        """By owner; some may have got it meanwhile."""
+        self._freed: deque[Process] = deque()
+
+    def of(self, owner: int) -> Lock:
+        return Lock(self, owner)
+
+    def wait(self, owner: int, amount: float, process: Process) -> None:
+        self._waiting.setdefault(owner, []).append(process)
+        super().add(amount, process)
+
+    def let_go(self, owner: int) -> None:
+        for process in self._waiting.pop(owner, ()):
+            kept = [user for user in self._users if user[2] is not process]
+            if len(kept) < len(self._users):
+                heapify(kept)
+                self._users = kept
+                self._freed.append(process)
+
+    def due_s(self) -> float:
+        return 0.0 if self._freed else super().due_s()
+
+    def happen(self) -> Process | None:
+        return self._freed.popleft() if self._freed else super().happen()
+
+
+@dataclass(frozen=True)
+class Lock:
+    """One of `Locks`."""
+
+    locks: Locks
+    owner: int
+
+    def add(self, amount: float, process: Process) -> None:
+        self.locks.wait(self.owner, amount, process)
 
 
 class TokenBucket(Shared):

@@ -16,9 +16,12 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.analyze.resources import Cores, Mailbox, Process, Shared, TokenBucket, World
+from pipeprof.analyze.resources import Cores, Locks, Mailbox, Process, Shared, TokenBucket, World
 
 Floats = npt.NDArray[np.float64]
+
+WARM_S = 0.002
+"""So soon after one batch the next is received more quickly: caches and cores have not cooled."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,16 @@ class Demand:
     send_s: float = 0.0
     """Of a core, beside the worker's next batch: to serialise it. Not without workers."""
     send_held_s: float = 0.0
-    """More to wait, when the worker makes another batch meanwhile and holds its interpreter."""
+    """More to wait, at most, while the worker makes another batch and holds its interpreter."""
+    gap_s: float = 0.0
+    """Of a core, after it, before the worker is at its next."""
     receive_s: float = 0.0
     """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
+    receive_warm: float = 1.0
+    """The share of ``receive_s`` that it takes when main has received another just before."""
     receive_held_s: float = 0.0
-    """More to wait, when its worker makes another batch: it hands over shared memory's files."""
+    """More to wait, at most, while its worker makes another batch, and is to hand over the files of
+    its shared memory."""
     step_s: float = 0.0
     """The training step on it, main's or the accelerator's."""
     step_cpu_s: float = 0.0
@@ -138,7 +146,9 @@ class _Loader:
         self.time = Shared()
         self.cores = Cores(machine.cores, machine.crowded)
         self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
-        self.world = World((self.time, self.cores, self.link))
+        self.interpreters = Locks()
+        """Of the workers."""
+        self.world = World((self.time, self.cores, self.link, self.interpreters))
         self.moments: list[tuple[float, float, float]] = []
         self.order: list[int] = []
         self.making: dict[int, tuple[float, float, int]] = {}
@@ -194,6 +204,8 @@ class _Workers:
         """Dispatched → worker."""
         self._early: set[int] = set()
         """Come before their turn."""
+        self._received_s = -inf
+        """When the last one was."""
         self._busy = [False] * setting.num_workers
         """Each worker: making a batch."""
         for worker in range(setting.num_workers):
@@ -209,15 +221,21 @@ class _Workers:
         while self._due not in self._early:
             yield self._results
             number = self._results.take()
+            yield loader.cores, self._receipt_s(loader.demands[number])
             if self._busy[self._made_by[number]]:
-                yield loader.time, loader.demands[number].receive_held_s
-            yield loader.cores, loader.demands[number].receive_s
+                lock = loader.interpreters.of(self._made_by[number])
+                yield lock, loader.demands[number].receive_held_s
+            self._received_s = loader.world.now
             if not self._order:
                 return self._hand_out(number)
             self._early.add(number)
         self._due += 1
         self._early.remove(self._due - 1)
         return self._hand_out(self._due - 1)
+
+    def _receipt_s(self, demand: Demand) -> float:
+        soon = self._loader.world.now - self._received_s < WARM_S
+        return demand.receive_s * (demand.receive_warm if soon else 1.0)
 
     def _hand_out(self, number: int) -> int:
         self._under_way[self._made_by.pop(number)] -= 1
@@ -236,20 +254,24 @@ class _Workers:
         self._tasks[worker].put(number)
 
     def _work(self, worker: int, made: Mailbox) -> Process:
-        tasks = self._tasks[worker]
+        loader, tasks = self._loader, self._tasks[worker]
         while True:
-            self._busy[worker] = False
             yield tasks
             self._busy[worker] = True
-            made.put((yield from self._loader.make(tasks.take(), worker)))
+            number = tasks.take()
+            made.put((yield from loader.make(number, worker)))
+            self._busy[worker] = False
+            loader.interpreters.let_go(worker)
+            yield loader.cores, loader.demands[number].gap_s
 
     def _send(self, worker: int, made: Mailbox) -> Process:
         """The worker's feeder thread."""
         loader = self._loader
+        lock = loader.interpreters.of(worker)
         while True:
             yield made
             number = made.take()
             if len(self._tasks[worker]) or self._busy[worker]:
-                yield loader.time, loader.demands[number].send_held_s
+                yield lock, loader.demands[number].send_held_s
             yield loader.cores, loader.demands[number].send_s
             self._results.put(number)

@@ -33,7 +33,7 @@ _SLOWED = 2.0
 """Times as long as a request takes alone: others are in its way."""
 _NEAR = 0.7
 """Of what one request alone reaches, read by all together: there is not much more to be had."""
-_SLOWEST_LINK = 5e6
+SLOWEST_LINK = 5e6
 """Bytes/s: nobody trains from a slower one, so what moves less than that is not held up by it."""
 _LONGEST_ANSWER_S = 0.5
 """To the first byte: a request that takes much longer has spent it on its bytes."""
@@ -179,7 +179,7 @@ def _by_plausibility(requests: RequestStats) -> StorageBound | None:
     size, latency_s = requests.size.mean, requests.latency_s.mean
     at_once = max(requests.in_flight, requests.at_once)
     moved = size * at_once / latency_s if latency_s else 0.0
-    if 0 < moved <= _SLOWEST_LINK:
+    if 0 < moved <= SLOWEST_LINK:
         return StorageBound(
             LATENCY,
             f"requests of {format_bytes(size)} take {format_duration(latency_s)}, at "

@@ -1,5 +1,6 @@
 """Calibrated on simulated runs whose machine is known, and asked for others: nothing is timed."""
 
+from dataclasses import fields, replace
 from math import inf
 from random import Random
 
@@ -11,6 +12,7 @@ from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.predict import predict
 from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
 from pipeprof.errors import UsageError
+from pipeprof.model import BatchLog
 
 STEP_S = np.array([0.004])
 SETTINGS = [Setting(w, p) for w in (0, 1, 2, 4, 8) for p in (1, 2, 4)]
@@ -25,7 +27,7 @@ def batches(seed=0, count=400, **means):
     ]
 
 
-def run_of(demands, setting, machine):
+def run_of(demands, setting, machine, reads_unknown=False):
     """As the instrument would see it: the CPU time of each fifth batch only."""
     asked = [Demand(**{**vars(each), "step_s": STEP_S[0]}) for each in demands]
     run = simulate(asked, setting, machine)
@@ -34,18 +36,23 @@ def run_of(demands, setting, machine):
     cpu_s = np.array([asked[number].cpu_s / crowded for number in run.order])
     cpu_s[np.arange(len(cpu_s)) % 5 > 0] = np.nan
     sent_s = run.made_s + np.array([asked[number].send_s for number in run.order])
-    columns = {
+    arrived_s, unknown = run.delivered_s, np.full(len(run.order), np.nan)
+    received_s = arrived_s - np.array([asked[number].receive_s for number in run.order])
+    columns = {field.name: unknown for field in fields(BatchLog)} | {
         "index": np.arange(len(run.order)), "asked_s": run.asked_s,
         "delivered_s": run.delivered_s, "done_s": run.done_s, "fetch_start_s": run.begun_s,
-        "fetch_end_s": run.made_s, "sent_s": sent_s, "arrived_s": run.delivered_s,
-        "worker": run.worker, "cpu_s": cpu_s,
+        "fetch_end_s": run.made_s, "sent_s": sent_s, "received_s": received_s,
+        "arrived_s": arrived_s, "worker": run.worker, "cpu_s": cpu_s, "requests": 0 * sent_s,
+        "bytes": np.array([asked[number].link_bytes for number in run.order]),
+        "logical_bytes": unknown if reads_unknown else 0 * sent_s,
     }  # fmt: skip
     return Measured(setting, Columns({name: np.array(each[kept], float)
                                       for name, each in columns.items()}))  # fmt: skip
 
 
-def calibrated(demands, machine):
-    runs = [run_of(demands, Setting(workers), machine) for workers in (0, 1, 2)]
+def calibrated(demands, machine, **options):
+    settings = (Setting(0), Setting(1, 1), Setting(2, 2))
+    runs = [run_of(demands, setting, machine, **options) for setting in settings]
     return calibrate(runs, machine.cores)
 
 
@@ -54,14 +61,20 @@ def truth(demands, setting, machine):
     return simulate(asked, setting, machine).after(40)
 
 
+@pytest.fixture(scope="module")
+def computing():
+    demands = batches(cpu_s=0.02, send_s=0.0003, receive_s=0.0004)
+    machine = Machine(cores=2, crowded=0.9)
+    return demands, machine, calibrated(demands, machine)
+
+
 @pytest.mark.parametrize(
     "setting", SETTINGS, ids=lambda each: f"{each.num_workers}x{each.prefetch_factor}"
 )
-def test_batches_that_compute_are_bound_by_the_cores(setting):
-    demands = batches(cpu_s=0.02, send_s=0.0003, receive_s=0.0004)
-    machine = Machine(cores=2, crowded=0.9)
+def test_batches_that_compute_are_bound_by_the_cores(computing, setting):
+    demands, machine, calibration = computing
     expected = truth(demands, setting, machine)
-    found = predict(calibrated(demands, machine), setting, STEP_S)
+    found = predict(calibration, setting, STEP_S)
     assert found.batches_per_s == pytest.approx(expected.batches_per_s, rel=0.06)
     assert found.starved_fraction == pytest.approx(expected.starved_fraction, abs=0.05)
 
@@ -80,7 +93,7 @@ def test_a_storage_that_two_workers_fill_is_seen_to_be_full():
 def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
     """Latency that each has to itself, or a storage that has room for just two: they look alike."""
     demands = batches(latency_s=0.02)
-    found = calibrated(demands, Machine(cores=2))
+    found = calibrated(demands, Machine(cores=2), reads_unknown=True)
     assert found.shared_from == inf
     prediction = predict(found, Setting(4), STEP_S)
     assert prediction.settle == "a short run with num_workers=4"
@@ -88,6 +101,31 @@ def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
     expected = truth(demands, Setting(4), Machine(cores=2)).batches_per_s
     assert low < 0.6 * expected < expected < 1.05 * high
     assert not predict(found, Setting(2, 4), STEP_S).settle
+
+
+@pytest.mark.parametrize("workers", [4, 8])
+def test_what_waits_and_reads_nothing_has_its_wait_to_itself(workers):
+    demands = batches(latency_s=0.02)
+    prediction = predict(calibrated(demands, Machine(cores=2)), Setting(workers), STEP_S)
+    expected = truth(demands, Setting(workers), Machine(cores=2)).batches_per_s
+    assert prediction.batches_per_s == pytest.approx(expected, rel=0.05)
+    assert not prediction.settle
+
+
+HELD = {"send_s": 0.0003, "receive_s": 0.001, "gap_s": 0.001}
+"""Of a batch that takes 15 ms of Python, while main waits for the interpreter to receive it."""
+
+
+def test_a_batch_that_waits_for_its_workers_interpreter_holds_nobody_else_up():
+    """Taken for a delay of main, it would halve the throughput."""
+    demands = batches(cpu_s=0.015, receive_held_s=0.05)
+    demands = [replace(each, **HELD) for each in demands]
+    found = calibrated(demands, Machine(cores=4))
+    assert found.demands[0].receive_s == pytest.approx(0.001, rel=0.1)
+    for setting in (Setting(1, 2), Setting(1, 4), Setting(2, 4)):
+        prediction = predict(found, setting, STEP_S)
+        expected = truth(demands, setting, Machine(cores=4)).batches_per_s
+        assert prediction.batches_per_s == pytest.approx(expected, rel=0.16)
 
 
 def test_rare_slow_batches_are_kept_with_their_neighbours():

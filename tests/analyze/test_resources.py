@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeprof.analyze.resources import Mailbox, Shared, TokenBucket, World
+from pipeprof.analyze.resources import Locks, Mailbox, Shared, TokenBucket, World
 
 
 def uses(world, told, name, *wants):
@@ -34,6 +34,23 @@ def test_a_bucket_is_fast_until_it_is_empty():
     # 4 tokens at 5 a second, gaining 1: 5 units in the first second, then 1 a second
     world.run(uses(world, told, "all", (link, 5.0), (link, 2.0)))
     assert told == [("all", 1.0), ("all", 3.0)]
+
+
+def test_a_lock_is_waited_for_until_its_owner_lets_go():
+    time, locks, told = Shared(), Locks(), []
+    world = World([time, locks])
+
+    def owner():
+        yield time, 3.0
+        locks.let_go(1)
+        locks.let_go(1)  # nobody waits any more
+        yield time, 10.0
+
+    world.wake(uses(world, told, "patient", (locks.of(1), 5.0)))
+    world.wake(uses(world, told, "given it", (locks.of(1), 2.0)))
+    world.wake(uses(world, told, "another's", (locks.of(2), 5.0)))
+    world.run(owner())
+    assert told == [("given it", 2.0), ("patient", 3.0), ("another's", 5.0)]
 
 
 def test_what_takes_nothing_is_not_waited_for():

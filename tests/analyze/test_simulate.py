@@ -143,6 +143,26 @@ def test_a_worker_that_makes_another_batch_holds_up_the_last():
     assert idle.delivered_s[5] - idle.asked_s[5] == pytest.approx(0)
 
 
+def test_who_is_held_up_by_a_worker_goes_on_when_that_has_made_its_batch():
+    held = [Demand(latency_s=0.01, gap_s=0.001, receive_s=0.002, receive_held_s=1.0)] * 400
+    run = simulate(held, Setting(1))
+    assert run.batches_per_s == pytest.approx(1 / 0.011, rel=0.02)
+    wait_s = (run.delivered_s - run.made_s)[5:-5]
+    assert wait_s == pytest.approx(0.011), "until the next one is made"
+
+
+def test_a_worker_takes_a_moment_between_two_batches():
+    run = simulate([Demand(latency_s=0.01, gap_s=0.002)] * 400, Setting(1)).after(20)
+    assert run.batches_per_s == pytest.approx(1 / 0.012, rel=0.01)
+
+
+def test_main_receives_faster_what_comes_close_upon_another():
+    asked = [Demand(latency_s=0.001, receive_s=0.004, receive_warm=0.5)] * 400
+    assert simulate(asked, Setting(4)).after(20).batches_per_s == pytest.approx(1 / 0.002, rel=0.01)
+    slow = [replace(each, step_s=0.1) for each in asked]
+    assert simulate(slow, Setting(4)).after(20).starved_fraction == pytest.approx(4 / 104, rel=0.01)
+
+
 def test_a_run_says_who_made_each_batch_and_when():
     run = simulate([Demand(latency_s=0.1)] * 6, Setting(2, 1))
     assert run.worker.tolist() == [0, 1] * 3

@@ -1,0 +1,136 @@
+"""Real runs of loaders whose mechanics are known: what predictions are made from, and held against.
+
+They can be kept in a file, so that another form of the model is tried on the very same runs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from itertools import product
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from torch.utils.data import DataLoader
+
+import pipeprof
+from benchmarks.prediction_pipelines import BATCH_SIZE, PIPELINES, Known
+from pipeprof.analyze.calibrate import Measured
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.simulate import Setting
+from pipeprof.measure.accelerator import EmulatedAccelerator
+from pipeprof.model import BatchLog
+
+CALIBRATION = ((0, 1), (1, 1), (2, 2))
+"""Workers, and batches for each to prefetch."""
+_FEWEST = 30
+"""Batches of a run, whatever the time."""
+_FIELDS = [field.name for field in fields(BatchLog)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be made."""
+
+    pipeline: str
+    num_workers: int
+    prefetch_factor: int
+    step_s: float
+    seed: int
+    """Of what is random in the pipeline."""
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.num_workers, self.prefetch_factor)
+
+    @property
+    def key(self) -> str:
+        """By which it is known in a file."""
+        step_us = round(self.step_s * 1e6)
+        parts = (self.pipeline, self.num_workers, self.prefetch_factor, step_us, self.seed)
+        return "/".join(map(str, parts))
+
+    @classmethod
+    def of(cls, key: str) -> Job:
+        pipeline, workers, prefetch, step_us, seed = key.split("/")
+        return cls(pipeline, int(workers), int(prefetch), int(step_us) / 1e6, int(seed))
+
+
+Runs = Mapping[Job, Measured]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings to be predicted."""
+
+    workers: tuple[int, ...] = (0, 1, 2, 4, 8)
+    prefetch: tuple[int, ...] = (1, 2, 4)
+    steps_s: tuple[float, ...] = (0.0, 0.005, 0.020)
+
+    def jobs(self, pipeline: str, seed: int) -> list[Job]:
+        return [
+            Job(pipeline, workers, prefetch, step_s, seed)
+            for workers, prefetch, step_s in product(self.workers, self.prefetch, self.steps_s)
+            if workers or prefetch == self.prefetch[0]
+        ]
+
+
+QUICK = Grid((0, 1, 2, 4), (2,), (0.0, 0.010))
+
+
+def calibration_jobs(pipeline: str, seed: int) -> list[Job]:
+    """Of other samples than those of the cells with that seed."""
+    return [Job(pipeline, *setting, 0.0, -1 - seed) for setting in CALIBRATION]
+
+
+def measure(job: Job, seconds: float) -> Measured:
+    """A real loader, profiled, without its first batches."""
+    loader = DataLoader(
+        Known(PIPELINES[job.pipeline], job.seed),
+        batch_size=BATCH_SIZE,
+        num_workers=job.num_workers,
+        prefetch_factor=job.prefetch_factor if job.num_workers else None,
+    )
+    profiled = pipeprof.wrap(loader, job.pipeline)
+    accelerator = EmulatedAccelerator(job.step_s)
+    warmup = 2 * job.num_workers * job.prefetch_factor
+    start = perf_counter()
+    for count, batch in enumerate(profiled, start=1):
+        accelerator.step(batch)
+        if count == warmup:
+            start = perf_counter()
+        if count >= warmup + _FEWEST and perf_counter() - start > seconds:
+            break
+    columns = Columns.of(profiled.recording().batches)
+    return Measured(job.setting, columns.take(np.arange(len(columns)) >= warmup))
+
+
+def measure_all(
+    jobs: Iterable[Job], seconds: float, tell: Callable[[Job, Measured], None]
+) -> dict[Job, Measured]:
+    """In random order: a machine that grows slower for a while does so for all alike."""
+    runs = {}
+    for job in random.Random(0).sample(every := list(jobs), len(every)):
+        runs[job] = measure(job, seconds)
+        tell(job, runs[job])
+    return runs
+
+
+def save(runs: Runs, path: Path) -> None:
+    """Each run as [fields, batches]."""
+    arrays = {
+        job.key: np.stack([getattr(run.columns, name) for name in _FIELDS])
+        for job, run in runs.items()
+    }
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+
+
+def load(path: Path) -> dict[Job, Measured]:
+    with np.load(path) as arrays:
+        jobs = {key: Job.of(key) for key in arrays.files}
+        return {
+            job: Measured(job.setting, Columns(dict(zip(_FIELDS, arrays[key], strict=True))))
+            for key, job in jobs.items()
+        }

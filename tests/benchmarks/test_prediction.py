@@ -1,0 +1,55 @@
+"""The prediction benchmark, on runs that are simulated: what it says of them is known."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.prediction import cells_of
+from benchmarks.prediction_pipelines import PIPELINES
+from benchmarks.prediction_runs import QUICK, Grid, Job, calibration_jobs, load, save
+from pipeprof.analyze.simulate import Machine
+from tests.analyze.test_predict import batches, run_of
+
+DEMANDS = batches(cpu_s=0.01, send_s=0.0003, receive_s=0.0004)
+
+
+def simulated(job):
+    return run_of(DEMANDS, job.setting, Machine(cores=2))
+
+
+@pytest.fixture
+def runs():
+    jobs = [*calibration_jobs("computing", 1), Job("computing", 2, 4, 0.004, 1)]
+    return {job: simulated(job) for job in jobs}
+
+
+def test_runs_are_kept_in_a_file_and_come_back_whole(runs, tmp_path: Path):
+    save(runs, tmp_path / "runs.npz")
+    kept = load(tmp_path / "runs.npz")
+    assert list(kept) == list(runs)
+    for job, run in runs.items():
+        assert kept[job].setting == run.setting
+        assert kept[job].batches_per_s == run.batches_per_s
+        np.testing.assert_array_equal(kept[job].columns.cpu_s, run.columns.cpu_s)
+
+
+def test_a_cell_holds_the_prediction_beside_what_was_measured(runs):
+    (cell,) = cells_of(runs, "computing", 1)
+    measured = runs[cell.job]
+    assert cell.batches_per_s == measured.batches_per_s
+    assert cell.error == cell.prediction.batches_per_s / measured.batches_per_s - 1
+    assert abs(cell.error) < 0.06
+
+
+def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
+    jobs = Grid().jobs("computing", 1)
+    assert len(jobs) == len(set(jobs)) == 4 * 3 * 3 + 3, "without workers nothing is prefetched"
+    assert {job.key for job in QUICK.jobs("computing", 1)} & {job.key for job in jobs}
+    calibration = calibration_jobs("computing", 1)
+    assert not {job.seed for job in calibration} & {job.seed for job in jobs}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_run_is_known_by_its_key(name):
+    assert Job.of(Job(name, 2, 4, 0.02, 3).key) == Job(name, 2, 4, 0.02, 3)
