@@ -1,12 +1,15 @@
 """How wrong predictions are: calibrated on short runs with 0, 1 and 2 workers, held against real
 runs in other settings.
 
-    python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--quick] [--seeds 1,2]
-                                    [--keep FILE | --kept FILE] [--verbose]
+    python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--repeats N] [--quick]
+                                    [--seeds 1,2] [--keep FILE | --kept FILE] [--verbose]
 
-An error is that of throughput, over cells in which the accelerator waits 5 % of the time or more.
-The noise of a cell is what its own two halves differ by. ``--keep`` writes the runs to a file, and
-``--kept`` predicts those of such a file instead of making any.
+A machine is not as fast in one minute as in the next, so each setting is run several times, spread
+over the whole benchmark, and its middle run counts: of those that predictions are made from, and of
+those they are held against. An error is that of throughput, over cells in which the accelerator
+waits 5 % of the time or more. The noise of a cell is half of what its own runs lie apart.
+``--keep`` writes the runs to a file, and ``--kept`` predicts those of such a file instead of making
+any.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from benchmarks.prediction_runs import (
     calibration_jobs,
     load,
     measure_all,
+    repeats_of,
     save,
 )
 from pipeprof.analyze.calibrate import Calibration, Measured, calibrate
@@ -60,25 +64,29 @@ class Cell:
         return (high - low) / 2 / self.prediction.batches_per_s
 
 
-def cell(found: Calibration, job: Job, run: Measured) -> Cell:
-    columns = run.columns
-    halves = [len(part) / float(part.sum()) for part in np.array_split(columns.cycle_s, 2)]
+def cell(found: Calibration, job: Job, runs: Sequence[Measured]) -> Cell:
+    run = middle(runs)
+    columns, rates = run.columns, [each.batches_per_s for each in runs]
     return Cell(
         job,
         predict(found, run.setting, columns.step_s),
         run.batches_per_s,
         float(columns.wait_s.sum() / columns.cycle_s.sum()),
-        abs(halves[0] / halves[1] - 1) / 2,
+        (max(rates) - min(rates)) / 2 / run.batches_per_s,
     )
 
 
+def middle(runs: Sequence[Measured]) -> Measured:
+    return runs[len(runs) // 2]
+
+
 def cells_of(runs: Runs, pipeline: str, seed: int) -> list[Cell]:
-    calibration = [runs[job] for job in calibration_jobs(pipeline, seed)]
+    calibration = [middle(repeats_of(runs, job)) for job in calibration_jobs(pipeline, seed)]
     found = calibrate(calibration, len(os.sched_getaffinity(0)))
     return [
-        cell(found, job, run)
-        for job, run in runs.items()
-        if (job.pipeline, job.seed) == (pipeline, seed)
+        cell(found, job, repeats_of(runs, job))
+        for job in runs
+        if (job.pipeline, job.seed, job.repeat) == (pipeline, seed, 0)
     ]
 
 
@@ -118,7 +126,8 @@ def print_row(name: str, cells: Sequence[Cell]) -> None:
 def asked_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__)
     parser.add_argument("--pipelines", default=",".join(PIPELINES))
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    parser.add_argument("--seconds", type=float, default=0.8, help="of each run")
+    parser.add_argument("--repeats", type=int, default=3, help="of each run; the middle one counts")
     parser.add_argument("--seeds", default="1", help="of what is random in the pipelines")
     parser.add_argument("--quick", action="store_true", help="a smaller grid")
     parser.add_argument("--verbose", action="store_true", help="each cell")
@@ -141,7 +150,7 @@ def runs_for(options: argparse.Namespace, names: Sequence[str], seeds: Sequence[
     def tell(job: Job, run: Measured) -> None:
         print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
 
-    runs = measure_all(jobs, options.seconds, tell)
+    runs = measure_all(jobs, options.repeats, options.seconds, tell)
     if options.keep:
         save(runs, options.keep)
     return runs

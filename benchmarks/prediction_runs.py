@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -40,6 +40,7 @@ class Job:
     step_s: float
     seed: int
     """Of what is random in the pipeline."""
+    repeat: int = 0
 
     @property
     def setting(self) -> Setting:
@@ -49,13 +50,14 @@ class Job:
     def key(self) -> str:
         """By which it is known in a file."""
         step_us = round(self.step_s * 1e6)
-        parts = (self.pipeline, self.num_workers, self.prefetch_factor, step_us, self.seed)
-        return "/".join(map(str, parts))
+        where = (self.num_workers, self.prefetch_factor, step_us, self.seed, self.repeat)
+        return "/".join(map(str, (self.pipeline, *where)))
 
     @classmethod
     def of(cls, key: str) -> Job:
-        pipeline, workers, prefetch, step_us, seed = key.split("/")
-        return cls(pipeline, int(workers), int(prefetch), int(step_us) / 1e6, int(seed))
+        pipeline, *rest = key.split("/")
+        workers, prefetch, step_us, seed, repeat = map(int, rest)
+        return cls(pipeline, workers, prefetch, step_us / 1e6, seed, repeat)
 
 
 Runs = Mapping[Job, Measured]
@@ -88,7 +90,7 @@ def calibration_jobs(pipeline: str, seed: int) -> list[Job]:
 def measure(job: Job, seconds: float) -> Measured:
     """A real loader, profiled, without its first batches."""
     loader = DataLoader(
-        Known(PIPELINES[job.pipeline], job.seed),
+        Known(PIPELINES[job.pipeline], 100 * job.seed + job.repeat),
         batch_size=BATCH_SIZE,
         num_workers=job.num_workers,
         prefetch_factor=job.prefetch_factor if job.num_workers else None,
@@ -108,14 +110,23 @@ def measure(job: Job, seconds: float) -> Measured:
 
 
 def measure_all(
-    jobs: Iterable[Job], seconds: float, tell: Callable[[Job, Measured], None]
+    jobs: Iterable[Job], repeats: int, seconds: float, tell: Callable[[Job, Measured], None]
 ) -> dict[Job, Measured]:
-    """In random order: a machine that grows slower for a while does so for all alike."""
-    runs = {}
-    for job in random.Random(0).sample(every := list(jobs), len(every)):
-        runs[job] = measure(job, seconds)
-        tell(job, runs[job])
+    """Each ``repeats`` times, all of them in random order each time: a machine that is slower for a
+    while is so for all alike."""
+    runs, chance, every = {}, random.Random(0), list(jobs)
+    for repeat in range(repeats):
+        for job in chance.sample(every, len(every)):
+            again = replace(job, repeat=repeat)
+            runs[again] = measure(again, seconds)
+            tell(again, runs[again])
     return runs
+
+
+def repeats_of(runs: Runs, job: Job) -> list[Measured]:
+    """Those of ``job``, the slowest first."""
+    found = [run for each, run in runs.items() if replace(each, repeat=job.repeat) == job]
+    return sorted(found, key=lambda run: run.batches_per_s)
 
 
 def save(runs: Runs, path: Path) -> None:

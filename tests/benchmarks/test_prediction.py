@@ -1,5 +1,6 @@
 """The prediction benchmark, on runs that are simulated: what it says of them is known."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,18 @@ def test_a_cell_holds_the_prediction_beside_what_was_measured(runs):
     assert abs(cell.error) < 0.06
 
 
+def test_of_several_runs_of_a_cell_the_middle_one_counts(runs):
+    job = Job("computing", 2, 4, 0.004, 1)
+    slow, fast = (
+        run_of(batches(cpu_s=cpu_s, send_s=0.0003), job.setting, Machine(cores=2))
+        for cpu_s in (0.02, 0.005)
+    )
+    runs |= {replace(job, repeat=1): slow, replace(job, repeat=2): fast}
+    (cell,) = cells_of(runs, "computing", 1)
+    assert cell.batches_per_s == runs[job].batches_per_s
+    assert cell.noise == (fast.batches_per_s - slow.batches_per_s) / 2 / cell.batches_per_s
+
+
 def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
     jobs = Grid().jobs("computing", 1)
     assert len(jobs) == len(set(jobs)) == 4 * 3 * 3 + 3, "without workers nothing is prefetched"
@@ -50,6 +63,6 @@ def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
     assert not {job.seed for job in calibration} & {job.seed for job in jobs}
 
 
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("name", sorted(PIPELINES))
 def test_a_run_is_known_by_its_key(name):
-    assert Job.of(Job(name, 2, 4, 0.02, 3).key) == Job(name, 2, 4, 0.02, 3)
+    assert Job.of(Job(name, 2, 4, 0.02, 3, 1).key) == Job(name, 2, 4, 0.02, 3, 1)
