@@ -5,8 +5,8 @@ runs in other settings.
                                     [--seeds 1,2] [--keep FILE | --kept FILE] [--verbose]
 
 A machine is not as fast in one minute as in the next, so each setting is run several times, spread
-over the whole benchmark, and its middle run counts: of those that predictions are made from, and of
-those they are held against. An error is that of throughput, over cells in which the accelerator
+over the whole benchmark: predictions are made from all runs of theirs, and held against the middle
+one of those of a cell. An error is that of throughput, over cells in which the accelerator
 waits 5 % of the time or more. The noise of a cell is half of what its own runs lie apart.
 ``--keep`` writes the runs to a file, and ``--kept`` predicts those of such a file instead of making
 any.
@@ -81,7 +81,7 @@ def middle(runs: Sequence[Measured]) -> Measured:
 
 
 def cells_of(runs: Runs, pipeline: str, seed: int) -> list[Cell]:
-    calibration = [middle(repeats_of(runs, job)) for job in calibration_jobs(pipeline, seed)]
+    calibration = [run for job in calibration_jobs(pipeline, seed) for run in repeats_of(runs, job)]
     found = calibrate(calibration, len(os.sched_getaffinity(0)))
     return [
         cell(found, job, repeats_of(runs, job))

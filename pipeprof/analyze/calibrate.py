@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, nan
+from math import inf
 
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import WARM_S, Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
 from pipeprof.analyze.storage import SLOWEST_LINK
+from pipeprof.analyze.way import Way
 from pipeprof.errors import UsageError
 
 FEWEST = 20
@@ -23,8 +24,6 @@ FEWEST = 20
 _SAME = 0.05
 """Rates so near to one another are not told apart."""
 _HALVINGS = 12
-_ENOUGH = 10
-"""Batches to take a median of."""
 _LEAST_BYTES = 4096
 """Of a batch, by read calls: fewer are what worker and main tell one another."""
 _PACKED = 0.1
@@ -39,8 +38,12 @@ class Measured:
     columns: Columns
 
     @property
+    def seconds(self) -> float:
+        return float(self.columns.cycle_s.sum())
+
+    @property
     def batches_per_s(self) -> float:
-        return len(self.columns) / float(self.columns.cycle_s.sum())
+        return len(self.columns) / self.seconds
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,17 @@ class Calibration:
     but cores."""
     disagreement: float
     """The largest relative error at which it repeats the runs that it was made from."""
+    noise: float
+    """By so much, relatively, a run differs from another in the same setting (one standard
+    deviation); 0 where none was run twice."""
 
 
 def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
-    """From runs with 0 (may lack), 1 and 2 workers. Raises `UsageError` if they tell too little."""
-    by_workers = {run.setting.num_workers: run for run in runs}
+    """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
+    if they tell too little."""
+    by_workers: dict[int, list[Measured]] = {}
+    for run in runs:
+        by_workers.setdefault(run.setting.num_workers, []).append(run)
     for workers in (1, 2):
         if workers not in by_workers:
             raise UsageError(f"a run with num_workers={workers} is needed to predict others")
@@ -74,24 +83,41 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
                 f"the run with num_workers={run.setting.num_workers} measured "
                 f"{len(run.columns)} batches; {FEWEST} at least are needed"
             )
-    one, two = by_workers[1], by_workers[2]
-    demands = _demands(one.columns, two.columns)
-    machine = Machine(cores=cores, crowded=_crowded(one.columns, two.columns))
-    may_share = _may_share(one.columns) or _may_share(two.columns)
-    shared = _shared_from(demands, machine, two) if may_share else inf
+    ones, twos = ([run.columns for run in by_workers[workers]] for workers in (1, 2))
+    demands = _demands(ones, twos)
+    machine = Machine(cores=cores, crowded=_crowded(ones, twos))
+    may_share = any(map(_may_share, (*ones, *twos)))
+    shared = _shared_from(demands, machine, by_workers[2]) if may_share else inf
     machine = replace(machine, link=Link(total=shared, each=1.0))
-    inline = _inline(by_workers[0].columns) if 0 in by_workers else _unsent(demands)
+    inline = [each for run in by_workers.get(0, ()) for each in _inline(run.columns)]
     tried = max(by_workers) if may_share else inf
-    found = Calibration(demands, inline, machine, shared, tried, 0.0)
-    errors = [abs(found_rate(found, run) / run.batches_per_s - 1) for run in runs]
+    found = Calibration(
+        demands, tuple(inline) or _unsent(demands), machine, shared, tried, 0.0,
+        _noise(list(by_workers.values())),
+    )  # fmt: skip
+    errors = [abs(found_rate(found, each) / _rate(each) - 1) for each in by_workers.values()]
     return replace(found, disagreement=max(errors))
 
 
-def found_rate(found: Calibration, run: Measured) -> float:
-    """Batches/s as simulated in the setting of ``run``."""
-    demands = found.demands if run.setting.num_workers else found.inline
-    steps = stepping(demands, run.columns.step_s)
-    return simulate(steps, run.setting, found.machine).after(_warmup(run.setting)).batches_per_s
+def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
+    """Batches/s as simulated in the setting of ``runs``."""
+    setting = runs[0].setting
+    demands = found.demands if setting.num_workers else found.inline
+    steps = stepping(demands, runs[0].columns.step_s)
+    return simulate(steps, setting, found.machine).after(_warmup(setting)).batches_per_s
+
+
+def _rate(runs: Sequence[Measured]) -> float:
+    """Batches/s of them all."""
+    return sum(len(run.columns) for run in runs) / sum(run.seconds for run in runs)
+
+
+def _noise(settings: Sequence[Sequence[Measured]]) -> float:
+    """The standard deviation of log rates within each setting, of all together."""
+    rates = [np.log([run.batches_per_s for run in runs]) for runs in settings]
+    squares = sum(len(each) * np.var(each) for each in rates)
+    freedom = sum(map(len, rates)) - len(rates)
+    return float(np.sqrt(squares / freedom)) if freedom else 0.0
 
 
 def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
@@ -106,11 +132,12 @@ def _warmup(setting: Setting) -> int:
     return 2 * setting.num_workers * setting.prefetch_factor
 
 
-def _demands(one: Columns, two: Columns) -> tuple[Demand, ...]:
-    """Of the batches of ``one``, and of ``two`` what happens only where workers go on meanwhile."""
-    cpu_s = _cpu(one)
-    blocked_s = np.maximum(0.0, one.made_s - cpu_s)
-    way = _Way(one, two)
+def _demands(ones: Sequence[Columns], twos: Sequence[Columns]) -> tuple[Demand, ...]:
+    """Of the batches of ``ones``; and of ``twos`` what happens only where workers go on
+    meanwhile."""
+    cpu_s = np.concatenate([_cpu(run) for run in ones])
+    blocked_s = np.maximum(0.0, np.concatenate([run.made_s for run in ones]) - cpu_s)
+    way = Way(ones, twos)
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
         Demand(
@@ -120,84 +147,6 @@ def _demands(one: Columns, two: Columns) -> tuple[Demand, ...]:
         )
         for blocked, cpu in zip(blocked_s, cpu_s, strict=True)
     )  # fmt: skip
-
-
-class _Way:
-    """From a worker to main, by what two runs saw of it."""
-
-    def __init__(self, *runs: Columns) -> None:
-        seen = [_Sent(run) for run in runs]
-        self.send_s = _typical([run.send_s[~run.sending_beside] for run in seen])
-        self.send_held_s = _held(self.send_s, [
-            (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside]) for run in seen
-        ])  # fmt: skip
-        # of a batch that main did not yet wait for, the way holds time in which it did other things
-        way_s = _typical([run.way_s[run.awaited & ~run.beside] for run in seen])
-        self.receive_s = way_s + _typical([run.rest_s for run in seen])
-        self.receive_held_s = _held(way_s, [
-            (run.way_s[run.awaited & run.beside], run.room_s[run.awaited & run.beside])
-            for run in seen
-        ])  # fmt: skip
-        self.receive_warm = _warm(runs[-1])
-        gaps_s = np.concatenate([run.gap_s[run.beside] for run in seen])
-        self.gap_s = float(np.nanmedian(gaps_s)) if len(gaps_s) else 0.0
-
-
-def _warm(run: Columns) -> float:
-    """The share that unpickling takes soon after another batch was unpickled, of what it takes
-    later."""
-    arrived_s = np.sort(run.arrived_s)
-    before = np.searchsorted(arrived_s, run.received_s) - 1
-    since_s = np.where(before >= 0, run.received_s - arrived_s[before], nan)
-    took_s = run.arrived_s - run.received_s
-    warm, cold = took_s[since_s < WARM_S], took_s[since_s >= 2 * WARM_S]
-    if min(len(warm), len(cold)) < _ENOUGH:
-        return 1.0
-    return float(min(1.0, np.median(warm) / np.median(cold)))
-
-
-class _Sent:
-    """The batches of a run, on their way. [batches], seconds; unknown is NaN."""
-
-    def __init__(self, run: Columns) -> None:
-        next_begun_s, next_made_s = _next_of_worker(run)
-        self.gap_s = next_begun_s - run.fetch_end_s
-        self.send_s = run.sent_s - run.fetch_end_s
-        self.sending_beside = next_begun_s < run.sent_s
-        """The worker was at its next batch before it had sent this one."""
-        self.send_room_s = next_made_s - run.fetch_end_s
-        """Until the worker had made that."""
-        self.awaited = run.asked_s < run.sent_s
-        self.way_s = run.arrived_s - run.sent_s
-        self.rest_s = np.where(self.awaited, run.delivered_s - run.arrived_s, nan)
-        self.beside = next_begun_s < run.arrived_s
-        self.room_s = next_made_s - run.sent_s
-
-
-def _typical(seconds: Sequence[Floats]) -> float:
-    """The median of the first that has enough; else a low one of all."""
-    known = [each[~np.isnan(each)] for each in seconds]
-    for each in known:
-        if len(each) >= _ENOUGH:
-            return float(np.median(each))
-    every = np.concatenate(known)
-    return float(np.percentile(every, 10)) if len(every) else 0.0
-
-
-def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
-    """How much longer it takes while the worker is at its next batch, if that lasts long enough.
-
-    ``runs``: what it took, and when the worker had made that batch, which ends the wait as well.
-    The mean of waits that are cut off so (the maximum likelihood of an exponential distribution):
-    all time waited over the number of waits that ended by themselves. Infinite if none did.
-    """
-    waited_s = ended = 0.0
-    for took_s, room_s in runs:
-        known = ~np.isnan(took_s) & ~np.isnan(room_s)
-        more_s = np.maximum(0.0, np.minimum(took_s, room_s)[known] - base_s)
-        waited_s += float(more_s.sum())
-        ended += int((took_s < room_s)[known].sum())
-    return waited_s / ended if ended else inf if waited_s else 0.0
 
 
 def _inline(columns: Columns) -> tuple[Demand, ...]:
@@ -229,22 +178,10 @@ def _cpu(columns: Columns) -> Floats:
     return np.clip(line, 0.0, known_s)
 
 
-def _next_of_worker(columns: Columns) -> tuple[Floats, Floats]:
-    """When the worker of each batch began its next, and had made it; NaN where that was not
-    seen."""
-    begun_s, made_s = np.full((2, len(columns)), nan)
-    for worker in np.unique(columns.worker):
-        of_worker = np.flatnonzero(columns.worker == worker)
-        of_worker = of_worker[np.argsort(columns.fetch_start_s[of_worker])]
-        begun_s[of_worker[:-1]] = columns.fetch_start_s[of_worker[1:]]
-        made_s[of_worker[:-1]] = columns.fetch_end_s[of_worker[1:]]
-    return begun_s, made_s
-
-
-def _crowded(one: Columns, two: Columns) -> float:
+def _crowded(ones: Sequence[Columns], twos: Sequence[Columns]) -> float:
     """CPU time of a batch with one worker, over that with two: below 1 where they slow each
     other."""
-    alone_s, beside_s = np.nanmean(_cpu(one)), np.nanmean(_cpu(two))
+    alone_s, beside_s = (np.nanmean(np.concatenate([*map(_cpu, runs)])) for runs in (ones, twos))
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
     return float(min(1.0, max(0.5, alone_s / beside_s)))
@@ -261,19 +198,21 @@ def _may_share(columns: Columns) -> bool:
     return bool(weight > _PACKED * SLOWEST_LINK * np.mean(columns.made_s))
 
 
-def _shared_from(demands: Sequence[Demand], machine: Machine, two: Measured) -> float:
+def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Measured]) -> float:
     """How many workers' waits go on beside each other at full speed, 1 to 2, where two workers are
     slower than they would be if they shared nothing; infinite where they are not."""
 
+    setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
+
     def rate(shared: float) -> float:
         link = replace(machine, link=Link(total=shared, each=1.0))
-        run = simulate(stepping(demands, two.columns.step_s), two.setting, link)
-        return run.after(_warmup(two.setting)).batches_per_s
+        run = simulate(stepping(demands, step_s), setting, link)
+        return run.after(_warmup(setting)).batches_per_s
 
-    if rate(inf) <= two.batches_per_s * (1 + _SAME):
+    if rate(inf) <= measured * (1 + _SAME):
         return inf
     low, high = 0.5, 2.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if rate(middle) > two.batches_per_s else (middle, high)
+        low, high = (low, middle) if rate(middle) > measured else (middle, high)
     return (low + high) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isinf
+from math import hypot, inf, isinf
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from pipeprof.analyze.simulate import Demand, Link, Run, Setting, simulate
 ROUNDS = 20
 BATCHES = 300
 """Of a simulated run."""
+_SIGMAS = 1.645
+"""Either side, 90 % of a normal distribution."""
 _TOLD_APART = 0.05
 """Answers that differ by less are one."""
 
@@ -51,7 +53,7 @@ def predict(found: Calibration, setting: Setting, step_s: Floats, seed: int = 0)
     starved = np.array([run.starved_fraction for run in every])
     low, high = np.percentile(rates, [5, 95])
     least, most = np.percentile(starved, [5, 95])
-    wide = min(1.0, found.disagreement)
+    wide = min(1.0, hypot(found.disagreement, _SIGMAS * found.noise))
     return Prediction(
         setting,
         float(np.mean(means)),

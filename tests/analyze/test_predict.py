@@ -141,6 +141,32 @@ def test_the_runs_it_was_made_from_are_repeated():
     assert calibrated(demands, Machine(cores=4)).disagreement < 0.05
 
 
+def test_runs_in_the_same_setting_that_differ_widen_the_interval():
+    demands = batches(cpu_s=0.01)
+    settings = (Setting(0), Setting(1, 1), Setting(2, 2))
+
+    def calibrated_on(*scales):
+        return calibrate(
+            [
+                run_of(batches(cpu_s=0.01 * scale), setting, Machine(cores=4))
+                for setting in settings
+                for scale in scales
+            ],
+            4,
+        )
+
+    alike, apart = calibrated_on(1.0, 1.0), calibrated_on(0.9, 1.1)
+    assert alike.noise == pytest.approx(0.0, abs=1e-9)
+    assert apart.noise == pytest.approx(np.log(1.1 / 0.9) / 2**0.5, rel=0.1)
+    assert len(alike.demands) == 2 * len(calibrated(demands, Machine(cores=4)).demands)
+
+    def width(found):
+        low, high = predict(found, Setting(3), STEP_S).interval
+        return high - low
+
+    assert width(apart) > 1.5 * width(alike)
+
+
 def test_too_few_runs_or_batches_are_refused():
     demands = batches(cpu_s=0.01, count=60)
     one, two = (run_of(demands, Setting(workers), Machine(cores=2)) for workers in (1, 2))

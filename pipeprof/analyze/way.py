@@ -1,0 +1,113 @@
+"""A batch's way from its worker to main, as short runs saw it: what it takes at the least, and what
+more while the worker is at its next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, nan
+
+import numpy as np
+
+from pipeprof.analyze.columns import Columns, Floats
+from pipeprof.analyze.simulate import WARM_S
+
+_ENOUGH = 10
+"""Batches to take a median of."""
+
+
+class Way:
+    """Seconds, as in `Demand`. What it takes at the least is told by ``ones`` if they tell it: one
+    worker that prefetches one batch is never at its next."""
+
+    def __init__(self, ones: Sequence[Columns], twos: Sequence[Columns]) -> None:
+        groups = [[_Sent(run) for run in runs] for runs in (ones, twos)]
+        seen = [*groups[0], *groups[1]]
+        self.send_s = _typical([[run.send_s[~run.sending_beside] for run in group]
+                                for group in groups])  # fmt: skip
+        self.send_held_s = _held(self.send_s, [
+            (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside]) for run in seen
+        ])  # fmt: skip
+        # of a batch that main did not yet wait for, the way holds time in which it did other things
+        way_s = _typical([[run.way_s[run.awaited & ~run.beside] for run in group]
+                          for group in groups])  # fmt: skip
+        self.receive_s = way_s + _typical([[run.rest_s for run in group] for group in groups])
+        self.receive_held_s = _held(way_s, [
+            (run.way_s[run.awaited & run.beside], run.room_s[run.awaited & run.beside])
+            for run in seen
+        ])  # fmt: skip
+        self.receive_warm = _warm((*ones, *twos))
+        gaps_s = np.concatenate([run.gap_s[run.beside] for run in seen])
+        self.gap_s = float(np.nanmedian(gaps_s)) if len(gaps_s) else 0.0
+
+
+def _warm(runs: Sequence[Columns]) -> float:
+    """The share that unpickling takes soon after another batch was unpickled, of what it takes
+    later in the same run: the middle one of ``runs`` that tell."""
+    shares = []
+    for run in runs:
+        arrived_s = np.sort(run.arrived_s)
+        before = np.searchsorted(arrived_s, run.received_s) - 1
+        since_s = np.where(before >= 0, run.received_s - arrived_s[before], nan)
+        took_s = run.arrived_s - run.received_s
+        warm, cold = took_s[since_s < WARM_S], took_s[since_s >= 2 * WARM_S]
+        if min(len(warm), len(cold)) >= _ENOUGH:
+            shares.append(float(np.median(warm) / np.median(cold)))
+    return min(1.0, float(np.median(shares))) if shares else 1.0
+
+
+class _Sent:
+    """The batches of a run, on their way. [batches], seconds; unknown is NaN."""
+
+    def __init__(self, run: Columns) -> None:
+        next_begun_s, next_made_s = _next_of_worker(run)
+        self.gap_s = next_begun_s - run.fetch_end_s
+        self.send_s = run.sent_s - run.fetch_end_s
+        self.sending_beside = next_begun_s < run.sent_s
+        """The worker was at its next batch before it had sent this one."""
+        self.send_room_s = next_made_s - run.fetch_end_s
+        """Until the worker had made that."""
+        self.awaited = run.asked_s < run.sent_s
+        self.way_s = run.arrived_s - run.sent_s
+        self.rest_s = np.where(self.awaited, run.delivered_s - run.arrived_s, nan)
+        self.beside = next_begun_s < run.arrived_s
+        self.room_s = next_made_s - run.sent_s
+
+
+def _typical(groups: Sequence[Sequence[Floats]]) -> float:
+    """The median of the first group that has enough; else a low one of all."""
+    joined = map(np.concatenate, groups)
+    known = [each[~np.isnan(each)] for each in joined]
+    for each in known:
+        if len(each) >= _ENOUGH:
+            return float(np.median(each))
+    every = np.concatenate(known)
+    return float(np.percentile(every, 10)) if len(every) else 0.0
+
+
+def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
+    """How much longer it takes while the worker is at its next batch, if that lasts long enough.
+
+    ``runs``: what it took, and when the worker had made that batch, which ends the wait as well.
+    The mean of waits that are cut off so (the maximum likelihood of an exponential distribution):
+    all time waited over the number of waits that ended by themselves. Infinite if none did.
+    """
+    waited_s = ended = 0.0
+    for took_s, room_s in runs:
+        known = ~np.isnan(took_s) & ~np.isnan(room_s)
+        more_s = np.maximum(0.0, np.minimum(took_s, room_s)[known] - base_s)
+        waited_s += float(more_s.sum())
+        ended += int((took_s < room_s)[known].sum())
+    return waited_s / ended if ended else inf if waited_s else 0.0
+
+
+def _next_of_worker(columns: Columns) -> tuple[Floats, Floats]:
+    """When the worker of each batch began its next, and had made it; NaN where that was not
+    seen."""
+    begun_s, made_s = np.full((2, len(columns)), nan)
+    for worker in np.unique(columns.worker):
+        of_worker = np.flatnonzero(columns.worker == worker)
+        of_worker = of_worker[np.argsort(columns.fetch_start_s[of_worker])]
+        begun_s[of_worker[:-1]] = columns.fetch_start_s[of_worker[1:]]
+        made_s[of_worker[:-1]] = columns.fetch_end_s[of_worker[1:]]
+    return begun_s, made_s

@@ -1,0 +1,57 @@
+"""The way of made-up batches, each moment of which is known."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.way import Way
+
+SEND_S, PIPE_S, UNPICKLE_S, REST_S = 0.0004, 0.0001, 0.0008, 0.0002
+
+
+def run(count=40, gap_s=0.0, more_s=0.0, next_early=False):
+    """One worker, 10 ms a batch; main asks at once for the next. ``next_early``: the worker goes on
+    ``gap_s`` after a batch, and main takes ``more_s`` longer to unpickle the last one; else it
+    goes on when that is delivered."""
+    way_s = SEND_S + PIPE_S + UNPICKLE_S + more_s
+    cycle_s = 0.010 + (gap_s if next_early else way_s + REST_S)
+    start_s = cycle_s * np.arange(count)
+    end_s = start_s + 0.010
+    arrived_s = end_s + way_s
+    delivered_s = arrived_s + REST_S
+    return Columns(
+        {
+            "index": np.arange(count, dtype=float), "worker": np.zeros(count),
+            "fetch_start_s": start_s, "fetch_end_s": end_s, "sent_s": end_s + SEND_S,
+            "received_s": end_s + SEND_S + PIPE_S, "arrived_s": arrived_s,
+            "delivered_s": delivered_s, "asked_s": np.r_[0.0, delivered_s[:-1]],
+        }
+    )  # fmt: skip
+
+
+def test_what_it_takes_is_told_by_a_worker_that_waits_for_its_next_batch():
+    way = Way([run()], [run(next_early=True, gap_s=0.0003, more_s=0.004)])
+    assert way.send_s == pytest.approx(SEND_S)
+    assert way.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S)
+    assert way.gap_s == pytest.approx(0.0003)
+    assert way.receive_held_s == pytest.approx(0.004)
+
+
+def test_a_wait_that_only_the_next_batch_ends_has_no_length_of_its_own():
+    """Main has the batch just after the worker has made another."""
+    held = run(next_early=True, gap_s=0.0003, more_s=0.0095)
+    assert Way([run()], [held]).receive_held_s == inf
+
+
+def test_without_a_run_of_one_waiting_worker_the_quickest_tell():
+    held = run(next_early=True, gap_s=0.0003, more_s=0.004)
+    way = Way([held], [held])
+    assert way.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S + 0.004)
+
+
+def test_batches_that_never_came_tell_nothing():
+    lost = Columns({**run()._arrays, "sent_s": np.full(40, np.nan)})
+    way = Way([lost], [lost])
+    assert (way.send_s, way.send_held_s, way.receive_held_s) == (0.0, 0.0, 0.0)
