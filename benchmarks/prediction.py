@@ -35,8 +35,9 @@ from benchmarks.prediction_runs import (
     repeats_of,
     save,
 )
-from pipeprof.analyze.calibrate import Calibration, Measured, calibrate
+from pipeprof.analyze.calibrate import Calibration, calibrate
 from pipeprof.analyze.predict import Prediction, predict
+from pipeprof.analyze.way import Measured
 
 _STALLED = 0.05
 

@@ -17,9 +17,9 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from benchmarks.prediction_pipelines import BATCH_SIZE, PIPELINES, Known
-from pipeprof.analyze.calibrate import Measured
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.simulate import Setting
+from pipeprof.analyze.way import Measured
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import BatchLog
 

@@ -78,6 +78,9 @@ _GIVE_AGAIN = (
 @read_option
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), default="fail", show_default=True,
               help="Data that cannot be read: stop, or leave it out and count it.")  # fmt: skip
+@click.option("--exhaustive", is_flag=True,
+              help="Try every setting. Otherwise, of a data set with more than six settings for a "
+              "batch size, only those are tried that can change the answer.")  # fmt: skip
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), default=None,
               help="Start no trial after so many seconds; --resume goes on.")  # fmt: skip
 @click.option("--threshold", type=SHARE, default="5%", show_default=True,
@@ -165,6 +168,7 @@ def _spec(
     cache: CacheWanted,
     on_error: OnError,
     read: ReadOptions,
+    exhaustive: bool,
     **asked: Any,
 ) -> SweepSpec:
     from pipeprof.errors import UsageError
@@ -196,6 +200,7 @@ def _spec(
         cache="as-is" if own else cache,
         on_error=on_error,
         read=read,
+        exhaustive=exhaustive,
         conversion=conversion_spec(storages=storages, **asked),
     )
 

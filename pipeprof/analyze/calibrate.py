@@ -16,7 +16,7 @@ import numpy as np
 from pipeprof.analyze.columns import Columns, Floats
 from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
 from pipeprof.analyze.storage import SLOWEST_LINK
-from pipeprof.analyze.way import Way
+from pipeprof.analyze.way import Measured, Way
 from pipeprof.errors import UsageError
 
 FEWEST = 20
@@ -28,22 +28,6 @@ _LEAST_BYTES = 4096
 """Of a batch, by read calls: fewer are what worker and main tell one another."""
 _PACKED = 0.1
 """Times a batch's size, that it may have had in a file."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A short run of one setting; its steady part."""
-
-    setting: Setting
-    columns: Columns
-
-    @property
-    def seconds(self) -> float:
-        return float(self.columns.cycle_s.sum())
-
-    @property
-    def batches_per_s(self) -> float:
-        return len(self.columns) / self.seconds
 
 
 @dataclass(frozen=True)
@@ -83,8 +67,8 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
                 f"the run with num_workers={run.setting.num_workers} measured "
                 f"{len(run.columns)} batches; {FEWEST} at least are needed"
             )
+    demands = _demands(by_workers[1], by_workers[2])
     ones, twos = ([run.columns for run in by_workers[workers]] for workers in (1, 2))
-    demands = _demands(ones, twos)
     machine = Machine(cores=cores, crowded=_crowded(ones, twos))
     may_share = any(map(_may_share, (*ones, *twos)))
     shared = _shared_from(demands, machine, by_workers[2]) if may_share else inf
@@ -132,11 +116,11 @@ def _warmup(setting: Setting) -> int:
     return 2 * setting.num_workers * setting.prefetch_factor
 
 
-def _demands(ones: Sequence[Columns], twos: Sequence[Columns]) -> tuple[Demand, ...]:
+def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
     """Of the batches of ``ones``; and of ``twos`` what happens only where workers go on
     meanwhile."""
-    cpu_s = np.concatenate([_cpu(run) for run in ones])
-    blocked_s = np.maximum(0.0, np.concatenate([run.made_s for run in ones]) - cpu_s)
+    cpu_s = np.concatenate([_cpu(run.columns) for run in ones])
+    blocked_s = np.maximum(0.0, np.concatenate([run.columns.made_s for run in ones]) - cpu_s)
     way = Way(ones, twos)
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second

@@ -35,14 +35,17 @@ class Prediction:
     """The one short run that would tell more, where the runs so far cannot; else empty."""
 
 
-def predict(found: Calibration, setting: Setting, step_s: Floats, seed: int = 0) -> Prediction:
-    """``step_s``: the training steps, one after another, which come round again."""
+def predict(
+    found: Calibration, setting: Setting, step_s: Floats, seed: int = 0, rounds: int = ROUNDS
+) -> Prediction:
+    """``step_s``: the training steps, one after another, which come round again. ``rounds``: of the
+    bootstrap, each of which simulates a run."""
     demands = found.demands if setting.num_workers else found.inline
     chance = np.random.default_rng(seed)
     rooms = _rooms(found, setting)
     runs = {
         room: [
-            _run(found, _resampled(demands, chance), setting, step_s, room) for _ in range(ROUNDS)
+            _run(found, _resampled(demands, chance), setting, step_s, room) for _ in range(rounds)
         ]
         for room in rooms
     }

@@ -5,22 +5,40 @@ more while the worker is at its next batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import WARM_S
+from pipeprof.analyze.simulate import WARM_S, Setting
 
 _ENOUGH = 10
 """Batches to take a median of."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A short run of one setting; its steady part."""
+
+    setting: Setting
+    columns: Columns
+
+    @property
+    def seconds(self) -> float:
+        return float(self.columns.cycle_s.sum())
+
+    @property
+    def batches_per_s(self) -> float:
+        return len(self.columns) / self.seconds
 
 
 class Way:
     """Seconds, as in `Demand`. What it takes at the least is told by ``ones`` if they tell it: one
     worker that prefetches one batch is never at its next."""
 
-    def __init__(self, ones: Sequence[Columns], twos: Sequence[Columns]) -> None:
+    def __init__(self, ones: Sequence[Measured], twos: Sequence[Measured]) -> None:
         groups = [[_Sent(run) for run in runs] for runs in (ones, twos)]
         seen = [*groups[0], *groups[1]]
         self.send_s = _typical([[run.send_s[~run.sending_beside] for run in group]
@@ -28,24 +46,21 @@ class Way:
         self.send_held_s = _held(self.send_s, [
             (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside]) for run in seen
         ])  # fmt: skip
-        # of a batch that main did not yet wait for, the way holds time in which it did other things
-        way_s = _typical([[run.way_s[run.awaited & ~run.beside] for run in group]
-                          for group in groups])  # fmt: skip
+        way_s = _typical([[run.way_s[~run.beside] for run in group] for group in groups])
         self.receive_s = way_s + _typical([[run.rest_s for run in group] for group in groups])
         self.receive_held_s = _held(way_s, [
-            (run.way_s[run.awaited & run.beside], run.room_s[run.awaited & run.beside])
-            for run in seen
+            (run.way_s[run.beside], run.room_s[run.beside]) for run in seen
         ])  # fmt: skip
         self.receive_warm = _warm((*ones, *twos))
-        gaps_s = np.concatenate([run.gap_s[run.beside] for run in seen])
-        self.gap_s = float(np.nanmedian(gaps_s)) if len(gaps_s) else 0.0
+        gaps_s = np.concatenate([run.gap_s for run in seen])
+        self.gap_s = 0.0 if np.isnan(gaps_s).all() else float(np.nanmedian(gaps_s))
 
 
-def _warm(runs: Sequence[Columns]) -> float:
+def _warm(runs: Sequence[Measured]) -> float:
     """The share that unpickling takes soon after another batch was unpickled, of what it takes
     later in the same run: the middle one of ``runs`` that tell."""
     shares = []
-    for run in runs:
+    for run in (each.columns for each in runs):
         arrived_s = np.sort(run.arrived_s)
         before = np.searchsorted(arrived_s, run.received_s) - 1
         since_s = np.where(before >= 0, run.received_s - arrived_s[before], nan)
@@ -59,19 +74,32 @@ def _warm(runs: Sequence[Columns]) -> float:
 class _Sent:
     """The batches of a run, on their way. [batches], seconds; unknown is NaN."""
 
-    def __init__(self, run: Columns) -> None:
-        next_begun_s, next_made_s = _next_of_worker(run)
-        self.gap_s = next_begun_s - run.fetch_end_s
-        self.send_s = run.sent_s - run.fetch_end_s
-        self.sending_beside = next_begun_s < run.sent_s
+    def __init__(self, run: Measured) -> None:
+        columns = run.columns
+        after = _next_of_worker(columns)
+        next_begun_s, next_made_s = after.of(columns.fetch_start_s), after.of(columns.fetch_end_s)
+        self.send_s = columns.sent_s - columns.fetch_end_s
+        self.sending_beside = next_begun_s < columns.sent_s
         """The worker was at its next batch before it had sent this one."""
-        self.send_room_s = next_made_s - run.fetch_end_s
+        self.send_room_s = next_made_s - columns.fetch_end_s
         """Until the worker had made that."""
-        self.awaited = run.asked_s < run.sent_s
-        self.way_s = run.arrived_s - run.sent_s
-        self.rest_s = np.where(self.awaited, run.delivered_s - run.arrived_s, nan)
-        self.beside = next_begun_s < run.arrived_s
-        self.room_s = next_made_s - run.sent_s
+        # what came while main waited for another has been received in that one's time
+        in_turn = columns.received_s >= columns.asked_s
+        begun_s = np.where(in_turn, np.maximum(columns.asked_s, columns.sent_s), nan)
+        self.way_s = columns.arrived_s - begun_s
+        self.rest_s = np.where(in_turn, columns.delivered_s - columns.arrived_s, nan)
+        self.beside = next_begun_s < columns.arrived_s
+        self.room_s = next_made_s - begun_s
+        waited = after.of(_dispatched(run)) < columns.fetch_end_s
+        self.gap_s = np.where(waited, next_begun_s - columns.fetch_end_s, nan)
+        """Between a batch and a next one that was dispatched by then."""
+
+
+def _dispatched(run: Measured) -> Floats:
+    """When each batch was, in order: when one was handed out so many before it."""
+    columns, ahead = run.columns, run.setting.num_workers * run.setting.prefetch_factor
+    handed_out = dict(zip(columns.index, columns.delivered_s, strict=True))
+    return np.array([handed_out.get(index - ahead, nan) for index in columns.index])
 
 
 def _typical(groups: Sequence[Sequence[Floats]]) -> float:
@@ -101,13 +129,21 @@ def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
     return waited_s / ended if ended else inf if waited_s else 0.0
 
 
-def _next_of_worker(columns: Columns) -> tuple[Floats, Floats]:
-    """When the worker of each batch began its next, and had made it; NaN where that was not
-    seen."""
-    begun_s, made_s = np.full((2, len(columns)), nan)
+@dataclass(frozen=True)
+class _Next:
+    """The next batch of each batch's worker."""
+
+    row: npt.NDArray[np.int64]
+    """-1: unknown."""
+
+    def of(self, column: Floats) -> Floats:
+        return np.where(self.row >= 0, column[self.row], nan)
+
+
+def _next_of_worker(columns: Columns) -> _Next:
+    row = np.full(len(columns), -1)
     for worker in np.unique(columns.worker):
         of_worker = np.flatnonzero(columns.worker == worker)
         of_worker = of_worker[np.argsort(columns.fetch_start_s[of_worker])]
-        begun_s[of_worker[:-1]] = columns.fetch_start_s[of_worker[1:]]
-        made_s[of_worker[:-1]] = columns.fetch_end_s[of_worker[1:]]
-    return begun_s, made_s
+        row[of_worker[:-1]] = of_worker[1:]
+    return _Next(row)

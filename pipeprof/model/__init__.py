@@ -49,6 +49,7 @@ from pipeprof.model.sweep import (
     SweepResult,
     SweepSpec,
     Trial,
+    Untried,
 )
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "SweepSpec",
     "Throughput",
     "Trial",
+    "Untried",
     "Verdict",
     "WorkerStats",
 ]

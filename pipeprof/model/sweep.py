@@ -63,6 +63,8 @@ class SweepSpec:
     """The user's function that makes the loader, ``module:function``, in place of data sets."""
     script: str | None = None
     """The user's training script with its arguments, in place of data sets."""
+    exhaustive: bool = True
+    """Whether every setting is tried, or only those that can change the answer."""
 
     @property
     def own(self) -> str | None:
@@ -99,6 +101,22 @@ class Trial:
     """CPU time of the threads that made the batches, over the whole trial."""
     decode_s_per_sample: float | None = None
     """Encoded bytes → arrays, over the whole trial."""
+    predicted_samples_per_s: float | None = None
+    """What was predicted before it ran; ``None``: nothing was."""
+
+
+@dataclass(frozen=True)
+class Untried:
+    """A setting of a sweep's grid that was left out, as it could not change the answer."""
+
+    url: str
+    batch_size: int | None
+    num_workers: int
+    prefetch_factor: int | None
+    samples_per_s: float
+    """Predicted."""
+    at_most: float
+    """``samples_per_s`` at its best, with 95 % confidence."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +141,21 @@ class SweepResult:
     environment: Environment
     trials: tuple[Trial, ...] = ()
     planned: int = 0
-    """Trials in the grid; more than ``len(trials)`` while unfinished."""
+    """Trials in the grid."""
     advice: tuple[SweepAdvice, ...] = ()
     notes: tuple[str, ...] = ()
     conversion: Conversion | None = None
     """What `SweepSpec.conversion` found."""
     headspace: Mapping[str, Headspace] = field(default_factory=dict)
     """URL → its best setting against data that are free; of data sets whose trials have all run."""
+    untried: tuple[Untried, ...] = ()
+    """Of a sweep that is not exhaustive, once all its trials have run."""
     schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA
+
+    @property
+    def finished(self) -> bool:
+        """Whether every trial has run that was to run."""
+        return len(self.trials) + len(self.untried) >= self.planned
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipeprof.model import Headspace, SweepResult, SweepSpec, Trial
+from pipeprof.model import Headspace, SweepResult, SweepSpec, Trial, Untried
 from pipeprof.report.data_sets import DataSet, data_sets, own_data_sets
 from pipeprof.report.layout import Column, Page
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
@@ -41,7 +41,7 @@ def _verdicts(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
     if _emulated(sweep):
         page.gap()
         page.line(f"The accelerator is {sweep.environment.accelerator}.", indent=0)
-    if len(sweep.trials) < sweep.planned:
+    if not sweep.finished:
         page.gap()
         page.line(
             f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. "
@@ -141,6 +141,27 @@ def _trials(page: Page, sweep: SweepResult, data: DataSet) -> None:
     reason = "the setting to use" if data.best.verdict == "fed" else "the best of those tried"
     page.line(f"* {reason}; its profile is {data.best.profile}, beside this sweep's file.")
     page.line(_cache(sweep, data))
+    left_out = [each for each in sweep.untried if each.url == data.url]
+    if left_out:
+        page.line(_left_out(data, left_out))
+
+
+def _left_out(data: DataSet, left_out: list[Untried]) -> str:
+    best = max(left_out, key=lambda each: each.samples_per_s)
+    prefetch = f", prefetch {best.prefetch_factor}" if best.prefetch_factor else ""
+    every = len(left_out) + len(data.trials)
+    said = (
+        f"{counted(len(left_out), 'setting')} of {every} not tried: none is predicted to change "
+        f"the answer. At best, with {best.num_workers} "
+        f"worker{'s' if best.num_workers != 1 else ''}{prefetch}: "
+        f"{format_count(best.samples_per_s)} samples/s, {format_count(best.at_most)} at most."
+    )
+    told = [
+        f"{trial.predicted_samples_per_s / trial.samples_per_s - 1:+.1%}".replace("%", " %")
+        for trial in data.trials
+        if trial.predicted_samples_per_s and trial.samples_per_s > 0
+    ]
+    return said + (f" Predictions were off by {', '.join(told)}." if told else "")
 
 
 def _cache(sweep: SweepResult, data: DataSet) -> str:

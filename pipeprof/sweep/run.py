@@ -22,6 +22,7 @@ from pipeprof.store import SWEEP_FILE, load
 from pipeprof.sweep.convert import Places, plan_conversion, written
 from pipeprof.sweep.free import if_data_were_free
 from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.guided import Guide, setting_of
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.summarise import summarise_trial
 from pipeprof.sweep.trial import check_own, consumer_label, run_script_trial, run_trial
@@ -142,7 +143,7 @@ def go_on(
     try:
         if result.conversion is None:
             settings = grid(result.spec, urls)
-            going.run(settings)
+            (going.run if result.spec.exhaustive else going.guided)(settings)
             going.free(settings)
         elif len(result.trials) < result.planned:
             going.convert(_places(result.spec, urls, storages, storage_options), keep)
@@ -187,6 +188,19 @@ class _Going:
             self._one_more(setting, number, only if setting.url == as_it_is else None)
             self._watcher.finished(self.result.trials[-1])
 
+    def guided(self, settings: Sequence[Setting]) -> None:
+        """Those of ``settings`` that can change the answer."""
+        guide = Guide(settings, self._folder, self.result.environment.cores)
+        self._watcher.begin(len(self.result.trials), len(settings))
+        while (choice := guide.next(self.result.trials)) is not None:
+            if self._deadline is not None and monotonic() >= self._deadline:
+                self.stopped = "out of time"
+                return
+            self._watcher.started(choice.setting)
+            self._one_more(choice.setting, len(self.result.trials), None, choice.samples_per_s)
+            self._watcher.finished(self.result.trials[-1])
+        self._save(replace(self.result, untried=guide.untried(self.result.trials)))
+
     def free(self, settings: Sequence[Setting]) -> None:
         """Of each data set its best setting, once all have been tried."""
         result = self.result
@@ -194,7 +208,7 @@ class _Going:
             return
         for advice in result.advice:
             if advice.url not in result.headspace:
-                best = settings[advice.best_trial]
+                best = setting_of(result.trials[advice.best_trial], settings)
                 found = if_data_were_free(result.spec, best, self._options)
                 told = {**self.result.headspace, advice.url: found}
                 self._save(replace(self.result, headspace=told))
@@ -223,7 +237,13 @@ class _Going:
         assert config.batch_size is not None
         return Setting(as_it_is, config.batch_size, config.num_workers, config.prefetch_factor)
 
-    def _one_more(self, setting: Setting, number: int, only: Collection[int] | None) -> None:
+    def _one_more(
+        self,
+        setting: Setting,
+        number: int,
+        only: Collection[int] | None,
+        predicted: float | None = None,
+    ) -> None:
         result = self.result
         name, tick = f"trial-{number:03d}", self._watcher.ticked
         if result.spec.script is not None:
@@ -235,6 +255,7 @@ class _Going:
         profile.save(self._folder / file_name)
         kind = "script" if result.spec.script else "loader"
         trial = summarise_trial(setting, profile, recording, traffic, file_name, kind)
+        trial = replace(trial, predicted_samples_per_s=predicted)
         result = replace(
             result,
             trials=(*result.trials, trial),

@@ -7,10 +7,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from pipeprof.analyze.calibrate import Measured, calibrate
+from pipeprof.analyze.calibrate import calibrate
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.predict import predict
 from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.way import Measured
 from pipeprof.errors import UsageError
 from pipeprof.model import BatchLog
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.way import Way
+from pipeprof.analyze.simulate import Setting
+from pipeprof.analyze.way import Measured, Way
 
 SEND_S, PIPE_S, UNPICKLE_S, REST_S = 0.0004, 0.0001, 0.0008, 0.0002
 
@@ -21,7 +22,7 @@ def run(count=40, gap_s=0.0, more_s=0.0, next_early=False):
     end_s = start_s + 0.010
     arrived_s = end_s + way_s
     delivered_s = arrived_s + REST_S
-    return Columns(
+    columns = Columns(
         {
             "index": np.arange(count, dtype=float), "worker": np.zeros(count),
             "fetch_start_s": start_s, "fetch_end_s": end_s, "sent_s": end_s + SEND_S,
@@ -29,6 +30,7 @@ def run(count=40, gap_s=0.0, more_s=0.0, next_early=False):
             "delivered_s": delivered_s, "asked_s": np.r_[0.0, delivered_s[:-1]],
         }
     )  # fmt: skip
+    return Measured(Setting(1, 2 if next_early else 1), columns)
 
 
 def test_what_it_takes_is_told_by_a_worker_that_waits_for_its_next_batch():
@@ -52,6 +54,7 @@ def test_without_a_run_of_one_waiting_worker_the_quickest_tell():
 
 
 def test_batches_that_never_came_tell_nothing():
-    lost = Columns({**run()._arrays, "sent_s": np.full(40, np.nan)})
+    arrays = {name: np.full(40, np.nan) for name in run().columns._arrays}
+    lost = Measured(Setting(1, 1), Columns({**arrays, "index": np.arange(40.0)}))
     way = Way([lost], [lost])
     assert (way.send_s, way.send_held_s, way.receive_held_s) == (0.0, 0.0, 0.0)

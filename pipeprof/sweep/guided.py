@@ -1,0 +1,129 @@
+"""A sweep that runs only those trials of its grid that can change the answer.
+
+Each data set and batch size is a question of its own. `pipeprof.analyze.guide` decides, by what the
+saved profiles of its trials hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeprof.analyze.columns import Columns, steady
+from pipeprof.analyze.guide import Plan, plan
+from pipeprof.analyze.simulate import Setting as LoaderSetting
+from pipeprof.analyze.way import Measured
+from pipeprof.errors import ProfileError, UsageError
+from pipeprof.model import LoaderConfig, Profile, Trial, Untried
+from pipeprof.storage.urls import redact
+from pipeprof.store import load
+from pipeprof.sweep.grid import Setting
+
+SMALL = 6
+"""So few settings are all tried: to predict takes two trials itself."""
+_PREFETCH = 2
+"""Written where it means nothing: without workers."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The next trial."""
+
+    setting: Setting
+    samples_per_s: float | None = None
+    """Predicted, where enough was known to."""
+
+
+class Guide:
+    def __init__(self, settings: Sequence[Setting], folder: Path, cores: float) -> None:
+        self._folder, self._cores = folder, cores
+        self._groups: dict[tuple[str, int | None], list[Setting]] = {}
+        for setting in settings:
+            self._groups.setdefault((setting.url, setting.batch_size), []).append(setting)
+        self._measured: dict[str, Measured] = {}
+        """By the trial's profile."""
+
+    def next(self, trials: Sequence[Trial]) -> Choice | None:
+        """``None``: no other trial can change the answer."""
+        for group in self._groups.values():
+            tried = [trial for trial in trials if _is_of(trial, group[0])]
+            choice = self._next(group, tried)
+            if choice is not None:
+                return choice
+        return None
+
+    def untried(self, trials: Sequence[Trial]) -> tuple[Untried, ...]:
+        """What the settings that were left out would give."""
+        found = []
+        for group in self._groups.values():
+            tried = [trial for trial in trials if _is_of(trial, group[0])]
+            told = self._plan(group, tried) if len(group) > SMALL else None
+            for each in told.outlooks if told else ():
+                setting, samples = each.setting, self._samples(tried)
+                prefetch = setting.prefetch_factor if setting.num_workers else None
+                found.append(
+                    Untried(
+                        redact(group[0].url), group[0].batch_size, setting.num_workers, prefetch,
+                        each.batches_per_s * samples, each.most * samples,
+                    )
+                )  # fmt: skip
+        return tuple(found)
+
+    def _next(self, group: Sequence[Setting], tried: Sequence[Trial]) -> Choice | None:
+        told = self._plan(group, tried) if len(group) > SMALL else None
+        if told is None:
+            done = {_loader_setting(trial.config) for trial in tried}
+            left = (each for each in group if _loader_setting(each) not in done)
+            return next((Choice(each) for each in left), None)
+        if told.trial is None:
+            return None
+        prefetch = told.trial.prefetch_factor if told.trial.num_workers else None
+        setting = Setting(group[0].url, group[0].batch_size, told.trial.num_workers, prefetch)
+        rates = (each.batches_per_s for each in told.outlooks if each.setting == told.trial)
+        return Choice(setting, next((rate * self._samples(tried) for rate in rates), None))
+
+    def _plan(self, group: Sequence[Setting], tried: Sequence[Trial]) -> Plan | None:
+        """``None``: its trials were too short to predict others."""
+        try:
+            return plan([_loader_setting(each) for each in group], list(self._runs(tried)),
+                        self._cores)  # fmt: skip
+        except UsageError:
+            return None
+
+    def _runs(self, tried: Sequence[Trial]) -> Iterator[Measured]:
+        for trial in tried:
+            if trial.profile not in self._measured:
+                profile = load(self._folder / trial.profile)
+                if not isinstance(profile, Profile):
+                    raise ProfileError(f"{self._folder / trial.profile} is not a profile.")
+                setting, columns = _loader_setting(trial.config), Columns.of(profile.batches)
+                warmup = 2 * setting.num_workers * setting.prefetch_factor
+                kept = columns.take(steady(columns, warmup))
+                self._measured[trial.profile] = Measured(setting, kept)
+            yield self._measured[trial.profile]
+
+    def _samples(self, tried: Sequence[Trial]) -> float:
+        """Of a batch, in the first trial."""
+        run = next(self._runs(tried[:1]))
+        return tried[0].samples_per_s / run.batches_per_s
+
+
+def setting_of(trial: Trial, settings: Sequence[Setting]) -> Setting:
+    """As it was asked for, with the credentials that a trial leaves out."""
+    like = next(each for each in settings if _is_of(trial, each))
+    config = trial.config
+    prefetch = config.prefetch_factor if config.num_workers else None
+    return Setting(like.url, like.batch_size, config.num_workers, prefetch)
+
+
+def _is_of(trial: Trial, setting: Setting) -> bool:
+    """Of the same data set, in batches of the same size."""
+    return trial.url == redact(setting.url) and setting.batch_size in (
+        None, trial.config.batch_size,
+    )  # fmt: skip
+
+
+def _loader_setting(setting: Setting | LoaderConfig) -> LoaderSetting:
+    prefetch = setting.prefetch_factor if setting.num_workers else None
+    return LoaderSetting(setting.num_workers, prefetch or _PREFETCH)

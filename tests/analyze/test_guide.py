@@ -1,0 +1,80 @@
+"""A sweep that is guided by predictions, over simulated loaders of which every setting is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeprof.analyze.choose import CLOSE
+from pipeprof.analyze.guide import calibration, plan
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting
+from tests.analyze.test_predict import batches, run_of
+
+GRID = [Setting(0), *(Setting(w, p) for w in (1, 2, 4, 8) for p in (1, 2, 4))]
+TWO = Machine(cores=2)
+WAY = {"send_s": 0.0004, "receive_s": 0.001, "gap_s": 0.0003}
+
+
+def sent(demands):
+    return [replace(each, **WAY) for each in demands]
+
+
+PIPELINES = {
+    "waits": (sent(batches(latency_s=0.02)), TWO),
+    "computes": (sent(batches(cpu_s=0.015)), TWO),
+    "computes on sixteen cores": (sent(batches(cpu_s=0.03)), Machine(cores=16)),
+    "is quick": (sent(batches(cpu_s=0.001)), TWO),
+    "is dear to send": ([replace(each, receive_s=0.02) for each in batches(cpu_s=0.004)], TWO),
+    "reads of a full link": (
+        sent(batches(link_bytes=1e6, cpu_s=0.001)), replace(TWO, link=Link(80e6, 50e6)),
+    ),
+    "reads of a link that four fill": (
+        sent(batches(link_bytes=1e6)), replace(TWO, link=Link(160e6, 40e6)),
+    ),
+    "is slow once in twenty": (
+        sent([Demand(latency_s=0.15 if number % 20 == 7 else 0.008) for number in range(400)]), TWO,
+    ),
+    "slows its cores": (sent(batches(cpu_s=0.012)), Machine(cores=2, crowded=0.7)),
+}  # fmt: skip
+
+
+def swept(demands, machine):
+    """The runs that it took until nothing else could change the answer."""
+    runs = []
+    while (setting := plan(GRID, runs, machine.cores).trial) is not None:
+        assert setting not in [run.setting for run in runs]
+        runs.append(run_of(demands, setting, machine))
+    return runs
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_it_finds_a_setting_as_good_as_the_best_of_the_grid_in_few_trials(name):
+    demands, machine = PIPELINES[name]
+    runs = swept(demands, machine)
+    best = max(run_of(demands, setting, machine).batches_per_s for setting in GRID)
+    assert max(run.batches_per_s for run in runs) >= best * (1 - CLOSE)
+    assert len(runs) <= 6 < len(GRID) / 2
+
+
+def test_it_begins_with_one_worker_that_waits_and_two_that_do_not():
+    assert calibration(GRID) == (Setting(1, 1), Setting(2, 2))
+    assert calibration([Setting(8, 4), Setting(16, 4)]) == (Setting(1, 4), Setting(2, 4))
+    assert plan(GRID, [], 2).trial == Setting(1, 1)
+
+
+def test_what_is_as_good_and_cheaper_is_tried_too():
+    """Four workers give all that a link has, and so would two: they are tried as well."""
+    demands, machine = PIPELINES["reads of a full link"]
+    wide = [Setting(4, 2), Setting(8, 2), Setting(3, 2)]
+    runs = [run_of(demands, each, machine) for each in (*calibration(wide), Setting(8, 2))]
+    assert plan(wide, runs, 2).trial == Setting(3, 2)
+
+
+def test_what_was_not_tried_is_told_with_what_it_would_give():
+    demands, machine = PIPELINES["waits"]
+    runs = [run_of(demands, each, machine) for each in calibration(GRID)]
+    outlooks = {each.setting: each for each in plan(GRID, runs, 2).outlooks}
+    assert len(outlooks) == len(GRID) - 2
+    for setting in (Setting(4, 2), Setting(8, 4)):
+        truth = run_of(demands, setting, machine).batches_per_s
+        assert outlooks[setting].batches_per_s == pytest.approx(truth, rel=0.06)
+        assert outlooks[setting].most >= truth * 0.97

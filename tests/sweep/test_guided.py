@@ -1,0 +1,93 @@
+"""A sweep over a real loader that tries only the settings that can change the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeprof
+from pipeprof.model import SweepResult, SweepSpec
+from pipeprof.report.terminal import print_report
+from pipeprof.sweep import run
+from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.guided import SMALL, Guide
+from tests.sweep.test_own_loader import HEAD, SLEEPING
+from tests.sweep.test_sweep import Listener
+
+WORKERS, PREFETCH = (0, 1, 2, 4, 8), (1, 2)
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> SweepSpec:
+    """Batches that take 10 ms, for a step of 2: five workers would be enough."""
+    path = tmp_path_factory.mktemp("own") / "mine.py"
+    path.write_text(HEAD + SLEEPING.replace("return 96", "return 960"))
+    text = f"{path}:make"
+    return SweepSpec((text,), WORKERS, PREFETCH, (), 0.002, trial_s=0.4, warmup_s=0.1,
+                     loader=text, exhaustive=False)  # fmt: skip
+
+
+def swept(spec: SweepSpec, folder: Path, **options: Any) -> run.Outcome:
+    return run.go_on(run.begin(spec, folder), folder, Listener(), **options)
+
+
+@pytest.mark.timed
+def test_it_ends_when_no_other_setting_can_change_the_answer(
+    spec: SweepSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = swept(spec, tmp_path).result
+    tried = [(trial.config.num_workers, trial.config.prefetch_factor) for trial in result.trials]
+    assert tried[:2] == [(1, 1), (2, 2)]
+    assert len(tried) <= 5 < len(grid(spec))
+    best = result.trials[result.advice[0].best_trial]
+    assert best.config.num_workers >= 4
+    assert result.finished
+    assert {(each.num_workers, each.prefetch_factor) for each in result.untried} | set(tried) == {
+        (each.num_workers, each.prefetch_factor) for each in grid(spec)
+    }
+    for trial in result.trials[2:]:
+        assert trial.predicted_samples_per_s == pytest.approx(trial.samples_per_s, rel=0.3)
+    assert pipeprof.load(tmp_path / "sweep.json") == result
+    print_report(result)
+    said = capsys.readouterr().out
+    assert f"{len(result.untried)} settings of {len(grid(spec))} not tried" in said
+    assert "Predictions were off by" in said
+
+
+@pytest.mark.timed
+def test_it_goes_on_where_it_was_interrupted(spec: SweepSpec, tmp_path: Path) -> None:
+    begun = run.begin(spec, tmp_path)
+    outcome = run.go_on(begun, tmp_path, Listener(stop_after=2))
+    assert outcome.stopped == "interrupted"
+    assert not outcome.result.finished
+    result = run.go_on(run.resume(tmp_path), tmp_path, Listener()).result
+    assert result.finished
+    assert result.trials[:2] == outcome.result.trials
+    assert result.trials[2].predicted_samples_per_s is not None, "by what was saved before"
+
+
+def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
+    settings = grid(replace(spec, workers=(0, 2, 4)))
+    assert len(settings) <= SMALL
+    guide = Guide(settings, tmp_path, 2)
+    choice = guide.next(())
+    assert choice is not None
+    assert (choice.setting, choice.samples_per_s) == (settings[0], None)
+    assert guide.untried(()) == ()
+
+
+def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -> None:
+    spec = SweepSpec(("a", "b"), WORKERS, PREFETCH, (32,), 0.004, exhaustive=False)
+    guide = Guide(grid(spec), tmp_path, 2)
+    choice = guide.next(())
+    assert choice is not None
+    assert choice.setting == Setting("a", 32, 1, 1)
+
+
+def test_an_unfinished_sweep_is_one_that_lacks_trials(spec: SweepSpec, tmp_path: Path) -> None:
+    result = run.begin(spec, tmp_path)
+    assert isinstance(result, SweepResult)
+    assert not result.finished
