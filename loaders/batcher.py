@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import torch
 
 from pipeprof.loaders.arrays import Array, RaggedArray, to_arrays
-from pipeprof.loaders.tensors import Batch, tensor_of
+from pipeprof.loaders.tensors import Batch, Ragged
 from pipeprof.measure.spans import stage
 from pipeprof.model import Stage
 
@@ -48,7 +49,7 @@ def _made(pieces: Sequence[Piece]) -> Batch:
         else:
             arrays = {name: _joined(name, pieces) for name in pieces[0][0]}
             start, stop = 0, sum(stop - start for _, start, stop in pieces)
-        return Batch({name: tensor_of(array, start, stop) for name, array in arrays.items()})
+        return Batch({name: _tensor_of(array, start, stop) for name, array in arrays.items()})
 
 
 def _joined(name: str, pieces: Sequence[Piece]) -> Array:
@@ -65,3 +66,20 @@ def _joined(name: str, pieces: Sequence[Piece]) -> Array:
     if not lengths:
         return values
     return RaggedArray(values, np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
+
+
+def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
+    """The columns of ``table`` as tensors, which share its memory where they can (see
+    `pipeprof.loaders.arrays`). Raises `SchemaMismatch`."""
+    arrays = to_arrays(table, null_masks)
+    return Batch({name: _tensor_of(array, 0, table.num_rows) for name, array in arrays.items()})
+
+
+def _tensor_of(array: Array, start: int, stop: int) -> torch.Tensor | Ragged:
+    """Rows ``start`` to ``stop``, in the array's memory."""
+    if isinstance(array, RaggedArray):
+        offsets = array.offsets[start : stop + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        values = torch.from_numpy(array.values[first:last])
+        return Ragged(values, torch.from_numpy(np.subtract(offsets, first, dtype=np.int64)))
+    return torch.from_numpy(array[start:stop])

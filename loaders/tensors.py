@@ -10,11 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import torch
-
-from pipeprof.loaders.arrays import Array, RaggedArray, to_arrays
 
 
 class Batch(dict[str, Any]):
@@ -61,23 +57,6 @@ class Ragged:
 
     def pin_memory(self) -> Ragged:
         return Ragged(self.values.pin_memory(), self.offsets.pin_memory())
-
-
-def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
-    """The columns of ``table`` as tensors, which share its memory where they can (see
-    `pipeprof.loaders.arrays`). Raises `SchemaMismatch`."""
-    arrays = to_arrays(table, null_masks)
-    return Batch({name: tensor_of(array, 0, table.num_rows) for name, array in arrays.items()})
-
-
-def tensor_of(array: Array, start: int, stop: int) -> torch.Tensor | Ragged:
-    """Rows ``start`` to ``stop``, in the array's memory."""
-    if isinstance(array, RaggedArray):
-        offsets = array.offsets[start : stop + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
-        values = torch.from_numpy(array.values[first:last])
-        return Ragged(values, torch.from_numpy(np.subtract(offsets, first, dtype=np.int64)))
-    return torch.from_numpy(array[start:stop])
 
 
 _SMALL_BYTES = 256 * 2**10

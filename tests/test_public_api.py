@@ -33,6 +33,24 @@ def test_a_saved_file_is_read_and_shown_without_torch_or_pyarrow(tmp_path: Path)
     assert heavy_after(code, tmp_path) == set()
 
 
+def test_to_profile_torchs_own_loader_starts_no_thread_beside_which_it_would_fork(
+    tmp_path: Path,
+) -> None:
+    # pyarrow starts one as it is imported, and from 3.12 on Python warns of every fork beside it
+    code = """
+import warnings
+from torch.utils.data import DataLoader
+import pipeprof
+loader = pipeprof.wrap(DataLoader(range(8), num_workers=2))
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        list(loader)
+    loader.profile()
+assert not warned, [str(each.message) for each in warned]"""
+    assert "pyarrow" not in heavy_after(code, tmp_path)
+
+
 def test_heavy_libraries_are_noticed(tmp_path: Path) -> None:
     assert "pyarrow" in heavy_after("import pipeprof.formats.base", tmp_path)
 

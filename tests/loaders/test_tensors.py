@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.loaders.tensors import Batch, Ragged, to_tensors
+from pipeprof.loaders.batcher import to_tensors
+from pipeprof.loaders.tensors import Batch, Ragged
 
 
 def tensor_of(values, kind, **options):
