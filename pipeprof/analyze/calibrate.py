@@ -56,16 +56,16 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
     if they tell too little."""
     by_workers: dict[int, list[Measured]] = {}
-    for run in runs:
+    for run in map(_whole, runs):
         by_workers.setdefault(run.setting.num_workers, []).append(run)
     for workers in (1, 2):
         if workers not in by_workers:
             raise UsageError(f"a run with num_workers={workers} is needed to predict others")
-    for run in runs:
+    for run in (each for same in by_workers.values() for each in same):
         if len(run.columns) < FEWEST:
             raise UsageError(
                 f"the run with num_workers={run.setting.num_workers} measured "
-                f"{len(run.columns)} batches; {FEWEST} at least are needed"
+                f"{len(run.columns)} batches from beginning to end; {FEWEST} at least are needed"
             )
     demands = _demands(by_workers[1], by_workers[2])
     ones, twos = ([run.columns for run in by_workers[workers]] for workers in (1, 2))
@@ -81,6 +81,11 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     )  # fmt: skip
     errors = [abs(found_rate(found, each) / _rate(each) - 1) for each in by_workers.values()]
     return replace(found, disagreement=max(errors))
+
+
+def _whole(run: Measured) -> Measured:
+    """Without batches of which it was not seen when they were made."""
+    return replace(run, columns=run.columns.take(~np.isnan(run.columns.made_s)))
 
 
 def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:

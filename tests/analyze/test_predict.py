@@ -174,5 +174,13 @@ def test_too_few_runs_or_batches_are_refused():
     with pytest.raises(UsageError, match="a run with num_workers=2 is needed"):
         calibrate([one], 2)
     short = run_of(demands[:15], Setting(1), Machine(cores=2))
-    with pytest.raises(UsageError, match="num_workers=1 measured 11 batches; 20 at least"):
+    with pytest.raises(UsageError, match=r"num_workers=1 measured 11 batches from .*; 20 at"):
         calibrate([short, two], 2)
+
+
+def test_a_loader_of_which_the_workers_were_not_seen_is_not_predicted():
+    demands = batches(cpu_s=0.01)
+    one, two = (run_of(demands, Setting(workers), Machine(cores=2)) for workers in (1, 2))
+    unseen = {**two.columns._arrays, "fetch_start_s": np.full(len(two.columns), np.nan)}
+    with pytest.raises(UsageError, match="num_workers=2 measured 0 batches from beginning to end"):
+        calibrate([one, replace(two, columns=Columns(unseen))], 2)
