@@ -28,6 +28,7 @@ from pipeprof.formats.base import (
     choose_compression,
     fetch,
 )
+from pipeprof.formats.parquet_columns import decoded
 from pipeprof.formats.parquet_encoder import ParquetEncoder
 from pipeprof.formats.parquet_footer import (
     ENCRYPTED,
@@ -36,10 +37,8 @@ from pipeprof.formats.parquet_footer import (
     check_apart,
     footer_bytes,
     known,
-    parsed,
-    reading,
 )
-from pipeprof.formats.parquet_pages import decoded
+from pipeprof.formats.parquet_head import reading
 from pipeprof.formats.sparse import OutsideRanges, SparseFile
 from pipeprof.formats.types import (
     check_types,
@@ -84,8 +83,9 @@ class Parquet:
         length = footer_bytes(tail, size)
         if length > len(tail):
             tail = yield from fetch(size - length, length)
-        footer = parsed(tail[-length:], size - length)
+        footer = known(tail[-length:], size - length)
         schema = _schema(footer.schema, columns, types)
+        footer.load(schema.names)
         splits = _splits(footer, schema.names, (size - length, length), options)
         return FilePlan(schema, tuple(splits))
 
@@ -162,7 +162,7 @@ class _RowGroups:
 
     def __init__(self, file: SparseFile, footer: Footer, schema: pa.Schema) -> None:
         self._file, self._footer, self._schema = file, footer, schema
-        self._reader = None if footer.is_flat(schema.names) else self._open()
+        self._reader = None if footer.is_plain(schema.names) else self._open()
 
     def read(self, group: int) -> pa.RecordBatch:
         """Raises `CorruptData`, `SchemaMismatch`."""

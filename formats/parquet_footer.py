@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +14,10 @@ import pyarrow.parquet as pq
 from pipeprof.errors import CorruptData
 from pipeprof.formats.base import Range
 from pipeprof.formats.parquet_chunks import table_of
-from pipeprof.formats.parquet_pages import Chunk, usual
+from pipeprof.formats.parquet_columns import load
+from pipeprof.formats.parquet_head import Plain, head_of, reading
+from pipeprof.formats.parquet_pages import Chunk
 from pipeprof.formats.sparse import OutsideRanges, SparseFile
-from pipeprof.formats.types import first_line
 
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
@@ -30,41 +30,29 @@ _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ
 """Both in the order of their numbers."""
 
 
-class _Flat(NamedTuple):
-    """A column that `parquet_pages` reads."""
-
-    leaf: int
-    """Which stored one it is."""
-    stored: str
-    """Its physical type."""
-    nullable: bool
-
-
 class Footer:
     """Made by `parsed`. Everything here raises `CorruptData`."""
 
     def __init__(self, data: bytes, end: int) -> None:
         self._data, self._end = data, end
         self._table = table_of(data, end)
-        head = data if self._table is None else self._table.without_row_groups(data)
-        with reading("the footer"):
-            self._head: pq.FileMetaData = pq.read_metadata(pa.BufferReader(head))
-            self.schema: pa.Schema = self._head.schema.to_arrow_schema()
-            """As Arrow reads it."""
-        self._flat: dict[str, _Flat | None] = {}
+        self._head = head_of(data if self._table is None else self._table.head(data))
+        self.schema = self._head.schema
+        """As Arrow reads it."""
+        self.created_by = self._head.created_by
+
+    @property
+    def leaves(self) -> Mapping[str, Sequence[int]]:
+        """Which stored columns Arrow reads for a name."""
+        return self._head.leaves
 
     @cached_property
     def metadata(self) -> pq.FileMetaData:
         """All of it, as Arrow reads it."""
         if self._table is None:
-            return self._head
+            return self._head.metadata
         with reading("the footer"):
             return pq.read_metadata(pa.BufferReader(self._data))
-
-    @property
-    def created_by(self) -> str:
-        with reading("the footer"):
-            return self._head.created_by or ""
 
     @cached_property
     def rows(self) -> Sequence[int]:
@@ -74,26 +62,10 @@ class Footer:
         every = range(self.metadata.num_row_groups)
         return [self.metadata.row_group(group).num_rows for group in every]
 
-    @cached_property
-    def leaves(self) -> Mapping[str, Sequence[int]]:
-        """Which stored columns Arrow reads for a name: it takes every part of a path for one."""
-        names, stored = self.schema.names, self._head.schema
-        nested = self._head.num_columns != len(names) or any(
-            dtype.num_fields for dtype in set(self.schema.types)
-        )
-        if not nested and "." not in "".join(names):
-            return {name: [index] for index, name in enumerate(names)}
-        leaves: dict[str, list[int]] = {}
-        for index in range(self._head.num_columns):
-            parts = stored.column(index).path.split(".")
-            for depth in range(1, len(parts) + 1):
-                leaves.setdefault(".".join(parts[:depth]), []).append(index)
-        return leaves
-
     def ranges(self, names: Sequence[str]) -> list[tuple[int, list[Range]]]:
         """The rows of each row group, and where these columns of it lie."""
         leaves = sorted({leaf for name in names for leaf in self.leaves[name]})
-        if self._table is not None and self.is_flat(names):
+        if self._table is not None and self.is_plain(names):
             starts, lengths = self._table.starts, self._table.lengths
             return [
                 (rows, [(starts[group][leaf], lengths[group][leaf]) for leaf in leaves if rows])
@@ -106,49 +78,42 @@ class Footer:
                 for group, rows in enumerate(self.rows)
             ]
 
-    def is_flat(self, names: Sequence[str]) -> bool:
+    def load(self, names: Sequence[str]) -> None:
+        """The kernels that read these columns."""
+        for column in filter(None, map(self._column, names)):
+            load(column.stored)
+
+    def is_plain(self, names: Sequence[str]) -> bool:
         """Whether `chunk` knows all these columns."""
         return all(self._column(name) is not None for name in names)
 
     def chunk(self, group: int, name: str) -> Chunk | None:
-        """A column of a row group, if it is one of those that `parquet_pages` reads, and the
+        """A column of a row group, if it is one of those that `parquet_columns` reads, and the
         footer speaks of it in words that Arrow cannot but agree with."""
         column, table = self._column(name), self._table
         if column is None or table is None:
             return None
-        leaf, stored, nullable = column
+        leaf = column.leaf
         return Chunk(
-            self.schema.field(name).type,
-            stored,
+            column.dtype,
+            column.stored,
             _CODECS[table.codecs[group][leaf]],
-            nullable,
+            column.deep,
             table.starts[group][leaf],
             table.lengths[group][leaf],
             self.rows[group],
+            table.values[group][leaf],
         )
 
-    def _column(self, name: str) -> _Flat | None:
-        if name not in self._flat:
-            self._flat[name] = self._find(name)
-        return self._flat[name]
-
-    def _find(self, name: str) -> _Flat | None:
-        leaves, table = self.leaves.get(name, ()), self._table
-        if table is None or len(leaves) != 1 or len(table.types) != self._head.num_columns:
+    def _column(self, name: str) -> Plain | None:
+        column, table = self._head.plain(name), self._table
+        if column is None or table is None or len(table.types) != self._head.metadata.num_columns:
             return None
-        [leaf] = leaves
-        column = self._head.schema.column(leaf)
-        stored = column.physical_type
-        flat = column.path == name and not column.max_repetition_level
-        if not flat or not usual(self.schema.field(name).type, stored):
-            return None
-        deep = column.max_definition_level
-        counted = zip(table.levels[leaf], (1, deep + 1), strict=True)
-        if table.types[leaf] != _TYPES.index(stored) or any(
-            n not in (0, most) for n, most in counted
-        ):
-            return None
-        return _Flat(leaf, stored, deep == 1)
+        leaf = column.leaf
+        counted = zip(table.levels[leaf], (column.repeated + 1, column.deep + 1), strict=True)
+        known = table.types[leaf] == _TYPES.index(column.stored)
+        known &= column.repeated > 0 or table.flat[leaf]
+        return column if known and all(n in (0, most) for n, most in counted) else None
 
     def _check(self, names: Sequence[str]) -> None:
         """Let Arrow look at every column chunk's metadata, by a read that ends before its first
@@ -200,27 +165,6 @@ def parsed(data: bytes, end: int) -> Footer:
 def known(data: bytes, end: int) -> Footer:
     """The same, parsed once in this process, or in the one that it was forked from."""
     return _known.get((data, end)) or parsed(data, end)
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn whatever Arrow says of damaged bytes into `CorruptData`."""
-    try:
-        yield
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        OverflowError,
-        IndexError,
-        KeyError,
-        MemoryError,
-    ) as error:
-        if "decrypt" in str(error):
-            raise CorruptData(
-                "columns are encrypted, which is not read; ask for others with columns=…"
-            ) from None
-        raise CorruptData(f"{what} is damaged ({first_line(error)}).") from None
 
 
 def footer_bytes(tail: bytes, size: int) -> int:

@@ -25,7 +25,7 @@ _DOUBLE, _BINARY, _LIST, _STRUCT = 7, 8, 9, 12
 _DEPTH = 12
 # how deep these structs lie: a list is one deeper than what it is in, and what is in it one more
 _FILE, _GROUPS, _GROUP, _COLUMNS, _CHUNK, _META, _PART, _ELEMENT = range(8)
-_ROW_GROUPS = 4  # ids of fields: in a file, and in `ColumnMetaData`
+_ROWS, _ROW_GROUPS = 3, 4  # ids of fields: in a file, and in `ColumnMetaData`
 _STATISTICS, _ENCODING_STATS, _SIZES = 12, 13, 16
 
 
@@ -97,15 +97,16 @@ def elements(data: Bytes, at: int) -> tuple[int, int, int]:
     return (count, element, at) if known and count <= len(data) - at else (0, 0, -1)
 
 
-@kernel("UniTuple(i8, 4)(Array(u1, 1, 'C', True), i8[:, ::1], i8[:, ::1])")
-def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int, int]:
+@kernel("UniTuple(i8, 6)(Array(u1, 1, 'C', True), i8[:, ::1], i8[:, ::1])")
+def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int, int, int, int]:
     """Find the column chunks of a footer: how many row groups there are, how many chunks, and
-    where the list of row groups begins and ends; -1 row groups: something is unusual.
+    where the list of row groups begins and ends, and the number of all rows before it; -1 row
+    groups: something is unusual.
 
     ``groups``: of each which of ``chunks`` is its first, its size, its rows.
     """
-    none = (-1, 0, 0, 0)
-    group, chunk, begin, end = -1, -1, 0, 0
+    none = (-1, 0, 0, 0, 0, 0)
+    group, chunk, begin, end, total, after = -1, -1, 0, 0, 0, 0
     # what we are in, from the outside: the id of the field, the kind of a list's elements (0: it
     # is a struct), and how many elements are to come, or how many fields there were
     fields, kinds = np.zeros(_DEPTH, np.int64), np.zeros(_DEPTH, np.int64)
@@ -129,7 +130,7 @@ def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int,
             at += 1
             if byte == _STOP:
                 if depth == _FILE:
-                    return group + 1, chunk + 1, begin, end
+                    return group + 1, chunk + 1, begin, end, total, after
                 if inside and depth == _GROUP and min(groups[group]) < 0:
                     return none
                 lacking = counts[depth] != 3 or fields[depth] != 3
@@ -173,7 +174,10 @@ def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int,
             depth += 1
             fields[depth], kinds[depth], counts[depth] = 0, element, count
             continue
+        before = at
         value, at = scalar(data, at, kind)
+        if depth == _FILE and field == _ROWS:
+            total, after = before, at
         if inside and depth == _GROUP and field in (2, 3):
             groups[group, field - 1] = value
         elif inside and depth == _CHUNK and field == 2:

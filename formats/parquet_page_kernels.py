@@ -21,16 +21,26 @@ ABSENT = -(2**62)
 """In place of a field that a header does not have."""
 NESTED = 8
 """The fields of the struct in a page's header follow its own, of which it has so many."""
-PROMISED = 2 * NESTED + 1
-"""How long its bytes will be, unpacked, by what is packed; `ABSENT`, where that does not say."""
-FIELDS = PROMISED + 1
-"""Numbers for each page: at 0 where its bytes begin, then its fields by their ids, `PROMISED`."""
-PLAIN, SNAPPY, ZSTD = 0, 1, 2
+FIELDS = 2 * NESTED + 1
+"""Numbers for each page: where its bytes begin, and its fields by their ids."""
+START, TYPE, SIZE, LENGTH, CHECKSUM = range(5)
+"""Of a page; `SIZE` is what it is unpacked."""
+COUNT, ROWS, ENCODING, DEFINITIONS, REPETITIONS, PACKED = (NESTED + n for n in (1, 3, 4, 5, 6, 7))
+"""As pages of the second version have them, with the bytes of levels that are before what is
+packed; the others are given the same."""
+DATA, DICTIONARY, DATA_V2 = 0, 2, 3
+"""Types of pages."""
+PLAIN, PLACES, RLE, PLACES_TOO = 0, 2, 3, 8
+"""Encodings: values, or in runs places in a dictionary."""
+NONE, SNAPPY, ZSTD = 0, 1, 2
 """Codecs."""
 _STOP, _TRUE, _FALSE, _INT32, _INT64, _BINARY, _STRUCT = 0, 1, 2, 5, 6, 8, 12
-_DATA, _DATA_V2 = 5, 8
+_OF_DATA, _OF_DATA_V2 = 5, 8
+"""Structs in a header."""
 _ZSTD_FRAME = 0xFD2FB528
-_STATISTICS = ((_DATA, 5), (_DATA_V2, 8))
+_MOST_TIMES = 22
+"""As much snappy can unpack to: 64 bytes from three."""
+_STATISTICS = ((_OF_DATA, 5), (_OF_DATA_V2, 8))
 
 
 @kernel()
@@ -71,7 +81,7 @@ def skipped(data: Bytes, at: int, kind: int) -> int:
     return -1
 
 
-@kernel()
+@kernel("i8(Array(u1, 1, 'C', True), i8, i8[::1])")
 def header(data: Bytes, at: int, fields: Longs) -> int:
     """Read the header at ``at`` into ``fields``, and say where it ends; -1: it is unusual."""
     fields[:] = ABSENT
@@ -82,7 +92,7 @@ def header(data: Bytes, at: int, fields: Longs) -> int:
         at += 1
         if byte == _STOP:
             if depth == 0:
-                return at if outer == fields[1] + _DATA else -1
+                return at if outer == fields[TYPE] + _OF_DATA else -1
             depth -= 1
             last = within if depth else outer
             continue
@@ -94,11 +104,11 @@ def header(data: Bytes, at: int, fields: Longs) -> int:
             at = skipped(data, at, kind)
             if at < 0:
                 return -1
-        elif kind == _STRUCT and depth == 0 and last >= _DATA and not outer:
+        elif kind == _STRUCT and depth == 0 and last >= _OF_DATA and not outer:
             depth, outer, last = 1, last, 0
         elif kind == _STRUCT and depth == 1 and (outer, last) in _STATISTICS:
             depth, within, last = 2, last, 0
-        elif kind == _INT32 and (depth or last < _DATA):
+        elif kind == _INT32 and (depth or last < _OF_DATA):
             value, at = number_at(data, at, len(data))
             if at < 0:
                 return -1
@@ -110,9 +120,9 @@ def header(data: Bytes, at: int, fields: Longs) -> int:
     return -1
 
 
-@kernel()
+@kernel("i8(Array(u1, 1, 'C', True), i8, i8, i8)")
 def promised(data: Bytes, at: int, stop: int, codec: int) -> int:
-    """How long the packed bytes ``data[at:stop]`` say they will be."""
+    """How long the packed bytes ``data[at:stop]`` say they will be; `ABSENT`: they do not."""
     if codec == SNAPPY:
         value, at = number_at(data, at, stop)
         return value if at >= 0 else ABSENT
@@ -127,53 +137,53 @@ def promised(data: Bytes, at: int, stop: int, codec: int) -> int:
     return ABSENT
 
 
+@kernel("b1(i8[::1], i8)")
+def is_usual(page: Longs, codec: int) -> bool:
+    """Whether a page's header is of values without nulls, and agrees with itself. What the first
+    version does not have is added."""
+    kind, count = page[TYPE], page[COUNT]
+    packed = codec != NONE and page[PACKED] != 0
+    if kind == DATA_V2:
+        usual = page[NESTED + 2] == 0 and count > 0
+    elif kind == DATA:
+        usual = page[NESTED + 3] == RLE and page[NESTED + 4] == RLE and count > 0
+        page[ENCODING] = page[NESTED + 2]
+    else:
+        usual = kind == DICTIONARY and count >= 0 and page[NESTED + 2] in (PLAIN, PLACES)
+    if kind != DATA_V2:
+        page[ROWS], page[DEFINITIONS], page[REPETITIONS], packed = ABSENT, 0, 0, codec != NONE
+    page[PACKED] = packed
+    if page[DEFINITIONS] < 0 or page[REPETITIONS] < 0:
+        return False
+    levels = page[DEFINITIONS] + page[REPETITIONS]
+    return bool(usual and levels <= min(page[LENGTH], page[SIZE]))
+
+
 @kernel("i8(Array(u1, 1, 'C', True), i8, i8[:, ::1])")
 def pages_of(data: Bytes, codec: int, pages: Longs) -> int:
-    """Find the pages that ``data`` is, from its first byte to its last; how many, or -1: it has
-    others, or more than ``pages`` has room for."""
+    """Find the pages that ``data`` is, from its first byte to its last: a dictionary perhaps, and
+    values; how many, or -1: it has others, or more than ``pages`` has room for."""
     at, count = 0, 0
     while at < len(data):
         if count == len(pages):
             return -1
         page = pages[count]
         at = header(data, at, page)
-        if at < 0 or page[2] < 0 or not 0 <= page[3] <= len(data) - at:
+        if at < 0 or page[SIZE] < 0 or not 0 <= page[LENGTH] <= len(data) - at:
             return -1
-        levels = 0
-        if page[1] == 3:  # of the second version, which has levels before what is packed
-            levels = page[NESTED + 5]
-            if not 0 <= levels <= page[3] or page[NESTED + 6] != 0:
+        if not is_usual(page, codec) or (page[TYPE] == DICTIONARY and count):
+            return -1
+        levels = page[DEFINITIONS] + page[REPETITIONS]
+        size, length = page[SIZE] - levels, page[LENGTH] - levels
+        page[START] = at
+        at += page[LENGTH]
+        if not page[PACKED]:
+            size_told = length
+        else:
+            size_told = promised(data, at - length, at, codec)
+            if codec == SNAPPY and size > _MOST_TIMES * length:
                 return -1
-        page[0] = at
-        page[PROMISED] = promised(data, at + levels, at + page[3], codec)
-        at += page[3]
+        if size != size_told:
+            return -1
         count += 1
     return count
-
-
-@kernel("b1(Array(u1, 1, 'C', True), i8, i8, i8)")
-def all_ones(data: Bytes, at: int, stop: int, count: int) -> bool:
-    """Whether the runs of one-bit numbers in ``data[at:stop]`` begin with so many ones."""
-    while count > 0:
-        run, at = number_at(data, at, stop)
-        if at < 0 or run < 2 or at == stop:
-            return False
-        length = run >> 1
-        if not run & 1:
-            if data[at] != 1:
-                return False
-            at, count = at + 1, count - length
-            continue
-        if length > stop - at:
-            return False
-        whole = min(length, count >> 3)
-        for place in range(at, at + whole):
-            if data[place] != 255:
-                return False
-        at, count = at + length, count - 8 * whole
-        if whole < length and count > 0:
-            rest = (1 << count) - 1
-            if data[at - length + whole] & rest != rest:
-                return False
-            count = 0
-    return True

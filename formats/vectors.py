@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
+from numba.core import cgutils
 
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 _BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(64), ir.IntType(128)
@@ -37,6 +38,18 @@ def get(_: Any, start: Any, at: Any) -> Any:
         return builder.load(builder.gep(arguments[0], [arguments[1]]))
 
     return start.dtype(start, types.intp), generate
+
+
+@intrinsic
+def put_value(_: Any, start: Any, at: Any, value: Any) -> Any:
+    """``start[at] = value``"""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, at, value = arguments
+        builder.store(value, builder.gep(start, [at]))
+        return context.get_dummy_value()
+
+    return types.void(start, types.intp, start.dtype), generate
 
 
 def _place(builder: Any, start: Any, at: Any, kind: Any) -> Any:
@@ -101,6 +114,30 @@ def store(_: Any, start: Any, at: Any, word: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(start, types.intp, types.uint64), generate
+
+
+@intrinsic
+def move(_: Any, source: Any, at: Any, length: Any, target: Any, to: Any) -> Any:
+    """So many bytes from ``source + at`` to ``target + to``; the two share none."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, at, length, target, to = arguments
+        begin, end = builder.gep(source, [at]), builder.gep(target, [to])
+        cgutils.raw_memcpy(builder, end, begin, length, 1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, target, types.intp), generate
+
+
+@intrinsic
+def apart(_: Any, start: Any, other: Any) -> Any:
+    """What is ``other`` by an index from ``start``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        first, second = (builder.ptrtoint(each, _WORD) for each in arguments)
+        return builder.sub(second, first)
+
+    return types.intp(start, other), generate
 
 
 @intrinsic

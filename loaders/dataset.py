@@ -181,7 +181,9 @@ class FileDataset(IterableDataset[Any]):
 
     def _reads(self, shard: Shard, epoch: int) -> Reads:
         """Of a pass that begins with ``epoch``."""
-        if self._read.read_ahead:
+        [*mine] = shard.of(self._splits(epoch))
+        at_once = len(mine) == 1 and mine[0][1].ranges and not self._making.repeat
+        if self._read.read_ahead and not at_once:  # else nothing comes after what is read first
             return ReadsAhead(self._plan.store, self._firsts(shard, epoch))
         return Reads(self._plan.store)
 

@@ -21,15 +21,16 @@ import pyarrow.parquet as pq
 
 from pipeprof import manifest, store
 from pipeprof.errors import CorruptData, FormatError, PipeprofError
-from pipeprof.formats import FORMATS, detect, get
+from pipeprof.formats import detect, get
 from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, drive, drive_plan, give_up
 from pipeprof.formats.compiled import SWITCH
 from pipeprof.formats.framing import Deframer, frame
 from pipeprof.formats.types import is_list
-from pipeprof.loaders.tensors import to_tensors
+from pipeprof.loaders.batcher import to_tensors
 from pipeprof.manifest import Manifest, ManifestFile
 from tests.contracts.format_contract import EVERY_TYPE, INFERRED, SMALL, encode
 from tests.fuzz.mutate import mutated
+from tests.kernels import load_all
 from tests.samples import sample_profile, sample_sweep
 
 CORPUS = Path(__file__).parent.parent / "formats" / "corpus"
@@ -42,6 +43,8 @@ SCALARS = pa.table(
     | {"label": pa.array(range(-20, 20), pa.int64())}
 )
 """Enough rows for TFRecord's scan, and for Parquet's bit-packed runs."""
+LISTS = pa.table({"ids": [[j % 7 for j in range(i % 5 + 1)] for i in range(60)]})
+"""None of them null or empty, as kernels read Parquet's."""
 _TABLES = (SMALL, INFERRED, EVERY_TYPE, SCALARS)
 
 
@@ -114,14 +117,6 @@ def _told(
         return _rows(fmt, data, options, on_fault)
     except FormatError as error:
         return f"{type(error)}: {error}"
-
-
-@cache
-def compile_kernels() -> None:
-    """In this process: an input has less time than that takes on a new machine."""
-    for fmt in map(get, FORMATS):
-        data = encode(fmt, SMALL)
-        drive_plan(fmt.plan(len(data), None, {}, ReadOptions()), _reader(data))
 
 
 def _alike(one: bytes, other: bytes) -> int:
@@ -262,7 +257,7 @@ def _packed(data: bytes, rng: Random, codec: str) -> bytes:
 @cache
 def _seeds(name: str) -> tuple[bytes, ...]:
     """Valid objects of a format: of our own writer, and the small ones of the corpus."""
-    compile_kernels()
+    load_all()
     own = (encode(get(name), table) for table in _TABLES)
     files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
     others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)
@@ -271,8 +266,8 @@ def _seeds(name: str) -> tuple[bytes, ...]:
 
 def _plain_parquet() -> Iterator[bytes]:
     """Pages without checksums: a flipped bit gets through to the decoders."""
-    for table in _TABLES:
-        for compression, version in (("none", "1.0"), ("snappy", "2.0")):
+    for table in (*_TABLES, LISTS):
+        for compression, version in (("none", "1.0"), ("snappy", "2.0"), ("snappy", "1.0")):
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression=compression, data_page_version=version)
             yield sink.getvalue().to_pybytes()
@@ -307,6 +302,7 @@ TARGETS = {
         Target("csv-kernels", _csv, with_kernels("csv")),
         Target("parquet", _parquet, of_format("parquet")),
         Target("parquet-footer", _parquet_footer, of_format("parquet")),
+        Target("parquet-kernels", _parquet, with_kernels("parquet")),
         Target("tfrecord", _tfrecord, of_format("tfrecord")),
         Target("tfrecord-packed", _tfrecord_packed, of_format("tfrecord")),
         Target("example", _example, of_format("tfrecord")),

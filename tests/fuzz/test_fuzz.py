@@ -16,7 +16,8 @@ from tests.contracts.format_contract import SMALL, encode
 from tests.fuzz import run
 from tests.fuzz.cage import Outcome, run_caged
 from tests.fuzz.run import FOUND, Tally, fuzz, make
-from tests.fuzz.targets import TARGETS, Target, compile_kernels
+from tests.fuzz.targets import TARGETS, Target
+from tests.kernels import load_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 INPUTS = 40
@@ -25,7 +26,7 @@ INPUTS = 40
 
 @pytest.fixture(scope="module", autouse=True)
 def kernels() -> None:
-    compile_kernels()
+    load_all()
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)

@@ -1,4 +1,4 @@
-"""Kernels for the values in a page of Parquet: runs of numbers, places in a dictionary, words.
+"""Kernels for words in a page of Parquet, and for their places in a dictionary.
 
 Each says when it met anything but plain and whole values: then it has not read beyond its buffers,
 and what it wrote is of no use.
@@ -17,7 +17,6 @@ from pipeprof.formats.vectors import load, pointer, store
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
-Numbers = npt.NDArray[Any]
 
 SLACK = 8
 """Bytes behind words, which are copied eight at a time."""
@@ -85,13 +84,6 @@ def unpacked(data: Bytes, at: int, limit: int, out: Ints) -> bool:
     for n in range(len(out)):
         largest = max(largest, np.uint32(out[n]))
     return bool(largest < limit)
-
-
-@kernel("void(u4[::1], i4[::1], u4[::1])", "void(u8[::1], i4[::1], u8[::1])")
-def gather(dictionary: Numbers, places: Ints, out: Numbers) -> None:
-    """``out = dictionary[places]``"""
-    for n in range(len(out)):
-        out[n] = dictionary[np.uint32(places[n])]
 
 
 @kernel()
