@@ -11,7 +11,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist worksteal
 FUZZ_S ?= 600
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 gpu-check docs clean
+.PHONY: help setup demo test check lab fuzz lint coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction gpu-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -48,11 +48,13 @@ lint: $(READY) ## style, types, and who may import whom
 	@$(BIN)/lint-imports
 
 coverage: $(READY) ## the tests, and the share of lines they run
+	$(SAY) "kernels, compiled once for all processes"
+	@$(BIN)/python -m tests.kernels
 	$(SAY) "pytest, side by side"
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest -m 'not timed and not lab' $(SIDE_BY_SIDE)
-	$(SAY) "pytest, one by one: what is held to time"
-	@$(BIN)/coverage run -m pytest -m 'timed and not lab'
+	$(SAY) "pytest, one by one: what is held to time, and not to coverage, which takes time itself"
+	@$(BIN)/python -m pytest -m 'timed and not lab'
 	$(SAY) "coverage"
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
@@ -81,6 +83,9 @@ bench-s3: $(READY) ## which client reads S3 best
 
 bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the best of others
 	@$(BIN)/python -m benchmarks.readers
+
+bench-prediction: $(READY) ## how wrong predictions of other settings are
+	@$(BIN)/python -m benchmarks.prediction
 
 gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
 	@$(BIN)/python scripts/gpu_check.py

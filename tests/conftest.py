@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import coverage
 import hypothesis
 import pytest
+
+from tests.goes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
+from tests.patience import comes
 
 # The same examples on every run and machine, however slow: a failure is a failure of the code.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None, database=None)
@@ -29,18 +32,23 @@ def repo() -> Path:
     return Path(__file__).parent.parent
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Save what coverage has seen: pytest-xdist kills a process that takes 10 s to end."""
+    if watching := coverage.Coverage.current():
+        watching.stop()
+        watching.save()
+
+
 @pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
     """Fail a test that leaves a child process behind, such as a DataLoader's worker."""
     before = _children()
     yield
-    left = _children() - before
-    if left:
+    if _children() - before:
         gc.collect()  # an iterator in a reference cycle keeps its workers
-    patience = time.monotonic() + 5
-    while left and time.monotonic() < patience:
-        time.sleep(0.02)
-        left = _children() - before
+    comes(lambda: not _children() - before)
+    left = _children() - before
     assert not left, f"left running: {[_command_line(child) for child in left]}"
 
 

@@ -40,6 +40,7 @@ def seen(workers):
     return told, "_get_data" in own
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 2])
 def test_hooks_come_and_go(workers):
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as child:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -13,10 +12,9 @@ import pytest
 from pipeprof import errors
 from pipeprof.cli import app
 from pipeprof.version import __version__
+from tests.unwatched import UNWATCHED
 
 Captured = pytest.CaptureFixture[str]
-PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-"""The environment without coverage's hook, which would be measured too."""
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -24,7 +22,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        env={**PLAIN, **environment},
+        env={**UNWATCHED, **environment},
         check=False,
     )
 

@@ -24,6 +24,7 @@ from pipeprof.cli.app import run
 from pipeprof.cli.generate import Lines
 from pipeprof.manifest import MANIFEST
 from tests.needs import missing
+from tests.unwatched import UNWATCHED
 
 Captured = pytest.CaptureFixture[str]
 SMALL = ["--kind", "tokens", "--format", "csv", "--size", "400kB", "--shards", "4", "--jobs", "1"]
@@ -118,7 +119,7 @@ def start(folder: Path, **more: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "pipeprof", "generate", str(folder), "--format", LARGE.format,
                "--size", str(LARGE.size_bytes), "--shards", "16", "--jobs", "2"]  # fmt: skip
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=UNWATCHED, **more
     )
 
 

@@ -14,7 +14,9 @@ from pipeprof.cli.probe import command
 
 QUICK = [
     "--seconds",
-    "1",
+    "60",
+    "--max-requests",
+    "600",
     "--feed",
     "0.2",
     "--block",

@@ -10,14 +10,17 @@ import pytest
 
 from tests.cli.test_unprivileged import LAY_DOWN
 from tests.needs import missing
+from tests.patience import comes
+from tests.unwatched import UNWATCHED
 
 RUN = [sys.executable, "-m", "pipeprof", "run"]
 
 
-def call(command, folder, **options):
+def call(command, folder, env=UNWATCHED, **options):
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=100, check=False, **options
-    )
+        command, cwd=folder, capture_output=True, text=True, timeout=100, check=False, env=env,
+        **options,
+    )  # fmt: skip
 
 
 def write(folder, files):
@@ -121,11 +124,8 @@ def test_a_script_runs_as_under_python(name, tmp_path):
     write(tmp_path, {"beside.py": "print(__name__)"})
     (tmp_path / "script.py").write_bytes(SCRIPTS[name].encode("latin-1"))
     command = ["script.py", "--epochs", "1", "--", "-m", "--help"]
-    # coverage, where it is measured, has a word to say in children of its own
-    watched = name != "children"
-    plain = {key: value for key, value in os.environ.items() if watched or "COV" not in key}
-    expected = call([sys.executable, *command], tmp_path, input="typed", env=plain)
-    done = call([*RUN, *command], tmp_path, input="typed", env=plain)
+    expected = call([sys.executable, *command], tmp_path, input="typed")
+    done = call([*RUN, *command], tmp_path, input="typed")
     assert done.stdout == expected.stdout, done.stderr
     assert done.returncode == expected.returncode
     assert without_ours(done.stderr) == expected.stderr
@@ -152,7 +152,7 @@ def test_a_script_runs_as_under_python(name, tmp_path):
 )
 def test_a_run_without_a_loader_says_so_in_a_line(script, says, tmp_path):
     write(tmp_path, {"script.py": script})
-    last = call([*RUN, "script.py"], tmp_path).stderr.splitlines()[-1]
+    last = call([*RUN, "script.py"], tmp_path, os.environ).stderr.splitlines()[-1]
     assert last.startswith(says)
 
 
@@ -255,12 +255,17 @@ def test_a_signal_ends_it_as_it_ends_python(number, tmp_path):
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout.readline() == "ready\n"
-            time.sleep(0.05)  # asleep by now
+            assert comes(lambda pid=process.pid: asleep(pid))
             process.send_signal(number)
-            _, stderr = process.communicate(timeout=30)
+            _, stderr = process.communicate(timeout=60)
         ends.append((process.returncode, without_ours(stderr)))
     assert ends[0] == ends[1]
     assert ends[0][0] == -number
+
+
+def asleep(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(") ")[2][0] == "S"
 
 
 def test_a_script_may_be_a_link_and_use_what_lies_beside_its_target(tmp_path):
@@ -274,7 +279,7 @@ def test_safe_path_is_respected(tmp_path):
     if sys.version_info < (3, 11):
         pytest.skip("Python 3.10 has none")
     write(tmp_path, {"script.py": "import sys; print(*sys.path)"})
-    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    environment = {**UNWATCHED, "PYTHONSAFEPATH": "1"}
     expected = call([sys.executable, "script.py"], tmp_path, env=environment)
     assert call([*RUN, "script.py"], tmp_path, env=environment).stdout == expected.stdout
 
@@ -308,13 +313,12 @@ def test_a_torch_that_cannot_be_imported_fails_as_it_does_without_us(tmp_path):
 @pytest.mark.timed
 def test_it_starts_and_ends_in_little_time(tmp_path):
     write(tmp_path, {"script.py": ""})
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
 
     def least_s(command):
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            call([*command, "script.py"], tmp_path, env=plain)
+            call([*command, "script.py"], tmp_path)
             times.append(time.perf_counter() - start)
         return min(times)
 

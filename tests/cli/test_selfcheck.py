@@ -18,6 +18,7 @@ from pipeprof.selfcheck import run as module
 from pipeprof.selfcheck.pipelines import pipelines
 from pipeprof.selfcheck.results import Claim, Comparison, Cost, Figure, PipelineResult, SelfCheck
 from tests.samples import ENVIRONMENT
+from tests.unwatched import UNWATCHED
 
 QUICK = ["selfcheck", "--quick", "--only", "inline"]
 
@@ -172,7 +173,7 @@ def test_ctrl_c_ends_it_without_a_word_from_the_workers(after_s, tmp_path_factor
     running = subprocess.Popen(
         [sys.executable, "-m", "pipeprof", "selfcheck", "--only", "spawn"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**UNWATCHED, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     while not list(tmp_path.glob("pipeprof-*/*")):
         assert running.poll() is None, running.communicate()

@@ -71,17 +71,34 @@ def test_starved_beyond_the_limit_is_exit_code_3_after_the_report(data, tmp_path
     assert "What to set" in shown.out
 
 
+WAITING = """
+import time
+from pathlib import Path
+from torch.utils.data import get_worker_info
+
+HERE = Path(__file__).parent
+
+def wait(batch):
+    while get_worker_info() is not None and not (HERE / "go").exists():
+        (HERE / "waiting").touch()
+        time.sleep(0.02)
+    return batch
+"""
+
+
 def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
+    """The second trial, which has a worker, does not end before it is told to."""
     out = tmp_path / "out"
-    arguments = [*QUICK, "--trial-time", "0.8", "--out", str(out)]
+    (tmp_path / "mine.py").write_text(WAITING)
+    mine = ["--transform", f"{tmp_path}/mine.py:wait"]
     running = subprocess.Popen(
-        [sys.executable, "-m", "pipeprof", "sweep", data, *arguments],
+        [sys.executable, "-m", "pipeprof", "sweep", data, *QUICK, *mine, "--out", str(out)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    while not (out / "trial-000.json").exists():
+    while not (tmp_path / "waiting").exists():
         assert running.poll() is None, running.communicate()
         time.sleep(0.02)
-    time.sleep(0.3)
+    assert (out / "trial-000.json").exists()
     # as a terminal does: to the whole group, workers included
     os.killpg(running.pid, signal.SIGINT)
     _, stderr = running.communicate(timeout=60)
@@ -90,6 +107,7 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
     assert f"pipeprof sweep --resume {out}" in stderr
     assert "Traceback" not in stderr
 
+    (tmp_path / "go").touch()
     done = pipeprof("sweep", "--resume", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("samples/s") == 1, "only the trial that was missing"
@@ -158,7 +176,7 @@ def test_a_trial_that_fails_keeps_those_before_it(data, tmp_path, capsys):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/x.csv").write_text("id\n" + "1\n" * 3_000_000 + "no number\n")
     out = str(tmp_path / "out")
-    sizes = ["--workers", "0", "--batch-size", "64,200000", "--warmup-time", "0"]
+    sizes = ["--workers", "0", "--batch-size", "8,200000", "--warmup-time", "0"]
     assert run(["sweep", f"{tmp_path}/data", *QUICK, *sizes, "--step-ms", "0", "--out", out]) == 1
     shown = capsys.readouterr()
     assert (

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.needs import missing
+from tests.unwatched import UNWATCHED
 
 LAY_DOWN = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 
@@ -25,12 +26,10 @@ def pipeprof(*arguments):
     root = os.getuid() == 0
     if root and not shutil.which("setpriv"):
         missing("permissions: we are root, and setpriv of util-linux is missing")
-    # not measured for coverage: that would double the time, and shows nothing new
-    quick = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     return subprocess.run(
         [*(LAY_DOWN if root else []), sys.executable, "-m", "pipeprof", *arguments],
         capture_output=True, text=True, timeout=100, check=False,
-        env=quick,
+        env=UNWATCHED,
     )  # fmt: skip
 
 

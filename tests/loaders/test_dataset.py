@@ -87,8 +87,8 @@ def test_every_row_once_for_every_number_of_workers_and_ranks(
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
-@pytest.mark.parametrize("workers", range(5))
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("world_size", [1, 2])
 def test_every_row_once_through_real_workers(tmp_path, workers, world_size):
     url = write(tmp_path, "parquet", files=3, rows=6)
     seen = []

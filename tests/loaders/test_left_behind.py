@@ -10,10 +10,8 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,9 @@ import pipeprof
 from pipeprof.errors import UsageError
 from tests.loaders.forms import Act, Marked
 from tests.needs import missing
+from tests.patience import comes
+from tests.standing import descriptors, threads
+from tests.unwatched import UNWATCHED
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "inline": {},
@@ -33,19 +34,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def standing() -> tuple[int, int, list[str], set[str]]:
+def standing() -> set[object]:
     """Threads, descriptors, names in the temporary folder, and ours in shared memory."""
-    gc.collect()
-    shared = {name for name in os.listdir("/dev/shm") if f"_{os.getpid()}_" in name}
-    shared |= {name for name in os.listdir("/dev/shm") if "pipeprof" in name}
-    temporary = sorted(os.listdir(os.environ["TMPDIR"]))
-    return threading.active_count(), len(os.listdir("/proc/self/fd")), temporary, shared
-
-
-def wait_for(condition: Callable[[], bool], patience_s: float = 5.0) -> None:
-    end = time.monotonic() + patience_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
+    shared = os.listdir("/dev/shm")
+    ours = {name for name in shared if f"_{os.getpid()}_" in name or "pipeprof" in name}
+    return {*threads(), *descriptors(), *os.listdir(os.environ["TMPDIR"]), *ours}
 
 
 def leave(loader: Any, how: str) -> None:
@@ -78,13 +71,14 @@ def test_nothing_is_left_however_the_loop_ends(form, how, monkeypatch, tmp_path)
         leave(loader, how)
         loader.profile()
 
-    threads = threading.active_count()
+    running = threads()
     use()  # what Python and torch open once and for all
-    wait_for(lambda: threading.active_count() == threads)  # torch's threads end in a while
+    comes(lambda: threads() <= running)  # torch's threads end in a while
+    gc.collect()
     before = standing()
     use()
-    wait_for(lambda: standing() == before)
-    assert standing() == before
+    comes(lambda: standing() <= before or (gc.collect() and False))
+    assert not standing() - before
 
 
 def test_the_user_sees_torchs_own_error_when_a_worker_is_killed():
@@ -132,13 +126,13 @@ def test_without_shared_memory_training_goes_on_and_the_profile_says_so(lack, mo
         monkeypatch.setattr(os, "memfd_create", refuse)
     loader = pipeprof.wrap(DataLoader(Marked(), 4, num_workers=1))
     gc.collect()
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     assert len(list(loader)) == 10
     profile = loader.profile()
     assert "no shared memory for the workers' records" in profile.missing["fetch"]
     assert profile.stages["wait"].count == profile.measured_batches
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert not descriptors() - before
 
 
 class NoLoader(Dataset):
@@ -151,9 +145,6 @@ def test_what_is_no_loader_is_refused_with_a_word(thing):
     with pytest.raises(UsageError, match=f"iterable of batches, not {type(thing).__name__}"):
         pipeprof.wrap(thing)
 
-
-UNWATCHED = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-"""The measuring of coverage has threads and endings of its own."""
 
 SCRIPT = """
 import sys, time
@@ -208,7 +199,7 @@ def ended(
     if sent is not None:
         (os.killpg if group else os.kill)(process.pid, sent)
     _, complaints = process.communicate(timeout=60)
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 20)
+    comes(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
     return process.returncode, complaints
 
@@ -224,7 +215,7 @@ def ended(
 def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path_factory, repo):
     kinds = ("plain", "wrapped")
     # a short name: multiprocessing makes sockets in it, whose paths have 107 characters at most
-    folder = tmp_path_factory.mktemp("left")
+    folder, shared_before = tmp_path_factory.mktemp("left"), set(os.listdir("/dev/shm"))
     running = {kind: started(how, kind, folder / kind, repo) for kind in kinds}
     try:
         endings = {kind: ended(process, sent, group) for kind, process in running.items()}
@@ -246,7 +237,7 @@ def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path_factor
     shared = os.listdir("/dev/shm")
     counts = [sum(f"_{process.pid}_" in name for name in shared) for process in running.values()]
     assert counts[0] == counts[1]
-    assert not [name for name in shared if "pipeprof" in name]
+    assert not [name for name in shared if "pipeprof" in name and name not in shared_before]
 
 
 POOR = """
@@ -286,7 +277,7 @@ def on_a_poor_machine(command: str, repo: Path, *methods: str) -> dict[str, Any]
         missing("unshare -rm, with which to take away what a poor machine lacks, is refused")
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", f'{command} && exec "$@"', "sh", *script],
-        cwd=repo, capture_output=True, text=True, timeout=100,
+        cwd=repo, capture_output=True, text=True, timeout=100, env=UNWATCHED,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)

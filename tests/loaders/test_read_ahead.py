@@ -15,6 +15,8 @@ from pipeprof.errors import CorruptData, StorageError
 from pipeprof.formats.base import AHEAD, ReadOptions
 from pipeprof.loaders.dataset import FileDataset
 from tests.loaders.test_dataset import FORMATS, ids, write
+from tests.patience import PATIENCE_S, comes
+from tests.standing import threads
 
 ROWS = 4000
 
@@ -47,7 +49,7 @@ class Waits(Seen):
         super().__init__(store, one_at_a_time)
         self.go, self.lock = threading.Event(), threading.Lock()
         self.under_way = self.most = 0
-        self.patience = 0.1 if one_at_a_time else 5
+        self.patience = 0.1 if one_at_a_time else PATIENCE_S
 
     def read(self, item, ranges):
         with self.lock:
@@ -100,8 +102,9 @@ def test_very_small_objects_are_not_all_fetched_at_once(tmp_path):
     dataset, store = watched(pipeprof.open_dataset(url, batch_size=2))
     batches = iter(dataset)
     next(batches)
+    assert comes(lambda: len(store.asked) > 1 + AHEAD)
     time.sleep(0.05)
-    assert 1 + AHEAD < len(store.asked) <= 1 + 2 * AHEAD
+    assert len(store.asked) <= 1 + 2 * AHEAD
     assert len(ids(batches)) == 98
     assert len(store.asked) == 50
     batches.close()
@@ -144,9 +147,8 @@ def test_the_next_bytes_are_asked_for_before_the_last_are_used_up(tmp_path, form
     dataset, store = watched(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
     batches = iter(dataset)
     next(batches)
-    wanted, patience = (1 + AHEAD if ahead else 1), time.monotonic() + 5
-    while len(store.asked) < wanted and time.monotonic() < patience:
-        time.sleep(0.01)
+    wanted = 1 + AHEAD if ahead else 1
+    assert comes(lambda: len(store.asked) >= wanted)
     time.sleep(0.05)
     assert len(store.asked) == wanted, "and what is ahead is bounded"
     batches.close()
@@ -216,18 +218,15 @@ def test_what_follows_damage_is_read_once(tmp_path, damaged):
 
 @pytest.mark.parametrize("left", [True, False])
 def test_its_thread_ends_with_the_pass(tmp_path, left):
-    before = set(threading.enumerate())
+    before = threads()
     batches = iter(opened(write(tmp_path, "csv", rows=ROWS), "csv", True))
     next(batches)
-    assert any("pipeprof-ahead" in each.name for each in set(threading.enumerate()) - before)
+    assert any("pipeprof-ahead" in each.name for each in threads() - before)
     if left:
         batches.close()
     else:
         list(batches)
-    patience = time.monotonic() + 5
-    while ahead_threads(before) and time.monotonic() < patience:
-        time.sleep(0.01)
-    assert not ahead_threads(before)
+    assert comes(lambda: not ahead_threads(before))
 
 
 def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
@@ -236,25 +235,37 @@ def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
 
         def read(self, item, ranges):
             if self.asked:
-                self.go.wait(20)
+                self.go.wait(PATIENCE_S)
             return super().read(item, ranges)
 
-    before = set(threading.enumerate())
+    before = threads()
     dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Hangs, False)
     batches = iter(dataset)
     next(batches)
     start = time.monotonic()
     batches.close()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < PATIENCE_S / 2
     store.go.set()
-    patience = time.monotonic() + 5
-    while ahead_threads(before) and time.monotonic() < patience:
-        time.sleep(0.01)
+    assert comes(lambda: not ahead_threads(before))
     assert len(store.asked) <= 1 + AHEAD, "what had not begun is not read"
 
 
+def test_where_nothing_follows_what_is_read_first_there_is_no_thread(tmp_path):
+    before = threads()
+    url = write(tmp_path, "parquet", files=1, rows=ROWS)
+    for split_bytes, ahead in ((0, False), (1, True)):  # all in one read, or in several
+        options = ReadOptions(split_bytes=split_bytes)
+        dataset = pipeprof.open_dataset(url, batch_size=10, read=options)
+        assert (dataset.splits > 1) is ahead
+        batches = iter(dataset)
+        next(batches)
+        assert bool(ahead_threads(before)) is ahead
+        list(batches)
+        assert comes(lambda: not ahead_threads(before))
+
+
 def ahead_threads(before):
-    return [each for each in set(threading.enumerate()) - before if "ahead" in each.name]
+    return [each for each in threads() - before if "ahead" in each.name]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -289,5 +300,5 @@ def test_a_fork_waits_for_what_is_read_so_that_no_lock_stays_held_in_the_child(t
     store.held.wait(1)
     child = os.fork()
     if not child:
-        os._exit(0 if store.lock.acquire(timeout=5) else 1)
+        os._exit(0 if store.lock.acquire(timeout=PATIENCE_S) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

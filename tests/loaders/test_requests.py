@@ -67,7 +67,7 @@ def check(profile, epochs):
     ids=["inline", "fork", "spawn", "persistent", "any order"],
 )
 def test_each_request_of_each_worker_and_epoch_is_counted_once(settings):
-    epochs = 1 if "multiprocessing_context" in settings else 6
+    epochs = 1 if "multiprocessing_context" in settings else 3
     loader = pipeprof.wrap(DataLoader(Objects(), batch_size=2, **settings))
     for _ in range(epochs):
         for _batch in loader:

@@ -96,6 +96,7 @@ def test_its_state_is_the_same_before_during_and_after(stateful, form, workers):
     dataset, options = DATASETS[form]
 
     def loader():
+        torch.manual_seed(0)  # of which a sampler is made
         return stateful(dataset(), 4, num_workers=workers, **options)
 
     assert told(pipeprof.wrap(loader())) == told(loader())

@@ -27,12 +27,12 @@ def test_the_overshoot_of_sleeping_is_taken_off():
 
 def test_a_real_step_is_never_shorter_by_much_and_uses_no_cpu():
     accelerator = EmulatedAccelerator(0.02)
-    clock, cpu = SystemClock(), time.process_time()
+    clock, cpu = SystemClock(), time.thread_time()
     start = clock.now()
     for _ in range(10):
         accelerator.step(None)
     assert clock.now() - start > 0.19
-    assert time.process_time() - cpu < 0.05
+    assert time.thread_time() - cpu < 0.05
 
 
 def test_a_step_of_nothing_does_not_sleep():

@@ -1,25 +1,11 @@
-"""What the training process has: counted exactly, and unknown where nothing tells."""
+"""What the training process has, and may have: unknown where nothing tells. What is counted is held
+to the truth in `test_gauges`."""
 
 import os
 import resource
-import threading
 from pathlib import Path
 
 from pipeprof.measure import host
-
-
-def test_threads_and_descriptors_are_counted():
-    threads, descriptors = host.live_threads(), host.open_descriptors()
-    stop = threading.Event()
-    thread = threading.Thread(target=stop.wait)
-    thread.start()
-    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]
-    assert host.live_threads() == threads + 1
-    assert host.open_descriptors() == descriptors + 3
-    for descriptor in opened:
-        os.close(descriptor)
-    stop.set()
-    thread.join()
 
 
 def test_idle_time_is_that_of_all_cores(tmp_path):

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import threading
 from math import nan
-from time import perf_counter, process_time
+from time import perf_counter, thread_time
 
 import pytest
 
@@ -14,6 +14,7 @@ from pipeprof.measure.requests import begin_noting, end_noting, note_request, re
 from pipeprof.measure.spans import Tally, tallied
 from pipeprof.measure.watch_open import watched_open
 from pipeprof.model import NO_REQUESTS, RequestLog
+from tests.standing import descriptors
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_a_forked_child_does_not_keep_what_its_parent_profiles(noting):
 
 
 def test_passes_that_ended_stay_counted_and_their_memory_is_given_back(noting):
-    totals, descriptors = RequestTotals(), len(os.listdir("/proc/self/fd"))
+    totals, before = RequestTotals(), descriptors()
     for number in range(20):
         table = RequestTable(workers=2)
         note_request(float(number), nan, number + 1.0, 10)
@@ -168,17 +169,17 @@ def test_passes_that_ended_stay_counted_and_their_memory_is_given_back(noting):
     assert (log.count, log.bytes) == (20, 200)
     assert (log.began_s, log.ended_s) == (0.0, 20.0)
     assert log.latencies == ((pytest.approx(1.0, rel=0.032), 20),)
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 4 * 2, "a map keeps one of its own"
+    assert len(descriptors() - before) <= 4 * 2, "a map keeps one of its own"
 
 
 def burn(cpu_s: float) -> None:
-    until = process_time() + cpu_s
-    while process_time() < until:
+    until = thread_time() + cpu_s
+    while thread_time() < until:
         pass
 
 
 def test_reading_counts_the_cpu_of_all_threads_and_one_within_another_once():
-    tally = Tally(noting=True)
+    tally, start_s = Tally(noting=True), perf_counter()
     with tallied(tally), reading():
         assert not tally.noting
         with reading():
@@ -186,16 +187,14 @@ def test_reading_counts_the_cpu_of_all_threads_and_one_within_another_once():
             thread.start()
             thread.join()
     assert tally.noting
-    assert 0.05 <= tally.store_cpu_s <= tally.store_s * 2
-    assert tally.store_s < 5
+    assert tally.store_cpu_s >= 0.05
+    assert tally.store_s <= perf_counter() - start_s
 
 
 def test_without_a_batch_under_way_reading_does_nothing():
-    start = perf_counter()
     with reading(), tallied(Tally()) as tally, reading():
         pass
     assert tally.store_s == tally.store_cpu_s == 0
-    assert perf_counter() - start < 1
 
 
 def test_looking_at_the_threads_is_no_read_of_the_batch(monkeypatch):

@@ -17,6 +17,7 @@ from pipeprof.measure.ring import (
     note_moment,
     record_number,
 )
+from tests.standing import descriptors
 
 SENT = FIELDS.index("sent_s")
 
@@ -118,12 +119,12 @@ def test_a_child_process_writes_what_its_parent_reads(method):
 
 
 def test_it_has_no_name_in_any_file_system_and_closes_its_descriptor():
-    shared, descriptors = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     ring = Ring(workers=1, slots=8)
-    assert set(os.listdir("/dev/shm")) == shared
+    assert {leads_to for _, leads_to, _ in descriptors() - before} == {"/memfd:pipeprof (deleted)"}
     ring.close()
     ring.close()
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert not descriptors() - before
 
 
 def test_a_copy_opened_through_proc_shares_the_memory():
@@ -149,10 +150,10 @@ def test_where_proc_is_closed_the_records_are_lost_and_nothing_else():
 
 
 def test_memory_that_cannot_be_had_leaves_nothing_open():
-    descriptors = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     with pytest.raises((OSError, ValueError)):
         Ring(workers=1, slots=0)
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert not descriptors() - before
 
 
 def test_another_file_under_the_same_number_is_left_alone(tmp_path):

@@ -60,6 +60,7 @@ def test_an_inner_batch_does_not_end_the_outer():
 
 
 def test_a_stage_within_a_stage_counts_once():
+    start = time.perf_counter()
     with tallied(Tally()) as tally:
         with stage("decode"):
             time.sleep(0.02)
@@ -68,10 +69,11 @@ def test_a_stage_within_a_stage_counts_once():
             record(Span(Stage.READ, 0.0, 0.005))  # as a store does
         with stage("transform"):
             time.sleep(0.01)
-    seconds = tally.seconds
-    assert seconds[Stage.READ] == pytest.approx(0.035, abs=0.01)
-    assert seconds[Stage.DECODE] == pytest.approx(0.015, abs=0.01)
-    assert seconds[Stage.TRANSFORM] == pytest.approx(0.01, abs=0.01)
+    took, seconds = time.perf_counter() - start, tally.seconds
+    assert seconds[Stage.READ] >= 0.035
+    assert seconds[Stage.DECODE] >= 0.015
+    assert seconds[Stage.TRANSFORM] >= 0.01
+    assert sum(seconds.values()) <= took, "nothing counts twice"
 
 
 @stage("decode")
@@ -85,10 +87,11 @@ def test_as_a_decorator_it_changes_nothing_but_the_tally():
     assert decorated(1) == 2
     assert (decorated.__name__, decorated.__doc__) == ("decorated", "Doc.")
     assert pickle.loads(pickle.dumps(decorated)) is decorated
+    start = time.perf_counter()
     with tallied(Tally()) as tally:
         assert decorated(value=2) == 3
         assert decorated(3) == 4
-    assert tally.seconds[Stage.DECODE] == pytest.approx(0.02, abs=0.01)
+    assert 0.02 <= tally.seconds[Stage.DECODE] <= time.perf_counter() - start
 
 
 @pytest.mark.parametrize("name", ["decoding", "wait", "fetch", "", "Decode"])

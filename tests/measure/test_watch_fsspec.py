@@ -72,7 +72,7 @@ def local_url(tmp_path):
 
 @pytest.mark.parametrize("form", ["memory_url", "local_url"])
 def test_whatever_way_a_file_is_read(form, watched, request):
-    url = request.getfixturevalue(form)
+    url, start = request.getfixturevalue(form), time.perf_counter()
     fs, path = fsspec.core.url_to_fs(url)
     with tallied(Tally()) as opened, fsspec.open(url) as file:
         assert file.read() == DATA
@@ -90,7 +90,9 @@ def test_whatever_way_a_file_is_read(form, watched, request):
     assert (text.bytes, text.requests) == (len(DATA), pytest.approx(2, abs=1))
     assert (whole.bytes, whole.requests) == (2 * len(DATA), 2)
     assert (parts.bytes, parts.requests) == (50, 3)
-    assert all(0 < tally.seconds[Stage.READ] < 1 for tally in (opened, text, whole, parts))
+    took = [tally.seconds[Stage.READ] for tally in (opened, text, whole, parts)]
+    assert min(took) > 0
+    assert sum(took) <= time.perf_counter() - start
 
 
 def test_a_read_that_the_files_cache_serves_is_no_request(watched, tally):
@@ -257,11 +259,11 @@ def test_requests_are_those_that_the_server_saw(server, http, tmp_path):
         (in_blocks, len(DATA)),
         (absent, 0),
     ):
-        server.requests = 0
+        server.requests, start = 0, time.perf_counter()
         with reads_watched(), tallied(Tally()) as tally:
             read()
         assert (tally.bytes, tally.requests) == (length, server.requests)
-        assert 0 < tally.seconds[Stage.READ] < 5
+        assert 0 < tally.seconds[Stage.READ] <= time.perf_counter() - start
 
 
 # -- what is left as it was ---------------------------------------------------------------------

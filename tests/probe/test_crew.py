@@ -30,7 +30,7 @@ def test_each_takes_its_streams_and_its_part_of_what_may_be_read(file):
     with Crew(open_target(str(file)), 2) as crew:
         point = load(crew, Demand("random", 4096, 4), 20.0, budget, 0)
         spent = (budget.requests, budget.bytes, budget.spent)
-        alone = load(crew, Demand("random", 4096, 1), 0.3, Budget(FREE, FREE), 0)
+        alone = load(crew, Demand("random", 4096, 1), 20.0, Budget(FREE, 100), 0)
     assert spent == (100, 100 * 4096, True)
     assert point is not None
     assert (point.processes, point.demand.concurrency) == (2, 4)
@@ -61,7 +61,7 @@ def test_after_an_error_nobody_is_waited_for(file):
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         interrupted(file)
-    assert time.monotonic() - start < 20, "they were to read for a minute"
+    assert time.monotonic() - start < 40, "they were to read for a minute"
 
 
 def interrupted(file: Path) -> None:

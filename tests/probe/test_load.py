@@ -16,6 +16,8 @@ from pipeprof.probe.load import _client_bound, _point, load
 from pipeprof.probe.result import Demand
 from pipeprof.probe.work import Blocks
 from pipeprof.storage import ObjectInfo
+from tests.patience import comes
+from tests.standing import threads
 
 pytestmark = pytest.mark.timed
 
@@ -178,21 +180,22 @@ def test_too_few_requests_tell_nothing():
 
 
 def test_an_error_ends_the_load_and_its_threads():
-    before = threading.active_count()
+    before = threads()
     with pytest.raises(StorageError, match="gone"):
         load(Crew(Sleeps(0.001, fails=10)), Demand("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
-    assert threading.active_count() == before
+    assert not threads() - before
 
 
 def test_ctrl_c_ends_the_load_and_its_threads():
-    before = threading.active_count()
-    press_ctrl_c()
+    before = threads()
     with pytest.raises(KeyboardInterrupt):
-        load(Crew(Sleeps(0.001)), Demand("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
-    patience = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < patience:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+        interrupted(Sleeps(0.001))
+    assert comes(lambda: not threads() - before)
+
+
+def interrupted(target):
+    press_ctrl_c()
+    load(Crew(target), Demand("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
 
 
 def press_ctrl_c() -> None:

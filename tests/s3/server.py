@@ -19,7 +19,7 @@ from urllib.request import urlopen
 from tests.needs import missing
 
 KEY, SECRET = "AKIAPIPEPROFTESTS", "secret-of-the-tests"
-_PATIENCE_S = 20
+_PATIENCE_S = 60
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def serving(
     finally:
         process.terminate()
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

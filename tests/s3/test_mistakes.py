@@ -117,7 +117,11 @@ def test_an_object_that_is_denied_while_training(
     assert not any(secret in said for secret in (KEY, SECRET, WRONG))
 
 
-def test_an_object_that_vanished_while_training(data: str, bucket: Path) -> None:
+def test_an_object_that_vanished_while_training(
+    data: str, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # of what has just gone this server may break off its first answer
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
     dataset = pipeprof.open_dataset(data)
     (bucket / "data" / "b.csv").unlink()
     assert failure(dataset, 0) == f"{data}/b.csv cannot be read: no such object, folder or bucket."

