@@ -46,18 +46,27 @@ _STALLED = 0.05
 class Cell:
     job: Job
     prediction: Prediction
-    batches_per_s: float
+    rates: tuple[float, ...]
+    """Batches/s of its runs, the slowest first."""
     starved_fraction: float
-    noise: float
 
     @property
     def error(self) -> float:
         return self.prediction.batches_per_s / self.batches_per_s - 1
 
     @property
-    def held(self) -> bool:
+    def batches_per_s(self) -> float:
+        return self.rates[len(self.rates) // 2]
+
+    @property
+    def noise(self) -> float:
+        return (self.rates[-1] - self.rates[0]) / 2 / self.batches_per_s
+
+    @property
+    def held(self) -> float:
+        """The share of its runs: an interval is of one."""
         low, high = self.prediction.interval
-        return low <= self.batches_per_s <= high
+        return float(np.mean([low <= rate <= high for rate in self.rates]))
 
     @property
     def half_width(self) -> float:
@@ -66,19 +75,14 @@ class Cell:
 
 
 def cell(found: Calibration, job: Job, runs: Sequence[Measured]) -> Cell:
-    run = middle(runs)
-    columns, rates = run.columns, [each.batches_per_s for each in runs]
+    run = runs[len(runs) // 2]
+    columns = run.columns
     return Cell(
         job,
         predict(found, run.setting, columns.step_s),
-        run.batches_per_s,
+        tuple(each.batches_per_s for each in runs),
         float(columns.wait_s.sum() / columns.cycle_s.sum()),
-        (max(rates) - min(rates)) / 2 / run.batches_per_s,
     )
-
-
-def middle(runs: Sequence[Measured]) -> Measured:
-    return runs[len(runs) // 2]
 
 
 def cells_of(runs: Runs, pipeline: str, seed: int) -> list[Cell]:
@@ -162,7 +166,7 @@ def main() -> int:
     names, seeds = options.pipelines.split(","), [int(seed) for seed in options.seeds.split(",")]
     runs = runs_for(options, names, seeds)
     print(
-        "throughput: error over stalled cells; starved: points apart; held: intervals that hold\n"
+        "throughput: error over stalled cells; starved: points apart; held: runs within intervals\n"
         f"{'pipeline':<15}{'cells':>6}{'declined':>10}{'median':>9}{'≤10 %':>8}{'worst':>8}"
         f"{'starved':>9}{'worst':>8}{'held':>8}{'±':>8}{'noise':>8}"
     )

@@ -54,17 +54,26 @@ def predict(
     every = [run for each in runs.values() for run in each]
     rates = np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
-    low, high = np.percentile(rates, [5, 95])
     least, most = np.percentile(starved, [5, 95])
     wide = min(1.0, hypot(found.disagreement, _SIGMAS * found.noise))
     return Prediction(
         setting,
         float(np.mean(means)),
-        (float(low * (1 - wide)), float(high * (1 + wide))),
+        _interval(rates, float(np.mean(means)), found),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
         f"a short run with num_workers={setting.num_workers}" if unsure else "",
     )
+
+
+def _interval(rates: Floats, mean: float, found: Calibration) -> tuple[float, float]:
+    """What bootstrapped runs differ by, or real ones did, whichever is more: the latter's chance is
+    that of the samples, too. And by how far the model is from its own runs."""
+    low, high = np.percentile(rates, [5, 95]) / mean
+    noise = _SIGMAS * found.noise
+    below = hypot(found.disagreement, max(noise, 1 - low))
+    above = hypot(found.disagreement, max(noise, high - 1))
+    return mean * max(0.0, 1 - below), mean * (1 + above)
 
 
 def _rooms(found: Calibration, setting: Setting) -> tuple[float, ...]:
