@@ -41,16 +41,20 @@ class Guide:
         self._groups: dict[tuple[str, int | None], list[Setting]] = {}
         for setting in settings:
             self._groups.setdefault((setting.url, setting.batch_size), []).append(setting)
+        self._settled: set[tuple[str, int | None]] = set()
         self._measured: dict[str, Measured] = {}
         """By the trial's profile."""
 
     def next(self, trials: Sequence[Trial]) -> Choice | None:
         """``None``: no other trial can change the answer."""
-        for group in self._groups.values():
+        for key, group in self._groups.items():
+            if key in self._settled:
+                continue
             tried = [trial for trial in trials if _is_of(trial, group[0])]
             choice = self._next(group, tried)
             if choice is not None:
                 return choice
+            self._settled.add(key)
         return None
 
     def untried(self, trials: Sequence[Trial]) -> tuple[Untried, ...]:
