@@ -23,6 +23,8 @@ _NEARLY = 0.1
 """Read-ahead and other files blur what was moved by so much."""
 _ENOUGH_BYTES = 1_000_000
 """Read: what passes through pipes is far less."""
+_SETTLED_BYTES = 2**26
+"""Read after warm-up: what a device had moved before, and was read only then, is far less."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ class ReadMeter:
 
     def told(self) -> tuple[Traffic, str] | None:
         """Read after warm-up, or if that is too little to tell anything, in the whole trial."""
-        for before, when in ((self._measuring, "while measuring"), (self._began, "in the trial")):
+        after, whole = (self._measuring, "while measuring"), (self._began, "in the trial")
+        tried = (*after, _SETTLED_BYTES), (*whole, _ENOUGH_BYTES), (*after, _ENOUGH_BYTES)
+        for before, when, least in tried:
             if before is not None and self._ended is not None:
                 read = Traffic(*(now - then for now, then in zip(self._ended, before, strict=True)))
-                if read.logical >= _ENOUGH_BYTES:
+                if read.logical >= least:
                     return read, when
         return None
 
