@@ -97,7 +97,7 @@ def measure(job: Job, seconds: float) -> Measured:
     )
     profiled = pipeprof.wrap(loader, job.pipeline)
     accelerator = EmulatedAccelerator(job.step_s)
-    warmup = 2 * job.num_workers * job.prefetch_factor
+    warmup = job.setting.warmup
     start = perf_counter()
     for count, batch in enumerate(profiled, start=1):
         accelerator.step(batch)

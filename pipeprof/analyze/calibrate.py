@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.simulate import Demand, Link, Machine, simulate
 from pipeprof.analyze.storage import SLOWEST_LINK
 from pipeprof.analyze.way import Measured, Way
 from pipeprof.errors import UsageError
@@ -93,7 +93,7 @@ def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
     setting = runs[0].setting
     demands = found.demands if setting.num_workers else found.inline
     steps = stepping(demands, runs[0].columns.step_s)
-    return simulate(steps, setting, found.machine).after(_warmup(setting)).batches_per_s
+    return simulate(steps, setting, found.machine).after(setting.warmup).batches_per_s
 
 
 def _rate(runs: Sequence[Measured]) -> float:
@@ -115,10 +115,6 @@ def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
         replace(demand, step_s=float(step_s[number % len(step_s)]))
         for number, demand in enumerate(demands)
     ]
-
-
-def _warmup(setting: Setting) -> int:
-    return 2 * setting.num_workers * setting.prefetch_factor
 
 
 def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
@@ -196,7 +192,7 @@ def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Mea
     def rate(shared: float) -> float:
         link = replace(machine, link=Link(total=shared, each=1.0))
         run = simulate(stepping(demands, step_s), setting, link)
-        return run.after(_warmup(setting)).batches_per_s
+        return run.after(setting.warmup).batches_per_s
 
     if rate(inf) <= measured * (1 + _SAME):
         return inf

@@ -94,8 +94,7 @@ def _run(
     found: Calibration, demands: Sequence[Demand], setting: Setting, step_s: Floats, room: float
 ) -> Run:
     machine = replace(found.machine, link=Link(total=room, each=1.0))
-    warmup = 2 * setting.num_workers * setting.prefetch_factor
-    return simulate(stepping(demands, step_s), setting, machine).after(warmup)
+    return simulate(stepping(demands, step_s), setting, machine).after(setting.warmup)
 
 
 def _resampled(demands: Sequence[Demand], chance: np.random.Generator) -> list[Demand]:

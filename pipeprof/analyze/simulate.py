@@ -87,6 +87,11 @@ class Setting:
     epoch_batches: int | None = None
     """``None``: one epoch is all there is."""
 
+    @property
+    def warmup(self) -> int:
+        """Batches at a run's beginning that are not of its steady state."""
+        return 2 * self.num_workers * self.prefetch_factor
+
 
 @dataclass(frozen=True)
 class Run:

@@ -102,8 +102,7 @@ class Guide:
                 if not isinstance(profile, Profile):
                     raise ProfileError(f"{self._folder / trial.profile} is not a profile.")
                 setting, columns = _loader_setting(trial.config), Columns.of(profile.batches)
-                warmup = 2 * setting.num_workers * setting.prefetch_factor
-                kept = columns.take(steady(columns, warmup))
+                kept = columns.take(steady(columns, setting.warmup))
                 self._measured[trial.profile] = Measured(setting, kept)
             yield self._measured[trial.profile]
 
