@@ -28,10 +28,13 @@ from benchmarks.overhead_cases import Case, cases
 from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge
-from benchmarks.overhead_switched import hold_switched_session
+from benchmarks.overhead_switched import Mode, hold_switched_session
+from pipeprof.loaders.stretches import how_many_at
 from pipeprof.units import format_duration
 
-PLAIN, AGAIN, OURS = Arm("plain"), Arm("plain again"), Ours("pipeprof")
+PLAIN, AGAIN = Arm("plain"), Arm("plain again")
+OURS, PASSING = Ours("pipeprof, watching"), Ours("pipeprof, passing by")
+_MODES = {OURS: Mode.WATCHING, PASSING: Mode.PASSING, PLAIN: Mode.OFF, AGAIN: Mode.OFF}
 _PEER_SHARE = 0.1
 """Of a case's time, for each peer: no bar hangs on how exact they are."""
 _MEASURES = {"wall_s": "wall", "cpu_s": "CPU"}
@@ -48,7 +51,9 @@ class Series:
     def hold_another(self) -> None:
         seed = len(self.sessions)
         if OURS in self.arms:
-            session = hold_switched_session(self.case, OURS, (PLAIN, AGAIN), seed)
+            session = hold_switched_session(
+                self.case, {arm: _MODES[arm] for arm in self.arms}, seed
+            )
         else:
             session = hold_session(self.case, self.arms, self.case.rounds, seed)
         self.sessions.append(session)
@@ -63,6 +68,21 @@ class Series:
         plain = [self.of(one, measure) for one in (PLAIN, AGAIN) if one in self.arms]
         return added(self.of(arm, measure), *plain, relative=self.case.relative)
 
+    def every(self) -> int:
+        """Of how many stretches of batches one is watched, as fast as they come here."""
+        return (
+            how_many_at(float(np.median(self.of(PLAIN, "wall_s")))) if PASSING in self.arms else 1
+        )
+
+    def in_use(self, measure: str) -> Estimate:
+        """What pipeprof costs: watching, and passing by, as much as there is of each."""
+        watched = 1 / self.every()
+        spent = watched * self.of(OURS, measure)
+        if PASSING in self.arms:
+            spent = spent + (1 - watched) * self.of(PASSING, measure)
+        plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
+        return added(spent, plain, again, relative=self.case.relative)
+
     def control(self, measure: str) -> Estimate:
         plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
         return added(again, plain, relative=self.case.relative)
@@ -72,7 +92,7 @@ class Series:
 
 
 def measure_ours(case: Case, end: float) -> Series:
-    series = Series(case, (PLAIN, AGAIN, OURS), [])
+    series = Series(case, (OURS, *[PASSING] * bool(case.workers), PLAIN, AGAIN), [])
     while not series.sessions or (perf_counter() < end and not series.is_quiet()):
         series.hold_another()
     return series
@@ -100,9 +120,10 @@ def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Ver
             continue
         print_row(peer, theirs)
     ours = measure_ours(case, start + seconds)
-    print_row(OURS, ours)
-    print_row(AGAIN, ours)
-    print_row(PLAIN, ours)
+    for arm in ours.arms:
+        print_row(arm, ours)
+    said = "".join(f"{'':>9}   {say(ours.in_use(name), case):<32}" for name in _MEASURES)
+    print(f"  {'pipeprof, in use':<20}{said.rstrip()}  (1 of {ours.every()} stretches watched)")
     sessions = len(ours.sessions)
     print(
         f"  {sessions * case.rounds:,} rounds of {case.batches:,} batches in {sessions} sessions; "
@@ -136,7 +157,7 @@ def say(estimate: Estimate, case: Case) -> str:
 
 def verdict(series: Series, measure: str) -> tuple[Verdict, str]:
     case = series.case
-    cost, control = series.cost(OURS, measure), series.control(measure)
+    cost, control = series.in_use(measure), series.control(measure)
     scale, unit = (100, "%") if case.relative else (1e6, "µs")
     what = f"{case.name}: {_MEASURES[measure]}, at most {case.most * scale:+g} {unit}"
     judged = judge(cost, control, case.most, case.quiet)

@@ -4,6 +4,9 @@ Two loaders differ by a few per cent whatever is done to them: by where their me
 which core their workers run on. Here all of that is the same, and what is left is the hooks.
 While they are off, nothing of ours runs but one look at a shared byte for each sample, which is
 in every arm.
+
+Of a loader with fast batches pipeprof watches stretches and passes by the others. Both are timed
+by themselves: how much of each there is in use follows from how fast the batches come.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from enum import IntEnum
 from time import perf_counter
 from typing import Any
 
@@ -24,48 +28,48 @@ from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Running, Session
 from pipeprof.loaders import hook, observe
+from pipeprof.loaders.hook import Making
+from pipeprof.loaders.iterator import Turn
+from pipeprof.loaders.pace import PassingBy
+from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import Meter
-from pipeprof.measure.ring import RingWriter
-from pipeprof.measure.spans import Tally, current
 
-_NONE = object()
-"""In place of an attribute that an object has not of its own."""
+_NEVER = 1 << 62
+"""A task that no session reaches."""
+
+
+class Mode(IntEnum):
+    OFF = 0
+    WATCHING = 1
+    PASSING = 2
+    """Batches are passed by."""
+
+
+Hook = Callable[[Mode], None]
 
 
 class Switch:
-    """Whether the hooks are to be set, known to main and to the workers that it forks."""
+    """How the hooks are to be, known to main and to the workers that it forks."""
 
     def __init__(self) -> None:
         self._wanted = mmap.mmap(-1, 1)
-        self._set = True
-        self._hooks: list[Callable[[bool], None]] = []
+        self.turn(Mode.WATCHING)
+        self._mode = Mode.WATCHING
+        self._hooks: list[Hook] = []
         """Of this process."""
 
-    def turn(self, on: bool) -> None:
-        self._wanted[0] = on
-        self.follow()
+    def turn(self, mode: Mode) -> None:
+        self._wanted[0] = mode
 
     def follow(self) -> None:
-        if self._wanted[0] != self._set:
-            self._set = bool(self._wanted[0])
+        if self._wanted[0] != self._mode:
+            self._mode = Mode(self._wanted[0])
             for each in self._hooks:
-                each(self._set)
+                each(self._mode)
 
-    def add(self, owner: Any, **plain: Any) -> None:
-        """The attributes of ``owner`` that are hooked now, and what they are without."""
-        hooked = {name: owner.__dict__[name] for name in plain}
-
-        def turn(on: bool) -> None:
-            for name, value in (hooked if on else plain).items():
-                if value is _NONE:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, value)
-
-        self._hooks.append(turn)
-
-    def when_turned(self, act: Callable[[bool], None]) -> None:
-        self._hooks.append(act)
+    def add(self, hook: Hook) -> None:
+        """To be told of each change; it is `Mode.WATCHING` now."""
+        self._hooks.append(hook)
 
 
 class Followed(Dataset[Any]):
@@ -82,22 +86,24 @@ class Followed(Dataset[Any]):
         return self._dataset[index]
 
 
-def hold_switched_session(case: Case, ours: Arm, plain: tuple[Arm, Arm], seed: int) -> Session:
+def hold_switched_session(case: Case, arms: dict[Arm, Mode], seed: int) -> Session:
+    """``arms``: the first of them is the one that is profiled."""
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(1, mp_context=fork) as child:
-        return child.submit(_session, case, ours, plain, seed).result()
+        return child.submit(_session, case, arms, seed).result()
 
 
-def _session(case: Case, ours: Arm, plain: tuple[Arm, Arm], seed: int) -> Session:
+def _session(case: Case, arms: dict[Arm, Mode], seed: int) -> Session:
     torch.set_num_threads(1)
     switch = Switch()
     _let_hooks_be_switched(switch)
-    running = _Switched(replace(case, dataset=Followed(case.dataset, switch)), ours, switch)
+    followed = replace(case, dataset=Followed(case.dataset, switch))
+    running = _Switched(followed, next(iter(arms)), switch)
     chance, session = random.Random(seed), []
     for _ in range(case.rounds):
-        arms = [ours, *plain]
-        chance.shuffle(arms)
-        session.append({arm.name: running.as_arm(arm, on=arm is ours) for arm in arms})
+        order = list(arms)
+        chance.shuffle(order)
+        session.append({arm.name: running.as_arm(arm, arms[arm]) for arm in order})
     return session
 
 
@@ -105,30 +111,28 @@ class _Switched(Running):
     def __init__(self, case: Case, ours: Arm, switch: Switch) -> None:
         super().__init__(case, ours)
         self._switch = switch
-        self._profiled = self.batches
-        self._bare: Iterator[Any] = self.batches._turn.iterator  # type: ignore[attr-defined]
+        self._profiled: Any = self.batches
+        self._turn: Turn = self._profiled._turn
+        self._bare: Iterator[Any] = self._turn.iterator
+        self._passing: PassingBy | None = None
         if case.workers:
-            results = self._bare._worker_result_queue  # type: ignore[attr-defined]
-            switch.add(results, _recv_bytes=results._reader.recv_bytes)
-            switch.add(self._bare, _get_data=_NONE, _next_index=_NONE)
+            switch.add(self._turn_main)
 
-    def as_arm(self, arm: Arm, on: bool) -> Any:
-        self._switch.turn(on)
-        self.arm, self.batches = arm, self._profiled if on else self._bare
+    def as_arm(self, arm: Arm, mode: Mode) -> Any:
+        self._switch.turn(mode)
+        self._switch.follow()
+        self.arm, self.batches = arm, self._bare if mode is Mode.OFF else self._profiled
         return self.block()
 
-
-class _Tally:
-    """What takes the stages that the data set's code names: a worker's thread keeps it."""
-
-    def __init__(self) -> None:
-        self._kept: Tally | None = None
-
-    def turn(self, on: bool) -> None:
-        if on:
-            current.tally = self._kept
-        else:
-            self._kept, current.tally = current.tally, None
+    def _turn_main(self, mode: Mode) -> None:
+        turn, observer = self._turn, self._turn._observer
+        if self._passing is not None:
+            turn._pass.pass_by(self._passing.count())
+            self._passing = turn._passing = None
+        if mode is Mode.PASSING:
+            self._passing = PassingBy(turn._pass, observer, self._bare, _NEVER)  # type: ignore[arg-type]
+            turn.pass_by(self._passing)
+        observer.watch(mode is Mode.WATCHING)  # type: ignore[attr-defined]
 
 
 class _Pause:
@@ -146,23 +150,42 @@ class _Pause:
             setattr(self._meter, name, getattr(self._meter, name) + passed_s)
 
 
+class _Maker:
+    """The hooks of one fetcher."""
+
+    def __init__(self, making: Making, meter: Meter) -> None:
+        self._making, self._pause, self._on = making, _Pause(meter), True
+
+    def turn(self, mode: Mode) -> None:
+        on = mode is Mode.WATCHING
+        if on != self._on:
+            self._on = on
+            self._pause.turn(on)
+            self._making.watch(on)
+
+
 def _let_hooks_be_switched(switch: Switch) -> None:
     """Those that will be set in this process and in its workers."""
-    instrument, note_sending = hook.instrument, hook.note_sending
+    instrument, attach = hook.instrument, Sender.attach
 
     def switched_instrument(
         fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
-    ) -> None:
-        collate = fetcher.collate_fn
-        instrument(fetcher, tell, meter, *more, **options)
-        switch.add(fetcher, fetch=_NONE, collate_fn=collate)
-        switch.when_turned(_Pause(meter).turn)
-        switch.when_turned(_Tally().turn)
+    ) -> Making:
+        making = instrument(fetcher, tell, meter, *more, **options)
+        switch.add(_Maker(making, meter).turn)
+        return making
 
-    def switched_note_sending(queue: Any, writer: RingWriter) -> None:
-        note_sending(queue, writer)
-        # its feeder thread keeps our lock, which has nothing to do while nothing is put
-        switch.add(queue, put=_NONE)
+    def switched_attach(sender: Sender, queue: Any) -> None:
+        attach(sender, queue)
+
+        def turn(mode: Mode) -> None:
+            # its feeder thread keeps our lock, which has nothing to do while nothing is put
+            if mode is Mode.OFF:
+                vars(queue).pop("put", None)
+            else:
+                queue.put = sender.put
+
+        switch.add(turn)
 
     hook.instrument = observe.instrument = switched_instrument
-    hook.note_sending = switched_note_sending
+    Sender.attach = switched_attach  # type: ignore[method-assign]

@@ -7,13 +7,17 @@ import itertools
 from collections.abc import Callable
 from math import nan
 from statistics import median
+from threading import Lock
 from time import perf_counter
 from typing import Any
 
 from pipeprof.loaders.batches import weigh
 from pipeprof.loaders.hook import instrument
-from pipeprof.loaders.observe import InlineObserver, Observer
+from pipeprof.loaders.iterator import Turn
+from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
+from pipeprof.loaders.pace import Pace, PassingBy
+from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.request_counts import RequestCounts
@@ -28,8 +32,11 @@ _ELSEWHERE = bytearray(4 << 20)
 at hand, which makes them two or three times as dear."""
 
 
-def measure_overhead(config: LoaderConfig, batches: int, requests: int, wall_s: float) -> Overhead:
-    """Of worker and main together, against the run's ``wall_s``.
+def measure_overhead(
+    config: LoaderConfig, batches: int, passed_by: int, requests: int, wall_s: float
+) -> Overhead:
+    """Of worker and main together, against the run's ``wall_s``, for so many ``batches`` that were
+    noted, and others that were ``passed_by``.
 
     The worker's part is charged in full, though workers run beside the training loop: an upper
     bound.
@@ -38,17 +45,20 @@ def measure_overhead(config: LoaderConfig, batches: int, requests: int, wall_s: 
         return Overhead(None, None, "no batch was seen")
     try:
         per_batch_s = _workers_s() if config.num_workers else _inline_s()
+        unseen_s = _unseen_s() if passed_by else 0.0
         sample_s = _median_s(_sample())
         request_s = _median_s(_request()) if requests else 0.0
     except Exception as error:  # what we cannot time must not cost the user the profile
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
     spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
-    spent_s += request_s * requests
+    spent_s += request_s * requests + unseen_s * passed_by
     return Overhead(
         spent_s / wall_s,
-        spent_s / batches,
+        spent_s / (batches + passed_by),
         f"the hooks of a batch, timed {_ROUNDS} times after the run with cold caches, × batches / "
-        "wall time; the worker's part in full" + ", and its requests" * (requests > 0),
+        "wall time; the worker's part in full"
+        + ", and its requests" * (requests > 0)
+        + ", and what is left of them where batches are passed by" * (passed_by > 0),
     )
 
 
@@ -86,6 +96,17 @@ class _Iterator:
         return data
 
 
+class _Queue:
+    """Stands for that of a worker's results, of which nobody takes any."""
+
+    def __init__(self) -> None:
+        self._wlock = Lock()
+
+    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        self._wlock.acquire()
+        self._wlock.release()
+
+
 def _same(batch: Any) -> Any:
     return batch
 
@@ -100,11 +121,13 @@ def _inline_s() -> float:
 
 
 def _workers_s() -> float:
-    ring = Ring(1, 2 * FLUSH_EVERY)
-    writer, fetcher, bare = ring.writer(0), _Fetcher(), _Fetcher()
-    writer.begin_epoch()
-    instrument(fetcher, writer.tell, Meter(weigh), RequestCounts())
-    made_s = _median_s(lambda: fetcher.fetch(0)) - _median_s(lambda: bare.fetch(0))
+    ring = Ring(2 * FLUSH_EVERY)
+    sender, queue, fetcher, bare = Sender(ring.writer(0)), _Queue(), _Fetcher(), _Fetcher()
+    sender.begin_epoch()
+    sender.attach(queue)
+    instrument(fetcher, sender.tell, Meter(weigh), RequestCounts())
+    made_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
+    made_s -= _median_s(lambda: _Queue().put((0, bare.fetch(0))))
     iterator, observer = _Iterator(), WorkersObserver(ring)
     observer.begin_epoch()
     observer.attach(iterator)
@@ -112,15 +135,52 @@ def _workers_s() -> float:
     return made_s + main_s - _median_s(_Iterator().from_worker)
 
 
+def _unseen_s() -> float:
+    """What is left of the hooks where a batch is passed by, in a worker and in main."""
+    sender, queue = Sender(Ring(1).writer(0)), _Queue()
+    sender.attach(queue)
+    sent_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
+    endless, turn = _Endless(), Recorder().begin()
+    turns = Turn(endless, _NoDevice(), turn, HostObserver())
+    turns.pass_by(_Forever())
+    return sent_s + _median_s(turns.take) - _median_s(lambda: next(endless))
+
+
+class _Endless:
+    """Stands for torch's iterator, of which nothing is noted."""
+
+    _rcvd_idx = 0
+
+    def __iter__(self) -> _Endless:
+        return self
+
+    def __next__(self) -> None:
+        return None
+
+
+class _NoDevice:
+    pace = Pace(whole=True)
+
+    def find_device(self) -> None:
+        return None
+
+
+class _Forever(PassingBy):
+    """Batches that are passed by without end."""
+
+    def __init__(self) -> None:
+        self.until = 1
+
+
 def _main_s(iterator: Any, observer: Observer, step: Callable[[], Any]) -> float:
     """Main's part of a batch, as `ProfiledIterator` does it, around ``step``."""
     turn = Recorder().begin()
-    turn.source = observer
+    turn.source, key = observer.source(), observer.key
 
     def profiled() -> None:
-        turn.ask()
+        turn.asked_s = turn.now()
         step()
-        turn.deliver(observer.key(iterator, None) if observer.key is not None else None)
+        turn.deliver(key(iterator) if key is not None else None)
 
     each_s = _median_s(profiled)
     while turn.nth < FLUSH_EVERY:

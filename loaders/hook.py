@@ -17,7 +17,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pipeprof.loaders.batches import count_samples, weigh
-from pipeprof.loaders.sender import note_sending
+from pipeprof.loaders.sender import Sender
 from pipeprof.measure import on_import, requests, watch_fsspec, watch_open
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
@@ -58,22 +58,22 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable) -> None:
     kinds: Any = _DatasetKind
     create = kinds.create_fetcher
     info = get_worker_info()
-    writer, meter, counts = ring.writer(worker), Meter(weigh), table.row(worker)
+    sender, meter, counts = Sender(ring.writer(worker)), Meter(weigh), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
         fetcher = create(kind, dataset, *arguments)
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
-            writer.begin_epoch()
-            instrument(fetcher, writer.tell, meter, counts, alone=True)
+            sender.begin_epoch()
+            sender.watch(instrument(fetcher, sender.tell, meter, counts, alone=True).watch)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
     loop = _calling_loop()
     if loop is not None:
         hide_our_frames(loop.f_globals)
-        note_sending(loop.f_locals.get("data_queue"), writer)
+        sender.attach(loop.f_locals.get("data_queue"))
     watch_reads()
 
 
@@ -129,66 +129,95 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
 
 def instrument(
     fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool = False
-) -> None:
+) -> Making:
     """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
     batch asked of storage. ``alone``: its thread, this one, does nothing but make batches."""
-    # a bound method in the closure would keep the fetcher, and what it iterates, alive
-    owner: Any = weakref.ref(fetcher)
-    fetch = type(fetcher).fetch
-    collate, clock = fetcher.collate_fn, perf_counter
-    may_end = hasattr(fetcher, "ended")
-    tally, noted = Tally(noting=True), requests.waiting
-    collating_s, charged_s = nan, 0.0
+    making = Making(fetcher, tell, meter, counts, alone)
+    making.watch(True)
+    return making
 
-    def noted_collate(samples: Any) -> Any:
+
+class Making:
+    """The hooks of one fetcher. Slots rather than a closure's cells, each of which lies elsewhere:
+    what a batch touches is then in few cache lines."""
+
+    __slots__ = ("_alone", "_charged_s", "_collate", "_collating_s", "_counts", "_fetch",
+                 "_may_end", "_meter", "_noted", "_owner", "_tally", "_tell")  # fmt: skip
+
+    def __init__(
+        self, fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool
+    ) -> None:
+        # what hangs on the fetcher would keep it, and what it iterates, alive
+        self._owner: Any = weakref.ref(fetcher)
+        self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
+        self._may_end = hasattr(fetcher, "ended")
+        self._tell, self._meter, self._counts, self._alone = tell, meter, counts, alone
+        self._tally, self._noted = Tally(noting=True), requests.waiting
+        self._collating_s, self._charged_s = nan, 0.0
+
+    def watch(self, on: bool) -> None:
+        """Put the hooks on, or take them off."""
+        fetcher = self._owner()
+        if on:
+            self._tally = Tally(noting=True)
+            fetcher.fetch, fetcher.collate_fn = self.fetch, self.collate
+        else:
+            del fetcher.fetch
+            fetcher.collate_fn = self._collate
+        if self._alone:
+            # to find it takes longer than all else that a plain batch does here
+            current.tally = self._tally if on else None
+
+    def collate(self, samples: Any) -> Any:
         # it is the last that a fetcher does: its end is that of the fetch
-        nonlocal collating_s, charged_s
-        charged_s = tally.inner_s
-        collating_s = clock()
-        return collate(samples)
+        self._charged_s = self._tally.inner_s
+        self._collating_s = perf_counter()
+        return self._collate(samples)
 
-    def timed_fetch(index: Any) -> Any:
-        nonlocal tally, collating_s
-        itself, batch, collating_s = owner(), None, nan
-        if not alone:
-            outer, current.tally = current.tally, tally
+    def fetch(self, index: Any) -> Any:
+        meter, batch, self._collating_s = self._meter, None, nan
+        if not self._alone:
+            outer, current.tally = current.tally, self._tally
         if sampled := not meter.skip:
-            sampled = _begun(meter, clock())
+            sampled = _begun(meter, perf_counter())
         else:
             meter.skip -= 1
-        start = clock()
+        start = perf_counter()
         try:
-            batch = fetch(itself, index)
+            batch = self._fetch(self._owner(), index)
             return batch
         finally:
-            end = clock()
-            if not alone:
+            end = perf_counter()
+            if not self._alone:
                 current.tally = outer
-            collated = collating_s == collating_s
-            collate_s = end - collating_s if collated else 0.0
+            begun = self._collating_s
+            collate_s = end - begun if begun == begun else 0.0
             # a list of indices says how many, but at the end of an iterable's data
-            whole = type(index) is list and not (may_end and itself.ended)
+            whole = type(index) is list and not (self._may_end and self._owner().ended)
             samples = len(index) if whole else _count(batch)
-            if tally.seconds or sampled:
-                collate_s -= tally.inner_s - charged_s if collated else 0.0
-                collate_s += tally.seconds.get(_COLLATE, 0.0)
-                parts, made, tally = _parts(tally), tally, Tally(noting=True)
-                if alone:
-                    current.tally = None  # what we read now is no batch's
-                if made.store_s:
-                    counts.add_store_time(made)
-                sample = _ended(meter, batch) if sampled else ()
-                tell((start, end, collate_s, samples, *parts, *sample))
-                if alone:
-                    current.tally = tally
+            if self._tally.seconds or sampled:
+                self._tell_more(start, end, collate_s, samples, batch, sampled)
             else:
-                tell((start, end, collate_s, samples))
-            if noted:
-                _taken(counts)
+                self._tell((start, end, collate_s, samples))
+            if self._noted:
+                _taken(self._counts)
 
-    if alone:
-        current.tally = tally  # to find it takes longer than all else that a plain batch does here
-    fetcher.fetch, fetcher.collate_fn = timed_fetch, noted_collate
+    def _tell_more(
+        self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
+    ) -> None:
+        made, self._tally = self._tally, Tally(noting=True)
+        if collate_s:
+            collate_s -= made.inner_s - self._charged_s
+        collate_s += made.seconds.get(_COLLATE, 0.0)
+        ours = self._alone and current.tally is not None
+        if ours:
+            current.tally = None  # what we read now is no batch's
+        if made.store_s:
+            self._counts.add_store_time(made)
+        sample = _ended(self._meter, batch) if sampled else ()
+        self._tell((start, end, collate_s, samples, *_parts(made), *sample))
+        if ours:
+            current.tally = self._tally
 
 
 def _parts(tally: Tally) -> tuple[float, ...]:

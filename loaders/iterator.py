@@ -8,13 +8,17 @@ from typing import Any, Protocol
 
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.observe import Observer
+from pipeprof.loaders.pace import Pace, PassingBy
+from pipeprof.loaders.stretches import PAGE
 from pipeprof.measure.recorder import Pass
 
-_LOOK_EVERY = 64
-"""Batches between two looks for an accelerator, while none was seen."""
+_LOOK_EVERY = PAGE
+"""Batches between two looks around: for an accelerator, and whether to watch."""
 
 
 class Finder(Protocol):
+    pace: Pace
+
     def find_device(self) -> DeviceSide | None: ...
 
 
@@ -22,23 +26,36 @@ class Turn:
     """What ``iterator`` hands out, noted. Written for few steps: each costs a microsecond's tenth,
     since the training loop has driven our code out of the caches."""
 
-    __slots__ = ("_device", "_finder", "_key", "_observer", "_pass", "iterator")
+    __slots__ = ("_device", "_finder", "_key", "_look_in", "_looks", "_now", "_observer",
+                 "_of_batch", "_pass", "_passing", "iterator")  # fmt: skip
 
     def __init__(
         self, iterator: Iterator[Any], finder: Finder, turn: Pass, observer: Observer
     ) -> None:
-        turn.source = observer
+        turn.source = observer.source()
         self.iterator = iterator
         self._finder = finder
-        self._pass = turn
+        self._pass, self._now = turn, turn.now
         self._observer = observer
-        self._key = observer.key
+        self._key, self._of_batch = observer.key, observer.of_batch
         self._device = finder.find_device()
+        self._passing: PassingBy | None = None
+        self._looks, self._look_in = 0, 1
 
     def take(self) -> Any:
         """The next batch."""
+        passing = self._passing
+        if passing is not None and (
+            self.iterator._rcvd_idx < passing.until  # type: ignore[attr-defined]
+            or not self._over(passing)
+        ):
+            try:
+                return next(self.iterator)
+            except StopIteration:
+                self.leave()
+                raise
         turn, device = self._pass, self._device
-        turn.ask()
+        turn.asked_s = self._now()
         if device is not None:
             device.ask(turn.number)
         try:
@@ -53,19 +70,45 @@ class Turn:
             # A batch is any object at all, and torch may change: what cannot be told stays unknown,
             # and is no reason to disturb the training.
             try:
-                told = key(self.iterator, batch)
+                told = key(batch if self._of_batch else self.iterator)
             except Exception:
                 told = None
         turn.deliver(told)
         if device is not None:
             device.deliver(number)
-        elif not (nth := turn.nth) % _LOOK_EVERY or nth < 3:
-            self._device = self._finder.find_device()
+        else:
+            self._look_in -= 1
+            if not self._look_in:
+                self._look()
         return batch
 
+    def pass_by(self, passing: PassingBy) -> None:
+        """Note nothing of the batches that come, until that is over."""
+        self._passing = passing
+
     def leave(self) -> None:
+        if self._passing is not None:
+            self._pass.pass_by(self._passing.count())
+            self._passing = None
         self._pass.leave()
         self._leave()
+
+    def _look(self) -> None:
+        """After the first two batches, and then now and then."""
+        self._looks += 1
+        self._look_in = _LOOK_EVERY - self._pass.nth % _LOOK_EVERY if self._looks > 1 else 1
+        self._device = self._finder.find_device()
+        if self._device is None:
+            self._passing = self._finder.pace.pass_by(self._pass, self._observer, self.iterator)
+
+    def _over(self, passing: PassingBy) -> bool:
+        """Whether batches are noted again, from the one on that is asked for now."""
+        if not passing.over():
+            return False
+        self._passing = None
+        self._pass.pass_by(passing.count())
+        self._look_in = _LOOK_EVERY - self._pass.nth % _LOOK_EVERY
+        return True
 
     def _leave(self) -> None:
         self._observer.leave()

@@ -22,20 +22,26 @@ from pipeprof.measure.recorder import FLUSH_EVERY
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import begin_noting, end_noting
 from pipeprof.measure.ring import IN_PARTS, PLAIN, TOLD
-from pipeprof.measure.rows import SEEN, WAY, Floats, Source, as_array, nothing_known
+from pipeprof.measure.rows import SEEN, Floats, Source, as_array, nothing_known
 from pipeprof.measure.watch_reads import reads_watched
 
-_WORKER, _PINNED = WAY.index("worker"), WAY.index("pinned_s")
-_SAMPLES = SEEN.index("samples")
+_WORKER, _PINNED, _SAMPLES = (SEEN.index(name) for name in ("worker", "pinned_s", "samples"))
+_TOLD = SEEN.index(TOLD[0])
 _START, _END = TOLD.index("fetch_start_s"), TOLD.index("fetch_end_s")
 _PARTS = slice(len(PLAIN), len(PLAIN) + len(IN_PARTS))
 
 
-class Observer(Source, Protocol):
+class Observer(Protocol):
     @property
-    def key(self) -> Callable[[Any, Any], Any] | None:
-        """Takes the iterator and the batch that it has just delivered; ``None`` where the moments
-        are enough."""
+    def key(self) -> Callable[[Any], Any] | None:
+        """Tells the batch that was just delivered to `source`. Takes the iterator, or the batch
+        where `of_batch`; ``None`` where the moments are enough."""
+        ...
+
+    of_batch: bool
+
+    def source(self) -> Source:
+        """Of the pass that begins now."""
         ...
 
     def leave(self) -> None:
@@ -46,11 +52,16 @@ class Observer(Source, Protocol):
 class HostObserver:
     """Sees nothing but that a batch came: for iterables that cannot be hooked."""
 
+    of_batch = True
+
     def __init__(self, batch_size: Any = None) -> None:
         self._batch_size = batch_size
 
-    def key(self, iterator: Any, batch: Any) -> Any:
+    def key(self, batch: Any) -> Any:
         return count_samples(batch, self._batch_size)
+
+    def source(self) -> Source:
+        return self
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table = nothing_known(len(keys))
@@ -68,7 +79,7 @@ class InlineObserver:
     """``num_workers=0``: the fetcher lives in this process. A batch was fetched between the moments
     at which it was asked for and delivered."""
 
-    key = None
+    key, of_batch = None, False
 
     def __init__(self) -> None:
         self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
@@ -85,6 +96,9 @@ class InlineObserver:
         begin_noting()
         self._watching.callback(end_noting)
 
+    def source(self) -> Source:
+        return self
+
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table = nothing_known(len(keys))
         table[:, _WORKER] = -1
@@ -95,7 +109,7 @@ class InlineObserver:
         seen = places < len(told)
         seen[seen] = told[places[seen], _END] <= moments[seen, 1]
         rows = slice(None) if seen.all() else seen  # the former is faster
-        table[rows, len(WAY) + 1 :] = told[places[rows]]
+        table[rows, _TOLD:] = told[places[rows]]
         for _ in range(places[seen].max(initial=-1) + 1):
             self._told.popleft()
         return table, int((~seen).sum())

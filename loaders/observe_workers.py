@@ -4,40 +4,43 @@ it. Hangs on the iterator as `observe` does."""
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from math import nan
+from operator import attrgetter
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pipeprof.measure.ring import Ring, record_number
-from pipeprof.measure.rows import SEEN, WAY, Floats, nothing_known
+from pipeprof.measure.ring import Ring
+from pipeprof.measure.rows import SEEN, WAY, Floats, Source, nothing_known
 
 Moments = tuple[float, float, float]
 """Of a batch on its way to main: received, unpickled, pinned."""
 
 _UNKNOWN: Moments = (nan, nan, nan)
-_NO_KEY = (None, 0, nan)
-_FETCH_START = SEEN.index("fetch_start_s")
+_WORKER, _FETCH_START = SEEN.index("worker"), SEEN.index("fetch_start_s")
 
 
 class WorkersObserver:
-    """``num_workers`` ≥ 1. A worker's results arrive in the order in which it made them, so the
-    n-th result of a worker in an epoch is its n-th record."""
+    """``num_workers`` ≥ 1."""
+
+    of_batch = False
 
     def __init__(self, ring: Ring) -> None:
-        self._ring = ring
-        self._arrivals = Arrivals(ring, 0)
+        self._ring, self._hooks = ring, Hooks()
+        self._sampler, self._way = SamplerTime(), _Way()
+        self._arrivals = Arrivals(ring, 0, self._sampler)
         self._resumed = 0
-        self._in_order = True
-        self._last_index = -1
-        self._sampler = SamplerTime()
-        self._way = _Way()
+        self._next_task = 0
+        self.may_pause = False
+        """Whether the hooks may be taken off meanwhile: it is known which batches pass unseen."""
+        self.key: Callable[[Any], Any] = attrgetter("_rcvd_idx")
+        """One more than the batch's task, as torch counts on when it hands a batch out."""
 
     def begin_epoch(self) -> None:
         """The workers begin their first, or their next."""
-        self._arrivals.settle()
-        self._arrivals = Arrivals(self._ring, self._arrivals.epoch + 1)
+        self._arrivals = Arrivals(self._ring, self._arrivals.epoch + 1, self._sampler)
 
     @staticmethod
     def fits(iterator: Any) -> bool:
@@ -48,68 +51,98 @@ class WorkersObserver:
 
     def attach(self, iterator: Any) -> None:
         """Note each arrival from now on; persistent iterators keep the hook over epochs."""
-        self._in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
-        self._way.attach(iterator)
-        self._sampler.attach(iterator)
-        owner, get_data, note = weakref.ref(iterator), type(iterator)._get_data, self._note
+        in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
+        if not in_order:
+            self.key = self._last_arrived
+        self.may_pause = in_order and hasattr(iterator, "_send_idx")
+        self._way.attach(iterator, self._hooks)
+        self._sampler.attach(iterator, self._hooks)
+        owner, get_data, way = weakref.ref(iterator), type(iterator)._get_data, self._way
 
         def observed_get_data() -> Any:
-            itself = owner()
+            itself: Any = owner()
             result = get_data(itself)
-            note(itself, result[0], perf_counter())
+            now, task = perf_counter(), result[0]
+            if way.pinned:
+                moments = way.noted.pop(task, _UNKNOWN)
+            else:
+                moments = way.received_s, now, nan
+            if isinstance(task, int):
+                self._arrivals.came.append((task, moments))
+                self._next_task = task + 1
+            else:
+                self._resume(itself)
             return result
 
-        iterator._get_data = observed_get_data
+        self._hooks.add(iterator, "_get_data", observed_get_data)
+        self.watch(True)
 
-    def key(self, iterator: Any, batch: Any) -> Any:
-        index = iterator._rcvd_idx - 1 if self._in_order else self._last_index
-        sampler = self._sampler
-        spent_s, sampler.spent_s = sampler.spent_s, 0.0
-        return self._arrivals, index, spent_s
+    def source(self) -> Source:
+        return self._arrivals
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
-        table, found = nothing_known(len(keys)), []
-        for place, (arrivals, index, sampler_s) in enumerate(key or _NO_KEY for key in keys):
-            if arrivals is None:
-                continue
-            if arrivals.order:
-                arrivals.settle()
-            arrival = arrivals.known.pop(index, None)
-            if arrival is not None:
-                found.append((place, *arrival, sampler_s))
-        if found:
-            places, workers, numbers, *way = zip(*found, strict=True)
-            rows = list(places)
-            table[rows, : len(WAY)] = np.column_stack([workers, *way])
-            table[rows, len(WAY) :] = self._ring.read(workers, numbers)
-        lost = int(np.isnan(table[:, _FETCH_START]).sum())
-        return table, lost
+    def watch(self, on: bool) -> None:
+        """Put the hooks on, or take them off."""
+        self._hooks.set(on)
+
+    def say(self, every: int) -> None:
+        """To the workers: of how many stretches of batches one is watched."""
+        self._ring.say(every)
+
+    def forget(self) -> None:
+        """What was noted so far is of batches of which there will be no row."""
+        self._sampler.forget()
+        self._way.noted.clear()
 
     def leave(self) -> None:
         pass
 
-    def _note(self, iterator: Any, index: Any, now: float) -> None:
-        way = self._way
-        moments = way.noted.pop(index, _UNKNOWN) if way.pinned else (way.received_s, now, nan)
-        if not isinstance(index, int):  # a persistent worker says that it begins an epoch
-            self._resumed += 1
-            if not self._resumed % iterator._num_workers:
-                self.begin_epoch()
+    def _last_arrived(self, iterator: Any) -> int:
+        return self._next_task
+
+    def _resume(self, iterator: Any) -> None:
+        """A persistent worker says that it begins an epoch."""
+        self._resumed += 1
+        if not self._resumed % iterator._num_workers:
+            self.begin_epoch()
+
+
+class Hooks:
+    """Attributes of objects, in the place of what those have without; no object is kept alive."""
+
+    def __init__(self) -> None:
+        self._on = False
+        self._known: list[tuple[Any, str, Any, Any]] = []
+        """Owner, weakly; name; hook; what the owner itself has else, or `_NOTHING`."""
+
+    def add(self, owner: Any, name: str, hook: Any) -> None:
+        """To be there from the next `set` on."""
+        self._known.append((weakref.ref(owner), name, hook, vars(owner).get(name, _NOTHING)))
+
+    def set(self, on: bool) -> None:
+        if on == self._on:
             return
-        task = iterator._task_info.get(index)
-        if task is not None:  # else an abandoned epoch left it in the queue
-            self._arrivals.order.append((index, task[0], moments))
-            self._last_index = index
+        self._on = on
+        for reference, name, hook, plain in self._known:
+            owner = reference()
+            if owner is None:
+                continue
+            if on or plain is not _NOTHING:
+                setattr(owner, name, hook if on else plain)
+            else:
+                delattr(owner, name)
+
+
+_NOTHING = object()
 
 
 class SamplerTime:
     """The time that main spends on picking indices."""
 
     def __init__(self) -> None:
-        self.spent_s = 0.0
-        """Since whoever reads it has set it to 0."""
+        self._spent: list[tuple[float, float]] = []
+        """When it ended, and the seconds."""
 
-    def attach(self, iterator: Any) -> None:
+    def attach(self, iterator: Any, hooks: Hooks) -> None:
         owner, pick = weakref.ref(iterator), getattr(type(iterator), "_next_index", None)
         if pick is None:
             return
@@ -119,40 +152,52 @@ class SamplerTime:
             try:
                 return pick(owner())
             finally:
-                self.spent_s += perf_counter() - start
+                end = perf_counter()
+                self._spent.append((end, end - start))
 
-        iterator._next_index = timed_next_index
+        hooks.add(iterator, "_next_index", timed_next_index)
+
+    def forget(self) -> None:
+        self._spent.clear()
+
+    def until(self, moments: Floats) -> Floats:
+        """Spent before each of these ``moments``, and after the one before it. They must come after
+        those of earlier calls."""
+        spent = np.array(self._spent).reshape(-1, 2)
+        reached = np.searchsorted(spent[:, 0], moments, side="right")
+        del self._spent[: reached.max(initial=0)]
+        return np.diff(np.concatenate([[0.0], np.cumsum(spent[:, 1])])[reached], prepend=0.0)
 
 
 class Arrivals:
     """The results of one epoch's workers, as they came."""
 
-    def __init__(self, ring: Ring, epoch: int) -> None:
-        self._ring = ring
+    def __init__(self, ring: Ring, epoch: int, sampler: SamplerTime) -> None:
+        self._ring, self._sampler = ring, sampler
         self.epoch = epoch
-        self.order: list[tuple[int, int, Moments]] = []
-        """Task, worker, and its moments: those not yet counted."""
-        self._counts: dict[int, int] = {}
-        """Worker → results so far."""
-        self.known: dict[int, tuple[float, ...]] = {}
-        """Task → worker, number of its record, received, unpickled, pinned: of what is counted."""
+        self._new = True
+        self.came: list[tuple[int, Moments]] = []
+        """Task, and its moments: of what is not yet delivered, as far as we know."""
 
-    def settle(self) -> None:
-        """Number what has come."""
-        counts, first = self._counts, record_number(self.epoch, 0)
-        for index, worker, moments in self.order:
-            count = counts.get(worker, 0)
-            counts[worker] = count + 1
-            if not count:
-                self._skip_epoch(worker)
-                first = record_number(self.epoch, 0)
-            self.known[index] = (worker, first + count, *moments)
-        self.order.clear()
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+        tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
+        if self._new:
+            self._skip_epoch(tasks)
+        came = dict(self.came)
+        table = nothing_known(len(tasks))
+        table[:, : len(WAY) - 1] = [came.get(task, _UNKNOWN) for task in tasks.tolist()]
+        table[:, len(WAY) - 1] = self._sampler.until(moments[:, 1])
+        table[:, len(WAY) :] = self._ring.read(self.epoch, tasks)
+        lost = np.isnan(table[:, _FETCH_START])
+        table[lost, _WORKER] = -2
+        last = np.nanmax(tasks, initial=-1.0)
+        self.came = [one for one in self.came if one[0] > last]
+        return table, int(lost.sum())
 
-    def _skip_epoch(self, worker: int) -> None:
+    def _skip_epoch(self, tasks: Floats) -> None:
         """torchdata's loader, resumed at an epoch's end, begins the next as it is made."""
-        now, then = record_number(self.epoch, 0), record_number(self.epoch + 1, 0)
-        if not self._ring.holds(worker, now) and self._ring.holds(worker, then):
+        self._new = False
+        if not self._ring.holds(self.epoch, tasks) and self._ring.holds(self.epoch + 1, tasks):
             self.epoch += 1
 
 
@@ -167,16 +212,16 @@ class _Way:
         self.noted: dict[Any, Moments] = {}
         """Task → its moments, until main takes it."""
 
-    def attach(self, iterator: Any) -> None:
+    def attach(self, iterator: Any, hooks: Hooks) -> None:
         results = getattr(iterator, "_worker_result_queue", None)
         if not hasattr(results, "_recv_bytes"):
             return
-        self._time_receipt(results)
+        self._time_receipt(results, hooks)
         self.pinned = getattr(iterator, "_pin_memory_thread", None) is not None
         if self.pinned:
-            self._time_pinning(results, iterator._data_queue)
+            self._time_pinning(results, iterator._data_queue, hooks)
 
-    def _time_receipt(self, results: Any) -> None:
+    def _time_receipt(self, results: Any, hooks: Hooks) -> None:
         receive = results._recv_bytes
 
         def timed_receive(*arguments: Any) -> Any:
@@ -184,9 +229,9 @@ class _Way:
             self.received_s = perf_counter()
             return data
 
-        results._recv_bytes = timed_receive
+        hooks.add(results, "_recv_bytes", timed_receive)
 
-    def _time_pinning(self, results: Any, pinned: Any) -> None:
+    def _time_pinning(self, results: Any, pinned: Any, hooks: Hooks) -> None:
         """In the pin thread, which takes from ``results`` and puts into ``pinned``."""
         taker, take = weakref.ref(results), type(results).get
         putter, put = weakref.ref(pinned), type(pinned).put
@@ -203,4 +248,5 @@ class _Way:
                 self.noted[item[0]] = self.received_s, unpickled_s, perf_counter()
             return put(putter(), item, *arguments, **options)
 
-        results.get, pinned.put = timed_get, timed_put
+        hooks.add(results, "get", timed_get)
+        hooks.add(pinned, "put", timed_put)

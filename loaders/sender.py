@@ -1,4 +1,5 @@
-"""In a worker: note when each batch is serialised.
+"""In a worker, where it hands its batches over: write the record of each, note when it is
+serialised, and take the hooks off where batches are not watched.
 
 torch puts a finished batch into a `multiprocessing.Queue`; the queue's feeder thread pickles it,
 which copies its tensors into shared memory, and writes the bytes into a pipe.
@@ -7,36 +8,78 @@ which copies its tensors into shared memory, and writes the bytes into a pipe.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
+from pipeprof.loaders.stretches import PAGE, watched
 from pipeprof.measure.ring import RingWriter, note_moment
 
 
-def note_sending(queue: Any, writer: RingWriter) -> None:
-    """Of what is put into ``queue`` from now on, which ``writer`` has told of. Does nothing to what
-    is no `multiprocessing.Queue`; to be called before anything is put into it."""
-    put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
-    if put is None or pipe is None:
-        return
-    acquire, memory = pipe.acquire, writer.memory
-    waiting: deque[int | None] = deque()  # places; `None` for what is no batch: an acknowledgement
+class Sender:
+    """One worker's. Written for few steps, as all that runs once a batch."""
 
-    def noted_put(obj: Any, block: bool = True, timeout: float | None = None) -> None:
-        waiting.append(writer.place)
-        writer.place = None
-        put(obj, block, timeout)
+    __slots__ = ("_kept", "_on", "_put", "_until", "_waiting", "_watch", "_writer", "tell")
 
-    def timed_acquire() -> Any:
-        try:  # an error would end the feeder thread's work on a batch
-            place = waiting.popleft()
-            if place is not None:
-                note_moment(memory, place, perf_counter())
-        except Exception:
-            pass
-        return acquire()
+    def __init__(self, writer: RingWriter) -> None:
+        self._writer = writer
+        self._kept: deque[Sequence[float]] = deque(maxlen=1)
+        self.tell = self._kept.append
+        """Takes what is known of the batch that is handed over next, as in `TOLD`."""
+        self._waiting: deque[int | None] = deque()
+        """Of what is put and not yet serialised: where to note the moment."""
+        self._watch: Callable[[bool], object] | None = None
+        self._on, self._until = True, 0
 
-    # the feeder thread asks for the pipe when it has pickled, and may wait for other workers
-    queue.put = noted_put
-    queue._wlock = SimpleNamespace(acquire=timed_acquire, release=pipe.release)
+    def begin_epoch(self) -> None:
+        """Before `watch` is given the hooks of it."""
+        self._writer.begin_epoch()
+        self._on, self._until = True, 0
+
+    def watch(self, watch: Callable[[bool], object]) -> None:
+        """``watch`` puts the hooks on and takes them off; they are on."""
+        self._watch = watch
+
+    def attach(self, queue: Any) -> None:
+        """Before anything is put into ``queue``. To what is no `multiprocessing.Queue` nothing is
+        done: the records are lost then."""
+        put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
+        if put is None or pipe is None:
+            return
+        self._put = put
+        acquire, memory, waiting = pipe.acquire, self._writer.memory, self._waiting
+
+        def timed_acquire() -> Any:
+            try:  # an error would end the feeder thread's work on a batch
+                place = waiting.popleft()
+                if place is not None:
+                    note_moment(memory, place, perf_counter())
+            except Exception:
+                pass
+            return acquire()
+
+        # the feeder thread asks for the pipe when it has pickled, and may wait for other workers
+        queue.put = self.put
+        queue._wlock = SimpleNamespace(acquire=timed_acquire, release=pipe.release)
+
+    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        place, task = None, obj[0]
+        if type(task) is int:  # else it says that the worker begins an epoch
+            if self._kept:
+                place = self._writer.write(task, self._kept.pop())
+            if task >= self._until:
+                self._turn_page(task)
+        self._waiting.append(place)
+        self._put(obj, block, timeout)
+
+    def _turn_page(self, task: int) -> None:
+        self._until = (task // PAGE + 1) * PAGE
+        with suppress(Exception):  # no memory, or a fetcher that we do not know
+            every = self._writer.heard()
+            # on before a stretch begins: its first batches are being made by then
+            on = watched(task, every) or watched(self._until, every)
+            if on != self._on and self._watch is not None:
+                self._on = on
+                self._watch(on)

@@ -31,6 +31,7 @@ from pipeprof.loaders.host_look import HostLook
 from pipeprof.loaders.iterator import ProfiledIterator
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
+from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.skips import Skips
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
@@ -38,9 +39,10 @@ from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
 from pipeprof.model import DataSource, LoaderConfig, Profile, Recording
+from pipeprof.units import format_share
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
-"""Records that a worker may be ahead of main's reading, above what prefetching allows."""
+"""Records that main may not have read yet, above those of batches that are prefetched."""
 _KEPT_SIDES = 8
 """Passes of which the accelerator may still have something to tell."""
 
@@ -48,8 +50,11 @@ _KEPT_SIDES = 8
 class Watch:
     """All passes over one loader, or over the loaders that a framework makes in its place."""
 
-    def __init__(self, name: str, accelerator: str = "not looked at") -> None:
+    def __init__(self, name: str, accelerator: str = "not looked at", whole: bool = False) -> None:
+        """``whole``: note every batch, whatever that costs."""
         self._name = name
+        self._whole = whole
+        self.pace = Pace(whole)
         self._accelerator = accelerator
         self._config = LoaderConfig(num_workers=0)
         self._source: DataSource | None = None
@@ -93,7 +98,11 @@ class Watch:
         return state
 
     def __reduce__(self) -> Any:
-        return Watch, (self._name, self._accelerator)  # a copy in another process begins anew
+        return Watch, (
+            self._name,
+            self._accelerator,
+            self._whole,
+        )  # a copy in another process begins anew
 
     def find_device(self) -> DeviceSide | None:
         """The accelerator's side of a pass, once there is anything to see of it."""
@@ -134,12 +143,16 @@ class Watch:
             source=with_skipped(self._source, self._skips),
             cache=tell_cache(log, self._source),
             overhead=measure_overhead(
-                self._config, recorder.count, requests.count, recorder.wall_s
+                self._config, recorder.noted, recorder.passed_by, requests.count, recorder.wall_s
             ),
             main=self._host.told(self._device),
             requests=requests,
             missing={**never_seen(self._config, log), **self._missing},
-            notes=(*self._notes, *{side.stopped: None for side in self._sides if side.stopped}),
+            notes=(
+                *self._notes,
+                *{side.stopped: None for side in self._sides if side.stopped},
+                *_told_of(recorder),
+            ),
             unix_offset_s=time() - perf_counter(),
         )
 
@@ -159,6 +172,7 @@ class Watch:
             return self._inline(loader, start())
         observer = self._observer_of(told(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
+            observer.watch(True)  # workers say through a hook that they begin anew
             return start(), observer
         return self._hooked(loader, start)
 
@@ -187,7 +201,8 @@ class Watch:
         """Start workers that carry the hook, if none are running."""
         running = told(loader, "_iterator")
         try:
-            ring = Ring(loader.num_workers, (loader.prefetch_factor or 2) + _SPARE_SLOTS)
+            ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
+            self.pace.say(ring)
             table = RequestTable(loader.num_workers)
         except OSError as error:
             return start(), self._unseen(
@@ -218,6 +233,17 @@ class Watch:
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
         return HostObserver(told(loader, "batch_size"))
+
+
+def _told_of(recorder: Recorder) -> tuple[str, ...]:
+    if not recorder.passed_by:
+        return ()
+    share = format_share(recorder.noted / recorder.count)
+    note = (
+        f"Of {recorder.count:,} batches {share} were watched, in stretches: they come so fast that "
+        "to watch them all would cost some per cent. pipeprof.wrap(loader, whole=True) does it."
+    )
+    return (note,)
 
 
 def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:

@@ -11,11 +11,15 @@ from pipeprof.loaders.watch import Watch
 from pipeprof.model import Profile, Recording
 
 
-def wrap(loader: Any, name: str = "loader", accelerator: str = "not looked at") -> ProfiledLoader:
+def wrap(
+    loader: Any, name: str = "loader", accelerator: str = "not looked at", whole: bool = False
+) -> ProfiledLoader:
     """Profile ``loader`` as it is iterated; everything else about it stays as it is.
 
     ``loader`` is a torch DataLoader, or any other iterable of batches, of which only the host's
-    side is seen. ``accelerator`` says in the profile what consumes the batches.
+    side is seen. ``accelerator`` says in the profile what consumes the batches. Of a loader so fast
+    that watching each batch would cost some per cent, stretches of batches are watched; ``whole``:
+    all of them, whatever that costs.
     Raises `UsageError` for what cannot be iterated.
     """
     if issubclass(type(loader), ProfiledLoader):
@@ -26,7 +30,7 @@ def wrap(loader: Any, name: str = "loader", accelerator: str = "not looked at") 
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
     kind = ProfiledSource if hasattr(type(loader), "__next__") else ProfiledLoader
-    return kind(loader, Watch(name, accelerator))
+    return kind(loader, Watch(name, accelerator, whole))
 
 
 class ProfiledLoader:

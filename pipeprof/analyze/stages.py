@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeprof.analyze.columns import Columns, Floats
 from pipeprof.model import Stage
@@ -49,15 +50,23 @@ def deliverable_s(columns: Columns) -> Floats:
 
 
 def queue_depth(columns: Columns, capacity: int) -> Floats:
-    """Batches that lay ready when each was asked for; NaN in the last ``capacity`` rows, of which
-    it is not known what came after them."""
+    """Batches that lay ready when each was asked for; NaN in the last ``capacity`` rows, and before
+    batches that were passed by: it is not known what came after them."""
     depth = np.full(len(columns), np.nan)
-    ready_s, whole = deliverable_s(columns), len(columns) - capacity
-    if whole > 0 and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
+    ready_s = deliverable_s(columns)
+    if len(columns) > capacity and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
         made = np.searchsorted(np.sort(ready_s), columns.asked_s, side="right")
         taken = np.searchsorted(np.sort(columns.delivered_s), columns.asked_s, side="right")
-        depth[:whole] = np.clip(made - taken, 0, capacity)[:whole]
+        depth = np.clip(made - taken, 0, capacity).astype(np.float64)
+        for end in (*passed_by(columns), len(columns)):
+            depth[max(0, end - capacity) : end] = np.nan
     return depth
+
+
+def passed_by(columns: Columns) -> npt.NDArray[np.intp]:
+    """Rows before which batches of the same epoch were passed by."""
+    apart = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
+    return np.flatnonzero(apart) + 1
 
 
 def resource_seconds(columns: Columns) -> dict[str, Floats]:

@@ -42,9 +42,6 @@ WINDOW = 8192
 KEPT_EPOCHS = 200
 
 Fold = Callable[[Arrays], None]
-
-_ROOM = 2 * FLUSH_EVERY
-"""Batches whose moments a pass has room for."""
 _INDEX, _DONE, _SAMPLES = (COLUMNS.index(name) for name in ("index", "done_s", "samples"))
 
 
@@ -59,6 +56,8 @@ class Recorder:
         """Those that ended."""
         self.epoch_count = 0
         """Those that began."""
+        self.passed_by = 0
+        """Batches delivered of which nothing is noted."""
         self.first_batch_s: float | None = None
         """In the first epoch: from asking for the iterator to the first batch."""
         self.last_s = 0.0
@@ -84,9 +83,14 @@ class Recorder:
         return begun
 
     @property
+    def noted(self) -> int:
+        """Batches delivered that have a row, or will."""
+        return self._folded + self._rows + sum(running.pending for running in list(self._passes))
+
+    @property
     def count(self) -> int:
         """Batches delivered."""
-        return self._folded + self._rows + sum(running.pending for running in list(self._passes))
+        return self.noted + self.passed_by
 
     @property
     def wall_s(self) -> float:
@@ -150,25 +154,31 @@ class Recorder:
 class Pass:
     """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
 
-    __slots__ = ("__weakref__", "_asked", "_asked_s", "_began_s", "_delivered", "_epoch",
-                 "_first_s", "_flushed", "_iterator_s", "_keys", "_left", "_now", "_recorder",
-                 "nth", "source")  # fmt: skip
+    __slots__ = ("__weakref__", "_before", "_began_s", "_epoch", "_first_s", "_iterator_s", "_left",
+                 "_notes", "_recorder", "asked_s", "last_rows", "now", "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
-        self._recorder, self._now = recorder, recorder.now
+        self._recorder, self.now = recorder, recorder.now
         self._epoch = epoch
-        self._began_s = self._now()
-        self._iterator_s = self._first_s = self._asked_s = nan
+        self._began_s = self.now()
+        self._iterator_s = self._first_s = nan
+        self.asked_s = nan
+        """When the batch that comes next was asked for: to be set from `now`, or by `ask`."""
         self.source: Source | None = None
         """To be set before the first batch."""
-        self.nth = 0
-        """Batches delivered in this pass."""
-        self._asked, self._delivered = [nan] * _ROOM, [nan] * _ROOM
-        """Moments of the last batches, by their `nth` modulo `_ROOM`."""
-        self._keys: list[Any] = []
-        """Of those that are not flushed."""
-        self._flushed = 0
+        self._before = 0
+        """Batches delivered that are no longer in `_notes`, or never were."""
+        self._notes: list[tuple[float, float, Any]] = []
+        """When each batch was asked for and delivered, and its key: of those not yet flushed. One
+        tuple a batch: to keep it costs less than to write what is in it anywhere."""
+        self.last_rows: Floats = np.empty((0, len(COLUMNS)))
+        """Of the batches last flushed: [batches, `COLUMNS`]."""
         self._left = False
+
+    @property
+    def nth(self) -> int:
+        """Batches delivered in this pass."""
+        return self._before + len(self._notes)
 
     @property
     def number(self) -> int:
@@ -178,62 +188,59 @@ class Pass:
     @property
     def pending(self) -> int:
         """Batches that the recorder has no row of."""
-        return self.nth - self._flushed
+        return len(self._notes)
 
     def started(self) -> None:
         """The iterator is there."""
-        self._iterator_s = self._now() - self._began_s
+        self._iterator_s = self.now() - self._began_s
 
     def ask(self) -> None:
         """The next batch is asked for; the step on the last one has ended."""
-        self._asked_s = self._now()
+        self.asked_s = self.now()
 
     def deliver(self, key: Any = None) -> None:
         """The batch asked for is handed to the training loop; ``key`` tells it to the source."""
-        nth = self.nth
-        place = nth % _ROOM
-        self._asked[place] = self._asked_s
-        self._delivered[place] = self._now()
-        self._keys.append(key)
-        self.nth = nth + 1
-        if not nth:
-            self._note_first()
-        elif not nth % FLUSH_EVERY:
+        notes = self._notes
+        notes.append((self.asked_s, self.now(), key))
+        count = len(notes)
+        if count > FLUSH_EVERY:
             self.flush()
+        elif count == 1 and not self._before:
+            self._note_first(notes[0][1])
+
+    def pass_by(self, count: int) -> None:
+        """So many batches were delivered that nothing is to be noted of. After `flush`."""
+        self._before += count
+        self._recorder.passed_by += count
 
     def flush(self, left_s: float | None = None) -> None:
         """Give the recorder the rows of the batches that are done with; all are, when the loop
         was left at ``left_s``."""
-        if not self.pending:
+        if not self._notes:
             return
-        moments = self._moments(self._flushed, self.nth - 1)
+        asked_s, delivered_s, keys = zip(*self._notes, strict=True)
         # a batch is done with when the next is asked for
-        ended = self._asked_s > moments[-1, 1]
-        last = [self._asked_s] if ended else [] if left_s is None else [left_s]
-        done_s = np.append(moments[1:, 0], last)
-        if len(done_s):
-            self._add(moments[: len(done_s)], done_s)
+        ended = self.asked_s > delivered_s[-1]
+        last = [self.asked_s] if ended else [] if left_s is None else [left_s]
+        done_s = as_array([*asked_s[1:], *last])
+        if count := len(done_s):
+            moments = np.column_stack([as_array(asked_s[:count]), as_array(delivered_s[:count])])
+            self._add(list(keys[:count]), moments, done_s)
 
-    def _note_first(self) -> None:
+    def _note_first(self, delivered_s: float) -> None:
         recorder = self._recorder
-        self._first_s = self._delivered[0] - self._began_s
+        self._first_s = delivered_s - self._began_s
         if recorder.first_batch_s is None:
             recorder.first_batch_s = self._first_s
 
-    def _moments(self, first: int, last: int) -> Floats:
-        """Of these batches and those between: [batches, 2]."""
-        both = np.stack([as_array(self._asked), as_array(self._delivered)], axis=1)
-        moments: Floats = both[np.arange(first, last + 1) % _ROOM]
-        return moments
-
-    def _add(self, moments: Floats, done_s: Floats) -> None:
+    def _add(self, keys: list[Any], moments: Floats, done_s: Floats) -> None:
         """The next rows."""
-        count, first = len(done_s), self._flushed
+        count, first = len(done_s), self._before
         seen, lost = nothing_known(count), count
         # what cannot be told must not end the training
         with suppress(Exception):
             if self.source is not None:
-                seen, lost = self.source.columns(self._keys[:count], moments)
+                seen, lost = self.source.columns(keys, moments)
         main = np.empty((count, len(MAIN)))
         for place, column in enumerate(
             (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s)
@@ -243,8 +250,9 @@ class Pass:
         unknown = np.isnan(table[:, _SAMPLES])
         if unknown.any():
             table[unknown, _SAMPLES] = 1 if unknown.all() else np.nanmedian(table[:, _SAMPLES])
-        self._flushed += count
-        del self._keys[:count]
+        self._before += count
+        del self._notes[:count]
+        self.last_rows = table
         self._recorder.add(table, lost)
 
     def leave(self, exhausted: bool = False) -> None:
@@ -252,7 +260,7 @@ class Pass:
         if self._left:
             return
         self._left = True
-        now, asked_s = self._now(), self._asked_s
+        now, asked_s = self.now(), self.asked_s
         self.flush(now)
         self._recorder.epochs.append(
             Epoch(

@@ -1,8 +1,9 @@
 """How workers tell main about each batch: fixed records in memory that both see.
 
-Each worker writes a ring of its own, so nothing locks and no worker ever waits. A record carries
-the number of its batch; main reads the slot where that number must be, and takes a slot that
-holds another number for what it is: a lost record.
+A record's place follows from the number of its batch, which torch calls its task: a batch is made
+by one worker, so nothing locks and no worker ever waits. A record carries its number; main reads
+the slot where that number must be, and takes a slot that holds another number for what it is: a
+lost record.
 
 Where a worker cannot have the memory, its records are lost and nothing else happens.
 """
@@ -28,11 +29,11 @@ SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", 
            "batch_bytes")  # fmt: skip
 TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 """What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
-FIELDS = ("sent_s", *TOLD)
+FIELDS = ("worker", "sent_s", *TOLD)
 """Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
 
 _HEAD = struct.Struct(f"@q{1 + len(PLAIN)}dqq").pack_into
-"""The record's number, when it was sent, what is plain, how much is told, the number once more."""
+"""The record's number, when it was sent, what is plain, who tells how much, the number again."""
 _REST = (*IN_PARTS, *SAMPLED)
 _LINE_WORDS = 8
 """Of a cache line, which the head fills: of a plain batch's record, the others are not touched."""
@@ -40,59 +41,61 @@ _WORDS = 4 * _LINE_WORDS
 _SLOT_BYTES = 8 * _WORDS
 _PARTS = struct.Struct(f"@{len(IN_PARTS)}d").pack_into
 _WHOLE = struct.Struct(f"@{len(_REST)}d").pack_into
-_NUMBER = struct.Struct("@q").pack_into
+_NUMBER = struct.Struct("@q")
 note_moment = struct.Struct("@d").pack_into
-"""Takes a `RingWriter.memory`, a `RingWriter.place` and the moment."""
+"""Takes a `RingWriter.memory`, what `RingWriter.write` returned, and the moment."""
 _PLAIN = len(PLAIN)
 _SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
 _TOLD_WORD, _AGAIN_WORD = 6, 7
-_COUNT_BITS = 40
+_TASK_BITS = 40
+_LENGTH_BITS = 8
 
 Floats = npt.NDArray[np.float64]
 
 
-def record_number(generation: int, count: int) -> int:
-    """The number of the ``count``-th batch (from 0) that a worker made in its ``generation``-th
-    epoch (from 1). Never 0, which an unused slot holds."""
-    return generation << _COUNT_BITS | count
-
-
 class Ring:
-    """Room for the last ``slots`` records of each worker. Linux only: raises OSError elsewhere."""
+    """Room for the records of the last ``slots`` tasks, and a word that main says to all workers.
+    Linux only: raises OSError elsewhere."""
 
-    def __init__(self, workers: int, slots: int) -> None:
+    def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._shared = SharedMemory(workers * slots * _SLOT_BYTES)
+        self._shared = SharedMemory((slots + 1) * _SLOT_BYTES if slots else 0)
 
     def writer(self, worker: int) -> RingWriter:
-        first = worker * self._slots * _SLOT_BYTES
-        return RingWriter(self._shared.view, first, first + self._slots * _SLOT_BYTES)
+        return RingWriter(self._shared.view, self._slots, worker)
 
-    def holds(self, worker: int, number: int) -> bool:
-        """Whether that record is there to be read."""
-        return bool(np.isfinite(self.read([worker], [number])[0, 1]))
+    def say(self, word: int) -> None:
+        """To all workers: see `RingWriter.heard`. 0 until something else is said."""
+        if self._shared.view is not None:
+            _NUMBER.pack_into(self._shared.view, self._slots * _SLOT_BYTES, word)
 
-    def read(self, workers: Sequence[int], numbers: Sequence[int]) -> Floats:
-        """[records, `FIELDS`]; NaN where one is lost."""
-        wanted = np.array(numbers, dtype=np.int64)
-        told = np.full((len(wanted), len(FIELDS)), nan)
-        if self._shared.view is None or not len(wanted):
+    def holds(self, epoch: int, tasks: npt.ArrayLike) -> bool:
+        """Whether the record of any of ``tasks`` is there to be read."""
+        return bool(np.isfinite(self.read(epoch, tasks)[:, _START]).any())
+
+    def read(self, epoch: int, tasks: npt.ArrayLike) -> Floats:
+        """[tasks, `FIELDS`], of the workers' ``epoch``-th epoch (from 1); NaN where one is lost. A
+        task that is NaN is lost."""
+        asked = np.array(tasks, dtype=np.float64)
+        told = np.full((len(asked), len(FIELDS)), nan)
+        if self._shared.view is None or not len(asked):
             return told
-        counts = wanted & (1 << _COUNT_BITS) - 1
-        slots = np.array(workers, dtype=np.int64) * self._slots + counts % self._slots
+        wanted = _number(epoch, np.nan_to_num(asked, nan=-1).astype(np.int64))
+        slots = wanted % (1 << _TASK_BITS) % self._slots
         table = np.frombuffer(self._shared.view).reshape(-1, _WORDS)
         found = table[slots]
         # the second look: it may have been overwritten while it was copied
         still = table[slots, 0].view(np.int64)
         whole = found.view(np.int64)
-        length, plain = whole[:, _TOLD_WORD], 1 + _PLAIN
-        told[:, :plain] = found[:, 1 : 1 + plain]
+        length, plain = whole[:, _TOLD_WORD] % (1 << _LENGTH_BITS), 2 + _PLAIN
+        told[:, 0] = whole[:, _TOLD_WORD] >> _LENGTH_BITS
+        told[:, 1:plain] = found[:, 1:plain]
         told[:, plain:] = found[:, _LINE_WORDS : _LINE_WORDS + len(_REST)]
         # what is there of what was not told is older
         told[length == _PLAIN, plain : plain + len(IN_PARTS)] = 0.0
         told[length != len(TOLD), plain + len(IN_PARTS) :] = nan
         lost = (whole[:, 0] != wanted) | (whole[:, _AGAIN_WORD] != wanted) | (still != wanted)
-        told[lost] = nan
+        told[lost | np.isnan(asked)] = nan
         return told
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,45 +108,55 @@ class Ring:
         self._shared.close()
 
 
+_START = FIELDS.index("fetch_start_s")
+
+
+def _number(epoch: int, task: Any) -> Any:
+    """Of a record: never 0, which an unused slot holds, as epochs count from 1."""
+    return (epoch << _TASK_BITS) + task
+
+
 class RingWriter:
     """One worker's. Written for few steps: what the batches themselves take has driven our code and
     data out of the caches, and each line of either that has to come back costs 0.1 µs."""
 
-    __slots__ = ("_at", "_end", "_first", "_generation", "_number", "memory", "place")
+    __slots__ = ("_epoch", "_slots", "_who", "memory")
 
-    def __init__(self, memory: mmap | None, first: int, end: int) -> None:
+    def __init__(self, memory: mmap | None, slots: int, worker: int) -> None:
         # where there is none, nothing can be written
         self.memory: mmap | bytearray = bytearray() if memory is None else memory
-        self._first, self._end = first, end
-        self._at, self._generation, self._number = first, 0, 0
-        self.place: int | None = None
-        """In `memory`, of the moment at which the batch last told of is sent; ``None`` when its
-        record is lost. To be noted before main can know of the batch, and so reads the record."""
+        self._slots, self._who = slots, worker << _LENGTH_BITS
+        self._epoch = 0
 
     def begin_epoch(self) -> None:
-        self._generation += 1
-        self._number, self._at = record_number(self._generation, 0), self._first
+        self._epoch += 1 << _TASK_BITS
 
-    def tell(self, told: Sequence[float]) -> None:
-        """Of the next batch, as in `TOLD`. Raises nothing: the record is lost, the batch is not."""
-        at, number = self._at, self._number
-        self._at, self._number = at + _SLOT_BYTES, number + 1
-        if self._at == self._end:
-            self._at = self._first
-        self.place = None
+    def heard(self) -> int:
+        """What `Ring.say` said last."""
+        word: int = _NUMBER.unpack_from(self.memory, self._slots * _SLOT_BYTES)[0]
+        return word
+
+    def write(self, task: int, told: Sequence[float]) -> int | None:
+        """The record of ``task``, as in `TOLD`, before main can know of the batch and so read it.
+        Returns where in `memory` to note the moment at which it is sent. Raises nothing: ``None``
+        when the record is lost, the batch is not."""
+        at, number = task % self._slots * _SLOT_BYTES, self._epoch + task
         try:
             length = len(told)
             if length != _PLAIN:
-                told = self._tell_more(at, told)
+                told = self._write_more(at, told)
             start_s, end_s, collate_s, samples = told
             # from first to last: who copies it meanwhile finds two numbers
-            _HEAD(self.memory, at, number, nan, start_s, end_s, collate_s, samples, length, number)
-            self.place = at + _SENT_AT
+            _HEAD(
+                self.memory, at, number, nan, start_s, end_s, collate_s, samples,
+                self._who + length, number,
+            )  # fmt: skip
+            return at + _SENT_AT
         except Exception:
-            pass
+            return None
 
-    def _tell_more(self, at: int, told: Sequence[float]) -> Sequence[float]:
-        _NUMBER(self.memory, at, 0)
+    def _write_more(self, at: int, told: Sequence[float]) -> Sequence[float]:
+        _NUMBER.pack_into(self.memory, at, 0)
         pack = _WHOLE if len(told) == len(TOLD) else _PARTS
         pack(self.memory, at + _REST_AT, *told[_PLAIN:])
         return told[:_PLAIN]
