@@ -4,9 +4,10 @@
 
 Each reader has a process of its own, pinned to the same core unless it says how many threads it
 has, and reads the same file from the page cache; in each round all take a turn, in random order.
-Ours makes batches of 4,096 rows (64 images), through `pipeprof.open_dataset` with its read-ahead
-and counters; the others give chunks as they like. First each reads once, and all must give the
-same columns of the same types with the same sums. Exit code 1 when a bar is missed.
+All end in batches of 4,096 rows (64 images): ours in exact ones of tensors, through
+`pipeprof.open_dataset` with its read-ahead and counters; the others' arrays are cut into as many
+rows, which copies nothing. First each reads once, and all must give the same columns of the same
+types with the same sums. Exit code 1 when a bar is missed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A reader takes a `Job` and yields chunks: column → array, or → (values, offsets) where rows differ
 in length. Arrays are contiguous, of the job's types, without nulls (NaN in their place), and in
-memory that a tensor can share. Runs in the virtual environment of its library, so it imports that
-inside each reader, and nothing of pipeprof but in our own.
+memory that a tensor can share; ours are tensors. Runs in the virtual environment of its library, so
+it imports that inside each reader, and nothing of pipeprof but in our own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Column: TypeAlias = "np.ndarray[Any, Any] | tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]"
-Chunk: TypeAlias = "Mapping[str, Column]"
+Chunk: TypeAlias = "Mapping[str, Any]"
+"""Of columns, or of the tensors of a batch."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Job:
     types: Mapping[str, str]
     """Column → ``float32``, ``int64``, ``string``, ``binary``, ``list<int64>``."""
     batch: int
-    """Rows, for readers that are told a number."""
+    """Rows that a pass gives at a time."""
     threads: int
 
     @property
@@ -39,17 +40,41 @@ def pipeprof(job: Job) -> Iterator[Chunk]:
     """As a user does: exact batches, with everything that counts and times reads beside it."""
     import pipeprof
 
-    for batch in pipeprof.open_dataset(
+    yield from pipeprof.open_dataset(
         job.path, columns=job.columns, types=job.types, batch_size=job.batch
-    ):
-        yield {name: _of_torch(value) for name, value in batch.items()}
+    )
 
 
-def _of_torch(value: Any) -> Column:
+def as_arrays(value: Any) -> Column:
+    """A column, or what it is as a tensor of ours."""
     if hasattr(value, "offsets"):
         return value.values.numpy(), value.offsets.numpy()
-    array: np.ndarray[Any, Any] = value.numpy()
-    return array
+    column: Column = value if isinstance(value, (tuple, np.ndarray)) else value.numpy()
+    return column
+
+
+def batches(reader: str, job: Job) -> Iterator[Chunk]:
+    """What a reader gives, cut into batches: no array is copied for it, nor two chunks joined."""
+    for chunk in READERS[reader](job):
+        rows = rows_of(chunk)
+        if rows <= job.batch:
+            yield chunk
+            continue
+        for at in range(0, rows, job.batch):
+            yield {name: _rows(column, at, at + job.batch) for name, column in chunk.items()}
+
+
+def rows_of(chunk: Chunk) -> int:
+    first = next(iter(chunk.values()))
+    return len(first[1]) - 1 if isinstance(first, tuple) else len(first)
+
+
+def _rows(column: Column, start: int, stop: int) -> Column:
+    if not isinstance(column, tuple):
+        return column[start:stop]
+    values, offsets = column
+    first, offsets = offsets[0], offsets[start : stop + 1]
+    return values[offsets[0] - first : offsets[-1] - first], offsets
 
 
 def pyarrow_stream(job: Job) -> Iterator[Chunk]:
@@ -134,8 +159,8 @@ def _of_polars(column: Any) -> Column:
     if column.dtype in (pl.String, pl.Binary):
         return _of_array(column.to_arrow(compat_level=pl.CompatLevel.oldest()))
     if column.dtype == pl.List:
-        lengths = column.list.len().to_numpy()
-        return column.explode().to_numpy(), np.concatenate([[0], np.cumsum(lengths)])
+        ends = np.cumsum(column.list.len().to_numpy(), dtype=np.int64)
+        return column.explode().to_numpy(), np.concatenate([[0], ends])
     if column.null_count():
         column = column.fill_null(float("nan"))
     numbers: np.ndarray[Any, Any] = column.rechunk().to_numpy()

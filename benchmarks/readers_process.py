@@ -14,21 +14,16 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from readers_arms import READERS, Chunk, Job
+from readers_arms import Job, as_arrays, batches, rows_of
 
 
 def measure(reader: str, job: Job) -> dict[str, Any]:
     """One pass."""
     rows = 0
     wall, cpu = perf_counter(), process_time()
-    for chunk in READERS[reader](job):
-        rows += rows_of(chunk)
+    for batch in batches(reader, job):
+        rows += rows_of(batch)
     return {"wall_s": perf_counter() - wall, "cpu_s": process_time() - cpu, "rows": rows}
-
-
-def rows_of(chunk: Chunk) -> int:
-    first = next(iter(chunk.values()))
-    return len(first[1]) - 1 if isinstance(first, tuple) else len(first)
 
 
 def describe(reader: str, job: Job) -> dict[str, Any]:
@@ -36,10 +31,11 @@ def describe(reader: str, job: Job) -> dict[str, Any]:
     types: dict[str, str] = {}
     sums: dict[str, float] = dict.fromkeys(job.types, 0.0)
     rows = 0
-    for chunk in READERS[reader](job):
-        rows += rows_of(chunk)
-        assert sorted(chunk) == sorted(job.types), sorted(chunk)
-        for name, column in chunk.items():
+    for batch in batches(reader, job):
+        rows += rows_of(batch)
+        assert sorted(batch) == sorted(job.types), sorted(batch)
+        for name, given in batch.items():
+            column = as_arrays(given)
             values, offsets = column if isinstance(column, tuple) else (column, None)
             assert values.ndim == 1, values.shape
             assert values.flags.c_contiguous

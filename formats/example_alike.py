@@ -22,6 +22,9 @@ _BEFORE = 4
 """Bytes of a Feature before its only value: `kind len 0a len`."""
 _FLOAT, _SMALL_INT = "<f4", "u1"
 _AS = {_FLOAT: np.float32, _SMALL_INT: np.int64}
+_REST = 32
+"""Blocks that go by before one is tried again, where one was not alike: it may have been damaged,
+or of another data set."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,15 @@ class Layout:
         return not ((records & self.mask) != self.same).any()
 
 
+@dataclass
+class _Known:
+    """Of records of some names and one length, in this process."""
+
+    layout: Layout | None = None
+    rest: int = 0
+    """Blocks that are not to be tried."""
+
+
 def decode(records: Records, schema: pa.Schema) -> pa.RecordBatch | None:
     """What `example.decode` gives and raises; ``None`` when it cannot be had in this way."""
     length = int(records.stops[0] - records.starts[0])
@@ -46,28 +58,31 @@ def decode(records: Records, schema: pa.Schema) -> pa.RecordBatch | None:
     if not length or (records.stops - records.starts != length).any() or (steps != steps[:1]).any():
         return None
     known = _known(tuple(schema.names), length)
-    if (known and not known[0].values) or any(is_list(field.type) for field in schema):
+    if known.rest or any(is_list(field.type) for field in schema):
+        known.rest = max(0, known.rest - 1)
         return None
     start, step = int(records.starts[0]), int(steps[0]) if len(steps) else length
     rows = len(records)
     table = np.ndarray((rows, length), np.uint8, records.data, start, (step, 1))
-    if not known or not known[0].fits(table[0]):
-        known[:] = [_layout(records[0], tuple(schema.names))]
-    if not known[0].fits(table):
-        known[:] = [Layout(known[0].same, known[0].mask, {})]  # not to be tried again
+    layout = known.layout
+    if layout is None or not layout.fits(table[0]):
+        layout = _layout(records[0], tuple(schema.names))
+    if not layout.values or not layout.fits(table):
+        known.rest = _REST
         return None
+    known.layout = layout
     columns = []
     for field in schema:
-        kind, at = known[0].values.get(field.name, (_FLOAT, 0))
+        kind, at = layout.values[field.name]
         cells = np.ndarray((rows,), kind, records.data, start + at, (step,)).astype(_AS[kind])
         columns.append(convert(field.name, pa.array(cells), field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema) if known[0].values else None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 @lru_cache(maxsize=64)
-def _known(names: tuple[str, ...], length: int) -> list[Layout]:
-    """The layout of such records; filled in by whoever finds it."""
-    return []
+def _known(names: tuple[str, ...], length: int) -> _Known:
+    """Filled in by whoever finds it."""
+    return _Known()
 
 
 def _layout(payload: bytes, names: tuple[str, ...]) -> Layout:

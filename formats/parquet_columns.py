@@ -6,18 +6,20 @@ one, through buffers of its own; here a kernel writes each number once, where it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pipeprof.formats.compiled import kernels
-from pipeprof.formats.parquet_pages import CODECS, Chunk, Numbers, Pages, UnusualError
+from pipeprof.formats.parquet_pages import CODECS, Chunk, Numbers, Pages, UnusualError, find
 
 _PAGES = "pipeprof.formats.parquet_page_kernels"
 _LEVELS = "pipeprof.formats.parquet_level_kernels"
 _SNAPPY = "pipeprof.formats.parquet_snappy_kernel"
+_PLACES = "pipeprof.formats.parquet_place_kernels"
 _NUMBERS = "pipeprof.formats.parquet_number_kernels"
 _WORDS = "pipeprof.formats.parquet_word_kernels"
 _STORED_AS = {
@@ -39,23 +41,41 @@ def usual(dtype: pa.DataType, stored: str) -> bool:
     return str(value) in _STORED_AS.get(stored, ())
 
 
-def load(stored: str) -> None:
-    """Compile, in this process, what reads columns of this physical type: workers that are forked
+def load(stored: Collection[str]) -> None:
+    """Compile, in this process, what reads columns of these physical types: workers that are forked
     inherit it."""
-    for module in (_PAGES, _LEVELS, _SNAPPY, _WORDS if stored == "BYTE_ARRAY" else _NUMBERS):
+    words = {_LEVELS, _PLACES, _WORDS} if "BYTE_ARRAY" in stored else set()
+    numbers = {_NUMBERS} if set(stored) - {"BYTE_ARRAY"} else set()
+    for module in sorted({_PAGES, _SNAPPY} | words | numbers):
         kernels(module)
 
 
-def decoded(chunk: Chunk, data: pa.Buffer) -> pa.Array | None:
-    """The column whose bytes these are; ``None``: Arrow shall read it, or say what is wrong."""
-    headers = kernels(_PAGES)
-    if headers is None or chunk.codec not in CODECS:
-        return None
-    try:
-        pages = Pages(chunk, data, headers)
-        return _words(chunk, pages) if chunk.stored == "BYTE_ARRAY" else _numbers(chunk, pages)
-    except (UnusualError, pa.ArrowException, OSError, MemoryError):
-        return None
+def decoded(chunks: Sequence[Chunk], data: Sequence[pa.Buffer]) -> list[pa.Array | None]:
+    """The columns whose bytes these are; ``None``: Arrow shall read it, or say what is wrong.
+
+    What there is to do for all of them is done step by step: code that runs between two columns'
+    bytes is not in the caches any more.
+    """
+    headers, arrays = kernels(_PAGES), list[pa.Array | None]([None] * len(chunks))
+    usual = [n for n, chunk in enumerate(chunks) if chunk.codec in CODECS]
+    if headers is None or not usual:
+        return arrays
+    mine = [data[n] for n in usual]
+    told, table = find([chunks[n] for n in usual], mine, headers)
+    numbers: dict[int, _Numbers] = {}
+    for n, bytes_, known in zip(usual, mine, told, strict=True):
+        with suppress(UnusualError, pa.ArrowException, OSError, MemoryError):
+            pages = Pages(chunks[n], bytes_, known, table, headers)
+            if chunks[n].stored == "BYTE_ARRAY":
+                arrays[n] = _words(chunks[n], pages)
+            else:
+                numbers[n] = _Numbers(chunks[n], bytes_, known, pages)
+    if numbers and (kernel := kernels(_NUMBERS)):
+        rows = np.array([column.told for column in numbers.values()], np.int64)
+        kernel.columns(rows, table)
+        for (n, column), found in zip(numbers.items(), rows[:, kernel.FOUND].tolist(), strict=True):
+            arrays[n] = column.array(found)
+    return arrays
 
 
 def _kernels(module: str) -> Any:
@@ -65,65 +85,66 @@ def _kernels(module: str) -> Any:
     return found
 
 
-def _numbers(chunk: Chunk, pages: Pages) -> pa.Array:
-    kernel, stored = _kernels(_NUMBERS), np.dtype(_STORED[chunk.stored])
-    lists = pa.types.is_list(chunk.dtype)
-    value = chunk.dtype.value_type if lists else chunk.dtype
-    if lists and chunk.values > _MOST_BYTES:
-        raise UnusualError
-    begins = pa.allocate_buffer(4 * chunk.rows + 4 if lists else 0)
-    starts = np.frombuffer(begins, np.int32)
-    memory = pa.allocate_buffer(chunk.values * stored.itemsize)
-    data, table = pages.quick()
-    dictionary = np.empty(
-        _room(pages.dictionary, pages.kernel, kernel.SLACK, stored.itemsize), np.uint8
-    )
-    out = np.frombuffer(memory, np.uint8)
-    found = kernel.numbers(data, table, chunk.deep, dictionary, starts[:-1], out, stored.itemsize)
-    if found != (chunk.rows if lists else 0):
-        raise UnusualError
-    if value.bit_width < 8 * stored.itemsize:
-        memory = pa.py_buffer(np.frombuffer(memory, stored).astype(f"u{value.bit_width // 8}"))
-    values = pa.Array.from_buffers(value, chunk.values, [None, memory], 0)
-    if not lists:
-        return values
-    if starts[0]:
-        raise UnusualError
-    starts[-1] = chunk.values
-    return pa.Array.from_buffers(chunk.dtype, chunk.rows, [None, begins], 0, children=[values])
+class _Numbers:
+    """A column of numbers, or of lists of them, with the memory that it will be in."""
 
+    def __init__(self, chunk: Chunk, data: pa.Buffer, told: Sequence[int], pages: Pages) -> None:
+        self._chunk, self._stored = chunk, np.dtype(_STORED[chunk.stored])
+        self._lists = pa.types.is_list(chunk.dtype)
+        if self._lists and chunk.values > _MOST_BYTES:
+            raise UnusualError
+        self._data = pages.quick() or data
+        self._starts = pa.allocate_buffer(4 * chunk.rows + 4 if self._lists else 0)
+        self._memory = pa.allocate_buffer(chunk.values * self._stored.itemsize)
+        self.told = (
+            *(self._data.address, self._data.size, *told[2:]),
+            *(chunk.deep, chunk.rows * self._lists, self._starts.address),
+            *(self._memory.address, self._stored.itemsize, -1),
+        )
+        """As `parquet_number_kernels.columns` is told of it."""
 
-def _room(dictionary: Sequence[int] | None, pages: Any, slack: int, itemsize: int) -> int:
-    """Bytes: a power of two values, which all places are below, and what unpacking needs."""
-    if dictionary is None:
-        return slack
-    count: int = dictionary[pages.COUNT]
-    if dictionary[pages.SIZE] != count * itemsize:
-        raise UnusualError
-    return (itemsize << max(1, (count - 1).bit_length())) + slack
+    def array(self, found: int) -> pa.Array | None:
+        """By what the kernel says."""
+        chunk, memory = self._chunk, self._memory
+        if found != chunk.rows * self._lists:
+            return None
+        value = chunk.dtype.value_type if self._lists else chunk.dtype
+        if value.bit_width < 8 * self._stored.itemsize:
+            wide = np.frombuffer(memory, self._stored)
+            memory = pa.py_buffer(wide.astype(f"u{value.bit_width // 8}"))
+        values = pa.Array.from_buffers(value, chunk.values, [None, memory], 0)
+        if not self._lists:
+            return values
+        starts = np.frombuffer(self._starts, np.int32)
+        if starts[0]:
+            return None
+        starts[-1] = chunk.values
+        buffers = [None, self._starts]
+        return pa.Array.from_buffers(chunk.dtype, chunk.rows, buffers, 0, children=[values])
 
 
 def _words(chunk: Chunk, pages: Pages) -> pa.Array:
     kernel, levels, field = _kernels(_WORDS), _kernels(_LEVELS), pages.kernel
+    dictionary, headers = pages.each()
     known, count = np.empty(0, np.uint8), 0
-    if pages.dictionary is not None:
-        known, count = pages.unpacked(pages.dictionary), pages.dictionary[field.COUNT]
-    if not 4 * count <= len(known) <= _MOST_BYTES - 4:
+    if dictionary is not None:
+        known, count = pages.unpacked(dictionary), dictionary[field.COUNT]
+    if not 4 * count <= len(known) <= _MOST_BYTES:
         raise UnusualError
-    starts = np.empty(count + 1, np.int32)
-    if not kernel.begin(known, starts):
+    words = np.empty(1 << max(1, (count - 1).bit_length()), np.uint64)
+    if not kernel.spans(known, words, count):
         raise UnusualError
     size, at, found = 0, 0, dict[int, Numbers]()
-    headers = pages.data.tolist()
     for number, page in enumerate(headers):
         if page[field.ENCODING] == field.PLAIN:
             size += page[field.SIZE]
             continue
-        found[number] = places = np.empty(page[field.COUNT], np.int32)
+        data, start = pages.values(page, levels)
+        found[number] = taken = np.empty(page[field.COUNT], np.uint64)
         usual = page[field.ENCODING] in (field.PLACES, field.PLACES_TOO)
-        if not usual or not kernel.unpacked(*pages.values(page, levels), count, places):
+        if not usual or not _kernels(_PLACES).taken(data, start, len(data), words, count, taken):
             raise UnusualError
-        size += kernel.size_of(starts, places)
+        size += kernel.size_of(taken)
     if size > _MOST_BYTES:
         raise UnusualError
     ends, memory = pa.allocate_buffer(4 * chunk.rows + 4), pa.allocate_buffer(size + kernel.SLACK)
@@ -133,7 +154,7 @@ def _words(chunk: Chunk, pages: Pages) -> pa.Array:
         part = offsets[at : at + page[field.COUNT] + 1]
         at += page[field.COUNT]
         if page[field.ENCODING] != field.PLAIN:
-            kernel.gather_words(known, starts, found.pop(number), part, out)
+            kernel.gather_words(known, found.pop(number), part, out)
         elif not kernel.words(*pages.values(page, levels), part, out):
             raise UnusualError
     used = memory.slice(0, int(offsets[-1]))

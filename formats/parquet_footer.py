@@ -36,21 +36,22 @@ class Footer:
     def __init__(self, data: bytes, end: int) -> None:
         self._data, self._end = data, end
         self._table = table_of(data, end)
-        self._head = head_of(data if self._table is None else self._table.head(data))
-        self.schema = self._head.schema
+        self.head = head_of(data if self._table is None else self._table.head(data))
+        self.schema = self.head.schema
         """As Arrow reads it."""
-        self.created_by = self._head.created_by
+        self.created_by = self.head.created_by
+        self._columns: dict[str, Plain | None] = {}
 
     @property
     def leaves(self) -> Mapping[str, Sequence[int]]:
         """Which stored columns Arrow reads for a name."""
-        return self._head.leaves
+        return self.head.leaves
 
     @cached_property
     def metadata(self) -> pq.FileMetaData:
         """All of it, as Arrow reads it."""
         if self._table is None:
-            return self._head.metadata
+            return self.head.metadata
         with reading("the footer"):
             return pq.read_metadata(pa.BufferReader(self._data))
 
@@ -80,8 +81,7 @@ class Footer:
 
     def load(self, names: Sequence[str]) -> None:
         """The kernels that read these columns."""
-        for column in filter(None, map(self._column, names)):
-            load(column.stored)
+        load({column.stored for column in map(self._column, names) if column is not None})
 
     def is_plain(self, names: Sequence[str]) -> bool:
         """Whether `chunk` knows all these columns."""
@@ -106,8 +106,13 @@ class Footer:
         )
 
     def _column(self, name: str) -> Plain | None:
-        column, table = self._head.plain(name), self._table
-        if column is None or table is None or len(table.types) != self._head.metadata.num_columns:
+        if name not in self._columns:
+            self._columns[name] = self._find(name)
+        return self._columns[name]
+
+    def _find(self, name: str) -> Plain | None:
+        column, table = self.head.plain(name), self._table
+        if column is None or table is None or len(table.types) != self.head.metadata.num_columns:
             return None
         leaf = column.leaf
         counted = zip(table.levels[leaf], (column.repeated + 1, column.deep + 1), strict=True)

@@ -1,4 +1,4 @@
-"""The kernel for a column of numbers in Parquet: from the bytes of its pages to an array.
+"""The kernel for columns of numbers in Parquet: from the bytes of their pages to arrays.
 
 It says when it met anything but plain and whole pages: then it has not read beyond its buffers,
 and what it wrote is of no use.
@@ -6,21 +6,24 @@ and what it wrote is of no use.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from pipeprof.formats.compiled import kernel
 from pipeprof.formats.parquet_level_kernels import all_are, begins
 from pipeprof.formats.parquet_page_kernels import (
+    ADDRESS,
+    BYTES,
+    CHUNK,
     COUNT,
     DATA_V2,
     DEFINITIONS,
     DICTIONARY,
     ENCODING,
+    FIRST,
     LENGTH,
     PACKED,
+    PAGES,
     PLACES,
     PLACES_TOO,
     PLAIN,
@@ -29,93 +32,21 @@ from pipeprof.formats.parquet_page_kernels import (
     SIZE,
     START,
     TYPE,
+    VALUES,
     little,
-    number_at,
 )
-from pipeprof.formats.parquet_snappy_kernel import SLACK, unsnapped
-from pipeprof.formats.vectors import get, load, move, pointer, put_value
+from pipeprof.formats.parquet_place_kernels import taken
+from pipeprof.formats.parquet_snappy_kernel import SLACK, as_it_is, unsnapped
+from pipeprof.formats.vectors import bytes_at, ints_at, move, pointer
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-Numbers = npt.NDArray[Any]
 
-
-@kernel()
-def four(word: Any, width: int, last: Any, dictionary: Any, target: Any, to: int) -> Any:
-    """Put the numbers at four places of ``width`` bits behind ``target + to``. The highest bit
-    of the answer is set if a place is beyond ``last``."""
-    step, mask = np.uint64(width), np.uint64((1 << width) - 1)
-    a, b = word & mask, word >> step & mask
-    c, d = word >> 2 * step & mask, word >> 3 * step & mask
-    put_value(target, to, get(dictionary, np.int64(a)))
-    put_value(target, to + 1, get(dictionary, np.int64(b)))
-    put_value(target, to + 2, get(dictionary, np.int64(c)))
-    put_value(target, to + 3, get(dictionary, np.int64(d)))
-    return (last - a) | (last - b) | (last - c) | (last - d)
-
-
-@kernel()
-def packed(data: Bytes, at: int, width: int, limit: int, dictionary: Any, out: Numbers) -> bool:
-    """Fill ``out`` with the numbers at the places of ``width`` bits that lie in ``data`` from
-    ``at`` on. Whether all places are below ``limit``; they are followed in any case."""
-    source, target, room = pointer(data), pointer(out), len(data) - at
-    last, beyond, done = np.uint64(limit) - np.uint64(1), np.uint64(0), 0
-    half = width >> 1  # where a fifth place begins, or half a byte before
-    if width <= 16:  # so that eight bytes have four
-        done = max(0, min(len(out) >> 3, (room - half - 8) // width + 1)) << 3
-        for n in range(0, done, 8):
-            place = at + (n >> 3) * width
-            beyond |= four(load(source, place), width, last, dictionary, target, n)
-            word = load(source, place + half) >> np.uint64(4 * width & 7)
-            beyond |= four(word, width, last, dictionary, target, n + 4)
-    for n in range(done, len(out)):
-        first = n * width >> 3
-        size = room - first
-        word = load(source, at + first) if size >= 8 else little(source, at + first, size)
-        place = word >> np.uint64(n * width & 7) & np.uint64((1 << width) - 1)
-        beyond |= last - place
-        put_value(target, n, get(dictionary, np.int64(place)))
-    return not beyond >> np.uint64(63)
-
-
-@kernel(
-    "b1(Array(u1, 1, 'C', True), i8, i8, u4[::1], i8, u4[::1])",
-    "b1(Array(u1, 1, 'C', True), i8, i8, u8[::1], i8, u8[::1])",
-)
-def taken(data: Bytes, at: int, stop: int, dictionary: Numbers, limit: int, out: Numbers) -> bool:
-    """Fill ``out`` with numbers of the dictionary, which is a power of two long and of which
-    ``limit`` are there. ``data[at:stop]`` has their places: their width in bits, then runs, each
-    of one place or of packed ones."""
-    if at >= stop:
-        return False
-    width = np.int64(data[at])
-    if not 0 < width <= 32 or 1 << width > len(dictionary):
-        return False
-    at, size, done = at + 1, (width + 7) >> 3, 0
-    while done < len(out):
-        run, at = number_at(data, at, stop)
-        if at < 0 or run < 2:
-            return False
-        length = run >> 1
-        if run & 1:
-            if length * width > stop - at:
-                return False
-            end = min(done + 8 * length, len(out))
-            if not packed(data, at, width, limit, pointer(dictionary), out[done:end]):
-                return False
-            at += length * width
-        else:
-            if size > stop - at:
-                return False
-            end = min(done + length, len(out))
-            place = little(pointer(data), at, size)
-            if place >= np.uint64(limit):
-                return False
-            out[done:end] = dictionary[np.int64(place)]
-            at += size
-        done = end
-    return True
+DEEP, LISTS, STARTS, OUT, ITEMSIZE, FOUND = range(CHUNK, CHUNK + 6)
+"""More of a column chunk: the highest level of definition; how many lists it has, or 0 if it has
+none, and where in memory to note where each begins; where to put values, and the bytes of one, 4 or
+8. `columns` tells how many lists there were, or -1."""
 
 
 @kernel()
@@ -127,62 +58,91 @@ def length_at(data: Bytes, at: int, stop: int) -> int:
     return length if length <= stop - at - 4 else -1
 
 
-@kernel("i8(Array(u1, 1, 'C', True), i8[:, ::1], i8, u1[::1], i4[::1], u1[::1], i8)")
-def numbers(
-    data: Bytes, pages: Longs, deep: int, words: Bytes, starts: Ints, out: Bytes, itemsize: int
-) -> int:
-    """Fill ``out`` with all values of ``pages``, which `pages_of` found, plain or packed by snappy;
-    -1: they are not that. If there is room in ``starts``, they are lists: where each begins, and
-    the answer is how many.
+@kernel()
+def behind_levels(
+    page: Longs, data: Bytes, at: int, stop: int, deep: int, first: int, starts: Ints, row: int
+) -> tuple[int, int]:
+    """Of a page's levels, which begin at ``at``: which row is next, and where they end; -1: a value
+    is null, or a list empty, or they do not agree with the page. If there is room in ``starts``,
+    they are of lists, of which ``row`` is next, and ``first`` the next value."""
+    count, apart, lists = page[COUNT], page[TYPE] == DATA_V2, len(starts) > 0
+    repetitions, definitions = page[REPETITIONS], page[DEFINITIONS]
+    if apart and ((repetitions and not lists) or (definitions and not deep)):
+        return -1, at
+    if apart and not lists and count != page[ROWS]:
+        return -1, at
+    if lists:
+        before = row
+        if not apart:
+            repetitions, at = length_at(data, at, stop), at + 4
+        row = begins(data, at, at + repetitions, count, first, starts, row)
+        if repetitions < 0 or row < 0 or (apart and row - before != page[ROWS]):
+            return -1, at
+        at += repetitions
+    if deep:
+        if not apart:
+            definitions, at = length_at(data, at, stop), at + 4
+        if definitions < 0 or not all_are(data, at, at + definitions, count, deep):
+            return -1, at
+        at += definitions
+    return row, at
 
-    ``deep``: the highest level of definition. ``words``: room for the dictionary, of a power of two
-    values that every place is below, and `SLACK`. ``itemsize``: of a value, 4 or 8 bytes.
-    """
-    limit, done, row, most, lists = 0, 0, 0, 0, len(starts) > 0
+
+@kernel()
+def room_for(dictionary: Longs, itemsize: int) -> int:
+    """Bytes: a power of two values, which all places are below, and what unpacking needs; -1: it is
+    not as long as its values. Other pages take none."""
+    if dictionary[TYPE] != DICTIONARY:
+        return SLACK
+    count, values = dictionary[COUNT], 2
+    if dictionary[SIZE] != count * itemsize:
+        return -1
+    while values < count:
+        values *= 2
+    return values * itemsize + SLACK
+
+
+@kernel("i8(u1[::1], i8[:, ::1], i8, i4[::1], u1[::1], i8)")
+def numbers(data: Bytes, pages: Longs, deep: int, starts: Ints, out: Bytes, itemsize: int) -> int:
+    """Fill ``out`` with all values of ``pages``, which `find` found, plain or packed by snappy; -1:
+    they are not that. If there is room in ``starts``, they are lists: where each begins, and the
+    answer is how many."""
+    needed = room_for(pages[0], itemsize)
+    if needed < 0:
+        return -1
+    words = np.empty(needed, np.uint8)
+    limit, done, row, most = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for n in range(len(pages)):
         most = max(most, pages[n, SIZE] * pages[n, PACKED])
     room = np.empty(most + SLACK, np.uint8)
     for n in range(len(pages)):
         page, source = pages[n], data
-        repetitions, definitions = page[REPETITIONS], page[DEFINITIONS]
+        levels = page[REPETITIONS] + page[DEFINITIONS]
         begin, stop = page[START], page[START] + page[LENGTH]
-        at, size = begin + repetitions + definitions, page[SIZE] - repetitions - definitions
+        at, size = begin + levels, page[SIZE] - levels
         if page[TYPE] == DICTIONARY:
             limit = page[COUNT]
-            if size != limit * itemsize or size + SLACK > len(words):
-                return -1
             if not page[PACKED]:
                 move(pointer(data), at, size, pointer(words), 0)
             elif not unsnapped(data, at, stop, words, size):
                 return -1
             continue
         if page[PACKED]:
-            if not unsnapped(data, at, stop, room, size):
+            plain = as_it_is(data, at, stop, size)
+            if plain >= 0:
+                at, stop = plain, plain + size
+            elif not unsnapped(data, at, stop, room, size):
                 return -1
-            source, at, stop = room, 0, size
-        count, apart = page[COUNT], page[TYPE] == DATA_V2
-        levels, level, end = (data, begin, at) if apart else (source, at, stop)
-        if apart and ((repetitions and not lists) or (definitions and not deep)):
+            else:
+                source, at, stop = room, 0, size
+        apart = page[TYPE] == DATA_V2
+        where, level, end = (data, begin, begin + levels) if apart else (source, at, stop)
+        row, level = behind_levels(page, where, level, end, deep, done, starts, row)
+        if row < 0:
             return -1
-        if lists:
-            before = row
-            if not apart:
-                repetitions, level = length_at(levels, level, end), level + 4
-            row = begins(levels, level, level + repetitions, count, done, starts, row)
-            if repetitions < 0 or row < 0 or (apart and row - before != page[ROWS]):
-                return -1
-            level += repetitions
-        elif apart and count != page[ROWS]:
-            return -1
-        if deep:
-            if not apart:
-                definitions, level = length_at(levels, level, end), level + 4
-            if definitions < 0 or not all_are(levels, level, level + definitions, count, deep):
-                return -1
-            level += definitions
         at = at if apart else level
-        first, after = done * itemsize, (done + count) * itemsize
-        done += count
+        first, after = done * itemsize, (done + page[COUNT]) * itemsize
+        done += page[COUNT]
         if after > len(out):
             return -1
         if page[ENCODING] == PLAIN:
@@ -200,3 +160,19 @@ def numbers(
         if not known:
             return -1
     return row if done * itemsize == len(out) else -1
+
+
+@kernel("void(i8[:, ::1], i8[:, ::1])")
+def columns(chunks: Longs, pages: Longs) -> None:
+    """Read each of ``chunks``, of whose ``pages`` `find` told."""
+    for n in range(len(chunks)):
+        chunk = chunks[n]
+        first, itemsize = chunk[FIRST], chunk[ITEMSIZE]
+        chunk[FOUND] = numbers(
+            bytes_at(chunk[ADDRESS], chunk[BYTES]),
+            pages[first : first + chunk[PAGES]],
+            chunk[DEEP],
+            ints_at(chunk[STARTS], chunk[LISTS]),
+            bytes_at(chunk[OUT], itemsize * chunk[VALUES]),
+            itemsize,
+        )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.formats.compiled import kernel
-from pipeprof.formats.vectors import get, pointer
+from pipeprof.formats.vectors import bytes_at, get, pointer
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -34,6 +34,10 @@ PLAIN, PLACES, RLE, PLACES_TOO = 0, 2, 3, 8
 """Encodings: values, or in runs places in a dictionary."""
 NONE, SNAPPY, ZSTD = 0, 1, 2
 """Codecs."""
+ADDRESS, BYTES, CODEC, VALUES, FIRST, PAGES, CHECKED, CHUNK = range(8)
+"""Of a column chunk: where its bytes are in memory, how many they are, how they are packed, and how
+many values the footer counts; then what `find` tells: which of the pages is its first, how many are
+its own, or -1, and whether any has a checksum. `CHUNK`: how many numbers that is."""
 _STOP, _TRUE, _FALSE, _INT32, _INT64, _BINARY, _STRUCT = 0, 1, 2, 5, 6, 8, 12
 _OF_DATA, _OF_DATA_V2 = 5, 8
 """Structs in a header."""
@@ -187,3 +191,23 @@ def pages_of(data: Bytes, codec: int, pages: Longs) -> int:
             return -1
         count += 1
     return count
+
+
+@kernel("void(i8[:, ::1], i8[:, ::1])")
+def find(chunks: Longs, pages: Longs) -> None:
+    """The pages of each of ``chunks``, those of one behind those of the other, and what there is to
+    say of them; -1 too, where they have not the values that the footer counts."""
+    first = 0
+    for n in range(len(chunks)):
+        chunk = chunks[n]
+        data = bytes_at(chunk[ADDRESS], chunk[BYTES])
+        count = pages_of(data, chunk[CODEC], pages[first:])
+        values = 0
+        chunk[FIRST], chunk[CHECKED] = first, 0
+        for _ in range(count):
+            if pages[first, TYPE] != DICTIONARY:
+                values += pages[first, COUNT]
+            if pages[first, CHECKSUM] != ABSENT:
+                chunk[CHECKED] = 1
+            first += 1
+        chunk[PAGES] = count if values == chunk[VALUES] else -1

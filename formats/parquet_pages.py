@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,8 @@ from pipeprof.formats.compiled import kernels
 _SNAPPY = "pipeprof.formats.parquet_snappy_kernel"
 CODECS = ("UNCOMPRESSED", "SNAPPY", "ZSTD")
 """Of these it can be told beforehand how long a page will be; in the order of kernels' numbers."""
-_MOST_PAGES = 2**12
+_MOST_PAGES, _LEAST_BYTES = 2**14, 2**6
+"""Of chunks that are read together; and of a page, on the average."""
 
 Numbers = npt.NDArray[Any]
 
@@ -31,8 +31,7 @@ class UnusualError(Exception):
     """Arrow shall see to it."""
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A column of a row group, by the footer."""
 
     dtype: pa.DataType
@@ -51,28 +50,40 @@ class Chunk:
     """Of lists, those of all of them; else as many as rows."""
 
 
-class Pages:
-    """Of one column chunk: a dictionary perhaps, then values, as many as the footer counts."""
+def find(
+    chunks: Sequence[Chunk], data: Sequence[pa.Buffer], kernel: Any
+) -> tuple[list[list[int]], Numbers]:
+    """The pages of column chunks, whose bytes these are: of each chunk what `kernel`, which is
+    `parquet_page_kernels`, tells; and of all pages their numbers, to which that refers."""
+    told = np.zeros((len(chunks), kernel.CHUNK), np.int64)
+    told[:, : kernel.FIRST] = [
+        (bytes_.address, bytes_.size, CODECS.index(chunk.codec), chunk.values)
+        for chunk, bytes_ in zip(chunks, data, strict=True)
+    ]
+    most = len(chunks) + sum(bytes_.size for bytes_ in data) // _LEAST_BYTES
+    pages = np.empty((min(_MOST_PAGES, most), kernel.FIELDS), np.int64)
+    kernel.find(told, pages)
+    return told.tolist(), pages
 
-    def __init__(self, chunk: Chunk, data: pa.Buffer, kernel: Any) -> None:
-        """``kernel``: `parquet_page_kernels`, which says what the numbers of a page are. Raises
-        `UnusualError`, as everything here."""
-        self._chunk, self.kernel = chunk, kernel
-        self._bytes = np.frombuffer(data, np.uint8)
-        room = np.empty((min(_MOST_PAGES, len(data) // 16 + 1), kernel.FIELDS), np.int64)
-        count = kernel.pages_of(self._bytes, CODECS.index(chunk.codec), room)
+
+class Pages:
+    """Of one column chunk: a dictionary perhaps, then values, as many as the footer counts.
+
+    Raises `UnusualError`, as everything here.
+    """
+
+    def __init__(
+        self, chunk: Chunk, data: pa.Buffer, told: Sequence[int], pages: Numbers, kernel: Any
+    ) -> None:
+        """By what `find` told."""
+        first, count = told[kernel.FIRST], told[kernel.PAGES]
         if count < 1:
             raise UnusualError
-        self._table = room[:count]
-        if (self._table[:, kernel.CHECKSUM] != kernel.ABSENT).any():
+        self._chunk, self.kernel = chunk, kernel
+        self._bytes = np.frombuffer(data, np.uint8)
+        self._table = pages[first : first + count]
+        if told[kernel.CHECKED]:
             self._check()
-        first = self._table[0].tolist()
-        self.dictionary = first if first[kernel.TYPE] == kernel.DICTIONARY else None
-        data_pages = self._table if self.dictionary is None else self._table[1:]
-        if int(data_pages[:, kernel.COUNT].sum()) != chunk.values:
-            raise UnusualError
-        self.data: Numbers = data_pages
-        """Of each page that has values its numbers."""
 
     def _check(self) -> None:
         """The checksums of those that have one."""
@@ -81,19 +92,26 @@ class Pages:
             if checksum != self.kernel.ABSENT and zlib.crc32(packed) != checksum % 2**32:
                 raise UnusualError
 
-    def quick(self) -> tuple[Numbers, Numbers]:
-        """Bytes in which pages are plain or packed by snappy, and the numbers of all of them."""
-        kernel = self.kernel
+    def quick(self) -> pa.Buffer | None:
+        """Bytes in which pages that are packed by zstd are plain; their numbers say so from then
+        on. ``None``: there are none."""
+        kernel, parts, at = self.kernel, list[Numbers](), 0
         if self._chunk.codec != "ZSTD":
-            return self._bytes, self._table
-        table, parts, at = self._table.copy(), list[Numbers](), 0
-        for page in table:
+            return None
+        for page in self._table:
             levels = page[kernel.START] + page[kernel.DEFINITIONS] + page[kernel.REPETITIONS]
             parts += (self._bytes[page[kernel.START] : levels], self.unpacked(page.tolist()))
             page[kernel.START], page[kernel.LENGTH] = at, page[kernel.SIZE]
             page[kernel.PACKED] = 0
             at += page[kernel.SIZE]
-        return np.concatenate(parts), table
+        return pa.py_buffer(np.concatenate(parts))
+
+    def each(self) -> tuple[list[int] | None, list[list[int]]]:
+        """The dictionary, if there is one, and the pages of values."""
+        first, *others = pages = self._table.tolist()
+        if first[self.kernel.TYPE] == self.kernel.DICTIONARY:
+            return first, others
+        return None, pages
 
     def values(self, page: Sequence[int], levels: Any) -> tuple[Numbers, int]:
         """The bytes of a page of no lists, and where its values begin in them. ``levels``:

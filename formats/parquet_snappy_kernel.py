@@ -25,6 +25,20 @@ _QUICK = 24
 
 
 @kernel()
+def as_it_is(data: Bytes, at: int, stop: int, size: int) -> int:
+    """Where in ``data[at:stop]`` the bytes lie that it would be unpacked to, where snappy found
+    nothing to pack; else -1."""
+    _, at = number_at(data, at, stop)
+    if at < 0 or at == stop or data[at] & 3:
+        return -1
+    length, at = np.int64(data[at] >> 2) + 1, at + 1
+    if length > 60:
+        more = min(length - 60, stop - at)
+        length, at = np.int64(little(pointer(data), at, more)) + 1, at + more
+    return at if length == size == stop - at else -1
+
+
+@kernel()
 def repeat(out: Bytes, to: int, back: int, length: int) -> None:
     """Copy what begins less than eight bytes before ``to``, and so is a part of the copy."""
     for n in range(to, to + 8):

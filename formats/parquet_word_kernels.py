@@ -1,4 +1,4 @@
-"""Kernels for words in a page of Parquet, and for their places in a dictionary.
+"""Kernels for words in a page of Parquet, and in a dictionary.
 
 Each says when it met anything but plain and whole values: then it has not read beyond its buffers,
 and what it wrote is of no use.
@@ -12,78 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.formats.compiled import kernel
-from pipeprof.formats.parquet_page_kernels import little, number_at
+from pipeprof.formats.parquet_page_kernels import little
 from pipeprof.formats.vectors import load, pointer, store
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
+Spans = npt.NDArray[np.uint64]
+"""Of words: where one begins << 32 | how many bytes it has."""
 
 SLACK = 8
 """Bytes behind words, which are copied eight at a time."""
-
-
-@kernel()
-def unpack(data: Bytes, at: int, width: int, out: Ints) -> None:
-    """Fill ``out`` with numbers of ``width`` bits, which lie in ``data`` from ``at`` on."""
-    mask = np.uint64((1 << width) - 1)
-    step = np.uint64(width)
-    room = len(data) - at - 8
-    # of so many the first byte is followed by seven more
-    quick = min(len(out), (8 * room + 7) // width + 1) if room >= 0 else 0
-    n, source = 0, pointer(data)
-    if width <= 16:  # a fourth number begins a byte or half a byte, so that eight bytes have four
-        for n in range(0, quick - 3, 4):
-            word = load(source, at + (n * width >> 3)) >> np.uint64(n * width & 7)
-            out[n] = word & mask
-            out[n + 1] = word >> step & mask
-            out[n + 2] = word >> 2 * step & mask
-            out[n + 3] = word >> 3 * step & mask
-        n = max(0, quick) >> 2 << 2
-    elif width <= 28:
-        for n in range(0, quick - 1, 2):
-            word = load(source, at + (n * width >> 3)) >> np.uint64(n * width & 7)
-            out[n] = word & mask
-            out[n + 1] = word >> step & mask
-        n = max(0, quick) >> 1 << 1
-    while n < len(out):
-        first = at + (n * width >> 3)
-        word = little(source, first, min(8, len(data) - first)) >> np.uint64(n * width & 7)
-        out[n] = word & mask
-        n += 1
-
-
-@kernel("b1(Array(u1, 1, 'C', True), i8, i8, i4[::1])")
-def unpacked(data: Bytes, at: int, limit: int, out: Ints) -> bool:
-    """Fill ``out`` with the numbers below ``limit`` that the rest of a page has: their width in
-    bits, then runs, each of one number or of packed ones. Whether they are all there."""
-    stop, done = len(data), 0
-    if at >= stop or not 0 < data[at] <= 32:
-        return False
-    width = np.int64(data[at])
-    size = (width + 7) >> 3
-    at += 1
-    while done < len(out):
-        run, at = number_at(data, at, stop)
-        if at < 0 or run < 2:
-            return False
-        length = run >> 1
-        if run & 1:
-            if length * width > stop - at:
-                return False
-            end = min(done + 8 * length, len(out))
-            unpack(data, at, width, out[done:end])
-            at += length * width
-        else:
-            if size > stop - at:
-                return False
-            end = min(done + length, len(out))
-            out[done:end] = np.int32(little(pointer(data), at, size))
-            at += size
-        done = end
-    largest = np.uint32(0)
-    for n in range(len(out)):
-        largest = max(largest, np.uint32(out[n]))
-    return bool(largest < limit)
+LENGTH = np.uint64(2**32 - 1)
+"""Which of a span."""
 
 
 @kernel()
@@ -125,42 +65,40 @@ def words(data: Bytes, at: int, ends: Ints, out: Bytes) -> bool:
     return at == stop
 
 
-@kernel("b1(Array(u1, 1, 'C', True), i4[::1])")
-def begin(data: Bytes, starts: Ints) -> bool:
-    """Where each word in ``data`` begins, behind its length, and where one more would. Whether it
-    is ``len(starts) - 1`` words, to the end."""
-    at, source = 4, pointer(data)
-    for n in range(len(starts) - 1):
-        if at > len(data):
+@kernel("b1(Array(u1, 1, 'C', True), u8[::1], i8)")
+def spans(data: Bytes, found: Spans, count: int) -> bool:
+    """Where each word in ``data`` begins, behind its length. Whether it is so many words, to the
+    end."""
+    at, stop, source = 0, len(data), pointer(data)
+    for n in range(count):
+        if stop - at < 4:
             return False
-        starts[n] = at
-        at += np.int64(little(source, at - 4, 4)) + 4
-        if at > len(data) + 4:
+        length = np.int64(little(source, at, 4))
+        at += 4
+        if length > stop - at:
             return False
-    starts[len(starts) - 1] = at
-    return at == len(data) + 4
+        found[n] = np.uint64(at << 32 | length)
+        at += length
+    return at == stop
 
 
-@kernel("i8(i4[::1], i4[::1])")
-def size_of(starts: Ints, places: Ints) -> int:
-    """How many bytes the words at these places of a dictionary come to."""
+@kernel("i8(u8[::1])")
+def size_of(words: Spans) -> int:
+    """How many bytes these come to."""
     size = 0
-    for n in range(len(places)):
-        place = np.uint32(places[n])
-        size += np.int64(starts[place + 1]) - np.int64(starts[place]) - 4
+    for span in words:
+        size += np.int64(span & LENGTH)
     return size
 
 
-@kernel("void(Array(u1, 1, 'C', True), i4[::1], i4[::1], i4[::1], u1[::1])")
-def gather_words(data: Bytes, starts: Ints, places: Ints, ends: Ints, out: Bytes) -> None:
-    """The words at these places of the dictionary that ``data`` is, as `words` puts them; there
-    is room for them."""
+@kernel("void(Array(u1, 1, 'C', True), u8[::1], i4[::1], u1[::1])")
+def gather_words(data: Bytes, words: Spans, ends: Ints, out: Bytes) -> None:
+    """These words, whose spans in ``data`` are given, as `words` puts them; there is room for
+    them."""
     source, stop, target = pointer(data), len(data), pointer(out)
     to = np.int64(ends[0])
-    for n in range(len(places)):
-        place = np.uint32(places[n])
-        start = np.int64(starts[place])
-        length = np.int64(starts[place + 1]) - start - 4
-        put(source, start, stop, length, target, to)
+    for n in range(len(words)):
+        length = np.int64(words[n] & LENGTH)
+        put(source, np.int64(words[n] >> np.uint64(32)), stop, length, target, to)
         to += length
         ends[n + 1] = to

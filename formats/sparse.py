@@ -35,13 +35,20 @@ class SparseFile:
 
     def view(self, offset: int, length: int) -> memoryview:
         """Raises `OutsideRanges`."""
-        index = bisect_right(self._starts, offset) - 1
-        begin = offset - self._starts[index] if index >= 0 else 0
-        if index < 0 or begin + length > len(self._views[index]):
+        view = self.find(offset, length)
+        if view is None:
             raise OutsideRanges(
                 f"{length} bytes at byte {offset} are read that no column lies in: "
                 "the footer contradicts the data."
             )
+        return view
+
+    def find(self, offset: int, length: int) -> memoryview | None:
+        """These bytes, where they are in memory."""
+        index = bisect_right(self._starts, offset) - 1
+        begin = offset - self._starts[index] if index >= 0 else 0
+        if index < 0 or begin + length > len(self._views[index]):
+            return None
         return self._views[index][begin : begin + length]
 
     def seek(self, offset: int, whence: int = 0) -> int:

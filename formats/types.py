@@ -141,8 +141,9 @@ def select(available: Sequence[str], columns: Sequence[str] | None) -> list[str]
         return list(available)
     if not columns:
         raise SchemaMismatch(f"no columns are asked for; ask for some of {_listed(available)}.")
+    there = set(available)
     for name in columns:
-        if name not in available:
+        if name not in there:
             raise unknown_column(name, available)
     return list(columns)
 

@@ -12,6 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
+from numba.np import arrayobj
 
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 _BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(64), ir.IntType(128)
@@ -28,6 +29,33 @@ def pointer(_: Any, array: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
     return types.CPointer(array.dtype)(array), generate
+
+
+def _at_address(kind: Any) -> Any:
+    array, size = types.Array(kind, 1, "C"), kind.bitwidth // 8
+
+    @intrinsic
+    def instruction(_: Any, address: Any, length: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            address, length = arguments
+            found, step = arrayobj.make_array(array)(context, builder), ir.Constant(_WORD, size)
+            arrayobj.populate_array(
+                found,
+                data=builder.inttoptr(address, found.data.type),
+                shape=[length],
+                strides=[step],
+                itemsize=step,
+                meminfo=None,
+            )
+            return found._getvalue()
+
+        return array(types.intp, types.intp), generate
+
+    return instruction
+
+
+bytes_at, ints_at = _at_address(types.uint8), _at_address(types.int32)
+"""``f(address, length)``: the array that lies there, held by somebody else."""
 
 
 @intrinsic

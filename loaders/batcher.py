@@ -49,7 +49,7 @@ def _made(pieces: Sequence[Piece]) -> Batch:
         else:
             arrays = {name: _joined(name, pieces) for name in pieces[0][0]}
             start, stop = 0, sum(stop - start for _, start, stop in pieces)
-        return Batch({name: _tensor_of(array, start, stop) for name, array in arrays.items()})
+        return _batch(arrays, start, stop)
 
 
 def _joined(name: str, pieces: Sequence[Piece]) -> Array:
@@ -71,15 +71,28 @@ def _joined(name: str, pieces: Sequence[Piece]) -> Array:
 def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
     """The columns of ``table`` as tensors, which share its memory where they can (see
     `pipeprof.loaders.arrays`). Raises `SchemaMismatch`."""
-    arrays = to_arrays(table, null_masks)
-    return Batch({name: _tensor_of(array, 0, table.num_rows) for name, array in arrays.items()})
+    return _batch(to_arrays(table, null_masks), 0, table.num_rows)
 
 
-def _tensor_of(array: Array, start: int, stop: int) -> torch.Tensor | Ragged:
-    """Rows ``start`` to ``stop``, in the array's memory."""
-    if isinstance(array, RaggedArray):
-        offsets = array.offsets[start : stop + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
-        values = torch.from_numpy(array.values[first:last])
-        return Ragged(values, torch.from_numpy(np.subtract(offsets, first, dtype=np.int64)))
-    return torch.from_numpy(array[start:stop])
+def _batch(arrays: Mapping[str, Array], start: int, stop: int) -> Batch:
+    """Rows ``start`` to ``stop``, in the arrays' memory.
+
+    Each tensor has a storage of its own: a slice of one of the whole column would be quicker, but
+    torch sends the whole storage of whatever a worker hands over.
+    """
+    # in one place, as a batch of many columns is mostly calls of functions
+    return Batch(
+        {
+            name: _ragged(array, start, stop)
+            if isinstance(array, RaggedArray)
+            else torch.from_numpy(array[start:stop])
+            for name, array in arrays.items()
+        }
+    )
+
+
+def _ragged(array: RaggedArray, start: int, stop: int) -> Ragged:
+    offsets = array.offsets[start : stop + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    values = torch.from_numpy(array.values[first:last])
+    return Ragged(values, torch.from_numpy(np.subtract(offsets, first, dtype=np.int64)))

@@ -182,19 +182,24 @@ class FileDataset(IterableDataset[Any]):
     def _reads(self, shard: Shard, epoch: int) -> Reads:
         """Of a pass that begins with ``epoch``."""
         [*mine] = shard.of(self._splits(epoch))
-        at_once = len(mine) == 1 and mine[0][1].ranges and not self._making.repeat
+        only = self._first(*mine[0]) if len(mine) == 1 and not self._making.repeat else None
+        at_once = only is not None and not only.then
         if self._read.read_ahead and not at_once:  # else nothing comes after what is read first
             return ReadsAhead(self._plan.store, self._firsts(shard, epoch))
         return Reads(self._plan.store)
+
+    def _first(self, item: ObjectInfo, split: Split) -> Need | None:
+        """What is read first of a split; what is wrong with it will be told when it is its turn."""
+        with suppress(FormatError):
+            first = next(self._decoding(item, split), None)
+            return first if isinstance(first, Need) else None
+        return None
 
     def _firsts(self, shard: Shard, epoch: int) -> Iterator[First]:
         """The splits that `_my_rows` comes to, and what is read first of each."""
         while mine := shard.of(self._splits(epoch)):
             for item, split in mine:
-                first = None
-                with suppress(FormatError):  # it will be told when it is this split's turn
-                    first = next(self._decoding(item, split), None)
-                yield item, first if isinstance(first, Need) else None
+                yield item, self._first(item, split)
             if not self._making.repeat:
                 return
             epoch += 1
@@ -214,7 +219,7 @@ class FileDataset(IterableDataset[Any]):
         while True:
             try:
                 with stage(Stage.DECODE):
-                    wanted = decoding.send(answer)
+                    wanted, answer = decoding.send(answer), None
                     if self._making.shuffle and isinstance(wanted, pa.RecordBatch):
                         wanted = wanted.take(pa.array(order.permutation(wanted.num_rows)))
             except StopIteration:
@@ -224,11 +229,9 @@ class FileDataset(IterableDataset[Any]):
                 return
             if isinstance(wanted, Fault):
                 self._leave_out(item, wanted)
-                answer = None
             elif isinstance(wanted, Need):
                 answer = reads.read(item, wanted)
             else:
-                answer = None
                 yield wanted
 
     def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:

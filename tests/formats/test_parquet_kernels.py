@@ -69,6 +69,22 @@ def test_a_copy_from_four_bytes_of_distance_is_unpacked() -> None:
     assert unsnapped(b"\x0b" + new + bytes([3 | 6 << 2, 0, 0, 0, 0]), 11) is None
 
 
+def test_what_snappy_could_not_pack_is_found_as_it_is() -> None:
+    kernel = kernels("pipeprof.formats.parquet_snappy_kernel")
+    assert kernel is not None
+    noise = np.random.default_rng(0).bytes(60_000)
+    for size in (1, 60, 61, 256, 257, 60_000):
+        packed = SNAPPY.compress(noise[:size], asbytes=True)
+        data = np.frombuffer(packed, np.uint8)
+        at = kernel.as_it_is(data, 0, len(data), size)
+        assert packed[at : at + size] == noise[:size]
+        for wrong in ((0, len(data), size + 1), (0, len(data) - 1, size), (0, 1, size)):
+            assert kernel.as_it_is(data, *wrong) == -1
+    for packable in (bytes(1000), noise + noise[:9000]):
+        data = np.frombuffer(SNAPPY.compress(packable, asbytes=True), np.uint8)
+        assert kernel.as_it_is(data, 0, len(data), len(packable)) == -1
+
+
 def test_snappy_that_is_damaged_is_refused_where_arrow_refuses_it() -> None:
     rng, refused = Random(0), 0
     samples = [data[:3000] for data in packed_samples().values() if data]
@@ -167,7 +183,7 @@ def test_files_of_the_same_columns_share_what_arrow_reads_of_them() -> None:
     for rows in (10, 2000, 3):
         table = pa.table({"a": np.arange(rows), "b": ["x"] * rows})
         data = written(table, row_group_size=500)
-        found.add(footer_of(data)._head)
+        found.add(footer_of(data).head)
         assert read(PARQUET, data).equals(table)
     assert len(found) == 1
-    assert footer_of(written(pa.table({"a": [1.5]})))._head not in found
+    assert footer_of(written(pa.table({"a": [1.5]}))).head not in found

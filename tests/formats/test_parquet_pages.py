@@ -80,7 +80,8 @@ def by_kernels(data: bytes, name: str, group: int = 0) -> pa.Array | None:
     chunk = footer_of(data).chunk(group, name)
     if chunk is None:
         return None
-    return decoded(chunk, pa.py_buffer(data).slice(chunk.start, chunk.length))
+    [found] = decoded([chunk], [pa.py_buffer(data).slice(chunk.start, chunk.length)])
+    return found
 
 
 def bits(array: pa.Array) -> tuple[Any, ...]:
@@ -214,19 +215,20 @@ def test_a_footer_says_what_arrow_reads_in_it(path: Path) -> None:
                 assert found.lengths[group][leaf] == column.total_compressed_size
 
 
-def outcome(data: bytes) -> list[Any]:
+def outcome(data: bytes, options: ReadOptions | None = None) -> list[Any]:
     """What comes of reading it: each batch and each error."""
     found: list[Any] = []
+    options = options or ReadOptions()
 
     def leave_out(fault: Fault) -> None:
         found.append((type(fault.error), str(fault.error), fault.rows))
 
     source = Bytes(data)
     try:
-        made = drive_plan(PARQUET.plan(len(data), None, {}, ReadOptions()), source.read, leave_out)
+        made = drive_plan(PARQUET.plan(len(data), None, {}, options), source.read, leave_out)
         assert made.schema is not None
         for split in made.splits:
-            decoding = PARQUET.decode(len(data), split, made.schema, ReadOptions())
+            decoding = PARQUET.decode(len(data), split, made.schema, options)
             for batch in drive(decoding, source.read, leave_out):
                 batch.validate()
                 found.append([_bytes(column) for column in batch.columns])
