@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from torch.utils.data import DataLoader
@@ -87,8 +88,8 @@ def calibration_jobs(pipeline: str, seed: int) -> list[Job]:
     return [Job(pipeline, *setting, 0.0, -1 - seed) for setting in CALIBRATION]
 
 
-def measure(job: Job, seconds: float) -> Measured:
-    """A real loader, profiled, without its first batches."""
+def run(job: Job, seconds: float) -> Any:
+    """A real loader, iterated so long: as `pipeprof.wrap` gave it."""
     loader = DataLoader(
         Known(PIPELINES[job.pipeline], 100 * job.seed + job.repeat),
         batch_size=BATCH_SIZE,
@@ -105,8 +106,13 @@ def measure(job: Job, seconds: float) -> Measured:
             start = perf_counter()
         if count >= warmup + _FEWEST and perf_counter() - start > seconds:
             break
-    columns = Columns.of(profiled.recording().batches)
-    return Measured(job.setting, columns.take(np.arange(len(columns)) >= warmup))
+    return profiled
+
+
+def measure(job: Job, seconds: float) -> Measured:
+    """A run, without its first batches."""
+    columns = Columns.of(run(job, seconds).recording().batches)
+    return Measured(job.setting, columns.take(np.arange(len(columns)) >= job.setting.warmup))
 
 
 def measure_all(

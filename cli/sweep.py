@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.html_option import html_option, refuse_folder, write_page
 from pipeprof.cli.judge import fail_if_starved_option, judge
 from pipeprof.cli.options import (
     INT_LIST,
@@ -94,6 +95,7 @@ _GIVE_AGAIN = (
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
 @s3_client_option
+@html_option
 @fail_if_starved_option
 @json_option
 def command(
@@ -105,6 +107,7 @@ def command(
     s3_client: str | None,
     storages: tuple[str, ...] | None,
     keep: bool,
+    html: Path | None,
     fail_if_starved: float | None,
     as_json: bool,
     **asked: Any,
@@ -117,6 +120,8 @@ def command(
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
     from pipeprof.sweep.grid import check
 
+    if html is not None:
+        refuse_folder(html)
     client, storage_options = apart(s3_client, storage_options)
     spec = None
     if resume is None:
@@ -144,6 +149,8 @@ def command(
         _say_what_is_saved(folder)
         raise
     _show(outcome, folder, as_json)
+    if html is not None:
+        write_page(outcome.result, html)
     if fail_if_starved is not None:
         judge(outcome.result, str(folder), fail_if_starved)
     return 130 if outcome.stopped == "interrupted" else 0

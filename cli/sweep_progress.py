@@ -35,6 +35,9 @@ class SilentWatcher:
     def writing(self, name: str, share: float) -> None:
         pass
 
+    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+        pass
+
 
 class ProgressLines(SilentWatcher):
     """A bar with the time left, and above it a line for each trial that ended."""
@@ -93,6 +96,11 @@ class ProgressLines(SilentWatcher):
         if share == 0.0 and not self._console.is_terminal:
             self._console.print(f"  writing the sample as {name}", markup=False, highlight=False)
         self._draw(0.0, f"writing the sample as {name}: {format_share(share)}")
+
+    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+        if number == 0 and not self._console.is_terminal:
+            self._console.print("  the best setting and the next, once more, by turns")
+        self._draw(0.0, f"by turns, {number + 1} of {planned}: {describe(setting)}")
 
     def _draw(self, share: float, description: str | None = None) -> None:
         self._progress.update(

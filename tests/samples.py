@@ -16,6 +16,7 @@ from pipeprof.model import (
     Conversion,
     ConversionSpec,
     Copy,
+    Cost,
     DataSource,
     Diagnosis,
     Environment,
@@ -25,6 +26,7 @@ from pipeprof.model import (
     Headspace,
     LoaderConfig,
     Overhead,
+    PairedRuns,
     Percentiles,
     Profile,
     QueueDepth,
@@ -134,6 +136,9 @@ RECOMMENDATION = Recommendation(
         "    prefetch_factor=2,\n"
         ")"
     ),
+    predicted_starved=0.025,
+    predicted_starved_interval=(0.004, 0.061),
+    cost=Cost(cores=1.2, ram_bytes=212_000_000.0, shared_memory_bytes=9_800_000.0),
 )
 
 FINDING = Finding(
@@ -422,6 +427,16 @@ def sample_sweep(**changes: Any) -> SweepResult:
         headspace={
             "/data/clicks-csv": Headspace(
                 21_400, (21_100, 21_700), 25_500, (25_450, 25_550), 1.19, (1.17, 1.21), 214, 510, 8
+            ),
+        },
+        paired={
+            "/data/clicks-parquet": PairedRuns(
+                5,
+                7,
+                ((100_700, 101_300), (101_200, 101_000), (100_500, 101_600), (101_100, 101_200)),
+                0.996,
+                (0.989, 1.003),
+                "none",
             ),
         },
     )

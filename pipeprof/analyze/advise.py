@@ -2,7 +2,8 @@
 
 More workers are proposed only where they help: not where the cores are used up, where the training
 process is busy receiving, picking or pinning batches, or where a few slow batches hold up the rest.
-Every rate is an estimate by the roofline, and says so; `pipeprof sweep` measures.
+What other numbers of workers would give is simulated, every other rate an estimate by the roofline;
+either says so, and `pipeprof sweep` measures.
 """
 
 from __future__ import annotations
@@ -10,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pipeprof.analyze import estimate
-from pipeprof.analyze.estimate import WORTHWHILE, rate
+from pipeprof.analyze.estimate import ENOUGH_SLOW, WORTHWHILE, rate
+from pipeprof.analyze.expect import expected
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
 from pipeprof.analyze.findings import cores, main_process, order, start, transfer
-from pipeprof.analyze.storage import BANDWIDTH
 from pipeprof.model import Recommendation, Stage
 from pipeprof.units import counted, format_count, format_duration, percent
 
 Cure = Callable[[Facts], Iterator[Recommendation]]
 
 _MOST = 3
-_ENOUGH_SLOW = 20
-"""Slow batches to predict from: fewer give a direction, no number."""
 _UNTRIED = "Estimated from this run alone, not tried"
 
 
@@ -112,7 +111,7 @@ def _pass_slow(facts: Facts) -> Iterator[Recommendation]:
     """A few slow batches hold up the rest."""
     if not order.stalled_by_slow_batches(facts):
         return
-    enough = facts.summary.sums["slow"] >= _ENOUGH_SLOW
+    enough = facts.summary.sums["slow"] >= ENOUGH_SLOW
     seen = f"{percent(facts.slow_share)} of the batches take {format_duration(facts.slow_s)}"
     if order.out_of_order_helps(facts):
         yield Recommendation(
@@ -169,19 +168,16 @@ def _more_workers(facts: Facts) -> Iterator[Recommendation]:
         return
     shares = ". The data set must divide its samples among workers (get_worker_info)"
     new = facts.config.kind == "iterable" and not facts.workers
-    full = facts.diagnosis.bottleneck == BANDWIDTH
-    doubt = ". More workers bring nothing if all of them together fill the storage's bandwidth"
-    and_then = (shares if new else "") + (doubt if full else "")
-    yield Recommendation(
+    advice = Recommendation(
         setting="num_workers",
         current=str(facts.workers),
         proposed=str(wanted),
         why=f"one worker makes {format_count(facts.samples / facts.work_s)} samples/s here, the "
         f"accelerator takes {format_count(facts.samples / facts.step_s)}; then "
-        f"{_next_limit(facts, wanted)} would be the limit. {_UNTRIED}{and_then}",
-        predicted_samples_per_s=None if full else rate(facts, wanted),
+        f"{_next_limit(facts, wanted)} would be the limit{shares if new else ''}",
         code=_loader(facts, wanted),
     )
+    yield expected(facts, advice, wanted)
 
 
 def _next_limit(facts: Facts, workers: int) -> str:

@@ -56,7 +56,7 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
     if they tell too little."""
     by_workers: dict[int, list[Measured]] = {}
-    for run in map(_whole, runs):
+    for run in map(whole, runs):
         by_workers.setdefault(run.setting.num_workers, []).append(run)
     for workers in (1, 2):
         if workers not in by_workers:
@@ -70,11 +70,11 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     demands = _demands(by_workers[1], by_workers[2])
     ones, twos = ([run.columns for run in by_workers[workers]] for workers in (1, 2))
     machine = Machine(cores=cores, crowded=_crowded(ones, twos))
-    may_share = any(map(_may_share, (*ones, *twos)))
-    shared = _shared_from(demands, machine, by_workers[2]) if may_share else inf
+    shares = any(map(may_share, (*ones, *twos)))
+    shared = _shared_from(demands, machine, by_workers[2]) if shares else inf
     machine = replace(machine, link=Link(total=shared, each=1.0))
     inline = [each for run in by_workers.get(0, ()) for each in _inline(run.columns)]
-    tried = max(by_workers) if may_share else inf
+    tried = max(by_workers) if shares else inf
     found = Calibration(
         demands, tuple(inline) or _unsent(demands), machine, shared, tried, 0.0,
         _noise(list(by_workers.values())),
@@ -83,7 +83,7 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     return replace(found, disagreement=max(errors))
 
 
-def _whole(run: Measured) -> Measured:
+def whole(run: Measured) -> Measured:
     """Without batches of which it was not seen when they were made."""
     return replace(run, columns=run.columns.take(~np.isnan(run.columns.made_s)))
 
@@ -120,22 +120,18 @@ def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
 def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
     """Of the batches of ``ones``; and of ``twos`` what happens only where workers go on
     meanwhile."""
-    cpu_s = np.concatenate([_cpu(run.columns) for run in ones])
+    cpu_s = np.concatenate([cpu_of(run.columns) for run in ones])
     blocked_s = np.maximum(0.0, np.concatenate([run.columns.made_s for run in ones]) - cpu_s)
-    way = Way(ones, twos)
+    way = Way(ones, twos).demand
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
-        Demand(
-            link_bytes=float(blocked), cpu_s=float(cpu), send_s=way.send_s,
-            send_held_s=way.send_held_s, gap_s=way.gap_s, receive_s=way.receive_s,
-            receive_warm=way.receive_warm, receive_held_s=way.receive_held_s,
-        )
+        replace(way, link_bytes=float(blocked), cpu_s=float(cpu))
         for blocked, cpu in zip(blocked_s, cpu_s, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _inline(columns: Columns) -> tuple[Demand, ...]:
-    cpu_s = _cpu(columns)
+    cpu_s = cpu_of(columns)
     rest_s = np.nanmedian(columns.wait_s - columns.made_s)
     return tuple(
         Demand(latency_s=float(blocked + max(0.0, rest_s)), cpu_s=float(cpu))
@@ -147,7 +143,7 @@ def _unsent(demands: Sequence[Demand]) -> tuple[Demand, ...]:
     return tuple(Demand(latency_s=each.link_bytes, cpu_s=each.cpu_s) for each in demands)
 
 
-def _cpu(columns: Columns) -> Floats:
+def cpu_of(columns: Columns) -> Floats:
     """CPU time of each batch, from those that were sampled: a straight line over what making took,
     so that a slow batch is slow by computing only if slow ones were seen to compute more."""
     made_s = columns.made_s
@@ -166,13 +162,13 @@ def _cpu(columns: Columns) -> Floats:
 def _crowded(ones: Sequence[Columns], twos: Sequence[Columns]) -> float:
     """CPU time of a batch with one worker, over that with two: below 1 where they slow each
     other."""
-    alone_s, beside_s = (np.nanmean(np.concatenate([*map(_cpu, runs)])) for runs in (ones, twos))
+    alone_s, beside_s = (np.nanmean(np.concatenate([*map(cpu_of, runs)])) for runs in (ones, twos))
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
     return float(min(1.0, max(0.5, alone_s / beside_s)))
 
 
-def _may_share(columns: Columns) -> bool:
+def may_share(columns: Columns) -> bool:
     """Whether what a worker waits for may be a storage: unless it is seen that it reads nothing,
     and its batches are too small to have come from one that nobody saw."""
     counted = np.nansum(columns.bytes) + np.nansum(columns.requests)

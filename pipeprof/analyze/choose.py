@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 
-from pipeprof.model import LoaderConfig, ReadOptions, Recommendation, SweepAdvice, SweepSpec, Trial
+from pipeprof.model import (
+    LoaderConfig,
+    PairedRuns,
+    ReadOptions,
+    Recommendation,
+    SweepAdvice,
+    SweepSpec,
+    Trial,
+)
 from pipeprof.units import format_count, format_share
 
 CLOSE = 0.03
@@ -15,15 +23,20 @@ _WIDTH = 88
 _NOT_SAVED = "# the sweep was given --storage-options, which are not saved: add storage_options=…"
 
 
-def choose(trials: Sequence[Trial], spec: SweepSpec) -> tuple[SweepAdvice, ...]:
-    """One piece of advice per data set, in the order in which they were first tried."""
+def choose(
+    trials: Sequence[Trial], spec: SweepSpec, paired: Mapping[str, PairedRuns] | None = None
+) -> tuple[SweepAdvice, ...]:
+    """One piece of advice per data set, in the order in which they were first tried. ``paired``:
+    URL → the runs in pairs that settled what the trials left in doubt."""
     urls = dict.fromkeys(trial.url for trial in trials)
-    return tuple(_advise(url, trials, spec) for url in urls)
+    return tuple(_advise(url, trials, spec, (paired or {}).get(url)) for url in urls)
 
 
-def _advise(url: str, trials: Sequence[Trial], spec: SweepSpec) -> SweepAdvice:
+def _advise(
+    url: str, trials: Sequence[Trial], spec: SweepSpec, pairs: PairedRuns | None
+) -> SweepAdvice:
     own = [index for index, trial in enumerate(trials) if trial.url == url]
-    best = best_trial(trials, own)
+    best = _borne_out(pairs, trials) if pairs else best_trial(trials, own)
     chosen, first = trials[best], trials[own[0]]
     return SweepAdvice(
         url=url,
@@ -34,16 +47,25 @@ def _advise(url: str, trials: Sequence[Trial], spec: SweepSpec) -> SweepAdvice:
     )
 
 
-def best_trial(trials: Sequence[Trial], candidates: Sequence[int]) -> int:
+def best_trial(trials: Sequence[Trial], own: Sequence[int]) -> int:
     """Of those that feed the accelerator the cheapest; if none does, the cheapest of those within
     3 % of the fastest. Cheap is few workers, then little prefetching."""
-    fed = [index for index in candidates if trials[index].verdict == "fed"]
-    fastest = max(trials[index].samples_per_s for index in fed or candidates)
-    near = [
-        index for index in fed or candidates
-        if trials[index].samples_per_s >= fastest * (1 - CLOSE)
-    ]  # fmt: skip
+    found = candidates(trials, own)
+    fastest = max(trials[index].samples_per_s for index in found)
+    near = [index for index in found if trials[index].samples_per_s >= fastest * (1 - CLOSE)]
     return min(near, key=lambda index: _cost(trials[index]))
+
+
+def candidates(trials: Sequence[Trial], own: Sequence[int]) -> Sequence[int]:
+    """Those of ``own`` that feed the accelerator, or all of them if none does."""
+    return [index for index in own if trials[index].verdict == "fed"] or own
+
+
+def _borne_out(pairs: PairedRuns, trials: Sequence[Trial]) -> int:
+    """The faster of the two; the cheaper, where they do not differ."""
+    if pairs.difference == "none":
+        return min((pairs.trial, pairs.against), key=lambda index: _cost(trials[index])[:2])
+    return pairs.trial if pairs.difference == "faster" else pairs.against
 
 
 def _cost(trial: Trial) -> tuple[float, ...]:

@@ -13,12 +13,20 @@ from pipeprof.model import Stage
 
 WORTHWHILE = 1.1
 """Less than a tenth more is not worth a change."""
+ENOUGH_SLOW = 20
+"""Slow batches to predict from: fewer give a direction, no number."""
+_WEIGH = 0.1
+"""Of the time to make all batches."""
 _SPARE = 1.15
 """Workers that are only just fast enough let the accelerator wait whenever one is late."""
+_BEYOND = 1.5
+"""Times what the roofline wants are looked at, as bursts may want more."""
 _IDLE = 0.25
 """Of a worker: to keep cores busy for so little, none is added."""
 _SHARE_OF_MEMORY = 0.5
 """That prefetched batches may fill: other loaders and processes live there too."""
+_SHARE_OF_DESCRIPTORS = 0.5
+"""That their tensors may hold, one each."""
 _ANY = 10**6
 
 
@@ -60,15 +68,36 @@ def best_workers(facts: Facts) -> int:
     wanted = facts.work_s / turn_s if turn_s else nan
     if not isfinite(wanted):
         return max(1, facts.workers)
-    wanted = min(ceil(wanted * _SPARE - 1e-9), 8 * facts.environment.cores)
-    return max(1, min(wanted, enough_for_cores(facts), most_workers(facts)))
+    return max(1, min(ceil(wanted * _SPARE - 1e-9), _room_for(facts)))
 
 
 def helpful_workers(facts: Facts) -> int | None:
     """How many more of them are worth it; ``None`` when more of them are not."""
     wanted = best_workers(facts)
-    helps = wanted > facts.workers and rate(facts, wanted) >= WORTHWHILE * facts.rate
-    return wanted if helps else None
+    if wanted <= facts.workers or rate(facts, wanted) < WORTHWHILE * facts.rate:
+        return None
+    if facts.one_run is not None:
+        # the roofline knows no bursts, and nothing that workers wait for in turn
+        most = min(ceil(wanted * _BEYOND), _room_for(facts))
+        wanted = facts.one_run.enough(max(wanted, most), facts.diagnosis.threshold)
+        brings = facts.samples * facts.one_run.predict(wanted).batches_per_s
+        return wanted if wanted > facts.workers and brings >= WORTHWHILE * facts.rate else None
+    return wanted
+
+
+def slow_ones_wanted(facts: Facts) -> int:
+    """More batches to run before a number can be put on anything: until so many slow ones were
+    seen that their share is known, where they weigh; 0: enough were."""
+    sums = facts.summary.sums
+    seen, weigh = sums["slow"], sums["slow_s"] > _WEIGH * facts.summary.made.total
+    if not seen or not weigh or seen >= ENOUGH_SLOW:
+        return 0
+    return ceil(facts.summary.measured * (ENOUGH_SLOW / seen - 1))
+
+
+def _room_for(facts: Facts) -> int:
+    """Workers: in cores, memory and descriptors."""
+    return min(8 * facts.environment.cores, enough_for_cores(facts), most_workers(facts))
 
 
 def enough_for_cores(facts: Facts) -> int:
@@ -89,11 +118,13 @@ def most_prefetch(facts: Facts) -> int:
 
 def most_batches(facts: Facts) -> int:
     """That may be under way at once; a large number where nothing is known."""
-    sizes = (facts.main.shared_memory_bytes, facts.main.available_bytes)
-    known = [size for size in sizes if size is not None]
-    if not known or not facts.batch_bytes > 0:
-        return _ANY
-    return int(min(known) * _SHARE_OF_MEMORY / facts.batch_bytes)
+    main, most = facts.main, float(_ANY)
+    for size in (main.shared_memory_bytes, main.available_bytes):
+        if size is not None and facts.batch_bytes > 0:
+            most = min(most, size * _SHARE_OF_MEMORY / facts.batch_bytes)
+    if main.descriptor_limit and main.sharing == "file_descriptor" and facts.tensors > 0:
+        most = min(most, main.descriptor_limit * _SHARE_OF_DESCRIPTORS / facts.tensors)
+    return int(most)
 
 
 def absorbing_prefetch(facts: Facts) -> int:

@@ -11,9 +11,14 @@ from functools import cached_property
 from math import isnan, nan
 
 from pipeprof.analyze.blame import MAIN, SAMPLER
+from pipeprof.analyze.columns import Columns, steady
+from pipeprof.analyze.one_run import Circumstances, OneRun
 from pipeprof.analyze.requests import request_stats
+from pipeprof.analyze.simulate import Setting
 from pipeprof.analyze.stages import CPU, NATIVE, RUN_QUEUE
+from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
 from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.way import Measured
 from pipeprof.model import (
     Diagnosis,
     Environment,
@@ -33,6 +38,12 @@ MANY_TENSORS = 16
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
 beside it: to ask the worker for the tensor's descriptor, and to map it."""
+_NATIVE = 0.1
+"""Of the time to make a batch: more CPU time of other threads than the feeder may take."""
+_COMPUTES = 0.3
+"""Of a core: less CPU time of the training process may be that of starting workers."""
+_RECENT = 1000
+"""Batches to predict from: the last ones."""
 
 
 @dataclass(frozen=True)
@@ -164,15 +175,18 @@ class Facts:
         return self.summary.gauges["batch_bytes"].quantiles(0.95)[0]
 
     @property
+    def travel_s(self) -> float:
+        """The least that main spends on receiving such a batch from a worker."""
+        return _TRAVEL_S + _TENSOR_TRAVEL_S * (0.0 if isnan(self.tensors) else self.tensors)
+
+    @property
     def received_s(self) -> float:
         """What main itself spends on receiving a batch: typical, as a busy machine makes for a
         long tail. Estimated, at least so much, where no worker has sent one yet."""
         seen = self.summary.stages[str(Stage.UNPICKLE)]
         if seen.count:
             return seen.quantiles(0.5)[0]
-        if self.workers:
-            return 0.0
-        return _TRAVEL_S + _TENSOR_TRAVEL_S * (0.0 if isnan(self.tensors) else self.tensors)
+        return 0.0 if self.workers else self.travel_s
 
     @property
     def picking_s(self) -> float:
@@ -190,6 +204,33 @@ class Facts:
         """To make such a batch; 0 where there is none."""
         sums = self.summary.sums
         return sums["slow_s"] / sums["slow"] if sums["slow"] else 0.0
+
+    @cached_property
+    def one_run(self) -> OneRun | None:
+        """What the batches tell of other numbers of workers; ``None``: too little, or they are made
+        by threads that the simulator does not know."""
+        if self.native_share * self.cpu_s > _NATIVE * self.made_s or not self.made_s > 0:
+            return None
+        every = Columns.of(self.recording.batches)
+        seen = steady(every, self.recording.warmup_batches)
+        seen[:-_RECENT] = False
+        setting = Setting(self.workers, self.prefetch, self.config.in_order)
+        where = self.diagnosis.bottleneck
+        moved = self.summary.sums["bytes"] / self.summary.sums["wall_s"]
+        main_s = self.main_cores * self.cycle_s if self.main_cores >= _COMPUTES else 0.0
+        main_s -= self.received_s if self.workers else 0.0
+        beyond_s = max(0.0, main_s - self.step_s)  # as of a step that computes on several cores
+        return OneRun.of(
+            Measured(setting, every.take(seen)),
+            Circumstances(
+                cores=max(0.5, self.environment.cores / self.environment.ranks
+                          - beyond_s / self.cycle_s),
+                main_cpu_s=main_s,
+                travel_s=self.travel_s,
+                pinned=self.config.pin_memory,
+                alone=where == LATENCY or (where != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
+            ),
+        )  # fmt: skip
 
     def blamed(self, *causes: str) -> float:
         """0..1 of the stall."""

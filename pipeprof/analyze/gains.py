@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Literal
 
 from pipeprof.analyze.choose import CLOSE, best_trial, choose
+from pipeprof.analyze.compare import difference, log_ratio, ratio
 from pipeprof.model import Conversion, Copy, Gain, Sample, SweepAdvice, SweepResult, Trial
 from pipeprof.units import format_binary, format_count
 
@@ -25,7 +24,7 @@ def weigh(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | No
     if found is None or found.sample is None or baseline is None:
         return advice, found
     first = trials[baseline]
-    drift = _log_ratio(result.trials[control], first) if control is not None else 0.0
+    drift = log_ratio(result.trials[control], first) if control is not None else 0.0
     copies = {copy.url: copy for copy in found.copies}
     gains = tuple(
         _gain(copy, best, trials[best], first, found.sample, drift)
@@ -71,14 +70,14 @@ def _best(trials: Sequence[Trial], url: str) -> int | None:
 
 
 def _gain(copy: Copy, index: int, trial: Trial, first: Trial, sample: Sample, drift: float) -> Gain:
-    speed, interval = _ratio(trial, first, drift)
+    speed, interval = ratio(trial, first, drift)
     own_bytes = copy.bytes / max(copy.rows, 1)
     return Gain(
         url=copy.url,
         trial=index,
         speed=speed,
         speed_interval=interval,
-        difference=_difference(speed, interval),
+        difference=difference(speed, interval),
         storage=own_bytes / max(sample.storage_bytes / max(sample.rows, 1), 1e-9),
         read=_multiple(trial.bytes_per_sample, first.bytes_per_sample),
         cpu=_multiple(trial.cpu_s_per_sample, first.cpu_s_per_sample),
@@ -87,35 +86,6 @@ def _gain(copy: Copy, index: int, trial: Trial, first: Trial, sample: Sample, dr
 
 def _multiple(of: float | None, base: float | None) -> float | None:
     return of / base if of is not None and base else None
-
-
-def _difference(speed: float, interval: tuple[float, float]) -> Literal["faster", "slower", "none"]:
-    if abs(speed - 1) < CLOSE or interval[0] <= 1 <= interval[1]:
-        return "none"
-    return "faster" if speed > 1 else "slower"
-
-
-def _ratio(one: Trial, other: Trial, drift: float) -> tuple[float, tuple[float, float]]:
-    """samples/s of ``one`` as a multiple of the other's, with a 95 % interval.
-
-    Both intervals, and ``drift`` between two measurements of the same thing, are taken for
-    independent: their logarithms add up as squares.
-    """
-    speed = math.exp(_log_ratio(one, other))
-    down = math.hypot(_log(one.samples_per_s, one.interval[0]),
-                      _log(other.interval[1], other.samples_per_s), drift)  # fmt: skip
-    up = math.hypot(_log(one.interval[1], one.samples_per_s),
-                    _log(other.samples_per_s, other.interval[0]), drift)  # fmt: skip
-    return speed, (speed * math.exp(-down), speed * math.exp(up))
-
-
-def _log_ratio(one: Trial, other: Trial) -> float:
-    return _log(one.samples_per_s, other.samples_per_s)
-
-
-def _log(of: float, base: float) -> float:
-    """Bounded: a trial may have delivered next to nothing."""
-    return max(-20.0, min(20.0, math.log(max(of, 1e-9) / max(base, 1e-9))))
 
 
 def _advise(
@@ -195,8 +165,8 @@ def _others(copy: Copy, size: str) -> tuple[str, str]:
 def _compare(tried: Sequence[tuple[int, Trial]], what: str, drift: float) -> str:
     most, fastest = max(tried, key=lambda one: one[1].samples_per_s)
     least, slowest = min(tried, key=lambda one: one[1].samples_per_s)
-    speed, interval = _ratio(fastest, slowest, drift)
-    if _difference(speed, interval) == "none":
+    speed, interval = ratio(fastest, slowest, drift)
+    if difference(speed, interval) == "none":
         sizes = " or ".join(format_binary(count) for count, _ in tried)
         return f"{what} of {sizes} make no {_SHOWN}"
     low, high = interval

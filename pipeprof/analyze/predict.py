@@ -14,10 +14,12 @@ from pipeprof.analyze.simulate import Demand, Link, Run, Setting, simulate
 
 ROUNDS = 20
 BATCHES = 300
-"""Of a simulated run."""
+"""Of a simulated run, after those that warm it up."""
 _SIGMAS = 1.645
 """Either side, 90 % of a normal distribution."""
-_TOLD_APART = 0.05
+_SIGMAS_OF_FEW = 2.0
+"""The same, by some six values."""
+TOLD_APART = 0.05
 """Answers that differ by less are one."""
 
 
@@ -36,21 +38,28 @@ class Prediction:
 
 
 def predict(
-    found: Calibration, setting: Setting, step_s: Floats, seed: int = 0, rounds: int = ROUNDS
+    found: Calibration,
+    setting: Setting,
+    step_s: Floats,
+    seed: int = 0,
+    rounds: int = ROUNDS,
+    lone: bool = False,
 ) -> Prediction:
     """``step_s``: the training steps, one after another, which come round again. ``rounds``: of the
-    bootstrap, each of which simulates a run."""
+    bootstrap, each of which simulates a run. ``lone``: no other runs tell by how much the batches
+    of one differ from those of another, so the bootstrap has to."""
     demands = found.demands if setting.num_workers else found.inline
     chance = np.random.default_rng(seed)
     rooms = _rooms(found, setting)
     runs = {
         room: [
-            _run(found, _resampled(demands, chance), setting, step_s, room) for _ in range(rounds)
+            _run(found, _resampled(demands, chance, setting, lone), setting, step_s, room)
+            for _ in range(rounds)
         ]
         for room in rooms
     }
     means = [float(np.mean([run.batches_per_s for run in each])) for each in runs.values()]
-    unsure = max(means) > (1 + _TOLD_APART) * min(means)
+    unsure = max(means) > (1 + TOLD_APART) * min(means)
     every = [run for each in runs.values() for run in each]
     rates = np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
@@ -59,20 +68,29 @@ def predict(
     return Prediction(
         setting,
         float(np.mean(means)),
-        _interval(rates, float(np.mean(means)), found),
+        _interval(rates, float(np.mean(means)), found, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
-        f"a short run with num_workers={setting.num_workers}" if unsure else "",
+        settle_by(setting) if unsure else "",
     )
 
 
-def _interval(rates: Floats, mean: float, found: Calibration) -> tuple[float, float]:
+def settle_by(setting: Setting) -> str:
+    return f"a short run with num_workers={setting.num_workers}"
+
+
+def _interval(rates: Floats, mean: float, found: Calibration, lone: bool) -> tuple[float, float]:
     """What bootstrapped runs differ by, or real ones did, whichever is more: the latter's chance is
-    that of the samples, too. And by how far the model is from its own runs."""
+    that of the samples, too, unless the run was a ``lone`` one. And by how far the model is from
+    its own runs."""
     low, high = np.percentile(rates, [5, 95]) / mean
     noise = _SIGMAS * found.noise
-    below = hypot(found.disagreement, max(noise, 1 - low))
-    above = hypot(found.disagreement, max(noise, high - 1))
+    if lone:
+        half = hypot(_SIGMAS_OF_FEW * float(np.std(rates, ddof=1)) / mean, noise)
+        below, above = max(half, 1 - low), max(half, high - 1)
+    else:
+        below, above = max(noise, 1 - low), max(noise, high - 1)
+    below, above = hypot(found.disagreement, below), hypot(found.disagreement, above)
     return mean * max(0.0, 1 - below), mean * (1 + above)
 
 
@@ -87,7 +105,7 @@ def _rooms(found: Calibration, setting: Setting) -> tuple[float, ...]:
 def _waits(demands: Sequence[Demand]) -> bool:
     """Whether batches wait for something at all."""
     waits = sum(each.link_bytes for each in demands)
-    return waits > _TOLD_APART * sum(each.link_bytes + each.cpu_s for each in demands)
+    return waits > TOLD_APART * sum(each.link_bytes + each.cpu_s for each in demands)
 
 
 def _run(
@@ -97,10 +115,18 @@ def _run(
     return simulate(stepping(demands, step_s), setting, machine).after(setting.warmup)
 
 
-def _resampled(demands: Sequence[Demand], chance: np.random.Generator) -> list[Demand]:
-    """By blocks, so that what belongs together stays together."""
+def _resampled(
+    demands: Sequence[Demand], chance: np.random.Generator, setting: Setting, lone: bool
+) -> list[Demand]:
+    """A run's; if it is ``lone``, of a sample that might have been measured as well."""
+    sample = _blocks(demands, chance, len(demands)) if lone else demands
+    return _blocks(sample, chance, BATCHES + setting.warmup)
+
+
+def _blocks(demands: Sequence[Demand], chance: np.random.Generator, count: int) -> list[Demand]:
+    """So that what belongs together stays together."""
     length = max(1, round(len(demands) ** 0.5))
-    starts = chance.integers(0, len(demands), size=-(-BATCHES // length))
+    starts = chance.integers(0, len(demands), size=-(-count // length))
     return [
         demands[(start + offset) % len(demands)] for start in starts for offset in range(length)
-    ][:BATCHES]
+    ][:count]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import WARM_S, Setting
+from pipeprof.analyze.simulate import WARM_S, Demand, Setting
 
 _ENOUGH = 10
 """Batches to take a median of."""
@@ -35,25 +35,44 @@ class Measured:
 
 
 class Way:
-    """Seconds, as in `Demand`. What it takes at the least is told by ``ones`` if they tell it: one
-    worker that prefetches one batch is never at its next."""
+    """What of a `Demand` belongs to the way. What it takes at the least is told by ``ones`` if they
+    tell it: one worker that prefetches one batch is never at its next."""
 
-    def __init__(self, ones: Sequence[Measured], twos: Sequence[Measured]) -> None:
+    def __init__(
+        self, ones: Sequence[Measured], twos: Sequence[Measured], most_s: float = inf
+    ) -> None:
+        """``most_s``: to receive a batch takes no more, and whatever it took beyond that was
+        waiting for the worker."""
         groups = [[_Sent(run) for run in runs] for runs in (ones, twos)]
         seen = [*groups[0], *groups[1]]
-        self.send_s = _typical([[run.send_s[~run.sending_beside] for run in group]
-                                for group in groups])  # fmt: skip
-        self.send_held_s = _held(self.send_s, [
-            (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside]) for run in seen
-        ])  # fmt: skip
-        way_s = _typical([[run.way_s[~run.beside] for run in group] for group in groups])
-        self.receive_s = way_s + _typical([[run.rest_s for run in group] for group in groups])
-        self.receive_held_s = _held(way_s, [
-            (run.way_s[run.beside], run.room_s[run.beside]) for run in seen
-        ])  # fmt: skip
-        self.receive_warm = _warm((*ones, *twos))
+        at_next = [run.beside & (run.room_s > 0) for run in seen]
+        self.always_beside = sum(int((~beside).sum()) for beside in at_next) < _ENOUGH
+        """Workers were at their next batches whenever main received one."""
+        send_s = _typical(
+            [[run.send_s[~run.sending_beside] for run in group] for group in groups],
+            [run.send_s for run in seen],
+        )
+        way_s = _typical(
+            [[run.way_s[~run.beside] for run in group] for group in groups],
+            [run.way_s for run in seen],
+        )
+        way_s = min(way_s, most_s)
         gaps_s = np.concatenate([run.gap_s for run in seen])
-        self.gap_s = 0.0 if np.isnan(gaps_s).all() else float(np.nanmedian(gaps_s))
+        self.demand = Demand(
+            send_s=send_s,
+            send_held_s=_held(send_s, [
+                (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside])
+                for run in seen
+            ]),
+            gap_s=0.0 if np.isnan(gaps_s).all() else float(np.nanmedian(gaps_s)),
+            receive_s=way_s + _typical(
+                [[run.rest_s for run in group] for group in groups], [run.rest_s for run in seen]
+            ),
+            receive_warm=_warm((*ones, *twos)),
+            receive_held_s=_held(way_s, [
+                (run.way_s[run.beside], run.room_s[run.beside]) for run in seen
+            ]),
+        )  # fmt: skip
 
 
 def _warm(runs: Sequence[Measured]) -> float:
@@ -102,15 +121,15 @@ def _dispatched(run: Measured) -> Floats:
     return np.array([handed_out.get(index - ahead, nan) for index in columns.index])
 
 
-def _typical(groups: Sequence[Sequence[Floats]]) -> float:
-    """The median of the first group that has enough; else a low one of all."""
-    joined = map(np.concatenate, groups)
-    known = [each[~np.isnan(each)] for each in joined]
-    for each in known:
-        if len(each) >= _ENOUGH:
-            return float(np.median(each))
-    every = np.concatenate(known)
-    return float(np.percentile(every, 10)) if len(every) else 0.0
+def _typical(groups: Sequence[Sequence[Floats]], every: Sequence[Floats]) -> float:
+    """The median of the first group that has enough; else a low one of ``every``."""
+    for group in map(np.concatenate, filter(len, groups)):
+        known = group[~np.isnan(group)]
+        if len(known) >= _ENOUGH:
+            return float(np.median(known))
+    joined = np.concatenate(every)
+    known = joined[~np.isnan(joined)]
+    return float(np.percentile(known, 10)) if len(known) else 0.0
 
 
 def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:

@@ -18,6 +18,7 @@ from pipeprof.model.headspace import Headspace
 from pipeprof.model.profile import (
     PROFILE_SCHEMA,
     Ceiling,
+    Cost,
     DeviceUse,
     Diagnosis,
     Finding,
@@ -45,6 +46,7 @@ from pipeprof.model.stages import Source, Span, Stage, StageStats
 from pipeprof.model.sweep import (
     SWEEP_SCHEMA,
     CacheWanted,
+    PairedRuns,
     SweepAdvice,
     SweepResult,
     SweepSpec,
@@ -66,6 +68,7 @@ __all__ = [
     "Conversion",
     "ConversionSpec",
     "Copy",
+    "Cost",
     "DataSource",
     "DeviceUse",
     "Diagnosis",
@@ -81,6 +84,7 @@ __all__ = [
     "MainProcess",
     "OnError",
     "Overhead",
+    "PairedRuns",
     "Percentiles",
     "Profile",
     "QueueDepth",

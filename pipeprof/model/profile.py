@@ -118,6 +118,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a change takes of the machine beyond what the run took. ``None``: unknown."""
+
+    cores: float | None = None
+    """Busy on average."""
+    ram_bytes: float | None = None
+    """The workers' own memory, and batches under way."""
+    shared_memory_bytes: float | None = None
+    """The part of it that is batches under way."""
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """One change of settings, with what it brings and how that is known."""
 
@@ -128,11 +140,19 @@ class Recommendation:
     why: str
     predicted_samples_per_s: float | None = None
     interval: tuple[float, float] | None = None
-    """95 % of the predicted, else of the verified figure."""
+    """Of the verified figure 95 %, else of the predicted one 90 %. Where nothing is predicted: what
+    the run leaves open lies in it."""
     verified_samples_per_s: float | None = None
     """Measured by running the proposal."""
     code: str | None = None
     """To paste."""
+    predicted_starved: float | None = None
+    """The starved fraction to expect, 0..1."""
+    predicted_starved_interval: tuple[float, float] | None = None
+    """90 %."""
+    cost: Cost | None = None
+    settle: str | None = None
+    """The one short run that would tell what this one leaves open; ``None``: nothing is."""
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,25 @@ class Untried:
 
 
 @dataclass(frozen=True)
+class PairedRuns:
+    """Two settings of one data set, run by turns, so that whatever else the machine does meanwhile
+    befalls both alike."""
+
+    trial: int
+    """Index into ``trials``: the setting to use by what the trials alone say."""
+    against: int
+    """Index into ``trials``: the fastest of the others that may be as good."""
+    samples_per_s: tuple[tuple[float, float], ...]
+    """Of each pair: by the setting of ``trial``, by that of ``against``."""
+    speed: float
+    """The first as a multiple of the second."""
+    speed_interval: tuple[float, float]
+    """95 %."""
+    difference: Literal["faster", "slower", "none"]
+    """*none* when the interval holds 1, or the speed is within 3 % of it."""
+
+
+@dataclass(frozen=True)
 class SweepAdvice:
     """What a sweep says of one data set."""
 
@@ -127,7 +146,8 @@ class SweepAdvice:
     format: str
     headline: str
     best_trial: int
-    """Index into ``trials`` of the cheapest setting that feeds, else of the fastest."""
+    """Index into ``trials`` of the cheapest setting that feeds, else of the cheapest of those
+    within 3 % of the fastest; where two were run in pairs, of the one that these bear out."""
     recommendation: Recommendation | None
     """From the first setting tried to the best."""
 
@@ -148,6 +168,8 @@ class SweepResult:
     """What `SweepSpec.conversion` found."""
     headspace: Mapping[str, Headspace] = field(default_factory=dict)
     """URL → its best setting against data that are free; of data sets whose trials have all run."""
+    paired: Mapping[str, PairedRuns] = field(default_factory=dict)
+    """URL → its best setting against the next, where their order was in doubt."""
     untried: tuple[Untried, ...] = ()
     """Of a sweep that is not exhaustive, once all its trials have run."""
     schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA

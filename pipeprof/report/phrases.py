@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipeprof.model import DataSource, Environment, LoaderConfig, Recommendation
+from pipeprof.model import Cost, DataSource, Environment, LoaderConfig, Recommendation
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
 
@@ -104,12 +104,37 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
         range_ = ""
     if verified is not None:
         parts.append(f"measured {format_count(verified)} samples/s{range_}")
+    if not parts and advice.interval:
+        low, high = advice.interval
+        return f"open: {format_count(low)} to {format_count(high)} samples/s"
     if not parts:
         return "not predicted"
     best = verified if verified is not None else predicted
     if best is not None and now_per_s > 0:
         parts.append(_percent(best / now_per_s - 1))
     return ", ".join(parts)
+
+
+def expected(advice: Recommendation) -> list[tuple[str, str]]:
+    """What else a change brings and takes, as far as it is known."""
+    rows = []
+    if advice.predicted_starved is not None:
+        share = format_share(advice.predicted_starved)
+        range_ = advice.predicted_starved_interval
+        rows.append(("starved", f"{share} then{f' ({share_range(range_)})' if range_ else ''}"))
+    cost = advice.cost or Cost()
+    words = []
+    if cost.cores is not None:
+        words.append(f"{cost.cores:.1f} of a core" if cost.cores < 1 else f"{cost.cores:.1f} cores")
+    if cost.ram_bytes is not None:
+        words.append(f"{format_bytes(cost.ram_bytes)} of RAM")
+    if cost.shared_memory_bytes is not None:
+        words.append(f"{format_bytes(cost.shared_memory_bytes)} of shared memory")
+    if words:
+        rows.append(("takes", f"{', '.join(words)} more"))
+    if advice.settle:
+        rows.append(("to settle it", advice.settle))
+    return rows
 
 
 def _percent(change: float) -> str:

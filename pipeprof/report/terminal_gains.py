@@ -26,7 +26,7 @@ def gains_section(page: Page, sweep: SweepResult, label: str) -> None:
     if found is None:
         return
     page.heading("What would I gain by converting?", label)
-    baseline = _at(sweep, found.baseline)
+    baseline = trial_at(sweep, found.baseline)
     if found.sample is None or baseline is None:
         page.line("Nothing can be said yet: the data as it is has not been tried.")
         return
@@ -53,7 +53,7 @@ def _against(page: Page, sweep: SweepResult, found: Conversion, baseline: Trial)
     one = times(1.0)
     starved = format_share(baseline.starved_fraction)
     rows = [_cells(f"{baseline.format} as it is", baseline, one, "", one, one, starved)]
-    control = _at(sweep, found.control)
+    control = trial_at(sweep, found.control)
     if control is not None:
         speed = times(control.samples_per_s / max(baseline.samples_per_s, 1e-9))
         again = format_share(control.starved_fraction)
@@ -130,7 +130,7 @@ def _tried(sweep: SweepResult, found: Conversion) -> list[tuple[Copy, Gain, Tria
     rows = []
     for copy in found.copies:
         gain = gains.get(copy.url)
-        trial = _at(sweep, gain.trial) if gain else None
+        trial = trial_at(sweep, gain.trial) if gain else None
         if gain is not None and trial is not None:
             rows.append((copy, gain, trial))
     return rows
@@ -141,7 +141,7 @@ def _named(copy: Copy, found: Conversion) -> str:
     return copy.name if len(storages) == 1 else f"{copy.name} on {shorten(copy.storage, 20)}"
 
 
-def _at(sweep: SweepResult, index: int | None) -> Trial | None:
+def trial_at(sweep: SweepResult, index: int | None) -> Trial | None:
     """A trial, if the file is what it should be."""
     if index is None or not 0 <= index < len(sweep.trials):
         return None

@@ -11,6 +11,7 @@ from pipeprof.report.layout import WORST_STYLE, Column, Page, bar
 from pipeprof.report.phrases import (
     count_range,
     data_source,
+    expected,
     gain,
     is_emulated,
     machine,
@@ -35,15 +36,15 @@ _WORKERS_SHOWN = 8
 
 def profile_page(page: Page, profile: Profile) -> None:
     _verdict(page, profile)
-    _changes(page, profile)
+    changes(page, profile)
     _stages(page, profile)
     making(page, profile)
     requests(page, profile)
     _blame(page, profile)
     _ceilings(page, profile)
     _workers(page, profile)
-    _findings(page, profile)
-    _how_sure(page, profile)
+    findings(page, profile)
+    how_sure(page, profile)
 
 
 def _verdict(page: Page, profile: Profile) -> None:
@@ -74,14 +75,14 @@ def _throughput(profile: Profile) -> str:
     return f"{text}; {format_rate(figures.bytes_per_s)} read" if figures.bytes_per_s else text
 
 
-def _changes(page: Page, profile: Profile) -> None:
+def changes(page: Page, profile: Profile) -> None:
     if not profile.recommendations:
         return
     page.heading("What to change")
     for advice in profile.recommendations:
         page.line(f"{advice.setting}: {advice.current} → {advice.proposed}")
         brings = gain(advice, profile.throughput.samples_per_s)
-        page.pairs([("gain", brings), ("why", advice.why)], indent=4)
+        page.pairs([("gain", brings), *expected(advice), ("why", advice.why)], indent=4)
         if advice.code:
             page.code(advice.code)
 
@@ -241,7 +242,7 @@ def _mean(stages: Mapping[str, StageStats], stage: str) -> str:
     return format_duration(stages[stage].mean_s) if stage in stages else ""
 
 
-def _findings(page: Page, profile: Profile) -> None:
+def findings(page: Page, profile: Profile) -> None:
     if not profile.findings:
         return
     page.heading("Findings")
@@ -250,7 +251,7 @@ def _findings(page: Page, profile: Profile) -> None:
         page.pairs([("seen", finding.evidence), ("fix", finding.fix)], indent=4)
 
 
-def _how_sure(page: Page, profile: Profile) -> None:
+def how_sure(page: Page, profile: Profile) -> None:
     page.heading("How sure")
     warmup = f"{counted(profile.warmup_batches, 'batch')} left out as warm-up"
     measured = f"{counted(profile.measured_batches, 'batch')} in {format_duration(profile.wall_s)}"

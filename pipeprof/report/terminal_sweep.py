@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipeprof.model import Headspace, SweepResult, SweepSpec, Trial, Untried
+from pipeprof.model import Headspace, PairedRuns, SweepResult, SweepSpec, Trial, Untried
 from pipeprof.report.data_sets import DataSet, data_sets, own_data_sets
 from pipeprof.report.layout import Column, Page
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
-from pipeprof.report.terminal_gains import gains_section
+from pipeprof.report.terminal_gains import gains_section, trial_at
 from pipeprof.units import (
     counted,
     format_bytes,
@@ -23,12 +23,12 @@ def sweep_page(page: Page, sweep: SweepResult) -> None:
     own = own_data_sets(sweep)
     _verdicts(page, sweep, own)
     gains_section(page, sweep, _label(sweep))
-    _what_to_set(page, sweep, own)
+    what_to_set(page, sweep, own)
     if len(own) > 1:
         _comparison(page, sweep, own)
     for data in found:
         _trials(page, sweep, data)
-    _how_sure(page, sweep)
+    how_sure(page, sweep)
 
 
 def _verdicts(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
@@ -55,7 +55,7 @@ def _so_far(data: DataSet) -> str:
     return f"best so far, with {settings(data.best.config)}: {starved} of the time."
 
 
-def _what_to_set(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
+def what_to_set(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
     advised = [data for data in found if data.advice]
     if not advised:
         return
@@ -71,11 +71,30 @@ def _what_to_set(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
         else:
             page.line(f"{data.label}: {advice.current} → {advice.proposed}")
             rows.insert(0, ("gain", gain(advice, data.trials[0].samples_per_s)))
+        if data.url in sweep.paired:
+            rows += _by_turns(sweep, sweep.paired[data.url])
         if data.url in sweep.headspace:
             rows.append(("left", _left(sweep.headspace[data.url])))
         page.pairs(rows, indent=4)
         if advice.code:
             page.code(advice.code)
+
+
+def _by_turns(sweep: SweepResult, pairs: PairedRuns) -> list[tuple[str, str]]:
+    """What the runs in pairs say of the two best settings, if the file is what it should be."""
+    both = [trial_at(sweep, index) for index in (pairs.trial, pairs.against)]
+    one, other = (settings(trial.config) if trial else "" for trial in both)
+    if not (one and other):
+        return []
+    low, high = pairs.speed_interval
+    told = f"it is {pairs.difference}"
+    if pairs.difference == "none":
+        told = "no difference that this data can show, so the cheaper is taken"
+    said = (
+        f"in {len(pairs.samples_per_s)} pairs of short runs {one} gives {pairs.speed:.3f}× the "
+        f"samples/s of {other} (95 %: {low:.3f}–{high:.3f}): {told}"
+    )
+    return [("by turns", said)]
 
 
 def _left(headspace: Headspace) -> str:
@@ -195,7 +214,7 @@ def _trial_cells(trial: Trial, best: bool) -> tuple[str, ...]:
     )
 
 
-def _how_sure(page: Page, sweep: SweepResult) -> None:
+def how_sure(page: Page, sweep: SweepResult) -> None:
     spec = sweep.spec
     page.heading("How sure")
     rows = [

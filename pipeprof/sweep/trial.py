@@ -90,10 +90,12 @@ def run_trial(
     storage_options: Mapping[str, Any] | None = None,
     tick: Callable[[float], None] = lambda share: None,
     only: Collection[int] | None = None,
+    ask: bool = True,
 ) -> Ran:
     """Prepare the cache, warm up, measure, explain.
 
     ``tick`` hears the share done, twice a second at most. ``only``: these splits of the data.
+    ``ask``: make requests afterwards, where they would tell what of storage was waited for.
     """
     consumer = make_consumer(spec, setting.batch_size)
     if spec.loader is not None:
@@ -105,7 +107,7 @@ def run_trial(
     with any_workers():
         meter = ReadMeter(setting.num_workers)
         name = f"{dataset.source.format} {redact(setting.url)}"
-        loader = wrap(loader_of(dataset, setting), name, accelerator=consumer.label)
+        loader = wrap(loader_of(dataset, setting), name, consumer.label, whole=True)
         try:
             warmup = _consume(loader, consumer, spec, setting, tick, meter)
         except PipeprofError as error:
@@ -119,7 +121,9 @@ def run_trial(
         notes=(*seen.notes, *_notes(dataset.splits, setting)),
     )
     told = meter.told() if begun.residency.local else None
-    profile, recording = settled(assemble(recording, spec.threshold), recording, dataset, spec)
+    profile = assemble(recording, spec.threshold)
+    if ask:
+        profile, recording = settled(profile, recording, dataset, spec)
     return profile, recording, told[0] if told else None
 
 
@@ -179,7 +183,7 @@ def _run_own(
 ) -> Ran:
     """Of epochs one after another; each begins as the loader lets it."""
     with any_workers(), explained(setting.url):
-        loader = wrap(own.make(setting), setting.url, accelerator=consumer.label)
+        loader = wrap(own.make(setting), setting.url, consumer.label, whole=True)
         warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
     seen = loader.recording()
     kept = slice_log(seen.batches, warmup, len(seen.batches.index))

@@ -115,7 +115,7 @@ def test_more_workers_are_proposed_with_the_rate_to_expect():
     (advice,) = assemble(workers_run()).recommendations
     assert (advice.setting, advice.current, advice.proposed) == ("num_workers", "2", "7")
     # a turn of the loop: 5 ms of training, 0.25 ms of receiving the batch
-    assert advice.predicted_samples_per_s == pytest.approx(4 / 0.00525)
+    assert advice.predicted_samples_per_s == pytest.approx(4 / 0.00525, rel=0.1)
     assert "num_workers=7" in advice.code
     assert "not tried" in advice.why
 

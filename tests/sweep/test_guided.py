@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import pipeprof
+from pipeprof.analyze.compare import in_doubt
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.terminal import print_report
 from pipeprof.sweep import run
@@ -45,6 +46,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     best = result.trials[result.advice[0].best_trial]
     assert best.config.num_workers >= 4
     assert result.finished
+    assert len(tried) < 4 or in_doubt(result.trials, spec.urls[0]) is None or result.paired
     assert {(each.num_workers, each.prefetch_factor) for each in result.untried} | set(tried) == {
         (each.num_workers, each.prefetch_factor) for each in grid(spec)
     }

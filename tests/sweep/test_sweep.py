@@ -51,6 +51,9 @@ class Listener:
     def finished(self, trial):
         self.trials.append(trial)
 
+    def pairing(self, setting, number, planned):
+        self.paired = (number, planned)
+
 
 def sweep(folder, spec, **options):
     listener = Listener(options.pop("stop_after", None))

@@ -1,0 +1,172 @@
+"""A sweep that is under way: its trials, and what is told by all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from pipeprof.analyze.choose import choose
+from pipeprof.analyze.compare import in_doubt
+from pipeprof.analyze.gains import weigh
+from pipeprof.model import SweepResult
+from pipeprof.store import SWEEP_FILE
+from pipeprof.sweep.convert import Places, written
+from pipeprof.sweep.free import if_data_were_free
+from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.guided import Guide, setting_of
+from pipeprof.sweep.pairs import how_many, run_pairs, shorter
+from pipeprof.sweep.summarise import summarise_trial
+from pipeprof.sweep.trial import run_script_trial, run_trial
+from pipeprof.sweep.watcher import Watcher
+
+
+class Going:
+    """Saves `result` after whatever it has done."""
+
+    def __init__(
+        self,
+        result: SweepResult,
+        folder: Path,
+        watcher: Watcher,
+        storage_options: Mapping[str, Any] | None,
+        deadline: float | None,
+    ) -> None:
+        self.result = result
+        self.stopped: str | None = None
+        self._folder, self._watcher, self._deadline = folder, watcher, deadline
+        self._options = storage_options
+
+    def run(self, settings: Sequence[Setting], only: Collection[int] | None = None) -> None:
+        """``only``: of the data as it is these splits, and at its best setting once more."""
+        planned = len(settings) + (only is not None)
+        self._watcher.begin(len(self.result.trials), planned)
+        for number in range(len(self.result.trials), planned):
+            if self._out_of_time():
+                return
+            as_it_is = settings[0].url
+            setting = settings[number] if number < len(settings) else self._control(as_it_is)
+            self._watcher.started(setting)
+            self._one_more(setting, number, only if setting.url == as_it_is else None)
+            self._watcher.finished(self.result.trials[-1])
+
+    def guided(self, settings: Sequence[Setting]) -> None:
+        """Those of ``settings`` that can change the answer."""
+        guide = Guide(settings, self._folder, self.result.environment.cores)
+        self._watcher.begin(len(self.result.trials), len(settings))
+        while (choice := guide.next(self.result.trials)) is not None:
+            if self._out_of_time():
+                return
+            self._watcher.started(choice.setting)
+            self._one_more(choice.setting, len(self.result.trials), None, choice.samples_per_s)
+            self._watcher.finished(self.result.trials[-1])
+        self._save(replace(self.result, untried=guide.untried(self.result.trials)))
+
+    def pair(self, settings: Sequence[Setting]) -> None:
+        """Of each data set its best setting and the next, where the trials leave their order in
+        doubt."""
+        trials, spec = self.result.trials, self.result.spec
+        for url in dict.fromkeys(trial.url for trial in trials):
+            doubt = in_doubt(trials, url)
+            pairs = how_many(spec, sum(trial.url == url for trial in trials))
+            if self.stopped or url in self.result.paired or doubt is None or not pairs:
+                continue
+            if self._out_of_time():
+                return
+            one, other = (setting_of(trials[index], settings) for index in doubt)
+            told = {**self.result.paired, url: run_pairs(self._brief, doubt, (one, other), pairs)}
+            self._save(replace(self.result, paired=told, advice=choose(trials, spec, told)))
+
+    def free(self, settings: Sequence[Setting]) -> None:
+        """Of each data set its best setting, once all have been tried."""
+        result = self.result
+        if self.stopped or result.spec.script is not None:
+            return
+        for advice in result.advice:
+            if advice.url not in result.headspace:
+                best = setting_of(result.trials[advice.best_trial], settings)
+                found = if_data_were_free(result.spec, best, self._options)
+                told = {**self.result.headspace, advice.url: found}
+                self._save(replace(self.result, headspace=told))
+
+    def convert(self, places: Places, keep: bool) -> None:
+        """Write the copies that lack trials, and run these."""
+        spec, found = self.result.spec, self.result.conversion
+        assert found is not None
+        each = len(grid(spec))
+        there = [copy for copy in found.copies if not copy.skipped]
+        wanted = [
+            copy for index, copy in enumerate(there, start=1)
+            if len(self.result.trials) < each * (index + 1)
+        ]  # fmt: skip
+        arguments = (spec, found, places, self._folder, wanted, keep, self._watcher.writing)
+        with written(*arguments) as copies:
+            there = [copy for copy in copies.conversion.copies if not copy.skipped]
+            planned = 1 + each * (1 + len(there))
+            self._save(replace(self.result, conversion=copies.conversion, planned=planned))
+            urls = (places.url, *(places.of(copy) for copy in there))
+            self.run(grid(spec, urls), copies.numbers)
+
+    def _control(self, as_it_is: str) -> Setting:
+        """The data as it is at its best setting, as before: what differs then is noise."""
+        config = self.result.trials[_baseline(self.result)].config
+        assert config.batch_size is not None
+        return Setting(as_it_is, config.batch_size, config.num_workers, config.prefetch_factor)
+
+    def _one_more(
+        self,
+        setting: Setting,
+        number: int,
+        only: Collection[int] | None,
+        predicted: float | None = None,
+    ) -> None:
+        result = self.result
+        name, tick = f"trial-{number:03d}", self._watcher.ticked
+        if result.spec.script is not None:
+            ran = run_script_trial(result.spec, setting, self._folder / f"{name}.log")
+        else:
+            ran = run_trial(result.spec, setting, self._options, tick, only)
+        profile, recording, traffic = ran
+        file_name = f"{name}.json"
+        profile.save(self._folder / file_name)
+        kind = "script" if result.spec.script else "loader"
+        trial = summarise_trial(setting, profile, recording, traffic, file_name, kind)
+        trial = replace(trial, predicted_samples_per_s=predicted)
+        result = replace(
+            result,
+            trials=(*result.trials, trial),
+            notes=tuple(dict.fromkeys((*result.notes, *profile.notes))),
+        )
+        if result.conversion is None:
+            advice = choose(result.trials, result.spec)
+            self._save(replace(result, advice=advice))
+        else:
+            advice, conversion = weigh(result)
+            self._save(replace(result, advice=advice, conversion=conversion))
+
+    def _brief(self, setting: Setting, number: int, planned: int) -> float:
+        """A run in a pair: samples/s."""
+        self._watcher.pairing(setting, number, planned)
+        spec = shorter(self.result.spec)
+        if spec.script is not None:
+            profile, _, _ = run_script_trial(spec, setting, self._folder / "pairs.log")
+        else:
+            profile, _, _ = run_trial(spec, setting, self._options, ask=False)
+        return profile.throughput.samples_per_s
+
+    def _out_of_time(self) -> bool:
+        if self._deadline is not None and monotonic() >= self._deadline:
+            self.stopped = "out of time"
+        return self.stopped is not None
+
+    def _save(self, result: SweepResult) -> None:
+        result.save(self._folder / SWEEP_FILE)
+        self.result = result
+
+
+def _baseline(result: SweepResult) -> int:
+    assert result.conversion is not None
+    assert result.conversion.baseline is not None
+    return result.conversion.baseline

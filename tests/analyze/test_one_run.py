@@ -1,0 +1,150 @@
+"""From one simulated run whose machine is known to other numbers of workers: nothing is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from pipeprof.analyze.one_run import Circumstances, OneRun
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting
+from pipeprof.analyze.way import Measured
+from tests.analyze.test_predict import batches, run_of
+
+TWO = Machine(cores=2)
+WAY = {"send_s": 0.0004, "receive_s": 0.001, "gap_s": 0.0003}
+
+
+def sent(demands: list[Demand], **more: float) -> list[Demand]:
+    return [replace(each, **(WAY | more)) for each in demands]
+
+
+LOADERS: dict[str, tuple[Callable[[int], list[Demand]], Machine]] = {
+    "waits": (lambda seed: sent(batches(seed, latency_s=0.02)), TWO),
+    "computes": (lambda seed: sent(batches(seed, cpu_s=0.015)), TWO),
+    "computes on sixteen cores": (
+        lambda seed: sent(batches(seed, cpu_s=0.03)), Machine(cores=16),
+    ),
+    "does both": (lambda seed: sent(batches(seed, cpu_s=0.006, latency_s=0.012)), TWO),
+    "slows its cores": (
+        lambda seed: sent(batches(seed, cpu_s=0.012)), Machine(cores=2, crowded=0.85),
+    ),
+    "holds its interpreter": (
+        lambda seed: sent(batches(seed, cpu_s=0.015), receive_held_s=0.004), Machine(cores=4),
+    ),
+    "is dear to send": (lambda seed: sent(batches(seed, cpu_s=0.004), receive_s=0.02), TWO),
+}  # fmt: skip
+
+
+def from_one(
+    demands: list[Demand], machine: Machine, workers: int = 2, alone: bool = True
+) -> OneRun:
+    known = Circumstances(machine.cores, travel_s=0.0005, alone=alone)
+    found = OneRun.of(run_of(demands, Setting(workers), machine), known)
+    assert found is not None
+    return found
+
+
+def truth(demands: list[Demand], machine: Machine, workers: int) -> Measured:
+    return run_of(demands, Setting(workers), machine)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_more_workers_than_the_two_that_were_measured(name: str) -> None:
+    """On other batches of the same kind."""
+    make, machine = LOADERS[name]
+    told = from_one(make(0)[:120], machine).predict(4)
+    expected = truth(make(1), machine, 4).batches_per_s
+    low, high = told.interval
+    assert low <= expected <= high
+    assert told.batches_per_s == pytest.approx(expected, rel=0.10)
+    assert high - low < 0.4 * expected, "not wide for show"
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    """Over samples as small as a short run gives. Its noise is that of real machines, which these
+    simulated ones lack, so more than 90 % may be held."""
+    make, machine = LOADERS["waits"]
+    expected = truth(make(100), machine, 4).batches_per_s
+    told = [from_one(make(seed)[:45], machine).predict(4).interval for seed in range(12)]
+    assert sum(low <= expected <= high for low, high in told) >= 10
+
+
+def test_without_workers_the_way_from_one_is_a_guess_that_the_interval_holds() -> None:
+    demands = sent(batches(latency_s=0.02))
+    told = from_one(demands[:120], TWO, workers=0).predict(2)
+    expected = truth(demands, TWO, 2).batches_per_s
+    low, high = told.interval
+    assert low <= expected <= high
+
+
+def test_how_cores_slow_each_other_is_open_until_all_of_them_were_busy() -> None:
+    demands = sent(batches(cpu_s=0.015))
+    idle, busy = (from_one(demands[:120], TWO, workers) for workers in (1, 2))
+    told = idle.predict(2)
+    assert told.settle == "a short run with num_workers=2"
+    for speed in (1.0, 0.85):
+        expected = truth(demands, replace(TWO, crowded=speed), 2).batches_per_s
+        assert told.interval[0] <= expected <= told.interval[1]
+    assert not busy.predict(3).settle
+
+
+def test_a_link_may_be_full_or_not_unless_it_is_known() -> None:
+    """Two workers get 40 batches/s each: of a storage that gives 80 in all, or more."""
+    demands = sent(batches(link_bytes=1e6))
+    for total in (80e6, inf):
+        machine = replace(TWO, link=Link(total, 40e6))
+        found = from_one(demands[:120], machine, alone=False)
+        told, expected = found.predict(4), truth(demands, machine, 4).batches_per_s
+        assert found.shares
+        assert told.settle == "a short run with num_workers=4"
+        assert told.interval[0] <= expected <= told.interval[1]
+    known = from_one(demands[:120], replace(TWO, link=Link(inf, 40e6)), alone=True)
+    assert not known.shares
+
+
+@pytest.mark.parametrize(("share", "feeds"), [(0.25, (5, 6, 7)), (0.5, (3, 4, 5))])
+def test_enough_workers_are_the_fewest_that_feed(share: float, feeds: tuple[int, ...]) -> None:
+    """Batches of 20 ms for steps of 4 and a receipt of 1, with some to spare."""
+    demands = sent(batches(latency_s=0.02), receive_s=0.001)
+    found = from_one(demands[:120], TWO)
+    enough = found.enough(12, share)
+    assert enough in feeds
+    starved = truth(demands, TWO, enough).columns
+    assert starved.wait_s.sum() / starved.cycle_s.sum() <= share
+
+
+def test_where_none_feed_the_fewest_that_are_as_fast_as_the_most() -> None:
+    demands = sent(batches(cpu_s=0.03))
+    assert from_one(demands[:120], TWO).enough(8, 0.05) in (2, 3)
+
+
+def test_a_training_process_that_computes_leaves_less_to_the_workers() -> None:
+    demands = sent(batches(cpu_s=0.01))
+    run = run_of(demands[:120], Setting(1), TWO)
+    free, busy = (
+        OneRun(run, Circumstances(2.0, main_cpu_s=cpu_s, travel_s=0.0005, alone=True)).predict(2)
+        for cpu_s in (0.0, 0.004)
+    )
+    assert busy.batches_per_s < 0.9 * free.batches_per_s
+
+
+def test_a_thread_that_pins_takes_receiving_off_main() -> None:
+    demands = sent(batches(latency_s=0.004), receive_s=0.008)
+    run = run_of(demands[:120], Setting(2), TWO)
+    pinned_s = run.columns.delivered_s - 0.0001
+    pinned = replace(run, columns=type(run.columns)({**run.columns._arrays, "pinned_s": pinned_s}))
+    known = Circumstances(2.0, travel_s=0.0005, alone=True)
+    beside = OneRun(pinned, replace(known, pinned=True)).predict(4)
+    assert beside.batches_per_s > 1.5 * OneRun(run, known).predict(4).batches_per_s
+
+
+def test_too_few_batches_tell_nothing() -> None:
+    run = run_of(sent(batches(cpu_s=0.01))[:20], Setting(2), TWO)
+    assert OneRun.of(run, Circumstances(2.0)) is None
+    unseen = {**run.columns._arrays, "fetch_start_s": np.full(len(run.columns), np.nan)}
+    blind = replace(run, columns=type(run.columns)(unseen))
+    assert OneRun.of(blind, Circumstances(2.0)) is None

@@ -1,0 +1,40 @@
+"""What a report says that a change would bring and take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeprof.model import Cost, Recommendation
+from pipeprof.report.phrases import expected, gain
+
+PLAIN = Recommendation("num_workers", "2", "4", "why")
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    assert expected(PLAIN) == []
+    assert expected(replace(PLAIN, cost=Cost())) == []
+
+
+def test_the_starved_fraction_the_cost_and_what_would_settle_it() -> None:
+    advice = replace(
+        PLAIN,
+        predicted_starved=0.03,
+        predicted_starved_interval=(0.01, 0.07),
+        cost=Cost(cores=0.4, ram_bytes=120e6, shared_memory_bytes=20e6),
+        settle="a short run with num_workers=4",
+    )
+    assert expected(advice) == [
+        ("starved", "3.0 % then (1.0–7.0 %)"),
+        ("takes", "0.4 of a core, 120 MB of RAM, 20.0 MB of shared memory more"),
+        ("to settle it", "a short run with num_workers=4"),
+    ]
+    assert expected(replace(PLAIN, cost=Cost(cores=1.5))) == [("takes", "1.5 cores more")]
+
+
+def test_where_nothing_is_predicted_the_range_is_told() -> None:
+    assert gain(PLAIN, 100.0) == "not predicted"
+    open_ = replace(PLAIN, interval=(100.0, 390.0))
+    assert gain(open_, 100.0) == "open: 100 to 390 samples/s"
+    assert gain(replace(open_, predicted_samples_per_s=250.0), 100.0) == (
+        "predicted 250 samples/s (100–390), +150 %"
+    )

@@ -1,0 +1,134 @@
+"""The best setting of a sweep and the next, by turns: against a machine whose truth is known, and
+for real."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import pipeprof
+from pipeprof.analyze.choose import choose
+from pipeprof.analyze.compare import in_doubt
+from pipeprof.cli.sweep_progress import ProgressLines
+from pipeprof.model import SweepSpec
+from pipeprof.report.terminal import print_report
+from pipeprof.sweep import run
+from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.pairs import how_many, run_pairs, shorter
+from tests.analyze.test_choose import SPEC, trial
+from tests.sweep.test_own_loader import HEAD, SLEEPING
+from tests.sweep.test_sweep import Listener
+
+TWO, FOUR = Setting("data", 32, 2, 2), Setting("data", 32, 4, 2)
+URL = "data/csv"
+
+
+class Tired:
+    """A machine that gets slower by 1 % with each run, and is slower by chance as well: what each
+    setting gives while it is fresh is known."""
+
+    def __init__(self, fresh: dict[Setting, float], seed: int = 0) -> None:
+        self.fresh, self.chance, self.ran = fresh, Random(seed), list[Setting]()
+
+    def __call__(self, setting: Setting, number: int = 0, planned: int = 0) -> float:
+        self.ran.append(setting)
+        return self.fresh[setting] * 0.99 ** len(self.ran) * self.chance.uniform(0.995, 1.005)
+
+
+def test_pairs_tell_what_trials_some_time_apart_get_wrong() -> None:
+    machine = Tired({FOUR: 9_500.0, TWO: 10_000.0})
+    rates = [machine(setting) for setting in (FOUR, *[TWO] * 7)]
+    trials = [trial(4, rates[0], 0.6, "starved"), trial(2, rates[-1], 0.6, "starved")]
+    assert in_doubt(trials, URL) == (1, 0), "within 3 %, so the cheaper"
+    tired = replace(trials[1], samples_per_s=9_000.0, interval=(8_900.0, 9_100.0))
+    (misled,) = choose([trials[0], tired], SPEC)
+    assert misled.best_trial == 0
+    doubt = in_doubt([trials[0], tired], URL)
+    assert doubt == (0, 1)
+    found = run_pairs(machine, doubt, (FOUR, TWO), 8)
+    assert found.difference == "slower"
+    assert found.speed == pytest.approx(0.95, rel=0.005)
+    (advice,) = choose([trials[0], tired], SPEC, {URL: found})
+    assert advice.best_trial == 1
+
+
+def test_equals_are_told_to_be_equal_and_the_interval_holds_the_truth() -> None:
+    held = 0
+    for seed in range(200):
+        machine = Tired({FOUR: 10_000.0, TWO: 10_000.0}, seed)
+        found = run_pairs(machine, (0, 1), (FOUR, TWO), 4)
+        assert found.difference == "none"
+        held += found.speed_interval[0] <= 1 <= found.speed_interval[1]
+    assert held >= 185, "95 % of 200, less four standard deviations and some"
+
+
+def test_either_is_first_as_often_as_the_other() -> None:
+    machine = Tired({FOUR: 1.0, TWO: 1.0})
+    run_pairs(machine, (0, 1), (FOUR, TWO), 4)
+    a, b = FOUR, TWO
+    assert machine.ran == [a, b, b, a, b, a, a, b]
+
+
+def test_they_take_half_as_long_as_the_trials_did() -> None:
+    spec = replace(SPEC, trial_s=4.0, warmup_s=1.0)
+    short = shorter(spec)
+    for trials in range(4, 40):
+        pairs = how_many(spec, trials)
+        assert 4 <= pairs <= 12
+        assert pairs % 2 == 0
+        seconds = 2 * pairs * (short.trial_s + short.warmup_s)
+        assert seconds <= 0.5 * trials * (spec.trial_s + spec.warmup_s)
+    assert how_many(spec, 3) == 0, "too few to tell anything"
+    script = replace(spec, script="train.py")
+    assert shorter(script) == script, "as long as it takes"
+    assert [how_many(script, trials) for trials in (15, 16, 100)] == [0, 4, 12]
+
+
+class Impatient(Listener):
+    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+        if number == 3:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.timed
+def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Batches that take 10 ms, for a step of 10: two workers feed it as three and four do. It is
+    interrupted among the pairs, and begins them anew."""
+    (tmp_path / "mine.py").write_text(HEAD + SLEEPING.replace("return 96", "return 960"))
+    text = f"{tmp_path / 'mine.py'}:make"
+    spec = SweepSpec(
+        (text,), (1, 2, 3, 4), (2,), (), 0.010, trial_s=0.2, warmup_s=0.05, loader=text
+    )
+    folder = tmp_path / "out"
+    outcome = run.go_on(run.begin(spec, folder), folder, Impatient())
+    assert (outcome.stopped, len(outcome.result.trials)) == ("interrupted", 4)
+    assert outcome.result.paired == {}
+    listener = Listener()
+    result = run.go_on(run.resume(folder), folder, listener).result
+    assert result.trials == outcome.result.trials
+    pairs = result.paired[text]
+    assert len(pairs.samples_per_s) == 4
+    assert listener.paired == (7, 8)
+    assert pairs.speed == pytest.approx(1.0, abs=0.3)
+    best = result.advice[0].best_trial
+    assert best in (pairs.trial, pairs.against)
+    assert pipeprof.load(folder / "sweep.json") == result
+    print_report(result)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "in 4 pairs of short runs" in told
+    if pairs.difference == "none":
+        assert best == min(pairs.trial, pairs.against), "the cheaper"
+        assert "no difference that this data can show, so the cheaper is taken" in told
+
+
+def test_who_watches_is_told_that_pairs_are_run(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ProgressLines()
+    for number in range(3):
+        lines.pairing(FOUR, number, 8)
+    said = capsys.readouterr().err
+    assert said.splitlines() == ["  the best setting and the next, once more, by turns"]
