@@ -11,7 +11,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist worksteal
 FUZZ_S ?= 600
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction gpu-check docs clean
+.PHONY: help setup demo test check lab fuzz lint coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-html gpu-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -87,6 +87,9 @@ bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the b
 bench-prediction: $(READY) ## how wrong predictions of other settings are
 	@$(BIN)/python -m benchmarks.prediction
 
+bench-html: $(READY) ## a million batches as a page: its size, its making, how soon it can be used
+	@$(BIN)/python -m benchmarks.html_report
+
 gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
 	@$(BIN)/python scripts/gpu_check.py
 
@@ -95,7 +98,7 @@ docs: $(READY) ## write docs/*.schema.json anew from the types
 
 clean: ## remove what building, testing and the demo left; not .venv
 	@rm -rf build dist demo *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \
-		.ruff_cache .import_linter_cache
+		.ruff_cache .import_linter_cache .screens
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt

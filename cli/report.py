@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.html_option import html_option, write_page
 from pipeprof.cli.judge import fail_if_starved_option, judge
 from pipeprof.cli.options import json_option
 
@@ -18,32 +20,51 @@ Examples:
   pipeprof report run.json
   pipeprof report pipeprof-results/sweep-20260131-142501
   pipeprof report run.json --fail-if-starved 10%
+  pipeprof report run.json --html run.html
   pipeprof report run.json --trace run.trace.json.gz
 """
 
 
 @click.command(epilog=EXAMPLE)
 @click.argument("file")
+@html_option
 @click.option("--trace", type=click.Path(path_type=Path), default=None, metavar="OUT",
               help="Write the last batches as a Chrome trace, for Perfetto; for TensorBoard's "
               "profiler plugin name its folder of logs.")  # fmt: skip
 @fail_if_starved_option
 @json_option
-def command(file: str, trace: Path | None, fail_if_starved: float | None, as_json: bool) -> None:
+def command(
+    file: str,
+    html: Path | None,
+    trace: Path | None,
+    fail_if_starved: float | None,
+    as_json: bool,
+) -> None:
     """Show a saved profile or sweep: FILE, or a sweep's folder."""
     from pipeprof.report.terminal import print_report
     from pipeprof.store import dumps, load
 
     path = _locate(file)
     result = load(path)
+    if html is not None:
+        _refuse_itself(path, html)
+        write_page(result, html)
     if trace is not None:
         _write_trace(result, path, trace)
-    elif as_json:
+    if as_json:
         click.echo(dumps(result), nl=False)
-    else:
+    elif html is None and trace is None:
         print_report(result)
     if fail_if_starved is not None:
         judge(result, str(path), fail_if_starved)
+
+
+def _refuse_itself(path: Path, out: Path) -> None:
+    """Raises `UsageError` where the report would take the place of what it tells of."""
+    from pipeprof.errors import UsageError
+
+    if os.path.isfile(out) and out.samefile(path):  # Path's own raises on long names
+        raise UsageError(f"--html {out} is the file itself; name another.")
 
 
 def _write_trace(result: Profile | SweepResult, path: Path, out: Path) -> None:

@@ -42,6 +42,7 @@ def settings(text: str) -> Override:
               help="The starved share that counts as starved.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default="pipeprof-run",
               show_default=True, help="Folder for the profiles, one for each loader.")  # fmt: skip
+@click.option("--html", is_flag=True, help="Write a page for a browser beside each profile.")
 @click.option("--quiet", is_flag=True, help="Save the profiles; say only what went wrong.")
 @fail_if_starved_option
 @json_option
@@ -54,6 +55,7 @@ def command(
     overrides: tuple[Override, ...],
     threshold: float,
     out: Path,
+    html: bool,
     quiet: bool,
     fail_if_starved: float | None,
     as_json: bool,
@@ -72,7 +74,7 @@ def command(
 
     program = find_program(script, is_module)
     session = Session(Places(program.folder), overrides)
-    end = End(session, script, threshold, out, quiet, as_json)
+    end = End(session, script, threshold, out, html, quiet, as_json)
     # the first to be registered is the last to be called: after the script's own
     atexit.register(end.tell)
     session.install()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.html_option import write_page
 from pipeprof.cli.judge import judge
 from pipeprof.errors import PipeprofError, StarvedError
 
@@ -37,6 +38,7 @@ class End:
         script: str,
         threshold: float,
         out: Path,
+        html: bool,
         quiet: bool,
         as_json: bool,
     ) -> None:
@@ -48,6 +50,7 @@ class End:
         self._rank = _rank()
         self._shown_folder = out if self._rank is None else out / f"rank{self._rank}"
         self._folder = Path(os.path.abspath(self._shown_folder))
+        self._html = html
         self._quiet = quiet
         self._as_json = as_json
         self._stdout, self._stderr = sys.stdout, sys.stderr
@@ -61,7 +64,10 @@ class End:
         if self._session.is_ours:
             # now: at exit, what starts threads can no longer be imported
             import pipeprof.report.terminal
-            import pipeprof.store  # noqa: F401
+            import pipeprof.store
+
+            if self._html:
+                import pipeprof.report.html.page  # noqa: F401
         if limit is None or ending.how is not None or not self._session.is_ours:
             return ending.code
         try:
@@ -141,6 +147,10 @@ class End:
             for profile, name in zip(profiles, _file_names(profiles), strict=True):
                 profile.save(self._folder / name)
                 saved.append(self._shown_folder / name)
+                if self._html:
+                    page = Path(name).with_suffix(".html")
+                    write_page(profile, self._folder / page, say=False)
+                    saved.append(self._shown_folder / page)
         except PipeprofError as error:
             self._say(str(error))
         except OSError as error:

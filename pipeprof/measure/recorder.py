@@ -99,7 +99,7 @@ class Recorder:
 
     def add(self, table: Floats, lost: int) -> None:
         """Rows of batches whose step has ended: [rows, `COLUMNS`], but for their index."""
-        first = self._folded + self._rows
+        first = self._folded + self._rows + self.passed_by
         table[:, _INDEX] = np.arange(first, first + len(table))
         self.lost_records += lost
         self.last_s = max(self.last_s, float(table[-1, _DONE]))

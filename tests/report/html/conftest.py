@@ -1,0 +1,64 @@
+"""A real browser, and pages opened in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipeprof.model import Profile, SweepResult
+from pipeprof.report.html.page import render_html
+from tests.needs import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+Opener = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Headless, without a network. Debian's is in the package chromium."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("no playwright, which drives a browser")
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        missing("no Chromium to open reports with (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
+    """Opens the page of a result as a mail's attachment: from a file. Whatever it writes to the
+    console, and each request but the one for itself, fails the test at its end."""
+    contexts, said = [], []
+
+    def open_page(result: Profile | SweepResult, **context: Any) -> Page:
+        file = tmp_path / "report.html"
+        file.write_text(render_html(result), encoding="utf-8")
+        contexts.append(browser.new_context(offline=True, **context))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("request", lambda request: said.append(request.url))
+        page.goto(file.as_uri())
+        assert said.pop(0) == file.as_uri()
+        if context.get("java_script_enabled", True):
+            page.wait_for_function("document.documentElement.dataset.ready", timeout=60_000)
+        return page
+
+    yield open_page
+    for each in contexts:
+        each.close()
+    assert said == []

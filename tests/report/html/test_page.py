@@ -1,0 +1,154 @@
+"""The page as text: what every report must cope with, escaping, size, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from benchmarks.html_report import profile_of
+from pipeprof.model import Profile, SweepResult
+from pipeprof.report.html.page import LIBRARIES, HtmlRenderer, in_script, render_html
+from pipeprof.report.html.words import STAGES
+from tests.contracts.report_contract import CONTROLS, ReportContract, Result, renamed
+from tests.report.html.pages import HOSTILE, PAGES, links, read
+from tests.samples import sample_profile, sample_sweep
+from tests.strategies import values
+
+PROFILE_SECTIONS = [
+    "change", "limits", "stages", "stall", "timeline", "throughput", "workers", "requests",
+    "cache", "findings", "sure", "words",
+]  # fmt: skip
+"""In the order in which one asks."""
+SWEEP_SECTIONS = ["change", "settings", "trials", "untried", "sure", "words"]
+VENDORED = {
+    "vega.min.js": "8f6a3587cf8d4f42c7e08120e3eb05d067e746d554e39d2dcf52acc0bd5ba28f",
+    "vega-lite.min.js": "35a9821df838825b05a6a73e9414b58747a1b18321583858ed903c66393a5c7e",
+}
+"""As npm has them: vega 6.4.0, vega-lite 6.4.3."""
+
+
+class TestContract(ReportContract):
+    def render(self, result: Result) -> str:
+        return read(HtmlRenderer().render(result))
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def page(name: str) -> str:
+    return render_html(PAGES[name])
+
+
+def sections(page: str) -> dict[str, str]:
+    found = re.findall(r'<section id="([a-z]+)".*?>(.*?)</section>', page, re.DOTALL)
+    return {name: read(f"<div>{body}</div>") for name, body in found}
+
+
+def test_every_section_is_there_in_order_and_says_something(name: str, page: str) -> None:
+    found = sections(page)
+    wanted = PROFILE_SECTIONS if isinstance(PAGES[name], Profile) else SWEEP_SECTIONS
+    assert [each for each in found if each != "converting"] == wanted
+    assert ("converting" in found) == (name == "conversion")
+    for section, text in found.items():
+        assert len(text.splitlines()) > 1, f"{section} has only its title"
+
+
+def test_a_page_is_smaller_than_a_mail_attachment_may_be(page: str) -> None:
+    assert len(page.encode()) < 1_500_000
+
+
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(st.one_of(values(Profile), values(SweepResult)))
+def test_whatever_the_types_allow_makes_a_page(result: Result) -> None:
+    page = render_html(result)
+    assert page.endswith("</html>")
+    assert list(specs(page)) == re.findall('data-chart="([a-z]+)"', page)
+
+
+def test_a_long_run_has_no_larger_page_than_a_short_one() -> None:
+    short, long = (len(render_html(profile_of(batches)).encode()) for batches in (2000, 40_000))
+    assert long == pytest.approx(short, rel=0.05)
+
+
+def test_it_points_to_nothing_outside_itself(page: str) -> None:
+    inside = set(re.findall(r' id="([a-z0-9-]+)"', page))
+    for link in links(page):
+        assert link == "data:," or link[1:] in inside, link
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+
+
+def specs(page: str) -> dict[str, dict[str, object]]:
+    found = re.search(r'<script type="application/json" id="specs">(.*?)</script>', page, re.DOTALL)
+    assert found
+    told: dict[str, dict[str, object]] = json.loads(found[1])["charts"]
+    return told
+
+
+def test_each_chart_has_its_figures_and_its_words(page: str) -> None:
+    drawn = re.findall(r'data-chart="([a-z]+)" role="img" aria-label="([^"]+)"', page)
+    told = specs(page)
+    assert [name for name, _ in drawn] == list(told)
+    assert all(len(words) > 20 for _, words in drawn)
+
+
+@pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+def test_no_name_gets_out_of_its_place(result: Result) -> None:
+    page = render_html(renamed(result, HOSTILE))
+    plain = render_html(renamed(result, "harmless"))
+    for opened in ("<script", "</script", "<!--", "<b>", "\u2028"):
+        assert page.count(opened) == plain.count(opened), opened
+    assert "</script><script>window.harmed" in read(page), "it is shown as it is"
+
+
+def test_json_in_a_script_ends_no_script_and_is_read_back_as_it_was() -> None:
+    hostile = {"name": HOSTILE.replace("\u2028", ""), "rows": ["&", "<", "]]>", 1.5, None]}
+    text = str(in_script(hostile))
+    assert not re.search("[<>&]", text)
+    assert json.loads(text) == hostile
+
+
+def test_nothing_in_the_charts_steers_a_display() -> None:
+    page = render_html(renamed(sample_sweep(), CONTROLS))
+    assert not any(c in json.dumps(specs(page), ensure_ascii=False) for c in "\x1b\r\x07\u202e")
+
+
+def test_code_to_paste_keeps_its_lines() -> None:
+    page = render_html(sample_profile())
+    code = re.search(r"<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)
+    advised = sample_profile().recommendations[0].code
+    assert code
+    assert advised
+    assert read(code[1].replace("\n", "<p></p>")).split() == advised.split()
+    assert code[1].count("\n") == len(advised.splitlines())
+
+
+def test_unknown_is_never_drawn(page: str, name: str) -> None:
+    """Not as zero, nor at all: a stage of unknown length is in no chart."""
+    if name == "unheard-of":
+        assert "fetch" not in json.dumps([specs(page).get("way"), specs(page).get("percentiles")])
+        found = sections(page)
+        assert "Unknown" in found["limits"]
+        assert "unknown" in found["stages"]
+
+
+def test_the_words_of_the_stages_are_those_of_the_documents(repo: Path) -> None:
+    table = (repo / "docs/how-it-measures.md").read_text().split("### A batch's journey")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", table, re.MULTILINE)
+    documented = {name: f"{where}: {what}".replace("`", "") for name, where, what in rows}
+    assert documented == STAGES
+
+
+def test_the_libraries_are_those_that_were_published(repo: Path) -> None:
+    folder = repo / "pipeprof/report/html/vendor"
+    found = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in LIBRARIES}
+    assert found == VENDORED

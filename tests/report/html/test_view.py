@@ -1,0 +1,224 @@
+"""The page as data, before there is any HTML: what charts are given, and what is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeprof.model import BatchLog
+from pipeprof.report.html import charts, timeline
+from pipeprof.report.html.over_time import over_time, parts
+from pipeprof.report.html.profile import profile_view
+from pipeprof.report.html.shapes import Chart, Table, View
+from pipeprof.report.html.sweep import sweep_view
+from pipeprof.report.html.vega import Datum, Spec
+from pipeprof.report.journey import journey
+from tests.report.html.pages import guided_sweep, log_of, many_workers
+from tests.samples import (
+    RECOMMENDATION,
+    fed_profile,
+    sample_conversion,
+    sample_profile,
+    sample_sweep,
+    stage_stats,
+)
+
+
+def rows(spec: Spec) -> list[Datum]:
+    found: list[Datum] = spec["data"]["values"]
+    return found
+
+
+def chart(view: View, name: str) -> Chart:
+    found = [b for section in view.sections for b in section.blocks if isinstance(b, Chart)]
+    return next(each for each in found if each.name == name)
+
+
+def fact(view: View, label: str) -> tuple[str, str]:
+    return next((each.value, each.note) for each in view.facts if each.label == label)
+
+
+def test_the_lowest_ceiling_stands_out_and_what_is_far_above_is_cut_off() -> None:
+    found = rows(charts.roofline({"workers": 50.0, "storage": 900.0, "accelerator": 100.0}, 100.0))
+    assert [(row["name"], row["tone"]) for row in found] == [
+        ("workers", "lowest"), ("accelerator", "demand"), ("storage", "other"),
+    ]  # fmt: skip
+    assert [row["cut"] for row in found] == [False, False, True]
+    assert found[2]["label"] == "900 »"
+    assert "9.00× of what the accelerator asks" in found[2]["tip"]
+
+
+def test_an_accelerator_that_is_the_lowest_ceiling_is_no_bottleneck() -> None:
+    found = rows(charts.roofline({"workers": 500.0, "accelerator": 100.0}, 100.0))
+    assert [row["tone"] for row in found] == ["demand", "other"]
+
+
+def test_a_roofline_without_a_demand_claims_none() -> None:
+    spec = charts.roofline({"workers": 50.0, "main": 60.0}, None)
+    assert all("asks" not in row["tip"] for row in rows(spec))
+    assert "demand" not in str(spec["layer"][2:])
+
+
+def test_what_a_run_leaves_open_is_drawn_as_a_range_and_never_as_a_figure() -> None:
+    advice = replace(RECOMMENDATION, predicted_samples_per_s=None, interval=(61_000.0, 99_000.0))
+    found = chart(profile_view(sample_profile(recommendations=(advice,))), "throughput")
+    now, then = rows(dict(found.spec))
+    assert (now["known"], now["label"]) == (True, "60,235")
+    assert (then["known"], then["low"], then["high"]) == (False, 61_000.0, 99_000.0)
+    assert "61,000–99,000, no more can be said" in found.description
+
+
+def test_the_parts_of_a_way_add_up_to_it() -> None:
+    stages = sample_profile().stages
+    found = charts.segments(journey(stages, 2))
+    apart = ("fetch", "collate", "transfer", "reorder", "ready", "step")
+    assert sum(found.values()) == pytest.approx(sum(stages[name].mean_s for name in apart))
+    assert found[charts.REST] == pytest.approx(0.0326 - 0.0021 - 0.0284 - 0.0019)
+    assert not {"fetch", "wait", "serialise"} & found.keys()
+
+
+def test_what_is_not_known_has_no_part_in_a_way() -> None:
+    stages = {"fetch": stage_stats(123.0, source="unknown"), "step": stage_stats(10.0)}
+    assert charts.way(journey(stages, 2)) is None
+    points = charts.percentiles(stages)
+    assert points
+    assert {row["name"] for row in rows(points)} == {"step"}
+
+
+def spans(spec: Spec, kind: str, main: bool) -> list[tuple[float, float]]:
+    return [
+        (row["x"], row["x2"]) for row in rows(spec)
+        if row["kind"] == kind and (row["y"] < 1) == main
+    ]  # fmt: skip
+
+
+def length(found: list[tuple[float, float]]) -> float:
+    return sum(end - begin for begin, end in found)
+
+
+def test_the_timeline_holds_each_wait_and_each_batch_once() -> None:
+    profile = sample_profile(batches=log_of(2, 60))
+    log = profile.batches
+    spec = timeline.timeline(profile, timeline.Stretch(0, 60, 0.4))
+    waited = sum(d - a for a, d in zip(log.asked_s, log.delivered_s, strict=True))
+    assert length(spans(spec, "awaited", main=True)) == pytest.approx(waited, abs=1e-4)
+    assert length(spans(spec, "step", main=True)) == pytest.approx(0.6, abs=1e-4)
+    made = length(spans(spec, "make", main=False)) + length(spans(spec, "awaited", main=False))
+    assert 60 * 0.034 - 0.034 < made < 60 * 0.037, "but for what was made before it begins"
+
+
+def test_a_worker_is_marked_only_while_main_waits_for_it() -> None:
+    profile = sample_profile(batches=log_of(2, 60))
+    spec = timeline.timeline(profile, timeline.Stretch(10, 50, 0.4))
+    waits = spans(spec, "awaited", main=True)
+    marked = spans(spec, "awaited", main=False)
+    assert marked
+    for begin, end in marked:
+        assert any(a - 1e-5 <= begin and end <= b + 1e-5 for a, b in waits)
+
+
+def test_what_workers_make_for_later_is_there_to_the_end_of_a_stretch() -> None:
+    profile = many_workers()
+    spec = timeline.timeline(profile, timeline.Stretch(500, 820, 0.0))
+    whole = next(each["value"] for each in spec["params"] if each["name"] == "to")
+    assert max(end for _, end in spans(spec, "make", main=False)) > 0.95 * whole
+    assert max(row["x2"] for row in rows(spec)) <= whole + 1e-6
+    assert len(rows(spec)) < 4000, "a page stays small"
+
+
+def test_a_stretch_waits_as_much_as_the_whole() -> None:
+    fed, starved = log_of(5, 300), log_of(2, 100)
+    shift = fed.done_s[-1] - starved.asked_s[0]
+    both = BatchLog(
+        asked_s=fed.asked_s + tuple(at + shift for at in starved.asked_s),
+        delivered_s=fed.delivered_s + tuple(at + shift for at in starved.delivered_s),
+        done_s=fed.done_s + tuple(at + shift for at in starved.done_s),
+    )
+    found = timeline.typical(both, 60)
+    assert found
+    assert 240 < found.first < 300, "part fed, part starved, as the whole is"
+    assert timeline.typical(BatchLog(), 60) is None
+    at_once = replace(log_of(1, 1), asked_s=(1.0,), delivered_s=(1.0,), done_s=(1.0,))
+    assert timeline.typical(at_once, 60) is None
+
+
+def test_the_longest_waits_come_first() -> None:
+    log = log_of(2, 40)
+    found = timeline.longest_waits(log, timeline.Stretch(0, 40, 0.4), most=3)
+    waits = sorted((d - a for a, d in zip(log.asked_s, log.delivered_s, strict=True)), reverse=True)
+    assert [wait.wait_s for wait in found] == waits[:3]
+    assert found[0].made_s == pytest.approx(0.034)
+
+
+def test_the_pace_over_time_is_of_samples_that_came() -> None:
+    found = parts(log_of(2, 400))
+    assert len(found) == 100
+    # of two workers, each 34 ms: 34 batches of 32 samples in 17 × 34 ms
+    assert found[50].samples_per_s == pytest.approx(2 * 32 / 0.034, rel=0.1)
+    assert found[50].wait_share == pytest.approx(1 - 0.010 / 0.017, rel=0.15)
+    log = log_of(2, 30)
+    assert parts(log)[-1].end_s == pytest.approx(log.done_s[-1] - log.asked_s[0]), "to the end"
+    assert over_time(log_of(2, 4), timeline.Stretch(0, 4, 0.4)) == []
+
+
+def test_where_samples_were_not_counted_no_pace_is_drawn() -> None:
+    log = replace(log_of(2, 100), samples=())
+    assert [each.name for each in over_time(log, timeline.Stretch(0, 60, 0.4))] == ["waiting"]
+
+
+def test_facts_of_nothing_are_unknown() -> None:
+    view = profile_view(sample_profile(measured_batches=0))
+    for label in ("starved", "throughput", "to blame"):
+        assert fact(view, label)[0] == "unknown"
+
+
+def test_who_is_to_blame() -> None:
+    profile = sample_profile()
+    unsure = replace(profile.diagnosis, verdict="inconclusive", bottleneck=None)
+    slow = replace(profile.diagnosis, bottleneck="storage-latency")
+    assert fact(profile_view(profile), "to blame") == ("decode", "82.5 % of the stall")
+    assert fact(profile_view(fed_profile()), "to blame")[0] == "nothing"
+    found = fact(profile_view(replace(profile, diagnosis=unsure)), "to blame")
+    assert found == ("unknown", "too little was seen to say")
+    found = fact(profile_view(replace(profile, diagnosis=slow)), "to blame")
+    assert found == ("storage-latency", "6.1 % of the stall"), "that of read"
+
+
+def test_all_64_workers_are_drawn_and_the_slow_one_is_named() -> None:
+    found = chart(profile_view(many_workers()), "workers")
+    assert len({row["worker"] for row in rows(dict(found.spec))}) == 64
+    assert found.description.startswith("Worker #41 takes 1.9")
+
+
+def test_a_sweep_draws_what_it_measured_and_what_it_predicted() -> None:
+    sweep = guided_sweep()
+    found = rows(dict(chart(sweep_view(sweep), "settings").spec))
+    measured = [row for row in found if row["known"] == "measured"]
+    assert [row["samples"] for row in measured] == [trial.samples_per_s for trial in sweep.trials]
+    predicted = {(row["workers"], row["samples"]) for row in found if row["known"] == "predicted"}
+    tried = {
+        (trial.config.num_workers, trial.predicted_samples_per_s)
+        for trial in sweep.trials
+        if trial.predicted_samples_per_s
+    }
+    assert predicted == tried | {(each.num_workers, each.samples_per_s) for each in sweep.untried}
+
+
+def trials(view: View) -> Table:
+    section = next(section for section in view.sections if section.name == "trials")
+    return next(block for block in section.blocks if isinstance(block, Table))
+
+
+def test_the_best_and_the_one_to_use_are_marked() -> None:
+    found = [row.cells[1].text for row in trials(sweep_view(sample_sweep())).rows]
+    assert found == ["", "", "to use", "", "", "to use", "", "fastest"]
+
+
+def test_columns_are_sorted_by_figures_and_hold_what_a_sample_costs() -> None:
+    table = trials(sweep_view(sample_conversion()))
+    titles = [column.title for column in table.columns]
+    assert {"read a sample", "moved a sample", "CPU a sample", "decode a sample"} <= set(titles)
+    moved = [row.cells[titles.index("moved a sample")] for row in table.rows]
+    assert [cell.sort for cell in moved] == [186.0, 41.5, 231.0, None, 186.0]
+    assert moved[3].text == "unknown"
