@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
+from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.sender import Sender
 from pipeprof.loaders.stretches import (
@@ -22,7 +23,13 @@ from pipeprof.loaders.stretches import (
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import COLUMNS, nothing_known
 
-BATCHES = 6_000
+BATCHES = 4_000
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch):
+    """Whatever other tests did in this process: with a device to look at all are watched."""
+    monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
 
 
 class Quick(Dataset):

@@ -46,7 +46,7 @@ def parts(log: BatchLog) -> list[Part]:
         whole = sum(max(done - asked, 0.0) for asked, done in turns)
         if end > begin and whole > 0:
             found.append(Part(
-                begin - zero_s, end - zero_s, samples / (end - begin) if samples else None,
+                begin - zero_s, end - zero_s, samples / whole if samples else None,
                 sum(max(delivered - asked, 0.0) for asked, delivered in waits) / whole,
             ))  # fmt: skip
     return found

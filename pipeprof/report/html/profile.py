@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeprof.model import STORAGE_PARTS, Profile
 from pipeprof.report.html.profile_evidence import (
     cached,
@@ -14,12 +16,14 @@ from pipeprof.report.html.profile_limits import limits, throughput
 from pipeprof.report.html.profile_way import on_their_way, stall, where_time_goes
 from pipeprof.report.html.profile_workers import side_by_side
 from pipeprof.report.html.shapes import Block, Fact, Lines, Pairs, Said, View
+from pipeprof.report.html.timeline import sound
 from pipeprof.report.phrases import count_range, data_source, is_emulated, settings, share_range
 from pipeprof.report.terminal_making import device_row, queue_row
 from pipeprof.units import counted, format_count, format_rate, format_share
 
 
 def profile_view(profile: Profile) -> View:
+    profile = replace(profile, batches=sound(profile.batches))
     diagnosis = profile.diagnosis
     return View(
         title=profile.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from pipeprof.model import BatchLog, Profile
@@ -54,7 +54,17 @@ def typical(log: BatchLog, batches: int) -> Stretch | None:
         for at in range(0, known - batches + 1, step)
     ]  # fmt: skip
     found = [each for each in found if log.done_s[each.last - 1] > log.asked_s[each.first]]
+    if log.index:  # rather one in which no batches were passed by
+        in_a_row = [e for e in found if log.index[e.last - 1] - log.index[e.first] == batches - 1]
+        found = in_a_row or found
     return min(found, key=lambda each: abs(each.wait_share - whole), default=None)
+
+
+def sound(log: BatchLog) -> BatchLog:
+    """``log`` without columns that are not as long as they must be: a file may say anything."""
+    lengths = {field.name: len(getattr(log, field.name)) for field in fields(log)}
+    odd = [name for name, length in lengths.items() if length not in (0, lengths["index"])]
+    return replace(log, **dict.fromkeys(odd, ())) if odd else log
 
 
 def size(profile: Profile) -> int:
