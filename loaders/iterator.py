@@ -99,12 +99,14 @@ class Turn:
         self._look_in = _LOOK_EVERY - self._pass.nth % _LOOK_EVERY if self._looks > 1 else 1
         self._device = self._finder.find_device()
         if self._device is None:
-            self._passing = self._finder.pace.pass_by(self._pass, self._observer, self.iterator)
+            with suppress(Exception):  # of a torch that we do not know: all are watched
+                self._passing = self._finder.pace.pass_by(self._pass, self._observer, self.iterator)
 
     def _over(self, passing: PassingBy) -> bool:
         """Whether batches are noted again, from the one on that is asked for now."""
-        if not passing.over():
-            return False
+        with suppress(Exception):  # what we cannot do must not disturb the training
+            if not passing.over():
+                return False
         self._passing = None
         self._pass.pass_by(passing.count())
         self._look_in = _LOOK_EVERY - self._pass.nth % _LOOK_EVERY

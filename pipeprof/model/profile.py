@@ -202,6 +202,13 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def metrics(self, prefix: str = "pipeprof/") -> dict[str, float]:
+        """Flat figures for whoever logs a run, such as ``pipeprof/starved_fraction``: times in
+        seconds, rates per second, shares 0..1. What is not known is not among them."""
+        from pipeprof.report.metrics import metrics
+
+        return metrics(self, prefix)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
         from pipeprof.store import save

@@ -1,0 +1,56 @@
+"""A profile as flat figures, for whoever logs a run: W&B, MLflow, TensorBoard scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from pipeprof.model import Profile
+
+
+def metrics(profile: Profile, prefix: str = "pipeprof/") -> dict[str, float]:
+    """Name → figure, in the order in which one asks. Times in seconds, rates per second, shares
+    0..1. What is not known has no name here; nothing is NaN."""
+    return {
+        prefix + name: float(value)
+        for name, value in _figures(profile)
+        if value is not None and isfinite(value)
+    }
+
+
+def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
+    yield from _verdict(profile)
+    for stage, stats in profile.stages.items():
+        if stats.source != "unknown":
+            for figure in ("mean_s", "p50_s", "p95_s", "p99_s"):
+                yield f"stages/{stage}/{figure}", getattr(stats, figure)
+    for cause, seconds in profile.blame.items():
+        yield f"blame/{cause}", seconds / profile.stall_s if profile.stall_s > 0 else None
+    for name, ceiling in profile.ceilings.items():
+        yield f"ceilings/{name}/samples_per_s", ceiling.samples_per_s
+    if (depth := profile.queue_depth) is not None:
+        yield "queue/mean", depth.mean
+        yield "queue/empty_share", depth.empty_share
+    if (device := profile.device) is not None:
+        yield "device/utilisation", device.utilisation
+        yield "device/memory_bytes", device.memory_bytes
+    if (requests := profile.requests) is not None:
+        yield "requests/count", requests.count
+        yield "requests/retries", requests.retries
+    yield "lost_records", profile.lost_records
+    yield "overhead_share", profile.overhead.share
+
+
+def _verdict(profile: Profile) -> Iterator[tuple[str, float | None]]:
+    diagnosis, rates = profile.diagnosis, profile.throughput
+    yield "measured_batches", profile.measured_batches
+    if profile.measured_batches:
+        yield "starved_fraction", diagnosis.starved_fraction
+        yield "starved_fraction_low", diagnosis.starved_interval[0]
+        yield "starved_fraction_high", diagnosis.starved_interval[1]
+        yield "accelerator_utilisation", diagnosis.accelerator_utilisation
+        yield "samples_per_s", rates.samples_per_s
+        yield "batches_per_s", rates.batches_per_s
+        yield "bytes_per_s", rates.bytes_per_s
+        yield "stall_s", profile.stall_s
+    yield "first_batch_s", profile.first_batch_s

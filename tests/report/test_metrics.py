@@ -1,0 +1,63 @@
+"""A profile as flat figures: all that is known, nothing that is not, and TensorBoard takes it."""
+
+from dataclasses import replace
+from math import isfinite, nan
+
+import pytest
+
+from pipeprof.model import Overhead, Profile
+from tests.samples import fed_profile, sample_profile, sample_requests
+
+
+def test_figures_are_those_of_the_profile():
+    profile = sample_profile(requests=sample_requests())
+    found = profile.metrics()
+    assert found["pipeprof/starved_fraction"] == profile.diagnosis.starved_fraction
+    assert found["pipeprof/starved_fraction_high"] == profile.diagnosis.starved_interval[1]
+    assert found["pipeprof/samples_per_s"] == profile.throughput.samples_per_s
+    assert found["pipeprof/stages/decode/p95_s"] == profile.stages["decode"].p95_s
+    assert found["pipeprof/requests/count"] == profile.requests.count
+    for name, ceiling in profile.ceilings.items():
+        assert found[f"pipeprof/ceilings/{name}/samples_per_s"] == ceiling.samples_per_s
+    shares = [value for name, value in found.items() if name.startswith("pipeprof/blame/")]
+    assert sum(shares) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("profile", [sample_profile(), fed_profile()], ids=["starved", "fed"])
+def test_every_figure_is_a_finite_float_under_its_prefix(profile):
+    found = profile.metrics("val/")
+    assert found
+    assert all(name.startswith("val/") for name in found)
+    assert all(type(value) is float and isfinite(value) for value in found.values())
+
+
+def test_what_is_not_known_is_not_among_them():
+    profile: Profile = sample_profile(
+        measured_batches=0, first_batch_s=None, queue_depth=None, requests=None,
+        overhead=Overhead(None, None, "not measured"),
+    )  # fmt: skip
+    profile = replace(profile, ceilings={
+        name: replace(ceiling, samples_per_s=nan) for name, ceiling in profile.ceilings.items()
+    })  # fmt: skip
+    found = profile.metrics("")
+    assert found["measured_batches"] == 0
+    unknown = {"starved_fraction", "samples_per_s", "first_batch_s", "queue/mean",
+               "requests/count", "overhead_share"}  # fmt: skip
+    assert not unknown & set(found)
+    assert not [name for name in found if name.startswith("ceilings/")]
+
+
+def test_tensorboard_keeps_them_as_scalars(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from torch.utils.tensorboard import SummaryWriter
+
+    found = sample_profile().metrics()
+    with SummaryWriter(str(tmp_path)) as writer:
+        for name, value in found.items():
+            writer.add_scalar(name, value, global_step=3)
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert set(events.Tags()["scalars"]) == set(found)
+    [event] = events.Scalars("pipeprof/starved_fraction")
+    assert (event.step, event.value) == (3, pytest.approx(found["pipeprof/starved_fraction"]))
