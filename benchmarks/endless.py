@@ -64,7 +64,12 @@ def run(batches: int) -> tuple[int, int]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     drive(recorder, clock, batches)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    recording = Recording(
+    profile = assemble(recording_of(recorder), earlier=summary)
+    return len(store.dumps(profile)), grown * 1024
+
+
+def recording_of(recorder: Recorder) -> Recording:
+    return Recording(
         name="endless",
         created="2026-01-01T00:00:00+00:00",
         config=LoaderConfig(WORKERS, prefetch_factor=2, batch_size=32),
@@ -74,7 +79,6 @@ def run(batches: int) -> tuple[int, int]:
         first_batch_s=recorder.first_batch_s,
         epochs=tuple(recorder.epochs),
     )
-    return len(store.dumps(assemble(recording, earlier=summary))), grown * 1024
 
 
 def main() -> int:

@@ -15,14 +15,13 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks.endless import WORKERS, drive
+from benchmarks.endless import WORKERS, drive, recording_of
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import Recorder
-from pipeprof.model import LoaderConfig, Profile, Recording
+from pipeprof.model import Profile
 from pipeprof.units import format_bytes, format_duration
 
 BATCHES = 1_000_000
@@ -37,17 +36,7 @@ def profile_of(batches: int) -> Profile:
     summary, clock = Summary(warmup=32), FakeClock()
     recorder = Recorder(clock, fold=lambda arrays: summary.add(Columns(arrays)))
     drive(recorder, clock, batches)
-    recording = Recording(
-        name="endless",
-        created="2026-01-01T00:00:00+00:00",
-        config=LoaderConfig(WORKERS, prefetch_factor=2, batch_size=32),
-        environment=read_environment("none"),
-        batches=recorder.log(),
-        warmup_batches=32,
-        first_batch_s=recorder.first_batch_s,
-        epochs=tuple(recorder.epochs),
-    )
-    return assemble(recording, earlier=summary)
+    return assemble(recording_of(recorder), earlier=summary)
 
 
 def render(saved: Path, page: Path) -> tuple[float, int]:

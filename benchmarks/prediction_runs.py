@@ -96,7 +96,7 @@ def run(job: Job, seconds: float) -> Any:
         num_workers=job.num_workers,
         prefetch_factor=job.prefetch_factor if job.num_workers else None,
     )
-    profiled = pipeprof.wrap(loader, job.pipeline)
+    profiled = pipeprof.wrap(loader, job.pipeline, whole=True)
     accelerator = EmulatedAccelerator(job.step_s)
     warmup = job.setting.warmup
     start = perf_counter()

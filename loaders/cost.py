@@ -77,7 +77,6 @@ class _Iterator:
 
     def __init__(self) -> None:
         self._dataset_fetcher = _Fetcher()
-        self._task_info = dict.fromkeys(range(FLUSH_EVERY), (0,))
         self._rcvd_idx = 0
 
     def _next_index(self) -> int:

@@ -12,9 +12,6 @@ from pipeprof.loaders.pace import Pace, PassingBy
 from pipeprof.loaders.stretches import PAGE
 from pipeprof.measure.recorder import Pass
 
-_LOOK_EVERY = PAGE
-"""Batches between two looks around: for an accelerator, and whether to watch."""
-
 
 class Finder(Protocol):
     pace: Pace
@@ -94,9 +91,9 @@ class Turn:
         self._leave()
 
     def _look(self) -> None:
-        """After the first two batches, and then now and then."""
+        """For an accelerator, and whether to watch: after two batches, then every page."""
         self._looks += 1
-        self._look_in = _LOOK_EVERY - self._pass.nth % _LOOK_EVERY if self._looks > 1 else 1
+        self._look_in = PAGE - self._pass.nth % PAGE if self._looks > 1 else 1
         self._device = self._finder.find_device()
         if self._device is None:
             with suppress(Exception):  # of a torch that we do not know: all are watched
@@ -109,7 +106,7 @@ class Turn:
                 return False
         self._passing = None
         self._pass.pass_by(passing.count())
-        self._look_in = _LOOK_EVERY - self._pass.nth % _LOOK_EVERY
+        self._look_in = PAGE - self._pass.nth % PAGE
         return True
 
     def _leave(self) -> None:

@@ -46,7 +46,7 @@ class WorkersObserver:
     def fits(iterator: Any) -> bool:
         """Whether it is torch's own iterator, or behaves as that."""
         return hasattr(type(iterator), "_get_data") and all(
-            hasattr(iterator, name) for name in ("_task_info", "_rcvd_idx", "_num_workers")
+            hasattr(iterator, name) for name in ("_rcvd_idx", "_num_workers")
         )
 
     def attach(self, iterator: Any) -> None:

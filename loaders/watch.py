@@ -98,11 +98,8 @@ class Watch:
         return state
 
     def __reduce__(self) -> Any:
-        return Watch, (
-            self._name,
-            self._accelerator,
-            self._whole,
-        )  # a copy in another process begins anew
+        # a copy in another process begins anew
+        return Watch, (self._name, self._accelerator, self._whole)
 
     def find_device(self) -> DeviceSide | None:
         """The accelerator's side of a pass, once there is anything to see of it."""

@@ -109,8 +109,18 @@ def _left(headspace: Headspace) -> str:
 
 def _comparison(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
     page.heading("Data sets at their best", _label(sweep))
+    columns = [Column("data set", right=False), *(Column(title) for title in COMPARED)]
+    page.table(columns, compared(found))
+    page.line(_choice(found))
+
+
+COMPARED = ("samples/s", "95 %", "speed", "starved", "bytes/sample")
+
+
+def compared(found: list[DataSet]) -> list[tuple[str, ...]]:
+    """Of each data set at its best: its label, and what `COMPARED` names."""
     slowest = min(data.best.samples_per_s for data in found)
-    rows = [
+    return [
         (
             data.label,
             format_count(data.best.samples_per_s),
@@ -121,9 +131,6 @@ def _comparison(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
         )
         for data in found
     ]
-    titles = ("samples/s", "95 %", "speed", "starved", "bytes/sample")
-    page.table([Column("data set", right=False), *(Column(title) for title in titles)], rows)
-    page.line(_choice(found))
 
 
 def _choice(found: list[DataSet]) -> str:

@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
 from pipeprof.loaders.device_side import DeviceSide
-from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.sender import Sender
 from pipeprof.loaders.stretches import (
     FIRST,
@@ -155,7 +154,3 @@ def test_a_pass_left_where_batches_are_passed_by_knows_how_many_came():
         if count == FIRST + 5 * PAGE + 7:
             break
     assert [epoch.batches for epoch in loader.profile().epochs] == [count]
-
-
-def test_no_pace_is_kept_of_what_was_whole():
-    assert Pace(whole=True).pass_by(None, None, None) is None

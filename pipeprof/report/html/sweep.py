@@ -28,10 +28,9 @@ from pipeprof.report.html.sweep_trials import (
     untried_section,
 )
 from pipeprof.report.html.words import word
-from pipeprof.report.phrases import count_range, settings, times
+from pipeprof.report.phrases import settings
 from pipeprof.report.terminal_gains import gains_section
 from pipeprof.units import (
-    format_bytes,
     format_count,
     format_share,
 )
@@ -123,22 +122,11 @@ def _settings(sweep: SweepResult, found: list[DataSet]) -> Section:
 
 
 def _comparison(found: list[DataSet]) -> Table:
-    slowest = min(data.best.samples_per_s for data in found)
-    titles = ("samples/s", "95 %", "speed", "starved", "bytes/sample")
+    names = (Column(name, word=word(name)) for name in terminal_sweep.COMPARED)
     return Table(
         "Data sets at their best",
-        (Column("data set", right=False), *(Column(name, word=word(name)) for name in titles)),
-        tuple(
-            row(
-                data.label,
-                format_count(data.best.samples_per_s),
-                count_range(data.best.interval),
-                times(data.best.samples_per_s / slowest) if slowest > 0 else "",
-                format_share(data.best.starved_fraction),
-                format_bytes(data.best.bytes_per_sample),
-            )
-            for data in found
-        ),
+        (Column("data set", right=False), *names),
+        tuple(row(*cells) for cells in terminal_sweep.compared(found)),
     )
 
 
