@@ -27,7 +27,7 @@ from benchmarks.overhead_arms import PEER_STEPS, Arm, Ours, TorchProfiler, trace
 from benchmarks.overhead_cases import Case, cases
 from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
-from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge
+from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed
 from benchmarks.overhead_switched import Mode, hold_switched_session
 from pipeprof.loaders.stretches import how_many_at
 from pipeprof.units import format_duration
@@ -76,10 +76,10 @@ class Series:
 
     def in_use(self, measure: str) -> Estimate:
         """What pipeprof costs: watching, and passing by, as much as there is of each."""
-        watched = 1 / self.every()
-        spent = watched * self.of(OURS, measure)
+        spent = self.of(OURS, measure)
         if PASSING in self.arms:
-            spent = spent + (1 - watched) * self.of(PASSING, measure)
+            passing = self.of(PASSING, measure)
+            spent = mixed(1 / self.every(), spent, passing, self.case.relative)
         plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
         return added(spent, plain, again, relative=self.case.relative)
 
@@ -174,7 +174,8 @@ def print_machine() -> None:
         f"pipeprof {pipeprof.__version__}, torch {torch.__version__}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.release()}, "
         f"{os.cpu_count()} cores; load average at the start {os.getloadavg()[0]:.1f}\n"
-        "Medians over all rounds; in brackets 95 % intervals, unknown where fewer than "
+        "Times are medians of all rounds, differences means without the oddest tenth; in brackets "
+        "95 % intervals, unknown where fewer than "
         f"{ENOUGH} sessions were held."
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,9 @@ Verdict = Literal["met", "MISSED", "not judged"]
 ENOUGH = 6
 """Sessions; fewer tell nothing of how they differ."""
 _RESAMPLES = 2000
+_ODD = 0.05
+"""Of the rounds at either end, that are left out: what disturbs a round says nothing. What we do
+now and then, such as folding rows, is less than the noise of a round, and stays in."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +34,56 @@ class Estimate:
 def added(measured: Floats, *plain: Floats, relative: bool, seed: int = 0) -> Estimate:
     """What ``measured`` costs above the mean of ``plain``, each of shape (sessions, rounds).
 
-    ``relative``: as a share of plain, else in its unit.
+    ``relative``: as a share of plain, else in its unit. A share is a mean of logarithms: of two
+    quantities that are noisy alike, the mean of their quotients is above 1, and the quotient by a
+    mean of two is mostly below.
     """
-    base = np.mean(plain, axis=0)
-    return estimate(measured / base - 1 if relative else measured - base, seed)
+    if not relative:
+        return estimate(measured - np.mean(plain, axis=0), seed, trimmed)
+    found = estimate(np.log(measured) - np.mean(np.log(plain), axis=0), seed, trimmed)
+    return Estimate(*(float(np.expm1(end)) for end in (found.middle, found.low, found.high)))
 
 
-def estimate(differences: Floats, seed: int = 0) -> Estimate:
-    """The median over all rounds of all sessions: a round that something disturbs says nothing.
+def mixed(share: float, one: Floats, other: Floats, relative: bool) -> Floats:
+    """``share`` of ``one``, and of the other what is left; by logarithms where `added` is."""
+    if not relative:
+        return share * one + (1 - share) * other
+    return np.exp(share * np.log(one) + (1 - share) * np.log(other))
+
+
+def trimmed(rounds: Floats) -> Floats:
+    """The mean along the last axis, less `_ODD` of it at either end."""
+    odd = int(_ODD * rounds.shape[-1])
+    ordered = np.sort(rounds, axis=-1)
+    middle: Floats = ordered[..., odd : rounds.shape[-1] - odd].mean(axis=-1)
+    return middle
+
+
+def median(rounds: Floats) -> Floats:
+    """Along the last axis."""
+    middle: Floats = np.median(rounds, axis=-1)
+    return middle
+
+
+def estimate(
+    differences: Floats, seed: int = 0, middle: Callable[[Floats], Floats] = median
+) -> Estimate:
+    """The ``middle`` over all rounds of all sessions.
 
     The interval is of a bootstrap of whole sessions, since the rounds of one share processes,
     and so their luck. Of fewer than `ENOUGH` it is everything.
     """
     sessions = len(differences)
+    found = float(middle(differences.ravel()))
     if sessions < ENOUGH:
-        return Estimate(float(np.median(differences)), float("-inf"), float("inf"))
-    picks = np.random.default_rng(seed).integers(0, sessions, size=(_RESAMPLES, sessions))
-    medians = np.median(differences[picks].reshape(_RESAMPLES, -1), axis=1)
-    low, high = np.percentile(medians, [2.5, 97.5])
-    return Estimate(float(np.median(differences)), float(low), float(high))
+        return Estimate(found, float("-inf"), float("inf"))
+    chance = np.random.default_rng(seed)
+    middles = [
+        float(middle(differences[chance.integers(0, sessions, sessions)].ravel()))
+        for _ in range(_RESAMPLES)
+    ]
+    low, high = np.percentile(middles, [2.5, 97.5])
+    return Estimate(found, float(low), float(high))
 
 
 def judge(cost: Estimate, control: Estimate, most: float, quiet: float) -> Verdict:

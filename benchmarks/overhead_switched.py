@@ -122,6 +122,9 @@ class _Switched(Running):
         self._switch.turn(mode)
         self._switch.follow()
         self.arm, self.batches = arm, self._bare if mode is Mode.OFF else self._profiled
+        # each worker follows on its next batch: to switch is none of a block's cost
+        self.arm.take(self.batches, max(1, self._case.workers))
+        self._rest()
         return self.block()
 
     def _turn_main(self, mode: Mode) -> None:

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from benchmarks.overhead_stats import ENOUGH, Estimate, added, estimate, judge
+from benchmarks.overhead_stats import (
+    ENOUGH,
+    Estimate,
+    added,
+    estimate,
+    judge,
+    median,
+    mixed,
+    trimmed,
+)
 
 
 def sessions(random, cost, noise=0.02, luck=0.003, shape=(12, 10)):
@@ -37,14 +46,37 @@ def test_in_seconds_it_is_a_difference_and_not_a_share():
 
 
 def test_two_plain_series_count_as_their_mean():
-    low, high, profiled = np.full((8, 5), 1.0), np.full((8, 5), 3.0), np.full((8, 5), 2.2)
+    low, high, profiled = np.full((8, 5), 1.0), np.full((8, 5), 4.0), np.full((8, 5), 2.2)
     assert added(profiled, low, high, relative=True).middle == pytest.approx(0.1)
+    assert added(profiled, low, high, relative=False).middle == pytest.approx(-0.3)
+
+
+def test_noise_alone_costs_nothing():
+    random = np.random.default_rng(0)
+    one, two, three, four = (np.exp(0.3 * random.standard_normal((200, 50))) for _ in range(4))
+    found = added(mixed(0.2, one, two, relative=True), three, four, relative=True)
+    assert found.middle == pytest.approx(0, abs=0.01)
+
+
+def test_of_two_modes_each_counts_as_much_as_there_is_of_it():
+    often, rarely = np.full((8, 5), 2.0), np.full((8, 5), 8.0)
+    assert mixed(0.25, rarely, often, relative=False)[0, 0] == pytest.approx(3.5)
+    assert mixed(0.5, rarely, often, relative=True)[0, 0] == pytest.approx(4.0)
 
 
 def test_a_disturbed_round_says_nothing():
-    differences = np.full((8, 5), 0.004)
+    differences = np.full((8, 50), 0.004)
     differences[0, 0] = 5.0
-    assert estimate(differences) == Estimate(0.004, 0.004, 0.004)
+    for middle in (median, trimmed):
+        found = estimate(differences, middle=middle)
+        assert (found.middle, found.low, found.high) == pytest.approx((0.004, 0.004, 0.004))
+
+
+def test_what_happens_now_and_then_counts():
+    every_tenth = np.full((8, 50), 0.0)
+    every_tenth[:, ::10] = 0.01
+    every_tenth += np.random.default_rng(0).normal(0, 0.05, (8, 50))
+    assert trimmed(every_tenth.ravel()) == pytest.approx(every_tenth.mean(), abs=0.001)
 
 
 def test_of_few_sessions_the_interval_is_everything():
