@@ -4,12 +4,12 @@ runs in other settings.
     python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--repeats N] [--quick]
                                     [--seeds 1,2] [--keep FILE | --kept FILE] [--verbose]
 
-A machine is not as fast in one minute as in the next, so each setting is run several times, spread
-over the whole benchmark: predictions are made from all runs of theirs, and held against the middle
-one of those of a cell. An error is that of throughput, over cells in which the accelerator
-waits 5 % of the time or more. The noise of a cell is half of what its own runs lie apart.
-``--keep`` writes the runs to a file, and ``--kept`` predicts those of such a file instead of making
-any.
+A machine is not as fast in one minute as in the next. So the settings of a pipeline are run in
+bouts of half a minute, calibrations among them, and each bout is predicted from its own
+calibrations; the error of a cell is the middle one of its bouts'. An error is that of throughput,
+over cells in which the accelerator waits 5 % of the time or more. The noise of a cell is half of
+what measured over predicted lies apart from bout to bout. ``--keep`` writes the runs to a file, and
+``--kept`` predicts those of such a file instead of making any.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.prediction_pipelines import PIPELINES
 from benchmarks.prediction_runs import (
     QUICK,
+    TAKES,
     Grid,
     Job,
     Runs,
@@ -43,30 +44,26 @@ _STALLED = 0.05
 
 
 @dataclass(frozen=True)
-class Cell:
-    job: Job
+class Pair:
+    """Of one bout."""
+
     prediction: Prediction
-    rates: tuple[float, ...]
-    """Batches/s of its runs, the slowest first."""
+    batches_per_s: float
     starved_fraction: float
+    """As measured, both."""
 
     @property
     def error(self) -> float:
         return self.prediction.batches_per_s / self.batches_per_s - 1
 
     @property
-    def batches_per_s(self) -> float:
-        return self.rates[len(self.rates) // 2]
+    def starved_error(self) -> float:
+        return self.prediction.starved_fraction - self.starved_fraction
 
     @property
-    def noise(self) -> float:
-        return (self.rates[-1] - self.rates[0]) / 2 / self.batches_per_s
-
-    @property
-    def held(self) -> float:
-        """The share of its runs: an interval is of one."""
+    def held(self) -> bool:
         low, high = self.prediction.interval
-        return float(np.mean([low <= rate <= high for rate in self.rates]))
+        return low <= self.batches_per_s <= high
 
     @property
     def half_width(self) -> float:
@@ -74,49 +71,97 @@ class Cell:
         return (high - low) / 2 / self.prediction.batches_per_s
 
 
-def cell(found: Calibration, job: Job, runs: Sequence[Measured]) -> Cell:
-    run = runs[len(runs) // 2]
-    columns = run.columns
-    return Cell(
-        job,
-        predict(found, run.setting, columns.step_s),
-        tuple(each.batches_per_s for each in runs),
-        float(columns.wait_s.sum() / columns.cycle_s.sum()),
-    )
+@dataclass(frozen=True)
+class Cell:
+    job: Job
+    pairs: tuple[Pair, ...]
+
+    def middle(self, of: Callable[[Pair], float]) -> float:
+        return float(np.median([of(pair) for pair in self.pairs]))
+
+    @property
+    def error(self) -> float:
+        return self.middle(lambda pair: pair.error)
+
+    @property
+    def starved_error(self) -> float:
+        return self.middle(lambda pair: pair.starved_error)
+
+    @property
+    def starved_fraction(self) -> float:
+        return self.middle(lambda pair: pair.starved_fraction)
+
+    @property
+    def half_width(self) -> float:
+        return self.middle(lambda pair: pair.half_width)
+
+    @property
+    def noise(self) -> float:
+        errors = [pair.error for pair in self.pairs]
+        return (max(errors) - min(errors)) / 2
+
+    @property
+    def held(self) -> float:
+        """The share of its bouts: an interval is of one run."""
+        return float(np.mean([pair.held for pair in self.pairs]))
+
+    @property
+    def settle(self) -> str:
+        """What the first prediction that declines asks for."""
+        return next(filter(None, (pair.prediction.settle for pair in self.pairs)), "")
 
 
 def cells_of(runs: Runs, pipeline: str, seed: int) -> list[Cell]:
-    calibration = [run for job in calibration_jobs(pipeline, seed) for run in repeats_of(runs, job)]
-    found = calibrate(calibration, len(os.sched_getaffinity(0)))
+    found = calibrations(runs, pipeline, seed)
     return [
-        cell(found, job, repeats_of(runs, job))
+        Cell(
+            job,
+            tuple(pair(found[bout], run) for bout, run in sorted(repeats_of(runs, job).items())),
+        )
         for job in runs
         if (job.pipeline, job.seed, job.repeat) == (pipeline, seed, 0)
     ]
 
 
+def calibrations(runs: Runs, pipeline: str, seed: int) -> dict[int, Calibration]:
+    """By bout."""
+    by_bout: dict[int, list[Measured]] = {}
+    for take in range(TAKES):
+        for job in calibration_jobs(pipeline, seed, take):
+            for bout, run in repeats_of(runs, job).items():
+                by_bout.setdefault(bout, []).append(run)
+    cores = len(os.sched_getaffinity(0))
+    return {bout: calibrate(measured, cores) for bout, measured in by_bout.items()}
+
+
+def pair(found: Calibration, run: Measured) -> Pair:
+    columns = run.columns
+    starved = float(columns.wait_s.sum() / columns.cycle_s.sum())
+    return Pair(predict(found, run.setting, columns.step_s), run.batches_per_s, starved)
+
+
 def print_cell(one: Cell) -> None:
-    told = one.prediction
-    low, high = told.interval
+    job = one.job
+    rates = " ".join(
+        f"{pair.prediction.batches_per_s:.1f}:{pair.batches_per_s:.1f}" for pair in one.pairs
+    )
     print(
-        f"    W={one.job.num_workers} P={one.job.prefetch_factor} "
-        f"step {one.job.step_s * 1e3:4.0f} ms: "
-        f"predicted {told.batches_per_s:7.1f} ({low:.1f}–{high:.1f}), measured "
-        f"{one.batches_per_s:7.1f}, error {one.error:+6.1%}, noise {one.noise:5.1%}; starved "
-        f"{told.starved_fraction:.1%} and {one.starved_fraction:.1%}"
-        f"{'; ' + told.settle if told.settle else ''}",
+        f"    W={job.num_workers} P={job.prefetch_factor} step {job.step_s * 1e3:4.0f} ms: error "
+        f"{one.error:+6.1%}, noise {one.noise:5.1%}, ± {one.half_width:.1%}; starved "
+        f"{one.starved_fraction:.1%}, predicted {one.starved_error:+.1%}; predicted:measured "
+        f"{rates}{'; ' + one.settle if one.settle else ''}",
         flush=True,
     )
 
 
 def print_row(name: str, cells: Sequence[Cell]) -> None:
     stalled = [one for one in cells if one.starved_fraction >= _STALLED]
-    given = [one for one in stalled if not one.prediction.settle]
+    given = [one for one in stalled if not one.settle]
     if not given:
         print(f"{name:<15}{len(stalled):>4} cells, none with a number")
         return
     errors = np.abs([one.error for one in given])
-    starved = [abs(one.prediction.starved_fraction - one.starved_fraction) for one in given]
+    starved = [abs(one.starved_error) for one in given]
     print(
         f"{name:<15}{len(stalled):>6}{1 - len(given) / len(stalled):>10.0%}"
         f"{np.median(errors):>9.1%}{np.mean(errors <= 0.10):>8.0%}{errors.max():>8.1%}"
@@ -132,7 +177,9 @@ def asked_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__)
     parser.add_argument("--pipelines", default=",".join(PIPELINES))
     parser.add_argument("--seconds", type=float, default=0.8, help="of each run")
-    parser.add_argument("--repeats", type=int, default=3, help="of each run; the middle one counts")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="bouts of each pipeline; the middle one counts"
+    )
     parser.add_argument("--seeds", default="1", help="of what is random in the pipelines")
     parser.add_argument("--quick", action="store_true", help="a smaller grid")
     parser.add_argument("--verbose", action="store_true", help="each cell")
@@ -145,17 +192,12 @@ def runs_for(options: argparse.Namespace, names: Sequence[str], seeds: Sequence[
     if options.kept:
         return load(options.kept)
     grid = QUICK if options.quick else Grid()
-    jobs = [
-        job
-        for name in names
-        for seed in seeds
-        for job in [*calibration_jobs(name, seed), *grid.jobs(name, seed)]
-    ]
+    groups = [grid.jobs(name, seed) for name in names for seed in seeds]
 
     def tell(job: Job, run: Measured) -> None:
         print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
 
-    runs = measure_all(jobs, options.repeats, options.seconds, tell)
+    runs = measure_all(groups, options.repeats, options.seconds, tell)
     if options.keep:
         save(runs, options.keep)
     return runs

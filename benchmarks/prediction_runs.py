@@ -6,7 +6,7 @@ They can be kept in a file, so that another form of the model is tried on the ve
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
@@ -26,6 +26,8 @@ from pipeprof.model import BatchLog
 
 CALIBRATION = ((0, 1), (1, 1), (2, 2))
 """Workers, and batches for each to prefetch."""
+TAKES = 3
+"""Calibrations of a bout, spread over it."""
 _FEWEST = 30
 """Batches of a run, whatever the time."""
 _FIELDS = [field.name for field in fields(BatchLog)]
@@ -42,6 +44,7 @@ class Job:
     seed: int
     """Of what is random in the pipeline."""
     repeat: int = 0
+    """The bout in which it is run."""
 
     @property
     def setting(self) -> Setting:
@@ -83,9 +86,9 @@ class Grid:
 QUICK = Grid((0, 1, 2, 4), (2,), (0.0, 0.010))
 
 
-def calibration_jobs(pipeline: str, seed: int) -> list[Job]:
-    """Of other samples than those of the cells with that seed."""
-    return [Job(pipeline, *setting, 0.0, -1 - seed) for setting in CALIBRATION]
+def calibration_jobs(pipeline: str, seed: int, take: int = 0) -> list[Job]:
+    """Of other samples than those of the cells with that seed, and of other takes."""
+    return [Job(pipeline, *setting, 0.0, -1 - seed - 100 * take) for setting in CALIBRATION]
 
 
 def run(job: Job, seconds: float) -> Any:
@@ -115,24 +118,40 @@ def measure(job: Job, seconds: float) -> Measured:
     return Measured(job.setting, columns.take(np.arange(len(columns)) >= job.setting.warmup))
 
 
+def bout(cells: Sequence[Job], chance: random.Random) -> list[Job]:
+    """Cells of one pipeline and seed, in random order, with their calibrations among them: what
+    they are predicted from lies seconds away, so that a machine which is slower for a while is so
+    for both."""
+    jobs: list[Job] = []
+    order = chance.sample(cells, len(cells))
+    for take in range(TAKES):
+        jobs += calibration_jobs(cells[0].pipeline, cells[0].seed, take)
+        jobs += order[take::TAKES]
+    return jobs
+
+
 def measure_all(
-    jobs: Iterable[Job], repeats: int, seconds: float, tell: Callable[[Job, Measured], None]
+    groups: Sequence[Sequence[Job]],
+    repeats: int,
+    seconds: float,
+    tell: Callable[[Job, Measured], None],
 ) -> dict[Job, Measured]:
-    """Each ``repeats`` times, all of them in random order each time: a machine that is slower for a
-    while is so for all alike."""
-    runs, chance, every = {}, random.Random(0), list(jobs)
+    """Of each group, which is of one pipeline and seed, so many bouts."""
+    runs, chance = {}, random.Random(0)
     for repeat in range(repeats):
-        for job in chance.sample(every, len(every)):
-            again = replace(job, repeat=repeat)
-            runs[again] = measure(again, seconds)
-            tell(again, runs[again])
+        for cells in chance.sample(groups, len(groups)):
+            for job in bout(cells, chance):
+                again = replace(job, repeat=repeat)
+                runs[again] = measure(again, seconds)
+                tell(again, runs[again])
     return runs
 
 
-def repeats_of(runs: Runs, job: Job) -> list[Measured]:
-    """Those of ``job``, the slowest first."""
-    found = [run for each, run in runs.items() if replace(each, repeat=job.repeat) == job]
-    return sorted(found, key=lambda run: run.batches_per_s)
+def repeats_of(runs: Runs, job: Job) -> dict[int, Measured]:
+    """Those of ``job``, by bout."""
+    return {
+        each.repeat: run for each, run in runs.items() if replace(each, repeat=job.repeat) == job
+    }
 
 
 def save(runs: Runs, path: Path) -> None:

@@ -1,5 +1,6 @@
 """The prediction benchmark, on runs that are simulated: what it says of them is known."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +9,20 @@ import pytest
 
 from benchmarks.prediction import cells_of
 from benchmarks.prediction_pipelines import PIPELINES
-from benchmarks.prediction_runs import QUICK, Grid, Job, calibration_jobs, load, save
+from benchmarks.prediction_runs import (
+    QUICK,
+    TAKES,
+    Grid,
+    Job,
+    bout,
+    calibration_jobs,
+    load,
+    save,
+)
 from pipeprof.analyze.simulate import Machine
 from tests.analyze.test_predict import batches, run_of
 
+CELL = Job("computing", 2, 4, 0.004, 1)
 DEMANDS = batches(cpu_s=0.01, send_s=0.0003, receive_s=0.0004)
 
 
@@ -21,7 +32,7 @@ def simulated(job):
 
 @pytest.fixture
 def runs():
-    jobs = [*calibration_jobs("computing", 1), Job("computing", 2, 4, 0.004, 1)]
+    jobs = [*calibration_jobs("computing", 1), *calibration_jobs("computing", 1, 1), CELL]
     return {job: simulated(job) for job in jobs}
 
 
@@ -37,22 +48,31 @@ def test_runs_are_kept_in_a_file_and_come_back_whole(runs, tmp_path: Path):
 
 def test_a_cell_holds_the_prediction_beside_what_was_measured(runs):
     (cell,) = cells_of(runs, "computing", 1)
-    measured = runs[cell.job]
-    assert cell.batches_per_s == measured.batches_per_s
-    assert cell.error == cell.prediction.batches_per_s / measured.batches_per_s - 1
+    (pair,) = cell.pairs
+    measured = runs[CELL]
+    assert (cell.job, pair.batches_per_s) == (CELL, measured.batches_per_s)
+    assert cell.error == pair.prediction.batches_per_s / measured.batches_per_s - 1
     assert abs(cell.error) < 0.06
 
 
-def test_of_several_runs_of_a_cell_the_middle_one_counts(runs):
-    job = Job("computing", 2, 4, 0.004, 1)
-    slow, fast = (
-        run_of(batches(cpu_s=cpu_s, send_s=0.0003), job.setting, Machine(cores=2))
-        for cpu_s in (0.02, 0.005)
-    )
-    runs |= {replace(job, repeat=1): slow, replace(job, repeat=2): fast}
+def test_a_machine_that_is_slower_in_one_bout_is_so_for_both(runs):
+    """Predicted from calibrations of another bout, a cell would be half or twice as fast."""
+    for repeat, cpu_s in ((1, 0.02), (2, 0.005)):
+        slower = batches(cpu_s=cpu_s, send_s=0.0003, receive_s=0.0004)
+        for job in [job for job in runs if not job.repeat]:
+            runs[replace(job, repeat=repeat)] = run_of(slower, job.setting, Machine(cores=2))
     (cell,) = cells_of(runs, "computing", 1)
-    assert cell.batches_per_s == runs[job].batches_per_s
-    assert cell.noise == (fast.batches_per_s - slow.batches_per_s) / 2 / cell.batches_per_s
+    assert len(cell.pairs) == 3
+    assert abs(cell.error) < 0.06
+    assert cell.noise < 0.06
+
+
+def test_a_bout_spreads_its_calibrations():
+    cells = Grid().jobs("computing", 1)
+    jobs = bout(cells, random.Random(0))
+    assert sorted(job.key for job in jobs if job.seed > 0) == sorted(job.key for job in cells)
+    first = [jobs.index(calibration_jobs("computing", 1, take)[0]) for take in range(TAKES)]
+    assert first == [0, 16, 32]
 
 
 def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
@@ -61,6 +81,7 @@ def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
     assert {job.key for job in QUICK.jobs("computing", 1)} & {job.key for job in jobs}
     calibration = calibration_jobs("computing", 1)
     assert not {job.seed for job in calibration} & {job.seed for job in jobs}
+    assert not set(calibration) & set(calibration_jobs("computing", 1, 1)), "each of other samples"
 
 
 @pytest.mark.parametrize("name", sorted(PIPELINES))
