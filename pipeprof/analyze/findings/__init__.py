@@ -1,13 +1,12 @@
-"""Named pathologies that a run shows. One function per case; each returns its finding or None.
+"""Named pathologies that a run shows. One function per case; each returns what it has seen or None.
 
-To add one: write the function into the file of its theme, put it into `CASES`, and provoke it in
-a test. A case speaks of what costs time only where the accelerator is starved, and only on what is
-known: unknown figures are NaN, with which no comparison holds.
+To add one: write the function into the file of its theme, say in its docstring what it is, how it
+is seen and what cures it, put it into `CASES`, and provoke it in a test. A case speaks of what
+costs time only where the accelerator is starved, and only on what is known: unknown figures are
+NaN, with which no comparison holds.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import (
@@ -21,9 +20,8 @@ from pipeprof.analyze.findings import (
     storage,
     transfer,
 )
+from pipeprof.analyze.findings.case import Case
 from pipeprof.model import Finding
-
-Case = Callable[[Facts], Finding | None]
 
 CASES: tuple[Case, ...] = (
     cores.native_threads,

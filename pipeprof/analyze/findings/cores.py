@@ -6,8 +6,8 @@ from math import isnan
 
 from pipeprof.analyze.estimate import enough_for_cores
 from pipeprof.analyze.facts import Facts
+from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.stages import CPU, RUN_QUEUE
-from pipeprof.model import Finding
 from pipeprof.units import counted, format_duration, percent
 
 _WAITING = 0.2
@@ -39,16 +39,21 @@ def native_crowd(facts: Facts) -> float:
     return threads if full and crowd else 0.0
 
 
-def native_threads(facts: Facts) -> Finding | None:
-    """Libraries in the workers start threads of their own, more than there are cores."""
+@case("native-threads-oversubscribed", "Native threads inside the workers crowd the cores")
+def native_threads(facts: Facts) -> Seen | None:
+    """Libraries in the workers start threads of their own, more than there are cores.
+
+    Seen by CPU time of a worker's process that is not its main thread's (40 % or more of what a
+    batch takes), with more threads in all workers than cores, and cores that are busy. Cured by one
+    thread a worker (`cv2.setNumThreads(0)`, `pyarrow.set_cpu_count(1)`, `OMP_NUM_THREADS=1`), or by
+    fewer workers.
+    """
     threads = native_crowd(facts)
     if not facts.starved or not threads:
         return None
     workers, cores = facts.workers, facts.environment.cores
     fewer = counted(max(1, cores // threads), "worker")
-    return Finding(
-        "native-threads-oversubscribed",
-        "Native threads inside the workers crowd the cores",
+    return Seen(
         f"{percent(facts.native_share)} of the CPU time to make a batch is spent by threads beside "
         f"the workers' own, at least {threads:.0f} in each of {counted(workers, 'worker')}: "
         f"{workers * threads:.0f} or more threads on {counted(cores, 'core')}, of which "
@@ -59,8 +64,14 @@ def native_threads(facts: Facts) -> Finding | None:
     )
 
 
-def oversubscribed(facts: Facts) -> Finding | None:
-    """More CPU-hungry workers than cores."""
+@case("cpu-oversubscribed", "More work for the cores than there are cores")
+def oversubscribed(facts: Facts) -> Seen | None:
+    """More CPU-hungry workers than cores.
+
+    Seen by run-queue delay: a fifth or more of making a batch is waiting for a core, and this job
+    alone wants more cores than it has. Where the kernel does not tell, by cores that are busy all
+    the time. Cured by as many workers as there are cores for them; more make nothing faster.
+    """
     if not facts.starved or native_crowd(facts) or not crowded(facts):
         return None
     workers, cores, waiting = facts.workers, facts.environment.cores, facts.share(RUN_QUEUE)
@@ -75,9 +86,7 @@ def oversubscribed(facts: Facts) -> Finding | None:
         )
     if facts.main_cores >= 0.5:
         seen += f"; the training process alone uses {facts.main_cores:.1f}"
-    return Finding(
-        "cpu-oversubscribed",
-        "More work for the cores than there are cores",
+    return Seen(
         seen + ".",
         _relief(facts),
     )
@@ -95,16 +104,19 @@ def _relief(facts: Facts) -> str:
     return f"Leave num_workers at {facts.workers}: more would wait, too. {threads}{cheaper}"
 
 
-def neighbours(facts: Facts) -> Finding | None:
-    """Cores are short, and it is not this job that uses them."""
+@case("noisy-neighbour", "Something else uses the cores")
+def neighbours(facts: Facts) -> Seen | None:
+    """Cores are short, and it is not this job that uses them.
+
+    Seen by run-queue delay as above, while this job uses three quarters of its cores at the most.
+    Cured by finding who else is at them, before any setting is changed.
+    """
     waiting, cores = facts.share(RUN_QUEUE), facts.environment.cores
     if not facts.starved or crowded(facts) or native_crowd(facts):
         return None
     if not (waiting >= _WAITING and facts.cores_used <= 0.75 * cores):
         return None
-    return Finding(
-        "noisy-neighbour",
-        "Something else uses the cores",
+    return Seen(
         f"{percent(waiting)} of making a batch was waiting for a core, while this job used "
         f"{facts.cores_used:.1f} of {counted(cores, 'core')} and wanted "
         f"{facts.cores_wanted:.1f}.",
@@ -114,8 +126,13 @@ def neighbours(facts: Facts) -> Finding | None:
     )
 
 
-def quota(facts: Facts) -> Finding | None:
-    """Affinity or a cgroup gives fewer cores than the machine shows."""
+@case("fewer-cores-than-shown", "Fewer cores to use than the machine shows")
+def quota(facts: Facts) -> Seen | None:
+    """Affinity or a cgroup gives fewer cores than the machine shows.
+
+    Seen by `sched_getaffinity` and the cgroup's quota against `os.cpu_count()`. Cured by sizing
+    workers by the former.
+    """
     environment = facts.environment
     if facts.diagnosis.verdict == "fed" or environment.cores >= environment.cores_visible:
         return None
@@ -123,9 +140,7 @@ def quota(facts: Facts) -> Finding | None:
     fix = f"num_workers={facts.workers} is within them."
     if facts.workers > cores:
         fix = f"num_workers={facts.workers} is more than that: for work that computes, set {cores}."
-    return Finding(
-        "fewer-cores-than-shown",
-        "Fewer cores to use than the machine shows",
+    return Seen(
         f"{cores} of {environment.cores_visible} cores may be used here (affinity or cgroup "
         "quota).",
         f"{fix} Size it by os.sched_getaffinity, not os.cpu_count(), or raise the limit.",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipeprof.analyze.estimate import cores_are_the_limit, helpful_workers
 from pipeprof.analyze.facts import MAKING, Facts
+from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.findings.cores import crowded
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
 from pipeprof.analyze.stages import BLOCKED, NATIVE
-from pipeprof.model import STORAGE_PARTS, Finding, Stage
+from pipeprof.model import STORAGE_PARTS, Stage
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _MOSTLY = 0.5
@@ -38,8 +39,14 @@ def waits(facts: Facts) -> bool:
     return waits and _to_blame(facts) and not stalled_by_slow_batches(facts)
 
 
-def storage_wait(facts: Facts) -> Finding | None:
-    """A worker waits for requests that were seen, and it is not known what of storage for."""
+@case("storage-wait", "Workers wait for storage")
+def storage_wait(facts: Facts) -> Seen | None:
+    """A worker waits for requests that were seen, and it is not known what of storage for.
+
+    Seen by a worker that is blocked for half or more of the time to make a batch, and by its
+    requests. Cured by waiting in parallel (more workers, larger requests) or by a nearer storage.
+    `pipeprof probe` tells what the storage can give.
+    """
     requests = facts.per_batch(facts.summary.sums["requests"])
     if not waits(facts) or not requests > 0 or facts.diagnosis.bottleneck in STORAGE_PARTS:
         return None
@@ -47,20 +54,25 @@ def storage_wait(facts: Facts) -> Finding | None:
     waited_s = facts.share(BLOCKED) * facts.made_s
     small = size < _SMALL_REQUEST
     larger = "Ask for more at once: many samples in one file or shard, larger reads. "
-    return Finding(
-        "storage-wait",
-        f"Workers wait for storage{', one small request after another' if small else ''}",
+    return Seen(
         f"To make a batch {facts.maker} is blocked {percent(facts.share(BLOCKED))} of "
         f"{format_duration(facts.made_s)}. It makes {counted(requests, 'request')} of "
         f"{format_bytes(size)}, {format_duration(waited_s / requests)} each: "
         f"{format_rate(size * requests / waited_s)} in all for {facts.maker}.",
         f"{_more_hands(facts)}{larger if small else ''}"
         "Or keep the data on a nearer, faster storage.",
+        ", one small request after another" if small else "",
     )
 
 
-def unseen_wait(facts: Facts) -> Finding | None:
-    """A worker waits, and for what cannot be seen."""
+@case("workers-wait", "Workers wait instead of computing")
+def unseen_wait(facts: Facts) -> Seen | None:
+    """A worker waits, and for what cannot be seen.
+
+    Seen by a worker that is neither computing nor queued for a core for half or more of its time,
+    and of which no request was seen: a network, a disk, a lock, a sleep. Cured by more workers;
+    `pipeprof.stage` around its parts tells which one waits.
+    """
     if not waits(facts) or facts.summary.sums["requests"]:
         return None
     stages = facts.summary.stages
@@ -68,9 +80,7 @@ def unseen_wait(facts: Facts) -> Finding | None:
              if stages[str(stage)].total]  # fmt: skip
     where = max(named, key=lambda name: stages[name].total) if named else str(Stage.FETCH)
     look = "" if named else 'Name its parts with pipeprof.stage("read") to see which one waits. '
-    return Finding(
-        "workers-wait",
-        "Workers wait instead of computing",
+    return Seen(
         f"To make a batch {facts.maker} is blocked {percent(facts.share(BLOCKED))} of "
         f"{format_duration(facts.made_s)}, on a network, a disk, a lock or a sleep in {where}; "
         f"{facts.cores_used:.1f} of {counted(facts.environment.cores, 'core')} are busy.",
@@ -94,14 +104,18 @@ def _spare_cores(facts: Facts) -> str:
     return _more_hands(facts, "Compute") or full * cores_are_the_limit(facts)
 
 
-def decoding(facts: Facts) -> Finding | None:
-    """Decoding is most of the work, and it computes."""
+@case("decode-bound", "Decoding is what loading costs")
+def decoding(facts: Facts) -> Seen | None:
+    """Decoding is most of the work, and it computes.
+
+    Seen by the stage `decode`, half or more of making a batch, and by CPU time. Cured by workers
+    while there are cores, and by a format that is cheaper to decode: `pipeprof sweep --formats`
+    measures it on your data.
+    """
     share = facts.stage_s(Stage.DECODE) / facts.made_s if facts.made_s else 0.0
     if not _computes(facts) or not share >= _MOSTLY:
         return None
-    return Finding(
-        "decode-bound",
-        "Decoding is what loading costs",
+    return Seen(
         f"{percent(share)} of the {format_duration(facts.made_s)} to make a batch is decoding, "
         f"and a batch takes {format_duration(facts.cpu_s)} of CPU time.",
         f"{_spare_cores(facts)}A cheaper format shortens the work itself: columns instead of text, "
@@ -109,14 +123,17 @@ def decoding(facts: Facts) -> Finding | None:
     )
 
 
-def computing(facts: Facts) -> Finding | None:
-    """Making a batch computes, whatever it is that it computes."""
+@case("compute-bound", "Making a batch is computing")
+def computing(facts: Facts) -> Seen | None:
+    """Making a batch computes, whatever it is that it computes.
+
+    Seen by CPU time of 70 % or more of the work, without most of it being `decode`. Cured by
+    workers while there are cores, and by cheaper transforms, or results that are kept.
+    """
     share = facts.stage_s(Stage.DECODE) / facts.made_s if facts.made_s else 0.0
     if not _computes(facts) or share >= _MOSTLY:
         return None
-    return Finding(
-        "compute-bound",
-        "Making a batch is computing",
+    return Seen(
         f"A batch takes {format_duration(facts.cpu_s)} of CPU time in the "
         f"{format_duration(facts.made_s)} that {facts.maker} needs for it; "
         f"{facts.cores_used:.1f} of {counted(facts.environment.cores, 'core')} are busy.",
@@ -125,10 +142,13 @@ def computing(facts: Facts) -> Finding | None:
     )
 
 
-def page_cache(facts: Facts) -> Finding | None:
+@case("page-cache-flatters", "The data came from memory, not from storage")
+def page_cache(facts: Facts) -> Seen | None:
     """The bytes came from memory, which will not always be so.
 
-    Network and FUSE file systems move bytes without saying so: there, however, reading blocks.
+    Seen by physical bytes, a tenth of the logical ones or less. Network and FUSE file systems move
+    bytes without saying so: there, however, reading blocks, and nothing is said. Cured by measuring
+    with a cold cache, or on more data than there is memory.
     """
     sums = facts.summary.sums
     read, moved = sums["logical_bytes"], sums["physical_bytes"]
@@ -139,9 +159,7 @@ def page_cache(facts: Facts) -> Finding | None:
     if source is not None and free is not None:
         fit = "fit" if source.bytes < free else "do not fit"
         fits = f"{format_bytes(source.bytes)} in all {fit} into the {format_bytes(free)} left"
-    return Finding(
-        "page-cache-flatters",
-        "The data came from memory, not from storage",
+    return Seen(
         f"Of {format_bytes(read)} that sampled batches read, the devices moved "
         f"{format_bytes(moved)}. It fits into the page cache; {fits}.",
         "Do not take this rate for that of the storage: a first epoch, a larger data set or "

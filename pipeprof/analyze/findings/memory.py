@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeprof.analyze.estimate import most_prefetch
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
-from pipeprof.model import Finding
+from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _FULL = 0.5
@@ -46,35 +46,47 @@ def _fewer(facts: Facts) -> str:
     return f"Use fewer workers than {facts.workers}, or smaller batches"
 
 
-def shared_memory(facts: Facts) -> Finding | None:
-    """The file system in which tensors travel is about to be full."""
+@case("shared-memory-too-small", "Little room in shared memory")
+def shared_memory(facts: Facts) -> Seen | None:
+    """The file system in which tensors travel is about to be full.
+
+    Seen by batches under way against the size of `/dev/shm`: half of it or more. Cured by less
+    prefetch, smaller batches, or more of it (`--shm-size`).
+    """
     size, wanted = facts.main.shared_memory_bytes, _under_way(facts)
     if size is None or not wanted >= _FULL * size:
         return None
-    return Finding(
-        "shared-memory-too-small",
-        "Little room in shared memory",
+    return Seen(
         f"{_how_many(facts)} under way, and /dev/shm has {format_bytes(size)} in all. A worker "
         "that finds it full dies of a bus error.",
         f"{_fewer(facts)}; or give more, in a container with --shm-size.",
     )
 
 
-def prefetched(facts: Facts) -> Finding | None:
-    """Batches made ahead of need take a good part of the memory."""
+@case("prefetch-memory", "Prefetched batches take much of the memory")
+def prefetched(facts: Facts) -> Seen | None:
+    """Batches made ahead of need take a good part of the memory.
+
+    Seen by batches under way, 30 % or more of the memory that is left. Cured by less prefetch or
+    fewer workers.
+    """
     free, wanted = facts.main.available_bytes, _under_way(facts)
     if free is None or not wanted >= _LARGE * free:
         return None
-    return Finding(
-        "prefetch-memory",
-        "Prefetched batches take much of the memory",
+    return Seen(
         f"{_how_many(facts)} under way, and {format_bytes(free)} of memory are left.",
         f"{_fewer(facts)}.",
     )
 
 
-def growth(facts: Facts) -> Finding | None:
-    """The workers' own memory grows as the run goes on."""
+@case("worker-memory-grows", "The workers' memory grows")
+def growth(facts: Facts) -> Seen | None:
+    """The workers' own memory grows as the run goes on.
+
+    Seen by their private bytes over time: they rise in nearly every pair of looks, by 16 MB or more
+    each. Cured by arrays instead of lists of Python objects, which forked workers copy as they
+    touch them; else it is a leak.
+    """
     slopes = [slope for points in _stretches(facts) if (slope := _slope(points)) is not None]
     if not slopes:
         return None
@@ -94,9 +106,7 @@ def growth(facts: Facts) -> Finding | None:
         "data set's samples in arrays or tensors instead of lists and dicts. If it goes on beyond "
         "that, it is a leak: " if facts.config.start_method == "fork" else "It is a leak: "
     )  # fmt: skip
-    return Finding(
-        "worker-memory-grows",
-        "The workers' memory grows",
+    return Seen(
         f"Each of {counted(facts.workers, 'worker')} grew by {format_bytes(grown)} over "
         f"{format_bytes(began)} while it was watched, {format_rate(per_s)} each{ends}.",
         f"{shared}{keeps}.",
@@ -138,8 +148,13 @@ def _slope(points: np.ndarray) -> tuple[float, float, float] | None:
     return per_s, grown, float(sizes[0])
 
 
-def descriptors(facts: Facts) -> Finding | None:
-    """Open files near what the system allows."""
+@case("descriptors-near-limit", "Open descriptors near the limit")
+def descriptors(facts: Facts) -> Seen | None:
+    """Open files near what the system allows.
+
+    Seen by descriptors against their limit: half of it or more. Each tensor of a batch takes one.
+    Cured by a higher limit, fewer tensors, or torch's strategy `file_system`.
+    """
     limit = facts.main.descriptor_limit
     worker = facts.summary.gauges["descriptors"].quantiles(1.0)[0]
     main = float(facts.main.descriptors or nan)
@@ -155,9 +170,7 @@ def descriptors(facts: Facts) -> Finding | None:
                 "file_descriptor now.")  # fmt: skip
     if tensors >= MANY_TENSORS:
         fix = f"Pack a batch into one tensor. {fix}"
-    return Finding(
-        "descriptors-near-limit",
-        "Open descriptors near the limit",
+    return Seen(
         f"{most:,.0f} were open in {where}, {percent(most / limit)} of {limit:,} allowed.{each}",
         fix,
     )

@@ -8,8 +8,9 @@ import numpy as np
 
 from pipeprof.analyze.estimate import absorbing_prefetch, most_prefetch
 from pipeprof.analyze.facts import Facts
+from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.sketch import Sketch
-from pipeprof.model import Finding, Stage
+from pipeprof.model import Stage
 from pipeprof.units import counted, format_duration, percent
 
 _FEW = 0.2
@@ -48,8 +49,14 @@ def useful_prefetch(facts: Facts) -> int | None:
     return wanted if possible else None
 
 
-def slow_batches(facts: Facts) -> Finding | None:
-    """One slow batch holds up those behind it."""
+@case("head-of-line", "A few slow batches hold up the rest")
+def slow_batches(facts: Facts) -> Seen | None:
+    """One slow batch holds up those behind it.
+
+    Seen by the stall: a quarter or more of it is waiting for a few batches (a fifth of them at the
+    most) that took far longer than the median. More workers hardly help. Cured by a prefetch that
+    outlasts a slow one, by `in_order=False`, or by making the slow samples ahead of training.
+    """
     if not stalled_by_slow_batches(facts):
         return None
     sums = facts.summary.sums
@@ -61,9 +68,7 @@ def slow_batches(facts: Facts) -> Finding | None:
     if out_of_order_helps(facts):
         fix = ("Set in_order=False: the others then pass it, and the order of batches is no longer "
                f"the same each time. {fix}")  # fmt: skip
-    return Finding(
-        "head-of-line",
-        "A few slow batches hold up the rest",
+    return Seen(
         f"{sums['slow']:.0f} of {facts.summary.measured:,} batches took "
         f"{format_duration(facts.slow_s)} to make, the median one {format_duration(usual_s)}; "
         f"{percent(sums['slow_stall_s'] / sums['stall_s'])} of the stall was waiting for them.",
@@ -71,8 +76,13 @@ def slow_batches(facts: Facts) -> Finding | None:
     )
 
 
-def uneven_workers(facts: Facts) -> Finding | None:
-    """One worker is slower than the others, in most of its batches."""
+@case("uneven-workers", "One worker is slower than the others")
+def uneven_workers(facts: Facts) -> Seen | None:
+    """One worker is slower than the others, in most of its batches.
+
+    Seen by its median time to fetch, 1.2 times that of the others and beyond chance. Cured by
+    dividing the data evenly, or by looking at the core that it runs on.
+    """
     fetches = {
         number: worker.stages[str(Stage.FETCH)]
         for number, worker in facts.summary.workers.items()
@@ -92,9 +102,7 @@ def uneven_workers(facts: Facts) -> Finding | None:
     look = ("how __iter__ divides the data by get_worker_info" if iterable
             else "the samples it gets, which may repeat every num_workers batches")  # fmt: skip
     passing = " in_order=False keeps the others from waiting for it." * out_of_order_helps(facts)
-    return Finding(
-        "uneven-workers",
-        "One worker is slower than the others",
+    return Seen(
         f"Worker #{slowest} takes {format_duration(own_s)} to fetch a batch, the others "
         f"{format_duration(usual_s)} (medians over {seen}): {own_s / usual_s:.1f} times as long.",
         f"Look at the core it runs on, and at {look}.{passing}",

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.facts import Facts
-from pipeprof.model import Finding
+from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.units import counted
 
 
-def too_few(facts: Facts) -> Finding | None:
+@case("too-few-batches", "Too few batches to say")
+def too_few(facts: Facts) -> Seen | None:
+    """Too few batches were measured for a verdict.
+
+    Seen by counting them. Cured by a longer run.
+    """
     measured = facts.summary.measured
     if measured >= FEWEST_BATCHES:
         return None
-    return Finding(
-        "too-few-batches",
-        "Too few batches to say",
+    return Seen(
         f"{counted(measured, 'batch')} of {facts.summary.total} measured after warm-up; a verdict "
         f"needs {FEWEST_BATCHES}.",
         "Run longer: more epochs, or more data.",
     )
 
 
-def lost(facts: Facts) -> Finding | None:
+@case("lost-records", "Some batches could not be seen being made")
+def lost(facts: Facts) -> Seen | None:
+    """Some records of batches did not arrive from their workers.
+
+    Seen by batches that were delivered and never told of, as when a worker was killed. Their stall
+    is charged to *unknown*.
+    """
     lost = facts.recording.lost_records
     if not lost:
         return None
-    return Finding(
-        "lost-records",
-        "Some batches could not be seen being made",
+    return Seen(
         f"The record of {counted(lost, 'batch')} of {facts.summary.total:,} did not arrive from "
         "its worker.",
         "Their stall is charged to unknown; the other figures leave them out.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from pipeprof.analyze.facts import Facts
-from pipeprof.model import Epoch, Finding
+from pipeprof.analyze.findings.case import Seen, case
+from pipeprof.model import Epoch
 from pipeprof.units import counted, format_duration, percent
 
 _MUCH = 0.05
@@ -39,15 +40,18 @@ def _epoch_s(facts: Facts) -> float:
     return median(epoch.wall_s for epoch in facts.recording.epochs)
 
 
-def start_up_each_epoch(facts: Facts) -> Finding | None:
-    """Workers are started anew for each epoch, and that is a good part of it."""
+@case("worker-start-up-each-epoch", "Workers start anew in every epoch")
+def start_up_each_epoch(facts: Facts) -> Seen | None:
+    """Workers are started anew for each epoch, and that is a good part of it.
+
+    Seen by the time to the first batch and to close, of each epoch: 5 % or more. The verdict leaves
+    it out. Cured by `persistent_workers=True`.
+    """
     if not starts_each_epoch(facts):
         return None
     each_s, epoch_s = start_up_s(facts), _epoch_s(facts)
     method = f" ({facts.config.start_method})" if facts.config.start_method else ""
-    return Finding(
-        "worker-start-up-each-epoch",
-        "Workers start anew in every epoch",
+    return Seen(
         f"Starting and stopping {counted(facts.workers, 'worker')}{method} took "
         f"{format_duration(each_s)} of a typical epoch of {format_duration(epoch_s)}: "
         f"{percent(each_s / epoch_s)}, which the verdict leaves out. "
@@ -56,8 +60,13 @@ def start_up_each_epoch(facts: Facts) -> Finding | None:
     )
 
 
-def slow_start(facts: Facts) -> Finding | None:
-    """The first batch takes long to come."""
+@case("slow-start", "The first batch takes long to come")
+def slow_start(facts: Facts) -> Seen | None:
+    """The first batch takes long to come.
+
+    Seen by 5 s or more, and a tenth of the run. Cured by looking at what the data set does when it
+    is first used; under spawn each worker imports the script's modules again.
+    """
     first_s, epochs = facts.recording.first_batch_s, facts.recording.epochs
     run_s = facts.main.wall_s or sum(epoch.wall_s for epoch in epochs)
     if first_s is None or first_s < _LONG_S or first_s < _LONG_SHARE * run_s:
@@ -70,28 +79,27 @@ def slow_start(facts: Facts) -> Finding | None:
     if method in ("spawn", "forkserver"):
         fix += (f" With start method {method} each of {counted(facts.workers, 'worker')} also "
                 "imports the script's modules and unpickles the data set.")  # fmt: skip
-    return Finding(
-        "slow-start",
-        "The first batch takes long to come",
+    return Seen(
         f"It came after {format_duration(first_s)}{share}{parts}. To make a batch takes "
         f"{format_duration(facts.made_s)} later on.",
         fix,
     )
 
 
-def fork_with_clients(facts: Facts) -> Finding | None:
+@case("fork-with-threads", "Workers were forked beside a network client")
+def fork_with_clients(facts: Facts) -> Seen | None:
     """Workers were forked while a network client's thread ran, which a fork does not copy.
 
-    Threads alone are no reason to warn: numpy's and torch's own are there in any process. The data
-    sets that pipeprof opens make their clients anew in each worker.
+    Seen by the names of the threads at the fork: those of fsspec and of event loops. Threads alone
+    are no reason to warn, numpy's and torch's own are there in any process; and the data sets that
+    pipeprof opens make their clients anew in each worker. Cured by making the client in the worker,
+    or by `forkserver`.
     """
     seen = [name for name in facts.main.python_threads_at_fork if name.endswith(_CLIENTS)]
     if not seen or facts.recording.source is not None:
         return None
     names = ", ".join(seen[:3])
-    return Finding(
-        "fork-with-threads",
-        "Workers were forked beside a network client",
+    return Seen(
         f"{counted(facts.workers, 'worker')} were forked while {counted(len(seen), 'thread')} of a "
         f"client ran ({names}), of {facts.main.threads_at_fork or 'unknown'} threads in all.",
         "A forked worker has the client's locks but not its thread: it can hang or fail. Make the "

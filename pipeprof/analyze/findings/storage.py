@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipeprof.analyze.estimate import helpful_workers
 from pipeprof.analyze.facts import Facts
+from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY
-from pipeprof.model import Finding, RequestStats
+from pipeprof.model import RequestStats
 from pipeprof.units import counted, format_bytes, format_duration, format_rate
 
 _SMALL = 4e6
@@ -22,8 +23,14 @@ def _seen(facts: Facts, part: str) -> RequestStats | None:
     return facts.requests if to_blame else None
 
 
-def latency_bound(facts: Facts) -> Finding | None:
-    """Each request waits for its answer, and too few do so at a time."""
+@case("storage-latency-bound", "Waiting for answers of the storage")
+def latency_bound(facts: Facts) -> Seen | None:
+    """Each request waits for its answer, and too few do so at a time.
+
+    Seen by requests that are small (below 4 MB) or one after another, and by latency × requests
+    that comes to the time that reading takes. Cured by larger requests, by more of them under way
+    at a time (workers, or several a worker), or by a nearer storage.
+    """
     requests = _seen(facts, LATENCY)
     if requests is None:
         return None
@@ -33,26 +40,28 @@ def latency_bound(facts: Facts) -> Finding | None:
     workers = f"num_workers={wanted} instead of {facts.workers}: more wait side by side. "
     larger = "Ask for more at once: many samples in one file or shard, larger reads. "
     beside = "Let each worker ask for several at a time, as open_dataset does. "
-    return Finding(
-        "storage-latency-bound",
-        f"Waiting for answers of the storage{f': requests are {how}' if how else ''}",
+    return Seen(
         f"{_requests(facts, requests)}, {requests.in_flight:.1f} under way at a time. "
         f"{_sentence(facts.diagnosis.evidence)}",
         f"{workers if wanted else ''}{larger if small else ''}{beside if serial else ''}"
         "Or keep the data on a nearer storage.",
+        f": requests are {how}" if how else "",
     )
 
 
-def bandwidth_bound(facts: Facts) -> Finding | None:
-    """The bytes themselves take the time."""
+@case("storage-bandwidth-bound", "The storage gives no more bytes a second")
+def bandwidth_bound(facts: Facts) -> Seen | None:
+    """The bytes themselves take the time.
+
+    Seen by bytes a second that stay the same whatever is asked for. Cured by fewer bytes (only the
+    columns in use, compression, a denser format) or a faster storage.
+    """
     requests = _seen(facts, BANDWIDTH)
     if requests is None:
         return None
     moved = requests.size.mean * requests.requests_per_s
     more = 2 * max(1, facts.workers)
-    return Finding(
-        "storage-bandwidth-bound",
-        "The storage gives no more bytes a second",
+    return Seen(
         f"{_requests(facts, requests)}, {format_rate(moved)} in all with "
         f"{requests.in_flight:.1f} under way at a time. {_sentence(facts.diagnosis.evidence)}",
         "Move fewer bytes: read only the columns you use, compress, choose a denser format; or "
@@ -62,8 +71,14 @@ def bandwidth_bound(facts: Facts) -> Finding | None:
     )
 
 
-def client_bound(facts: Facts) -> Finding | None:
-    """The store would answer sooner than its client can ask."""
+@case("s3-client-bound", "The storage's client computes more than it waits")
+def client_bound(facts: Facts) -> Seen | None:
+    """The store would answer sooner than its client can ask.
+
+    Seen by the CPU time of each request in the client's process: it, and not the answer, is what a
+    request takes. Cured by larger requests, a client that computes less, or more processes with one
+    each.
+    """
     requests = _seen(facts, CLIENT)
     if requests is None:
         return None
@@ -71,9 +86,7 @@ def client_bound(facts: Facts) -> Finding | None:
     spare = facts.cores_left - facts.workers >= _SPARE_CORE
     wanted = max(2, facts.workers + 1)
     workers = f"num_workers={wanted} instead of {facts.workers}: each has a client of its own. "
-    return Finding(
-        "s3-client-bound",
-        "The storage's client computes more than it waits",
+    return Seen(
         f"{_requests(facts, requests)}. {_sentence(facts.diagnosis.evidence)} One process comes "
         f"to {one} at the most.",
         "Ask for more at once: many samples in one file or shard, larger reads. Use a client that "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipeprof.analyze.estimate import WORTHWHILE, rate
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
-from pipeprof.model import Finding, Stage
+from pipeprof.analyze.findings.case import Seen, case
+from pipeprof.model import Stage
 from pipeprof.units import counted, format_duration, percent
 
 _TO_BLAME = 0.25
@@ -39,8 +40,14 @@ def interpreter_held(facts: Facts) -> bool:
     return _to_blame(facts) and slow and facts.main_cores >= 0.5
 
 
-def many_tensors(facts: Facts) -> Finding | None:
-    """A batch is torn into many small tensors."""
+@case("many-small-tensors", "Batches of many small tensors")
+def many_tensors(facts: Facts) -> Seen | None:
+    """A batch is torn into many small tensors.
+
+    Seen by the time in which main receives a batch, a fifth of its loop or more, and by the number
+    of tensors. torch passes each by a file of its own. Cured by packing them into one, or by no
+    workers at all; not by more.
+    """
     tensors = facts.tensors
     if not receiving_bound(facts) or not tensors >= MANY_TENSORS:
         return None
@@ -48,9 +55,7 @@ def many_tensors(facts: Facts) -> Finding | None:
         f" num_workers=0 instead of {facts.workers} avoids the way altogether."
         if inline_is_faster(facts) else ""
     )  # fmt: skip
-    return Finding(
-        "many-small-tensors",
-        "Batches of many small tensors",
+    return Seen(
         f"A batch is {counted(tensors, 'tensor')} of {facts.batch_bytes / tensors:,.0f} bytes; the "
         f"training process spends {format_duration(facts.received_s)} on receiving them, "
         f"{percent(facts.received_s / facts.cycle_s)} of its loop. To make the batch takes "
@@ -60,13 +65,16 @@ def many_tensors(facts: Facts) -> Finding | None:
     )
 
 
-def no_tensors(facts: Facts) -> Finding | None:
-    """A batch without tensors is pickled whole."""
+@case("pickled-batches", "Batches are pickled instead of shared")
+def no_tensors(facts: Facts) -> Seen | None:
+    """A batch without tensors is pickled whole.
+
+    Seen by the time in which main unpickles it, a fifth of its loop or more. Cured by tensors,
+    which travel by shared memory.
+    """
     if not receiving_bound(facts) or not facts.tensors < 1:
         return None
-    return Finding(
-        "pickled-batches",
-        "Batches are pickled instead of shared",
+    return Seen(
         "A batch holds no tensors, so all of it goes through a pipe: "
         f"{format_duration(facts.received_s)} to unpickle it, "
         f"{percent(facts.received_s / facts.cycle_s)} of the loop.",
@@ -75,13 +83,15 @@ def no_tensors(facts: Facts) -> Finding | None:
     )
 
 
-def in_memory_data(facts: Facts) -> Finding | None:
-    """To make a batch is cheaper than to send it."""
+@case("in-memory-data", "Handing a batch over costs more than making it")
+def in_memory_data(facts: Facts) -> Seen | None:
+    """To make a batch is cheaper than to send it.
+
+    Seen by making against the way to main. Cured by `num_workers=0`.
+    """
     if not facts.tensors < MANY_TENSORS or not inline_is_faster(facts):
         return None
-    return Finding(
-        "in-memory-data",
-        "Handing a batch over costs more than making it",
+    return Seen(
         f"To make a batch takes {format_duration(facts.made_s)}; its way to the training process "
         f"then takes {format_duration(facts.stage_s(Stage.TRANSFER))}.",
         f"Set num_workers=0 instead of {facts.workers}: the data is at hand, and needs no workers.",
