@@ -43,8 +43,9 @@ def one_relay(server: Server) -> Iterator[Relay]:
 
 
 @pytest.fixture
-def relay(one_relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
-    """Before the server, and the environment leads to it."""
+def relay(one_relay: Relay, bucket: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
+    """Before the server, and the environment leads to it; its eyes are on the test's bucket."""
+    one_relay.bucket = bucket.name
     lead_to(one_relay.endpoint, monkeypatch)
     yield one_relay
     one_relay.forget()

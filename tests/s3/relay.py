@@ -31,6 +31,8 @@ class Relay:
     """What it did, and what it is to do."""
 
     endpoint: str
+    bucket: str = ""
+    """Whose requests alone are noted and spoilt: others are of a test that is over, and late."""
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Method, and path with query, of each request."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -46,6 +48,7 @@ class Relay:
 
     def forget(self) -> None:
         """As if it were new; what hangs is let go."""
+        self.bucket = ""
         self.asked, self.headers = [], []
         self.faults, self.always, self.partial = deque(), None, True
         self.released.set()
@@ -78,10 +81,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         relay = self.server.relay
-        relay.asked.append((self.command, self.path))
-        relay.headers.append({name.lower(): value for name, value in self.headers.items()})
+        ours = relay.bucket in self.path
+        if ours:
+            relay.asked.append((self.command, self.path))
+            relay.headers.append({name.lower(): value for name, value in self.headers.items()})
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        for_bytes = self.command == "GET" and "?" not in self.path
+        for_bytes = ours and self.command == "GET" and "?" not in self.path
         fault = relay.next_fault(for_bytes)
         if fault in _ERRORS:
             return self._refuse(*_ERRORS[fault])
