@@ -49,6 +49,17 @@ def _clicks() -> pa.Table:
     return pa.table({**dict(zip(*_columns(_floats(rows, 13)), strict=True)), **ints})
 
 
+def _gaps() -> pa.Table:
+    """A tenth of the values are null, one by one: NaN, as they are read."""
+    rng, floats = np.random.default_rng(1), _floats(2**16, 40)
+    lacking = [rng.random(floats.num_rows) < 0.1 for _ in floats.columns]
+    columns = [
+        pa.array(column.to_numpy(), mask=mask)
+        for column, mask in zip(floats.columns, lacking, strict=True)
+    ]
+    return pa.table(columns, names=floats.column_names)
+
+
 def _columns(table: pa.Table) -> tuple[list[str], list[pa.ChunkedArray]]:
     return table.column_names, table.columns
 
@@ -88,6 +99,7 @@ SHAPES = (
     Shape("floats", "40 float32 columns", lambda: _floats(2**16, 40)),
     Shape("clicks", "13 float32 and 27 int64 columns", _clicks),
     Shape("mixed", "26 columns: ids, figures, flags, words", _mixed),
+    Shape("gaps", "40 float32 columns, a tenth of them null", _gaps, ("parquet",)),
     Shape("wide", "10 of 200 float32 columns", lambda: _floats(2**15, 200), every=20),
     Shape("tokens", "lists of 64 to 1,024 int64, a label", _tokens, ("parquet", "tfrecord")),
     Shape(

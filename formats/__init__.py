@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ _LOOKS = (
 )
 
 
+@cache
 def get(name: str) -> Format:
     """The format of this name. Raises `UsageError`."""
     if name not in FORMATS:

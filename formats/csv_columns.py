@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeprof.formats import csv_fields, csv_values
 from pipeprof.formats.base import Buffer
 from pipeprof.formats.csv_rows import octets
-from pipeprof.formats.types import is_list
+from pipeprof.formats.types import as_bits, is_list
 
 _AT_ONCE = 2**19
 _ENDS = 2**17
@@ -142,10 +142,10 @@ class _Scalars:
         return nulls >= 0
 
     def array(self, rows: int) -> pa.Array | None:
-        valid = _bits(self._valid[:rows]) if self._nulls else None
+        valid = as_bits(self._valid[:rows]) if self._nulls else None
         values, kind = self._values[:rows], self._type
         if pa.types.is_boolean(kind):
-            return pa.Array.from_buffers(kind, rows, [valid, _bits(values)], self._nulls)
+            return pa.Array.from_buffers(kind, rows, [valid, as_bits(values)], self._nulls)
         read = pa.from_numpy_dtype(values.dtype)
         array = pa.Array.from_buffers(read, rows, [valid, pa.py_buffer(values)], self._nulls)
         try:
@@ -185,7 +185,3 @@ def _larger(array: npt.NDArray[Any], size: int, filler: int | None = None) -> np
     if filler is not None:
         larger[len(array) :] = filler
     return larger
-
-
-def _bits(octets: Octets) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(octets, bitorder="little"))

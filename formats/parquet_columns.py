@@ -6,7 +6,7 @@ one, through buffers of its own; here a kernel writes each number once, where it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeprof.formats.compiled import kernels
-from pipeprof.formats.parquet_pages import CODECS, Chunk, Numbers, Pages, UnusualError, find
+from pipeprof.formats.parquet_pages import CODECS, Chunk, Numbers, Pages, UnusualError, Values, find
+from pipeprof.formats.types import as_bits
 
 _PAGES = "pipeprof.formats.parquet_page_kernels"
 _LEVELS = "pipeprof.formats.parquet_level_kernels"
@@ -71,11 +72,18 @@ def decoded(chunks: Sequence[Chunk], data: Sequence[pa.Buffer]) -> list[pa.Array
             else:
                 numbers[n] = _Numbers(chunks[n], bytes_, known, pages)
     if numbers and (kernel := kernels(_NUMBERS)):
-        rows = np.array([column.told for column in numbers.values()], np.int64)
-        kernel.columns(rows, table)
-        for (n, column), found in zip(numbers.items(), rows[:, kernel.FOUND].tolist(), strict=True):
-            arrays[n] = column.array(found)
+        for n, found in _read(numbers, table, kernel).items():
+            arrays[n] = numbers[n].array(found)
     return arrays
+
+
+def _read(columns: Mapping[int, _Numbers], table: Numbers, kernel: Any) -> dict[int, int]:
+    """What `kernel`, which is `parquet_number_kernels`, says of each."""
+    rows = np.array([column.told for column in columns.values()], np.int64)
+    kernel.columns(rows, table)
+    found = dict(zip(columns, rows[:, kernel.FOUND].tolist(), strict=True))
+    lacking = {n: columns[n].with_nulls() for n, what in found.items() if what == kernel.LACKING}
+    return found | _read(lacking, table, kernel) if lacking else found
 
 
 def _kernels(module: str) -> Any:
@@ -96,12 +104,19 @@ class _Numbers:
         self._data = pages.quick() or data
         self._starts = pa.allocate_buffer(4 * chunk.rows + 4 if self._lists else 0)
         self._memory = pa.allocate_buffer(chunk.values * self._stored.itemsize)
+        self._valid: Numbers | None = None
         self.told = (
             *(self._data.address, self._data.size, *told[2:]),
             *(chunk.deep, chunk.rows * self._lists, self._starts.address),
-            *(self._memory.address, self._stored.itemsize, -1),
+            *(self._memory.address, self._stored.itemsize, 0, -1),
         )
         """As `parquet_number_kernels.columns` is told of it."""
+
+    def with_nulls(self) -> _Numbers:
+        """Itself, with memory to note which values are there: few columns need it."""
+        self._valid = np.empty(self._chunk.values, np.uint8)
+        self.told = (*self.told[:-2], self._valid.ctypes.data, -1)
+        return self
 
     def array(self, found: int) -> pa.Array | None:
         """By what the kernel says."""
@@ -112,6 +127,8 @@ class _Numbers:
         if value.bit_width < 8 * self._stored.itemsize:
             wide = np.frombuffer(memory, self._stored)
             memory = pa.py_buffer(wide.astype(f"u{value.bit_width // 8}"))
+        if self._valid is not None:
+            return pa.Array.from_buffers(value, chunk.values, [as_bits(self._valid), memory])
         values = pa.Array.from_buffers(value, chunk.values, [None, memory], 0)
         if not self._lists:
             return values
@@ -129,33 +146,63 @@ def _words(chunk: Chunk, pages: Pages) -> pa.Array:
     known, count = np.empty(0, np.uint8), 0
     if dictionary is not None:
         known, count = pages.unpacked(dictionary), dictionary[field.COUNT]
+    found, size = _by_place(pages, headers, known, count)
+    ends, memory = pa.allocate_buffer(4 * chunk.rows + 4), pa.allocate_buffer(size + kernel.ROOM)
+    offsets, out = np.frombuffer(ends, np.int32), np.frombuffer(memory, np.uint8)
+    offsets[0], at, masks = 0, 0, list[tuple[int, Numbers]]()
+    for page, spans in zip(headers, found, strict=True):
+        part = offsets[at : at + page[field.COUNT] + 1]
+        # what snappy packed is unpacked right behind where its words go
+        behind = out[int(part[0]) + kernel.APART :]
+        values, words = spans or (pages.values(page, levels, behind), None)
+        there = part[: values.there + 1]
+        if words is not None:
+            kernel.gather_words(known, words, there, out)
+        elif not kernel.words(values.data, values.start, there, out):
+            raise UnusualError
+        if values.valid is not None:
+            levels.spread_ends(part, values.valid, values.there)
+            masks.append((at, values.valid))
+        at += page[field.COUNT]
+    used = memory.slice(0, int(offsets[-1]))
+    return pa.Array.from_buffers(chunk.dtype, chunk.rows, [_validity(masks, at), ends, used])
+
+
+def _by_place(
+    pages: Pages, headers: Sequence[Sequence[int]], known: Numbers, count: int
+) -> tuple[list[tuple[Values, Numbers] | None], int]:
+    """Where in a dictionary of ``count`` words, ``known``, lie those of each page, ``None`` where
+    it has its own; and at most how many bytes those of all come to."""
+    kernel, levels, field = _kernels(_WORDS), _kernels(_LEVELS), pages.kernel
     if not 4 * count <= len(known) <= _MOST_BYTES:
         raise UnusualError
     words = np.empty(1 << max(1, (count - 1).bit_length()), np.uint64)
     if not kernel.spans(known, words, count):
         raise UnusualError
-    size, at, found = 0, 0, dict[int, Numbers]()
-    for number, page in enumerate(headers):
+    size, found = 0, list[tuple[Values, Numbers] | None]()
+    for page in headers:
         if page[field.ENCODING] == field.PLAIN:
             size += page[field.SIZE]
+            found.append(None)
             continue
-        data, start = pages.values(page, levels)
-        found[number] = taken = np.empty(page[field.COUNT], np.uint64)
+        values = pages.values(page, levels)
+        data, taken = values.data, np.empty(values.there, np.uint64)
         usual = page[field.ENCODING] in (field.PLACES, field.PLACES_TOO)
-        if not usual or not _kernels(_PLACES).taken(data, start, len(data), words, count, taken):
+        places = (data, values.start, len(data), words, count, taken)
+        if not usual or (values.there and not _kernels(_PLACES).taken(*places)):
             raise UnusualError
         size += kernel.size_of(taken)
+        found.append((values, taken))
     if size > _MOST_BYTES:
         raise UnusualError
-    ends, memory = pa.allocate_buffer(4 * chunk.rows + 4), pa.allocate_buffer(size + kernel.SLACK)
-    offsets, out = np.frombuffer(ends, np.int32), np.frombuffer(memory, np.uint8)
-    offsets[0] = 0
-    for number, page in enumerate(headers):
-        part = offsets[at : at + page[field.COUNT] + 1]
-        at += page[field.COUNT]
-        if page[field.ENCODING] != field.PLAIN:
-            kernel.gather_words(known, found.pop(number), part, out)
-        elif not kernel.words(*pages.values(page, levels), part, out):
-            raise UnusualError
-    used = memory.slice(0, int(offsets[-1]))
-    return pa.Array.from_buffers(chunk.dtype, chunk.rows, [None, ends, used], 0)
+    return found, size
+
+
+def _validity(masks: Sequence[tuple[int, Numbers]], rows: int) -> pa.Buffer | None:
+    """Of so many rows. ``masks``: from which on, which are there; the others all are."""
+    if not masks:
+        return None
+    valid = np.ones(rows, np.uint8)
+    for first, mask in masks:
+        valid[first : first + len(mask)] = mask
+    return as_bits(valid)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.formats.compiled import kernel
-from pipeprof.formats.parquet_level_kernels import all_are, begins
+from pipeprof.formats.parquet_level_kernels import all_are, begins, present, spread
 from pipeprof.formats.parquet_page_kernels import (
     ADDRESS,
     BYTES,
@@ -22,6 +22,7 @@ from pipeprof.formats.parquet_page_kernels import (
     ENCODING,
     FIRST,
     LENGTH,
+    NULLS,
     PACKED,
     PAGES,
     PLACES,
@@ -43,10 +44,13 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
-DEEP, LISTS, STARTS, OUT, ITEMSIZE, FOUND = range(CHUNK, CHUNK + 6)
+DEEP, LISTS, STARTS, OUT, ITEMSIZE, VALID, FOUND = range(CHUNK, CHUNK + 7)
 """More of a column chunk: the highest level of definition; how many lists it has, or 0 if it has
 none, and where in memory to note where each begins; where to put values, and the bytes of one, 4 or
-8. `columns` tells how many lists there were, or -1."""
+8; where to note of each whether it is there, or 0: nowhere. `columns` tells how many lists there
+were, or -1, or `LACKING`."""
+LACKING = -2
+"""Some values are null, and that is to be noted."""
 
 
 @kernel()
@@ -60,32 +64,40 @@ def length_at(data: Bytes, at: int, stop: int) -> int:
 
 @kernel()
 def behind_levels(
-    page: Longs, data: Bytes, at: int, stop: int, deep: int, first: int, starts: Ints, row: int
-) -> tuple[int, int]:
-    """Of a page's levels, which begin at ``at``: which row is next, and where they end; -1: a value
-    is null, or a list empty, or they do not agree with the page. If there is room in ``starts``,
-    they are of lists, of which ``row`` is next, and ``first`` the next value."""
+    page: Longs, data: Bytes, at: int, stop: int, deep: int, first: int, starts: Ints, row: int,
+    valid: Bytes,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Of a page's levels, which begin at ``at``: which row is next, where they end, and how many
+    values there are; -1: a value of a list is null, or a list empty, or they do not agree with the
+    page; `LACKING`: a value is null, and there is no room in ``valid``. If there is room in
+    ``starts``, they are of lists, of which ``row`` is next, and ``first`` the next value."""
     count, apart, lists = page[COUNT], page[TYPE] == DATA_V2, len(starts) > 0
-    repetitions, definitions = page[REPETITIONS], page[DEFINITIONS]
+    repetitions, definitions, there = page[REPETITIONS], page[DEFINITIONS], page[COUNT]
     if apart and ((repetitions and not lists) or (definitions and not deep)):
-        return -1, at
+        return -1, at, 0
     if apart and not lists and count != page[ROWS]:
-        return -1, at
+        return -1, at, 0
     if lists:
         before = row
         if not apart:
             repetitions, at = length_at(data, at, stop), at + 4
         row = begins(data, at, at + repetitions, count, first, starts, row)
         if repetitions < 0 or row < 0 or (apart and row - before != page[ROWS]):
-            return -1, at
+            return -1, at, 0
         at += repetitions
     if deep:
         if not apart:
             definitions, at = length_at(data, at, stop), at + 4
-        if definitions < 0 or not all_are(data, at, at + definitions, count, deep):
-            return -1, at
+        if definitions < 0:
+            return -1, at, 0
+        if len(valid):
+            there = present(data, at, at + definitions, valid[first : first + count])
+        elif not all_are(data, at, at + definitions, count, deep):
+            return -1 if lists else LACKING, at, 0
         at += definitions
-    return row, at
+    if there < 0 or (apart and count - there != page[NULLS]):
+        return -1, at, 0
+    return row, at, there
 
 
 @kernel()
@@ -102,11 +114,26 @@ def room_for(dictionary: Longs, itemsize: int) -> int:
     return values * itemsize + SLACK
 
 
-@kernel("i8(u1[::1], i8[:, ::1], i8, i4[::1], u1[::1], i8)")
-def numbers(data: Bytes, pages: Longs, deep: int, starts: Ints, out: Bytes, itemsize: int) -> int:
+@kernel()
+def taken_at(
+    data: Bytes, at: int, stop: int, dictionary: Bytes, limit: int, out: Bytes, itemsize: int
+) -> bool:
+    """`taken`, of numbers of 4 bytes or of 8."""
+    if itemsize == 4:
+        words, numbers = dictionary.view(np.uint32), out.view(np.uint32)
+        return taken(data, at, stop, words, limit, numbers)
+    longs, wide = dictionary.view(np.uint64), out.view(np.uint64)
+    return taken(data, at, stop, longs, limit, wide)
+
+
+@kernel("i8(u1[::1], i8[:, ::1], i8, i4[::1], u1[::1], i8, u1[::1])")
+def numbers(
+    data: Bytes, pages: Longs, deep: int, starts: Ints, out: Bytes, itemsize: int, valid: Bytes
+) -> int:
     """Fill ``out`` with all values of ``pages``, which `find` found, plain or packed by snappy; -1:
     they are not that. If there is room in ``starts``, they are lists: where each begins, and the
-    answer is how many."""
+    answer is how many. If there is room in ``valid``, it is filled with 1, and 0 for a null;
+    else, where one is met, the answer is `LACKING`."""
     needed = room_for(pages[0], itemsize)
     if needed < 0:
         return -1
@@ -137,28 +164,29 @@ def numbers(data: Bytes, pages: Longs, deep: int, starts: Ints, out: Bytes, item
                 source, at, stop = room, 0, size
         apart = page[TYPE] == DATA_V2
         where, level, end = (data, begin, begin + levels) if apart else (source, at, stop)
-        row, level = behind_levels(page, where, level, end, deep, done, starts, row)
+        row, level, there = behind_levels(page, where, level, end, deep, done, starts, row, valid)
         if row < 0:
-            return -1
+            return row
         at = at if apart else level
-        first, after = done * itemsize, (done + page[COUNT]) * itemsize
-        done += page[COUNT]
-        if after > len(out):
+        before, done = done, done + page[COUNT]
+        if done * itemsize > len(out):
             return -1
+        part = out[before * itemsize : (before + there) * itemsize]
         if page[ENCODING] == PLAIN:
-            if stop - at != after - first:
+            if stop - at != len(part):
                 return -1
-            move(pointer(source), at, after - first, pointer(out), first)
-            continue
-        part = out[first:after]
-        if page[ENCODING] != PLACES and page[ENCODING] != PLACES_TOO:
-            return -1
-        if itemsize == 4:
-            known = taken(source, at, stop, words.view(np.uint32), limit, part.view(np.uint32))
+            move(pointer(source), at, len(part), pointer(out), before * itemsize)
         else:
-            known = taken(source, at, stop, words.view(np.uint64), limit, part.view(np.uint64))
-        if not known:
-            return -1
+            by_place = page[ENCODING] == PLACES or page[ENCODING] == PLACES_TOO
+            known = not there or taken_at(source, at, stop, words, limit, part, itemsize)
+            if not (by_place and known):
+                return -1
+        if there < page[COUNT]:
+            part = out[before * itemsize : done * itemsize]
+            if itemsize == 4:
+                spread(part.view(np.uint32), valid[before:done], there)
+            else:
+                spread(part.view(np.uint64), valid[before:done], there)
     return row if done * itemsize == len(out) else -1
 
 
@@ -175,4 +203,5 @@ def columns(chunks: Longs, pages: Longs) -> None:
             ints_at(chunk[STARTS], chunk[LISTS]),
             bytes_at(chunk[OUT], itemsize * chunk[VALUES]),
             itemsize,
+            bytes_at(chunk[VALID], chunk[VALUES] * (chunk[VALID] != 0)),
         )

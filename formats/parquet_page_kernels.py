@@ -25,7 +25,7 @@ FIELDS = 2 * NESTED + 1
 """Numbers for each page: where its bytes begin, and its fields by their ids."""
 START, TYPE, SIZE, LENGTH, CHECKSUM = range(5)
 """Of a page; `SIZE` is what it is unpacked."""
-COUNT, ROWS, ENCODING, DEFINITIONS, REPETITIONS, PACKED = (NESTED + n for n in (1, 3, 4, 5, 6, 7))
+COUNT, NULLS, ROWS, ENCODING, DEFINITIONS, REPETITIONS, PACKED = (NESTED + n for n in range(1, 8))
 """As pages of the second version have them, with the bytes of levels that are before what is
 packed; the others are given the same."""
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
@@ -143,12 +143,12 @@ def promised(data: Bytes, at: int, stop: int, codec: int) -> int:
 
 @kernel("b1(i8[::1], i8)")
 def is_usual(page: Longs, codec: int) -> bool:
-    """Whether a page's header is of values without nulls, and agrees with itself. What the first
-    version does not have is added."""
+    """Whether a page's header is of a common kind, and agrees with itself. What the first version
+    does not have is added."""
     kind, count = page[TYPE], page[COUNT]
     packed = codec != NONE and page[PACKED] != 0
     if kind == DATA_V2:
-        usual = page[NESTED + 2] == 0 and count > 0
+        usual = count > 0 and 0 <= page[NULLS] <= count
     elif kind == DATA:
         usual = page[NESTED + 3] == RLE and page[NESTED + 4] == RLE and count > 0
         page[ENCODING] = page[NESTED + 2]

@@ -1,7 +1,7 @@
 """The pages of a column chunk of Parquet: found, held to their checksums, and unpacked.
 
-They are of the common kinds: values plain or by dictionary, without nulls, in pages of either
-version, uncompressed or packed by snappy or zstd. Whatever is unusual, or damaged, is for Arrow to
+They are of the common kinds: values plain or by dictionary, in pages of either version,
+uncompressed or packed by snappy or zstd. Whatever is unusual, or damaged, is for Arrow to
 read or to refuse.
 """
 
@@ -50,6 +50,19 @@ class Chunk(NamedTuple):
     """Of lists, those of all of them; else as many as rows."""
 
 
+class Values(NamedTuple):
+    """Of a page of no lists."""
+
+    data: Numbers
+    """Its bytes."""
+    start: int
+    """Which of them is the first of a value."""
+    there: int
+    """How many are not null."""
+    valid: Numbers | None
+    """Of each row 1, or 0 where it is null; ``None``: it is nowhere."""
+
+
 def find(
     chunks: Sequence[Chunk], data: Sequence[pa.Buffer], kernel: Any
 ) -> tuple[list[list[int]], Numbers]:
@@ -60,7 +73,7 @@ def find(
         (bytes_.address, bytes_.size, CODECS.index(chunk.codec), chunk.values)
         for chunk, bytes_ in zip(chunks, data, strict=True)
     ]
-    most = len(chunks) + sum(bytes_.size for bytes_ in data) // _LEAST_BYTES
+    most = 2 * len(chunks) + sum(bytes_.size for bytes_ in data) // _LEAST_BYTES
     pages = np.empty((min(_MOST_PAGES, most), kernel.FIELDS), np.int64)
     kernel.find(told, pages)
     return told.tolist(), pages
@@ -113,27 +126,31 @@ class Pages:
             return first, others
         return None, pages
 
-    def values(self, page: Sequence[int], levels: Any) -> tuple[Numbers, int]:
-        """The bytes of a page of no lists, and where its values begin in them. ``levels``:
-        `parquet_level_kernels`."""
-        kernel, data, deep = self.kernel, self.unpacked(page), self._chunk.deep
+    def values(self, page: Sequence[int], levels: Any, memory: Numbers | None = None) -> Values:
+        """``levels``: `parquet_level_kernels`; ``memory``: as of `unpacked`."""
+        kernel, deep, count = self.kernel, self._chunk.deep, page[self.kernel.COUNT]
+        data = self.unpacked(page, memory)
         source, at, length = self._bytes, page[kernel.START], page[kernel.DEFINITIONS]
-        separate = page[kernel.TYPE] == kernel.DATA_V2
-        count = page[kernel.COUNT]
-        if separate and (page[kernel.REPETITIONS] or page[kernel.ROWS] != count):
+        apart = page[kernel.TYPE] == kernel.DATA_V2
+        if apart and (page[kernel.REPETITIONS] or page[kernel.ROWS] != count):
             raise UnusualError
-        if separate and not deep and length:
+        if apart and not deep and length:
             raise UnusualError
-        if not separate and deep:
+        if not apart and deep:
             source, at, length = data, 4, int.from_bytes(data[:4].tobytes(), "little")
         if deep and at + length > len(source):
             raise UnusualError
+        valid, there = None, count
         if deep and not levels.all_are(source, at, at + length, count, deep):
+            valid = np.empty(count, np.uint8)
+            there = levels.present(source, at, at + length, valid)
+        if there < 0 or (apart and count - there != page[kernel.NULLS]):
             raise UnusualError
-        return data, 0 if separate or not deep else at + length
+        return Values(data, 0 if apart or not deep else at + length, there, valid)
 
-    def unpacked(self, page: Sequence[int]) -> Numbers:
-        """The bytes of a page, of one of the second version those behind its levels."""
+    def unpacked(self, page: Sequence[int], memory: Numbers | None = None) -> Numbers:
+        """The bytes of a page, of one of the second version those behind its levels. Snappy is
+        unpacked into ``memory``, which has room for it and its `SLACK`, if it is given."""
         kernel = self.kernel
         levels = page[kernel.DEFINITIONS] + page[kernel.REPETITIONS]
         start, length = page[kernel.START] + levels, page[kernel.LENGTH] - levels
@@ -144,7 +161,7 @@ class Pages:
         snappy = kernels(_SNAPPY)
         if self._chunk.codec != "SNAPPY" or snappy is None:
             return np.frombuffer(_codec(self._chunk.codec).decompress(data, size), np.uint8)
-        memory = np.empty(size + snappy.SLACK, np.uint8)
+        memory = np.empty(size + snappy.SLACK, np.uint8) if memory is None else memory
         if not snappy.unsnapped(data, 0, length, memory, size):
             raise UnusualError
         return memory[:size]

@@ -22,6 +22,11 @@ Spans = npt.NDArray[np.uint64]
 
 SLACK = 8
 """Bytes behind words, which are copied eight at a time."""
+APART = 8
+"""Words may lie in the memory that they are put into: at least so many bytes behind where they go,
+and their length before them."""
+ROOM = 128
+"""Bytes to spare, for this, and for what unpacking needs."""
 LENGTH = np.uint64(2**32 - 1)
 """Which of a span."""
 

@@ -78,12 +78,13 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _numbers(column: pa.Array) -> Numbers:
     kind = column.type
-    if not column.null_count and not pa.types.is_boolean(kind):
+    if column.null_count:
+        filler = float("nan") if pa.types.is_floating(kind) else 0
+        column = pc.fill_null(column, pa.scalar(filler).cast(kind))
+    if not pa.types.is_boolean(kind):
         return _view(column)
-    # to_numpy makes NaN of a null by itself, and would make floats of integers
-    if column.null_count and not pa.types.is_floating(kind):
-        column = pc.fill_null(column, pa.scalar(0).cast(kind))
-    return np.array(column.to_numpy(zero_copy_only=False), kind.to_pandas_dtype())
+    octets: Numbers = column.to_numpy(zero_copy_only=False)  # of bits, so it is a copy
+    return octets
 
 
 def _view(column: pa.Array) -> Numbers:

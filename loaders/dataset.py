@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -101,9 +102,9 @@ class FileDataset(IterableDataset[Any]):
         self._plan, self._making, self._read = plan, making, read
         self.skips = skips
         """What was left out so far."""
-        # in shared memory, so that set_epoch reaches persistent workers too
-        shared: Any = torch.zeros(1, dtype=torch.int64)
-        self._epoch: torch.Tensor = shared.share_memory_()
+        # in memory that is shared, so that set_epoch reaches persistent workers too: forked ones
+        # by this map, others by what torch makes of it as it is sent
+        self._epoch = torch.frombuffer(mmap.mmap(-1, 8), dtype=torch.int64)
 
     @property
     def source(self) -> DataSource:

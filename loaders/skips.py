@@ -32,7 +32,7 @@ class Skips:
         self._first = ""
         # each worker counts in a row of its own: none waits for another, and none is lost
         counts: Any = torch.zeros(_WORKERS if self.wanted else 0, 3, dtype=torch.int64)
-        self._counts: torch.Tensor = counts.share_memory_()
+        self._counts: torch.Tensor = counts.share_memory_() if self.wanted else counts
 
     @property
     def total(self) -> Skipped | None:

@@ -16,7 +16,8 @@ class ReadOptions:
     split_bytes: int = 8 * 2**20
     """Aim for splits of this size on storage, where the format can be cut; 0: never cut."""
     block_bytes: int = 4 * 2**20
-    """Stream a split that has no parts in blocks of this size."""
+    """Stream a split that has no parts in blocks of this size; fetch a row group of Parquet that is
+    longer, and lies in one piece, a few columns at a time that come to as much."""
     gap_bytes: int = 2**16
     """Read over as many bytes that nobody asked for, between columns of a Parquet file, rather than
     ask twice; 0: never."""

@@ -8,7 +8,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -49,21 +48,22 @@ class LocalStore:
         self._reader = LocalReader(self._options)
 
     def find(self, url: str) -> list[ObjectInfo]:
-        path = local_path(url)
+        path, found = local_path(url), []
+        folder = os.path.isdir(path)
         try:
-            if os.path.isfile(path):
-                found = [path]
-            elif os.path.isdir(path):
+            if folder:
                 found = _files_below(path)
-            else:
-                found = [name for name in glob.glob(path, recursive=True) if Path(name).is_file()]
-            items = [ObjectInfo(name, name, Path(name).stat().st_size) for name in sorted(found)]
+            elif os.path.isfile(path):
+                found = [path]
+            elif glob.has_magic(path):
+                found = list(filter(os.path.isfile, glob.glob(path, recursive=True)))
+            items = [ObjectInfo(name, name, os.stat(name).st_size) for name in sorted(found)]
         except OSError as error:
             culprit = error.filename or path
             raise StorageError(f"{culprit} cannot be listed: {error.strerror}.") from None
         if items:
             return items
-        if Path(path).is_dir():
+        if folder:
             raise NothingFound(f"{path} is a folder without data files; check the path.")
         raise NothingFound(f"{path} does not exist, and matches no file; check the path.")
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pipeprof.errors import StorageError
 from pipeprof.measure.requests import note_request
 from pipeprof.model import ReadOptions
-from pipeprof.storage.buffers import Buffers
+from pipeprof.storage.buffers import SHARED
 from pipeprof.storage.helpers import Helpers
 from pipeprof.storage.page_cache import forget, in_memory
 
@@ -40,7 +40,7 @@ class LocalReader:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._buffers, self._helpers = Buffers(), Helpers()
+        self._buffers, self._helpers = SHARED.serve(self), Helpers()
 
     def read(
         self, descriptor: int, path: str, ranges: Sequence[tuple[int, int]], direct: bool

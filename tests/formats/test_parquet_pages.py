@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -65,6 +66,16 @@ def table(seed: int, rows: int = ROWS) -> pa.Table:
     return pa.table(columns)
 
 
+def with_nulls(rows: pa.Table, seed: int) -> pa.Table:
+    """One by one and in runs, few and many: from none of the first column to all of the last."""
+    rng, columns = np.random.default_rng(seed), list[pa.Array]()
+    for n, column in enumerate(rows.columns):
+        lengths = rng.integers(1, (2, 9, 400)[n % 3], len(column))
+        runs = np.repeat(rng.random(len(column)) < n / (rows.num_columns - 1), lengths)
+        columns.append(pc.if_else(pa.array(runs[: len(column)]), None, column))
+    return pa.table(columns, rows.column_names)
+
+
 def written(rows: pa.Table, **options: Any) -> bytes:
     sink = io.BytesIO()
     pq.write_table(rows, sink, **options)
@@ -105,11 +116,13 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("nulls", ["some", "none", "never"])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_column_is_as_arrow_reads_it(options: dict[str, Any], nullable: bool) -> None:
+def test_every_column_is_as_arrow_reads_it(options: dict[str, Any], nulls: str) -> None:
     rows = table(seed=len(str(options)))
-    if not nullable:
+    if nulls == "some":
+        rows = with_nulls(rows, seed=len(str(options)))
+    if nulls == "never":
         rows = rows.cast(pa.schema([field.with_nullable(False) for field in rows.schema]))
     if "row_group_size" in options:
         rows = rows.slice(0, 20 * options["row_group_size"])
@@ -140,16 +153,16 @@ def test_indices_of_every_width(distinct: int) -> None:
 def test_what_is_not_plain_is_left_to_arrow() -> None:
     rows = pa.table(
         {
-            "null": pa.array([1, None, 3] * 50),
             "flag": pa.array([True, False, True] * 50),
             "ids": pa.array([[1], [], [2, 3]] * 50),
+            "nulls": pa.array([[1], [None], [2, 3]] * 50),
             "day": pa.array([1, 2, 3] * 50, pa.date32()),
             "category": pa.array(["a", "b", "a"] * 50).dictionary_encode(),
             "delta": pa.array(range(150)),
             "plain": pa.array(range(150)),
         }
     )
-    data = written(rows, use_dictionary=["null"], column_encoding={"delta": "DELTA_BINARY_PACKED"})
+    data = written(rows, use_dictionary=["flag"], column_encoding={"delta": "DELTA_BINARY_PACKED"})
     assert [name for name in rows.column_names if by_kernels(data, name) is not None] == ["plain"]
     for compression in ("gzip", "lz4", "brotli"):
         assert by_kernels(written(rows, compression=compression), "plain") is None
@@ -157,9 +170,7 @@ def test_what_is_not_plain_is_left_to_arrow() -> None:
 
 
 def test_one_batch_has_columns_of_both() -> None:
-    rows = pa.table(
-        {"a": pa.array([1, 2, 3]), "b": pa.array([1.5, None, 2.5]), "c": ["x", "", "z"]}
-    )
+    rows = pa.table({"a": [1, 2, 3], "b": [True, None, False], "c": ["x", None, "z"]})
     [batch] = outcome(written(rows))
     assert batch == [_bytes(column.combine_chunks()) for column in rows.columns]
 

@@ -45,6 +45,15 @@ SCALARS = pa.table(
 """Enough rows for TFRecord's scan, and for Parquet's bit-packed runs."""
 LISTS = pa.table({"ids": [[j % 7 for j in range(i % 5 + 1)] for i in range(60)]})
 """None of them null or empty, as kernels read Parquet's."""
+NULLS = pa.table(
+    {
+        "feature": pa.array([None if i % 7 < 3 else i / 7 for i in range(90)], pa.float32()),
+        "label": pa.array([None if 20 < i < 60 else i % 5 for i in range(90)], pa.int64()),
+        "word": [None if i % 4 == 1 else "word"[: i % 5] for i in range(90)],
+        "none": pa.array([None] * 90, pa.int32()),
+    }
+)
+"""One by one, in runs, and nothing else."""
 _TABLES = (SMALL, INFERRED, EVERY_TYPE, SCALARS)
 
 
@@ -266,7 +275,7 @@ def _seeds(name: str) -> tuple[bytes, ...]:
 
 def _plain_parquet() -> Iterator[bytes]:
     """Pages without checksums: a flipped bit gets through to the decoders."""
-    for table in (*_TABLES, LISTS):
+    for table in (*_TABLES, LISTS, NULLS):
         for compression, version in (("none", "1.0"), ("snappy", "2.0"), ("snappy", "1.0")):
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression=compression, data_page_version=version)

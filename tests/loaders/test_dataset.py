@@ -122,9 +122,13 @@ def test_the_order_is_the_seeds_and_the_epochs(tmp_path):
     assert order(1)[:20] != sorted(order(1)[:20]), "rows within a block are shuffled too"
 
 
-def test_set_epoch_reaches_persistent_workers(tmp_path):
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_set_epoch_reaches_persistent_workers(method, tmp_path):
     dataset = pipeprof.open_dataset(write(tmp_path, "parquet", files=4), batch_size=8, shuffle=True)
-    loader = DataLoader(dataset, batch_size=None, num_workers=2, persistent_workers=True)
+    loader = DataLoader(
+        dataset, batch_size=None, num_workers=2, persistent_workers=True,
+        multiprocessing_context=method,
+    )  # fmt: skip
     first, again = ids(loader), ids(loader)
     dataset.set_epoch(1)
     assert first == again != ids(loader)

@@ -14,7 +14,6 @@ from pipeprof.errors import StorageError
 from pipeprof.measure import requests
 from pipeprof.measure.spans import Tally, tallied
 from pipeprof.model import ReadOptions
-from pipeprof.storage.buffers import Buffers
 from pipeprof.storage.helpers import Helpers
 from pipeprof.storage.local import LocalStore
 from pipeprof.storage.page_cache import evict, residency, resident_share, warm
@@ -156,12 +155,12 @@ def test_memory_that_anybody_holds_a_part_of_is_left_alone(file, content, keep):
     assert bytes(kept) == content[10:20]
 
 
-def test_what_is_kept_for_use_again_is_bounded():
-    buffers = Buffers()
-    held = [buffers.take(40 * 2**20) for _ in range(6)]
-    assert sum(map(len, buffers._kept)) < 2 * 50 * 2**20
-    assert len({address(view) for view in held}) == 6
-    assert len(buffers.take(200 * KIB).obj) < 512 * KIB, "a small read keeps no large memory"
+def test_who_opens_a_data_set_again_finds_the_memory_of_the_last(file):
+    def place(offset):
+        store, item = opened(file)
+        return address(store.read(item, [(offset, 700 * KIB)])[0])
+
+    assert len({place(offset) for offset in range(9)}) == 1
 
 
 @pytest.mark.usefixtures("cold")
