@@ -6,12 +6,13 @@ IS_OURS := import sys; sys.exit(sys.version_info < (3, 10))
 # the first Python >= 3.10 on the path; `make PYTHON=/path/to/python` overrules
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
-# a process per core, up to eight, each with a stretch of the tests
-SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist worksteal
+# a process more than there are cores, since many tests wait; up to eight
+SIDE_BY_SIDE := -m 'not timed and not lab' -n $(shell expr $$(nproc) + 1) --maxprocesses 8 \
+	--dist worksteal
 FUZZ_S ?= 600
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-html gpu-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-html bench-live gpu-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -22,14 +23,14 @@ setup: $(READY) ## make .venv and install pipeprof in it
 demo: $(READY) ## generate data, sweep it in three formats and on S3, report
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
 
-test: $(READY) ## everything that must hold: lint, types, layers, tests, coverage
+test: $(READY) ## everything that must hold: lint, types, layers, tests
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory check; status=$$?; \
 	[ $$status -eq 0 ] && verdict=passed || verdict=FAILED; \
 	printf '\nmake test %s after %d s\n' $$verdict $$(($$(date +%s) - start)); \
 	exit $$status
 
-check: lint coverage
+check: lint tests
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
@@ -47,15 +48,18 @@ lint: $(READY) ## style, types, and who may import whom
 	$(SAY) "import-linter"
 	@$(BIN)/lint-imports
 
-coverage: $(READY) ## the tests, and the share of lines they run
+tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "kernels, compiled once for all processes"
 	@$(BIN)/python -m tests.kernels
 	$(SAY) "pytest, side by side"
-	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m 'not timed and not lab' $(SIDE_BY_SIDE)
-	$(SAY) "pytest, one by one: what is held to time, and not to coverage, which takes time itself"
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	$(SAY) "pytest, one by one"
 	@$(BIN)/python -m pytest -m 'timed and not lab'
-	$(SAY) "coverage"
+
+coverage: $(READY) ## the share of lines that tests run; it takes them three times the CPU
+	@$(BIN)/python -m tests.kernels
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
@@ -90,11 +94,15 @@ bench-prediction: $(READY) ## how wrong predictions of other settings are
 bench-html: $(READY) ## a million batches as a page: its size, its making, how soon it can be used
 	@$(BIN)/python -m benchmarks.html_report
 
+bench-live: $(READY) ## what a live view costs the training process
+	@$(BIN)/python -m benchmarks.live
+
 gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
 	@$(BIN)/python scripts/gpu_check.py
 
-docs: $(READY) ## write docs/*.schema.json anew from the types
+docs: $(READY) ## write anew what of docs/ is generated: schemas, findings
 	@$(BIN)/python -m pipeprof.schema docs
+	@$(BIN)/python scripts/findings_doc.py docs/findings.md
 
 clean: ## remove what building, testing and the demo left; not .venv
 	@rm -rf build dist demo *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \

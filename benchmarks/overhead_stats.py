@@ -77,11 +77,8 @@ def estimate(
     found = float(middle(differences.ravel()))
     if sessions < ENOUGH:
         return Estimate(found, float("-inf"), float("inf"))
-    chance = np.random.default_rng(seed)
-    middles = [
-        float(middle(differences[chance.integers(0, sessions, sessions)].ravel()))
-        for _ in range(_RESAMPLES)
-    ]
+    picks = np.random.default_rng(seed).integers(0, sessions, size=(_RESAMPLES, sessions))
+    middles = middle(differences[picks].reshape(_RESAMPLES, -1))
     low, high = np.percentile(middles, [2.5, 97.5])
     return Estimate(found, float(low), float(high))
 

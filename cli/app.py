@@ -20,6 +20,7 @@ COMMANDS = {
     "size": "Say what storage, hosts and network must give to feed N accelerators.",
     "probe": "Say what a file system or bucket can give: bandwidth, requests, latency.",
     "report": "Show a saved profile or sweep.",
+    "compare": "Say what differs between runs, and whether that is real.",
     "trace": "Put a profile into a trace of torch.profiler.",
     "selfcheck": "Run loaders of known truth here, and compare what pipeprof says of them.",
 }
@@ -46,7 +47,8 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 well, 1 failed, 2 wrong usage, 3 starved beyond --fail-if-starved.",
+    epilog="Exit codes: 0 well, 1 failed, 2 wrong usage, 3 starved beyond --fail-if-starved "
+    "or slower beyond --fail-if-slower.",
 )
 @click.version_option(__version__, "--version", prog_name="pipeprof")
 def app() -> None:

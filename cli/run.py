@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import sys
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -14,9 +15,13 @@ from pipeprof.cli.options import SHARE, json_option
 from pipeprof.errors import UsageError
 from pipeprof.loaders.override import Override, parse_override
 
+if TYPE_CHECKING:
+    from pipeprof.loaders.live import Live
+
 EXAMPLE = """\b
 Examples:
   pipeprof run train.py --epochs 1
+  pipeprof run --live train.py --epochs 1
   pipeprof run --set num_workers=8,prefetch_factor=4 train.py --epochs 1
   pipeprof run --set train.py:42:num_workers=8 -m package.train
   torchrun --nproc-per-node 8 -m pipeprof run train.py
@@ -44,6 +49,12 @@ def settings(text: str) -> Override:
               show_default=True, help="Folder for the profiles, one for each loader.")  # fmt: skip
 @click.option("--html", is_flag=True, help="Write a page for a browser beside each profile.")
 @click.option("--quiet", is_flag=True, help="Save the profiles; say only what went wrong.")
+@click.option("--live", is_flag=True,
+              help="Show how it goes on stderr meanwhile: a panel at the bottom of a terminal, "
+              "elsewhere a line now and then.")  # fmt: skip
+@click.option("--live-every", type=click.FloatRange(min=0, min_open=True), default=10.0,
+              metavar="SECONDS", show_default=True,
+              help="Between two lines of --live, where stderr is no terminal.")  # fmt: skip
 @fail_if_starved_option
 @json_option
 @click.argument("script")
@@ -57,6 +68,8 @@ def command(
     out: Path,
     html: bool,
     quiet: bool,
+    live: bool,
+    live_every: float,
     fail_if_starved: float | None,
     as_json: bool,
 ) -> NoReturn:
@@ -73,7 +86,8 @@ def command(
     from pipeprof.loaders.session import Session
 
     program = find_program(script, is_module)
-    session = Session(Places(program.folder), overrides)
+    view = partial(_live_view, live_every) if live else None
+    session = Session(Places(program.folder), overrides, view)
     end = End(session, script, threshold, out, html, quiet, as_json)
     # the first to be registered is the last to be called: after the script's own
     atexit.register(end.tell)
@@ -81,3 +95,12 @@ def command(
     ending = run_program(program, arguments)
     # not by returning: what the script has left of stdout is not ours to look after
     sys.exit(end.exit_code(ending, fail_if_starved))
+
+
+def _live_view(line_s: float) -> Live:
+    """Imported only now: it needs torch, which the script has imported by then."""
+    from pipeprof.loaders.live import live_view
+
+    view = live_view()
+    view.line_s = line_s
+    return view

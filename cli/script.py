@@ -18,7 +18,7 @@ from pipeprof.errors import PipeprofError, UsageError
 _HERE = os.path.abspath(__file__)
 _OURS = os.path.dirname(os.path.dirname(_HERE))
 _ON_IMPORT = os.path.join(_OURS, "measure", "on_import.py")
-_HIDING = "hook iterator observe observe_workers patch session watch"
+_HIDING = "hook iterator live observe observe_workers patch session watch"
 _HIDDEN = {_HERE, _ON_IMPORT} | {
     os.path.join(_OURS, "loaders", f"{name}.py") for name in _HIDING.split()
 }

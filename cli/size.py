@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import click
 
+from pipeprof.cli.html_option import html_option, put_page, refuse_folder
 from pipeprof.cli.options import INT_LIST, json_option
 from pipeprof.errors import UsageError
-from pipeprof.model import SizingInput
+from pipeprof.model import Sizing, SizingInput
 from pipeprof.sizing.inputs import INPUTS, Input
 from pipeprof.units import parse_size
 
@@ -16,6 +20,7 @@ EXAMPLE = """\b
 Examples:
   pipeprof size --workload unet3d --accelerator h100 --gpus 8,64,512 --gpus-per-node 8
   pipeprof size --profile run.json --gpus 64 --gpus-per-node 8 --explain
+  pipeprof size --workload unet3d/h100 --gpus 64,512 --gpus-per-node 8 --html sizing.html
   pipeprof size --samples-per-s 2000 --bytes-per-sample 150kB --gpus 1024 --request-bytes 8MiB
       --first-byte-ms 30 --stream-bandwidth 85MB --what-if request-bytes=2x
 """
@@ -72,6 +77,7 @@ def _inputs(command: Any) -> Any:
 @click.option("--what-if", default=None, metavar="NAME=2x", help="Change one number, and compare.")
 @click.option("--simulate", is_flag=True, help="Run the cluster in simulated time too: stragglers.")
 @click.option("--explain", is_flag=True, help="Each formula, with its numbers and its source.")
+@html_option
 @json_option
 def command(
     file: str | None,
@@ -81,6 +87,7 @@ def command(
     what_if: str | None,
     simulate: bool,
     explain: bool,
+    html: Path | None,
     as_json: bool,
     **numbers: float | None,
 ) -> None:
@@ -92,17 +99,29 @@ def command(
     from pipeprof.report.terminal_sizing import print_sizings
     from pipeprof.sizing.size import size
 
+    if html is not None:
+        refuse_folder(html)
     given = _given(file, workload, accelerator, numbers)
     sizings = [size(given, count, None, simulate) for count in gpus]
     if what_if:
         sizings += [size(given, count, what_if, simulate) for count in gpus]
+    if html is not None:
+        _write_page(sizings, html)
     if as_json:
         import orjson
 
         told = [sizing.to_dict() for sizing in sizings]
         click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
-    else:
+    elif html is None:
         print_sizings(sizings, explain)
+
+
+def _write_page(sizings: Sequence[Sizing], out: Path) -> None:
+    from pipeprof.report.html.page import render_view
+    from pipeprof.report.html.sizing import sizing_view
+
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    put_page(render_view(sizing_view(sizings, now), words={}), out)
 
 
 def _given(

@@ -10,6 +10,7 @@ import click
 
 from pipeprof.cli.html_option import html_option, refuse_folder, write_page
 from pipeprof.cli.judge import fail_if_starved_option, judge
+from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
 from pipeprof.cli.options import (
     INT_LIST,
     SHARE,
@@ -96,6 +97,7 @@ _GIVE_AGAIN = (
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
 @s3_client_option
 @html_option
+@markdown_option
 @fail_if_starved_option
 @json_option
 def command(
@@ -108,6 +110,7 @@ def command(
     storages: tuple[str, ...] | None,
     keep: bool,
     html: Path | None,
+    markdown: bool,
     fail_if_starved: float | None,
     as_json: bool,
     **asked: Any,
@@ -120,6 +123,7 @@ def command(
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
     from pipeprof.sweep.grid import check
 
+    refuse_both(markdown, as_json)
     if html is not None:
         refuse_folder(html)
     client, storage_options = apart(s3_client, storage_options)
@@ -148,7 +152,7 @@ def command(
     except PipeprofError:
         _say_what_is_saved(folder)
         raise
-    _show(outcome, folder, as_json)
+    _show(outcome, folder, markdown, as_json)
     if html is not None:
         write_page(outcome.result, html)
     if fail_if_starved is not None:
@@ -260,12 +264,14 @@ def _say_what_is_saved(folder: Path) -> None:
         )
 
 
-def _show(outcome: Outcome, folder: Path, as_json: bool) -> None:
+def _show(outcome: Outcome, folder: Path, markdown: bool, as_json: bool) -> None:
     from pipeprof.report.terminal import print_report
     from pipeprof.store import dumps
 
     if as_json:
         click.echo(dumps(outcome.result), nl=False)
+    elif markdown:
+        print_markdown(outcome.result)
     elif outcome.result.trials:
         print_report(outcome.result)
         click.echo(

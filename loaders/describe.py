@@ -61,6 +61,17 @@ def told(thing: Any, name: str) -> Any:
         return None
 
 
+def known_length(loader: Any) -> int | None:
+    """Batches of a pass, where to ask for it changes nothing: torch remembers that an iterable data
+    set was asked."""
+    if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
+        return None
+    try:
+        return len(loader)
+    except Exception:
+        return None
+
+
 def _whole(value: Any) -> int | None:
     return value if type(value) is int else None
 

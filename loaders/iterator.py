@@ -39,6 +39,12 @@ class Turn:
         self._passing: PassingBy | None = None
         self._looks, self._look_in = 0, 1
 
+    @property
+    def delivered(self) -> int:
+        """Batches of this pass so far."""
+        unseen = self._passing.count() if self._passing is not None else 0
+        return self._pass.nth + unseen
+
     def take(self) -> Any:
         """The next batch."""
         passing = self._passing
@@ -116,14 +122,12 @@ class Turn:
 
 
 class ProfiledIterator:
-    """Hands out what ``iterator`` does; everything else about that stays as it is."""
+    """Hands out what the iterator of ``turn`` does; all else about that stays as it is."""
 
     _turn: Turn
 
-    def __init__(
-        self, iterator: Iterator[Any], finder: Finder, turn: Pass, observer: Observer
-    ) -> None:
-        object.__setattr__(self, "_turn", Turn(iterator, finder, turn, observer))
+    def __init__(self, turn: Turn) -> None:
+        object.__setattr__(self, "_turn", turn)
 
     def __iter__(self) -> ProfiledIterator:
         return self

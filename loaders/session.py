@@ -25,6 +25,7 @@ from pipeprof.loaders.places import Places
 from pipeprof.measure.on_import import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
+    from pipeprof.loaders.live import Live
     from pipeprof.loaders.watch import Watch
     from pipeprof.model import Profile
 
@@ -32,12 +33,19 @@ if TYPE_CHECKING:  # importing it imports torch
 class Session:
     """The loaders of this process, but not of those that it forks."""
 
-    def __init__(self, places: Places, overrides: Sequence[Override] = ()) -> None:
+    def __init__(
+        self,
+        places: Places,
+        overrides: Sequence[Override] = (),
+        live: Callable[[], Live] | None = None,
+    ) -> None:
+        """``live`` makes what shows the loaders as they go; called when one is iterated first."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
         self._places = places
         self._overrides = overrides
+        self._live = live
         self._made: dict[int, tuple[weakref.ref[Any], str]] = {}
         """The `id` of each loader that lives → itself, not kept alive, and its name."""
         self._names: dict[str, None] = {}
@@ -107,6 +115,7 @@ class Session:
             def hooked_iter(loader: Any) -> Any:
                 if self.is_ours and loader._watch not in self._wrapped:
                     self._wrapped.append(loader._watch)
+                    self._show(loader._watch)
                 return self._apart(loader._loader, lambda: original(loader))
 
             return hooked_iter
@@ -191,7 +200,12 @@ class Session:
 
         if name not in self._watches:
             self._watches[name] = Watch(name)
+            self._show(self._watches[name])
         return self._watches[name]
+
+    def _show(self, watch: Watch) -> None:
+        if self._live is not None:
+            watch.live = self._live()
 
     def _name_of(self, loader: Any) -> str:
         made = self._made.get(id(loader))

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from time import perf_counter, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader
 
@@ -21,6 +21,7 @@ from pipeprof.loaders.describe import (
     describe_notes,
     describe_skips,
     describe_source,
+    known_length,
     never_seen,
     told,
     with_skipped,
@@ -28,18 +29,22 @@ from pipeprof.loaders.describe import (
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.host_look import HostLook
-from pipeprof.loaders.iterator import ProfiledIterator
+from pipeprof.loaders.iterator import ProfiledIterator, Turn
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.skips import Skips
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
+from pipeprof.measure.recorder import FLUSH_EVERY, Pass, Recorder
 from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
 from pipeprof.model import DataSource, LoaderConfig, Profile, Recording
 from pipeprof.units import format_share
+
+if TYPE_CHECKING:  # only who looks at a run while it goes on needs what draws it
+    from pipeprof.loaders.live import Live
+    from pipeprof.loaders.live_figures import Figures
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
 """Records that main may not have read yet, above those of batches that are prefetched."""
@@ -52,6 +57,9 @@ class Watch:
 
     def __init__(self, name: str, accelerator: str = "not looked at", whole: bool = False) -> None:
         """``whole``: note every batch, whatever that costs."""
+        self.live: Live | None = None
+        """Shows how it goes; to be set before a pass that is to be shown."""
+        self._figures: Figures | None = None
         self._name = name
         self._whole = whole
         self.pace = Pace(whole)
@@ -80,7 +88,7 @@ class Watch:
         turn = self._recorder.begin()
         iterator, observer = self._begin(loader, start)
         turn.started()
-        return ProfiledIterator(iterator, self, turn, observer)
+        return ProfiledIterator(self._turn(loader, iterator, turn, observer))
 
     def ask_state(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """What ``state_dict`` of ``loader`` returns; workers that it starts carry our hook."""
@@ -149,9 +157,24 @@ class Watch:
                 *self._notes,
                 *{side.stopped: None for side in self._sides if side.stopped},
                 *_told_of(recorder),
+                *self._live_told(),
             ),
             unix_offset_s=time() - perf_counter(),
         )
+
+    def _turn(self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer) -> Turn:
+        if self.live is None:
+            return Turn(iterator, self, turn, observer)
+        from pipeprof.loaders.live import LiveTurn, Shown
+        from pipeprof.loaders.live_figures import Figures
+
+        if self._figures is None:
+            self._figures = Figures(_warmup(self._config), _capacity(self._config))
+            self._recorder.heard = self._figures.add
+        length = known_length(loader)
+        epoch = self._recorder.epoch_count
+        shown = Shown(self.live, self._figures, self._name, epoch, length)
+        return LiveTurn(iterator, self, turn, observer, shown)
 
     def _fold(self, arrays: Arrays) -> None:
         if self._earlier is None:
@@ -225,6 +248,13 @@ class Watch:
             self._kept = weakref.ref(iterator), observer
         return iterator, observer
 
+    def _live_told(self) -> tuple[str, ...]:
+        wall_s = self._recorder.wall_s
+        if self._figures is None or not wall_s > 0:
+            return ()
+        share = format_share(self._figures.spent_s / wall_s)
+        return (f"The live view took {share} of the time, beside what stands as own cost.",)
+
     def _unseen(self, loader: Any, reason: str) -> HostObserver:
         """Step aside: the training goes on, and the profile says what is missing and why."""
         for stage in ("fetch", "collate", "transfer"):
@@ -254,6 +284,11 @@ def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:
     return None
 
 
+def _capacity(config: LoaderConfig) -> int:
+    """Batches that may lie ready at once."""
+    return config.num_workers * (config.prefetch_factor or 1)
+
+
 def _warmup(config: LoaderConfig) -> int:
     """Batches of an epoch's start that fill buffers: what is asked of the workers ahead."""
-    return max(1, config.num_workers * (config.prefetch_factor or 1))
+    return max(1, _capacity(config))

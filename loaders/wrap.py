@@ -12,14 +12,19 @@ from pipeprof.model import Profile, Recording
 
 
 def wrap(
-    loader: Any, name: str = "loader", accelerator: str = "not looked at", whole: bool = False
+    loader: Any,
+    name: str = "loader",
+    accelerator: str = "not looked at",
+    whole: bool = False,
+    live: bool = False,
 ) -> ProfiledLoader:
     """Profile ``loader`` as it is iterated; everything else about it stays as it is.
 
     ``loader`` is a torch DataLoader, or any other iterable of batches, of which only the host's
     side is seen. ``accelerator`` says in the profile what consumes the batches. Of a loader so fast
     that watching each batch would cost some per cent, stretches of batches are watched; ``whole``:
-    all of them, whatever that costs.
+    all of them, whatever that costs. ``live`` shows on stderr how it goes: a panel at the bottom of
+    a terminal, elsewhere a line now and then.
     Raises `UsageError` for what cannot be iterated.
     """
     if issubclass(type(loader), ProfiledLoader):
@@ -30,7 +35,12 @@ def wrap(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
     kind = ProfiledSource if hasattr(type(loader), "__next__") else ProfiledLoader
-    return kind(loader, Watch(name, accelerator, whole))
+    watch = Watch(name, accelerator, whole)
+    if live:
+        from pipeprof.loaders.live import live_view
+
+        watch.live = live_view()
+    return kind(loader, watch)
 
 
 class ProfiledLoader:

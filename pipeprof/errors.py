@@ -9,7 +9,8 @@
     │   └── SchemaMismatch   a column that is not there, a value of another type
     ├── OutputError          a result cannot be written
     ├── ProfileError         a file is not a profile that this version reads
-    └── StarvedError         starved beyond the limit the user set; exit code 3
+    ├── StarvedError         starved beyond the limit the user set; exit code 3
+    └── SlowerError          slower beyond the limit the user set; exit code 3
 
 A message is one sentence or two: what was wrong, where, what to do. It never holds a secret.
 """
@@ -59,5 +60,11 @@ class ProfileError(PipeprofError):
 
 class StarvedError(PipeprofError):
     """Starved beyond the limit the user set."""
+
+    exit_code = 3
+
+
+class SlowerError(PipeprofError):
+    """Slower beyond the limit the user set."""
 
     exit_code = 3

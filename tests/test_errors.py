@@ -23,6 +23,7 @@ def test_one_except_clause_catches_them_all(kind: type[Exception]) -> None:
 def test_the_exit_codes_are_those_of_the_command_line() -> None:
     assert {kind.__name__: kind.exit_code for kind in TREE if kind.exit_code != 1} == {
         "UsageError": 2,
+        "SlowerError": 3,
         "StarvedError": 3,
     }
 

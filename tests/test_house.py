@@ -55,5 +55,5 @@ def test_a_broken_rule_is_caught(file: str, line: str, contract: str, house: Pat
         source.write(f"{line}\n")
     status, said = lint(house)
     assert status == 1, said
-    verdicts = [verdict for verdict in said.splitlines() if verdict.endswith("BROKEN")]
+    verdicts = [verdict for verdict in said.splitlines() if " BROKEN" in verdict]
     assert any(verdict.startswith(contract) for verdict in verdicts), said

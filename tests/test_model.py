@@ -64,8 +64,9 @@ def test_the_model_needs_only_the_standard_library() -> None:
             else []
         )
     }
-    # what `save`, `metrics` and `str` call is imported when they are called
-    own = {"pipeprof.store", "pipeprof.report.metrics", "pipeprof.report.terminal"}
+    # what `save`, `metrics`, `str`, tables and notebooks call is imported when they are called
+    reports = {f"pipeprof.report.{name}" for name in ("metrics", "notebook", "terminal")}
+    own = {"pipeprof.store", "pipeprof.tables", *reports}
     others = {name for name in imported - own if not name.startswith("pipeprof.model.")}
     assert {name.partition(".")[0] for name in others} <= sys.stdlib_module_names
 

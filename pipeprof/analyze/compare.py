@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeprof.analyze.choose import CLOSE, best_trial, candidates
 from pipeprof.analyze.stats import student_t
-from pipeprof.model import PairedRuns, Trial
+from pipeprof.model import PairedRuns, Throughput, Trial
 
 _DRIFT = 0.10
 """By so much a machine that others use as well is faster in one minute than in another."""
@@ -61,7 +61,9 @@ def difference(speed: float, interval: tuple[float, float]) -> Literal["faster",
     return "faster" if speed > 1 else "slower"
 
 
-def ratio(one: Trial, other: Trial, drift: float) -> tuple[float, tuple[float, float]]:
+def ratio(
+    one: Trial | Throughput, other: Trial | Throughput, drift: float
+) -> tuple[float, tuple[float, float]]:
     """samples/s of ``one`` as a multiple of the other's, with a 95 % interval.
 
     Both intervals, and ``drift`` between two measurements of the same thing, are taken for
@@ -75,7 +77,7 @@ def ratio(one: Trial, other: Trial, drift: float) -> tuple[float, tuple[float, f
     return speed, (speed * math.exp(-down), speed * math.exp(up))
 
 
-def log_ratio(one: Trial, other: Trial) -> float:
+def log_ratio(one: Trial | Throughput, other: Trial | Throughput) -> float:
     return _log(one.samples_per_s, other.samples_per_s)
 
 

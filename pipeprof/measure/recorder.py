@@ -40,6 +40,8 @@ FLUSH_EVERY = 1024
 WINDOW = 8192
 """The fewest rows that are kept, once there were so many; at most twice as many are, 5 MB."""
 KEPT_EPOCHS = 200
+_FEW = 128
+"""Rows that say little of how fast a loader is."""
 
 Fold = Callable[[Arrays], None]
 _INDEX, _DONE, _SAMPLES = (COLUMNS.index(name) for name in ("index", "done_s", "samples"))
@@ -58,6 +60,8 @@ class Recorder:
         """Those that began."""
         self.passed_by = 0
         """Batches delivered of which nothing is noted."""
+        self.heard: Callable[[Floats], None] | None = None
+        """Told of rows as they come: [rows, `COLUMNS`]."""
         self.first_batch_s: float | None = None
         """In the first epoch: from asking for the iterator to the first batch."""
         self.last_s = 0.0
@@ -105,6 +109,8 @@ class Recorder:
         self.last_s = max(self.last_s, float(table[-1, _DONE]))
         self._tables.append(table)
         self._rows += len(table)
+        if self.heard is not None:
+            self.heard(table)
         if self._rows >= 2 * WINDOW:
             whole = np.concatenate(self._tables)
             self._tables, self._rows = [whole[WINDOW:].copy()], len(whole) - WINDOW
@@ -172,7 +178,8 @@ class Pass:
         """When each batch was asked for and delivered, and its key: of those not yet flushed. One
         tuple a batch: to keep it costs less than to write what is in it anywhere."""
         self.last_rows: Floats = np.empty((0, len(COLUMNS)))
-        """Of the batches last flushed: [batches, `COLUMNS`]."""
+        """Of the batches last flushed: [batches, `COLUMNS`]; where these are few, as when a run is
+        looked at, also of some before."""
         self._left = False
 
     @property
@@ -252,7 +259,8 @@ class Pass:
             table[unknown, _SAMPLES] = 1 if unknown.all() else np.nanmedian(table[:, _SAMPLES])
         self._before += count
         del self._notes[:count]
-        self.last_rows = table
+        few = len(table) < _FEW
+        self.last_rows = np.concatenate([self.last_rows, table])[-2 * _FEW :] if few else table
         self._recorder.add(table, lost)
 
     def leave(self, exhausted: bool = False) -> None:

@@ -5,6 +5,15 @@ rates per second (``_per_s``), shares 0..1. ``None`` means unknown, never zero.
 The words are those of ``docs/how-it-measures.md``.
 """
 
+from pipeprof.model.comparison import (
+    COMPARISON_SCHEMA,
+    Change,
+    Compared,
+    Comparison,
+    Difference,
+    Speed,
+    TwoRuns,
+)
 from pipeprof.model.conditions import (
     NOT_INSPECTED,
     CacheState,
@@ -55,6 +64,7 @@ from pipeprof.model.sweep import (
 )
 
 __all__ = [
+    "COMPARISON_SCHEMA",
     "NOT_INSPECTED",
     "NO_REQUESTS",
     "PROFILE_SCHEMA",
@@ -65,6 +75,9 @@ __all__ = [
     "CacheState",
     "CacheWanted",
     "Ceiling",
+    "Change",
+    "Compared",
+    "Comparison",
     "Conversion",
     "ConversionSpec",
     "Copy",
@@ -72,6 +85,7 @@ __all__ = [
     "DataSource",
     "DeviceUse",
     "Diagnosis",
+    "Difference",
     "Environment",
     "Epoch",
     "Figure",
@@ -100,6 +114,7 @@ __all__ = [
     "Skipped",
     "Source",
     "Span",
+    "Speed",
     "Stage",
     "StageStats",
     "SweepAdvice",
@@ -107,6 +122,7 @@ __all__ = [
     "SweepSpec",
     "Throughput",
     "Trial",
+    "TwoRuns",
     "Untried",
     "Verdict",
     "WorkerStats",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pipeprof.model.conditions import CacheState, DataSource, Environment, LoaderConfig
 from pipeprof.model.recording import BatchLog, Epoch, Overhead
 from pipeprof.model.requests import RequestStats
 from pipeprof.model.stages import Source, StageStats
+
+if TYPE_CHECKING:
+    from pipeprof.tables import Frame, Table, TableName
 
 PROFILE_SCHEMA: Final = "pipeprof.profile/1"
 
@@ -209,6 +212,19 @@ class Profile:
 
         return metrics(self, prefix)
 
+    def to_arrow(self, table: TableName = "stages") -> Table:
+        """``stages``, ``batches`` (the last of the run) or ``workers`` (their stages), as a table;
+        units are in its columns' names, null is unknown. Raises `pipeprof.errors.UsageError`."""
+        from pipeprof.tables import profile_table
+
+        return profile_table(self, table)
+
+    def to_pandas(self, table: TableName = "stages") -> Frame:
+        """`to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without pandas."""
+        from pipeprof.tables import as_pandas
+
+        return as_pandas(self.to_arrow(table))
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
         from pipeprof.store import save
@@ -219,3 +235,13 @@ class Profile:
         from pipeprof.report.terminal import render_text
 
         return render_text(self)
+
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        from pipeprof.report.notebook import render_notebook
+
+        return render_notebook(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In IPython: not all of its batches."""
+        printer.text(str(self))

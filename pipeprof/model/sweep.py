@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pipeprof.model.conditions import NOT_INSPECTED, CacheState, Environment, LoaderConfig
 from pipeprof.model.conversion import Conversion, ConversionSpec
 from pipeprof.model.headspace import Headspace
 from pipeprof.model.profile import Recommendation, Verdict
 from pipeprof.model.reading import OnError, ReadOptions
+
+if TYPE_CHECKING:
+    from pipeprof.tables import Frame, Table
 
 SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
 
@@ -182,8 +185,35 @@ class SweepResult:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def to_arrow(self) -> Table:
+        """A row for each trial; units are in the columns' names, null is unknown."""
+        from pipeprof.tables import trials_table
+
+        return trials_table(self)
+
+    def to_pandas(self) -> Frame:
+        """`to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without pandas."""
+        from pipeprof.tables import as_pandas
+
+        return as_pandas(self.to_arrow())
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
         from pipeprof.store import save
 
         save(self, path)
+
+    def __str__(self) -> str:
+        from pipeprof.report.terminal import render_text
+
+        return render_text(self)
+
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        from pipeprof.report.notebook import render_notebook
+
+        return render_notebook(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In IPython."""
+        printer.text(str(self))

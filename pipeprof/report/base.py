@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from pipeprof.model import Profile, SweepResult
+from pipeprof.model import Comparison, Profile, SweepResult
 
-Result: TypeAlias = "Profile | SweepResult"
+Result: TypeAlias = "Profile | SweepResult | Comparison"
 
 
 class Renderer(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pipeprof.model import Stage, StageStats
@@ -83,6 +83,15 @@ def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[Row]:
         )
     others = [name for name in stages if name not in _ORDER]
     return rows + [Row(name, stages[name], "", nested=False, share=None) for name in others]
+
+
+def in_order(names: Collection[str]) -> list[tuple[str, bool]]:
+    """As in `journey`, and whether each one's time is also part of the stage above."""
+    known = [stage for stage in _ORDER if stage in names]
+    others = [name for name in names if name not in _ORDER]
+    return [(stage.value, _WITHIN.get(stage) in names) for stage in known] + [
+        (name, False) for name in others
+    ]
 
 
 def busy_s(stages: Mapping[str, StageStats]) -> float:

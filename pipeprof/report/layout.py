@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from typing import Literal, TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,10 +16,17 @@ from rich.text import Text
 
 from pipeprof.model import Verdict
 
-VERDICT_STYLE: dict[Verdict, str] = {
+Word: TypeAlias = Verdict | Literal["slower", "faster", "no difference", "too little to tell"]
+"""That a report opens with."""
+
+VERDICT_STYLE: dict[Word, str] = {
     "starved": "bold red",
     "fed": "bold green",
     "inconclusive": "bold yellow",
+    "slower": "bold red",
+    "faster": "bold green",
+    "no difference": "bold",
+    "too little to tell": "bold yellow",
 }
 WORST_STYLE = "red"
 
@@ -62,6 +70,7 @@ class Page:
             width=width,
             color_system="standard" if color else None,
             force_terminal=color,
+            force_jupyter=False,  # or it would display, and not write
             no_color=not color,
             markup=False,
             emoji=False,
@@ -85,7 +94,7 @@ class Page:
         """Prose, wrapped."""
         self._console.print(Padding(Text(clean(text), overflow="fold"), (0, 0, 0, indent)))
 
-    def verdict(self, verdict: Verdict, headline: str, of: str = "") -> None:
+    def verdict(self, verdict: Word, headline: str, of: str = "") -> None:
         """The headline, which opens with its verdict, made to stand out; ``of`` what it is."""
         rest = headline[len(verdict) :] if headline.lower().startswith(verdict) else f": {headline}"
         sentence = Text(overflow="fold").append(verdict.upper(), VERDICT_STYLE[verdict])

@@ -8,9 +8,10 @@ from typing import TextIO
 
 from rich.console import Console
 
-from pipeprof.model import Profile
+from pipeprof.model import Profile, SweepResult
 from pipeprof.report.base import Result
 from pipeprof.report.layout import Page, to_ascii
+from pipeprof.report.terminal_comparison import comparison_page
 from pipeprof.report.terminal_profile import profile_page
 from pipeprof.report.terminal_sweep import sweep_page
 
@@ -30,11 +31,18 @@ class TerminalRenderer:
 def render_text(result: Result, *, color: bool = False, width: int = WIDTH) -> str:
     """The report of ``result``, ``width`` columns wide; only code to paste may be wider."""
     page = Page(max(width, _LEAST_WIDTH), color)
+    write_page(page, result)
+    return page.text()
+
+
+def write_page(page: Page, result: Result) -> None:
+    """The report on any kind of page."""
     if isinstance(result, Profile):
         profile_page(page, result)
-    else:
+    elif isinstance(result, SweepResult):
         sweep_page(page, result)
-    return page.text()
+    else:
+        comparison_page(page, result)
 
 
 def print_report(result: Result, file: TextIO | None = None) -> None:

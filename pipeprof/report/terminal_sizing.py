@@ -22,24 +22,32 @@ def print_sizings(sizings: Sequence[Sizing], explain: bool, file: TextIO | None 
 
 def render_sizings(sizings: Sequence[Sizing], *, explain: bool, width: int = WIDTH) -> str:
     page = Page(width, color=False)
-    heads = [_head(sizing) for sizing in sizings]
     for title in sizings[0].sections:
-        names = _names(sizings, title)
-        if not names:
-            continue
-        page.heading(title)
-        columns = [Column("", right=False), *(Column(head) for head in heads)]
-        page.table(columns, [[_words(name), *_row(sizings, title, name)] for name in names])
+        figures(page, sizings, title)
+    taken(page, sizings[0])
+    if explain:
+        explained(page, sizings[0])
+    asked(page, sizings[0])
+    return page.text()
+
+
+def figures(page: Page, sizings: Sequence[Sizing], title: str) -> None:
+    """A row for each number of the section, if there are any."""
+    names = list(dict.fromkeys(each.name for one in sizings for each in one.sections[title]))
+    if not names:
+        return
+    page.heading(title)
+    columns = [Column("", right=False), *(Column(head(sizing)) for sizing in sizings)]
+    page.table(columns, [[words(name), *_row(sizings, title, name)] for name in names])
+
+
+def taken(page: Page, sizing: Sizing) -> None:
     page.heading("Taken from")
     page.pairs(
-        (_words(each.name), f"{told(each.value, each.unit)}, {each.origin}")
-        for each in sizings[0].inputs
+        (words(each.name), f"{told(each.value, each.unit)}, {each.origin}")
+        for each in sizing.inputs
         if each.name != "gpus"
     )
-    if explain:
-        _explain(page, sizings[0])
-    _ask(page, sizings[0])
-    return page.text()
 
 
 def told(value: float, unit: str) -> str:
@@ -69,13 +77,9 @@ def binary(value: float) -> str:
     raise AssertionError("unreachable")
 
 
-def _head(sizing: Sizing) -> str:
-    head = f"{sizing.gpus:,.0f} GPUs"
-    return f"{head}, {sizing.what_if}" if sizing.what_if else head
-
-
-def _names(sizings: Sequence[Sizing], title: str) -> list[str]:
-    return list(dict.fromkeys(each.name for one in sizings for each in one.sections[title]))
+def head(sizing: Sizing) -> str:
+    gpus = f"{sizing.gpus:,.0f} GPUs"
+    return f"{gpus}, {sizing.what_if}" if sizing.what_if else gpus
 
 
 def _row(sizings: Sequence[Sizing], title: str, name: str) -> list[str]:
@@ -89,29 +93,29 @@ _ENDINGS = ((r"_per_s$", ""), (r"_(interval|mtbf)_s$", r"_\1"), (r"_s$", "_time"
             (r"_bytes$", "_size"))  # fmt: skip
 
 
-def _words(name: str) -> str:
+def words(name: str) -> str:
     """``requests_per_s`` → ``requests``, ``staging_s`` → ``staging time``."""
-    for ending, words in _ENDINGS:
-        shorter = re.sub(ending, words, name)
+    for ending, instead in _ENDINGS:
+        shorter = re.sub(ending, instead, name)
         if shorter != name:
             name = shorter
             break
     return " ".join(_CAPITALS.get(word, word) for word in name.split("_"))
 
 
-def _explain(page: Page, sizing: Sizing) -> None:
-    page.heading("How each number comes about", f"for {_head(sizing)}")
-    for figures in sizing.sections.values():
-        for each in figures:
+def explained(page: Page, sizing: Sizing) -> None:
+    page.heading("How each number comes about", f"for {head(sizing)}")
+    for section in sizing.sections.values():
+        for each in section:
             page.gap()
-            page.line(f"{_words(each.name)} = {_both(each)}")
+            page.line(f"{words(each.name)} = {both(each)}")
             page.line(f"= {each.formula.replace('_', ' ')}", indent=4)
             if each.numbers:
-                page.line(f"= {_numbers(sizing, each)}", indent=4)
+                page.line(f"= {inserted(sizing, each)}", indent=4)
             page.line(" ".join(part for part in (each.note, f"Source: {each.source}") if part), 4)
 
 
-def _both(each: Figure) -> str:
+def both(each: Figure) -> str:
     """SI, and for sizes binary too."""
     plain = told(each.value, each.unit)
     if each.unit not in ("B", "B/s") or each.value < 1024:
@@ -119,24 +123,25 @@ def _both(each: Figure) -> str:
     return f"{plain} ({binary(each.value)}{each.unit[1:]})"
 
 
-def _numbers(sizing: Sizing, each: Figure) -> str:
+def inserted(sizing: Sizing, each: Figure) -> str:
+    """The formula, with numbers in the place of their names."""
     units = {one.name: one.unit for one in sizing.inputs}
-    units |= {one.name: one.unit for figures in sizing.sections.values() for one in figures}
+    units |= {one.name: one.unit for section in sizing.sections.values() for one in section}
     names = sorted(each.numbers, key=len, reverse=True)
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
     if not pattern.search(each.formula):  # it is not told in their names
-        return ", ".join(f"{_words(name)} {told(value, units.get(name, ''))}"
+        return ", ".join(f"{words(name)} {told(value, units.get(name, ''))}"
                          for name, value in each.numbers.items())  # fmt: skip
     return pattern.sub(
         lambda match: told(each.numbers[match[0]], units.get(match[0], "")), each.formula
     )
 
 
-def _ask(page: Page, sizing: Sizing) -> None:
+def asked(page: Page, sizing: Sizing) -> None:
     """For what is not known."""
     wanted: dict[tuple[str, ...], list[str]] = {}
     for name, wants in sizing.lacking.items():
-        wanted.setdefault(wants, []).append(_words(name))
+        wanted.setdefault(wants, []).append(words(name))
     if not wanted:
         return
     page.heading("To size more", "give these as well")

@@ -116,7 +116,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 def test_each_error_becomes_one_line_and_its_exit_code(
     kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    codes = {errors.UsageError: 2, errors.StarvedError: 3}
+    codes = {errors.UsageError: 2, errors.StarvedError: 3, errors.SlowerError: 3}
     expected = next((code for base, code in codes.items() if issubclass(kind, base)), 1)
     raising(monkeypatch, kind("the shard x.csv ends at byte 12; write it anew."))
     assert app.run(["report"]) == expected

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeprof.model import DataSource, Diagnosis, Profile, SweepResult, Throughput
+from pipeprof.model import Comparison, DataSource, Diagnosis, Profile, SweepResult, Throughput
+from tests.comparisons import sample_comparison, three_runs
 from tests.samples import (
     ENVIRONMENT,
     fed_profile,
@@ -19,7 +20,7 @@ from tests.samples import (
     stage_stats,
 )
 
-Result = Profile | SweepResult
+Result = Profile | SweepResult | Comparison
 
 LONG_PATH = "/mnt/" + "a-rather-long-folder-name/" * 12 + "file.csv"
 HOSTILE = (
@@ -31,7 +32,10 @@ HOSTILE = (
     LONG_PATH,
 )
 CONTROLS = "\x1b[31mred\x1b[0m\nnext\rline\x07\u202e"
-_CHOICES = {"verdict", "state", "source", "kind", "schema"}
+RESULTS: dict[str, Result] = {
+    "profile": sample_profile(), "sweep": sample_sweep(), "comparison": sample_comparison(),
+}  # fmt: skip
+_CHOICES = {"verdict", "state", "source", "kind", "schema", "shown", "per", "of"}
 """Fields whose values are a fixed few words."""
 
 
@@ -45,7 +49,7 @@ class ReportContract:
         """How ``text`` of the user's stands in the report."""
         return text
 
-    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
     def test_it_is_the_same_every_time(self, result: Result) -> None:
         assert self.render(result) == self.render(result)
 
@@ -68,16 +72,21 @@ class ReportContract:
         report = self.render(renamed(sample_sweep(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_names_of_a_comparison_are_shown_as_they_are(self, text: str) -> None:
+        report = self.render(renamed(sample_comparison(), text))
+        assert self.shown(text)[:60] in unwrapped(report)
+
     @pytest.mark.parametrize(
         "text", [text for text in HOSTILE if len(text) < 30 and text.isascii()]
     )
-    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
     def test_no_place_shows_names_otherwise(self, result: Result, text: str) -> None:
         harmless = "x" * len(text)
         places = self.render(renamed(result, harmless)).count(harmless)
         assert self.render(renamed(result, text)).count(self.shown(text)) == places > 3
 
-    @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+    @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
     def test_control_characters_do_not_get_through(self, result: Result) -> None:
         report = self.render(renamed(result, CONTROLS))
         assert "red" in report
@@ -183,6 +192,13 @@ class ReportContract:
         trials = tuple(sample_trial("parquet", url=url) for url in urls)
         report = self.render(sample_sweep(trials=trials, advice=(), planned=12))
         assert all(self.shown(url) in report for url in urls)
+
+    def test_a_comparison_opens_with_what_became_of_each_run(self) -> None:
+        report = unwrapped(self.render(three_runs()))
+        assert report.lower().find("slower") < report.lower().find("what was changed")
+        assert "decode takes 7.10 ms more a batch." in report
+        assert "1.01× the samples/s (95 %: 0.95–1.07)" in report
+        assert "Not a comparison of like with like: other data; " in report
 
     def test_a_data_set_that_makes_its_own_batches(self) -> None:
         profile = fed_profile(

@@ -1,12 +1,18 @@
 """A profile as flat figures: all that is known, nothing that is not, and TensorBoard takes it."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from math import isfinite, nan
 
 import pytest
 
 from pipeprof.model import Overhead, Profile
+from tests.needs import missing
 from tests.samples import fed_profile, sample_profile, sample_requests
+from tests.unwatched import UNWATCHED
 
 
 def test_figures_are_those_of_the_profile():
@@ -61,3 +67,38 @@ def test_tensorboard_keeps_them_as_scalars(tmp_path):
     assert set(events.Tags()["scalars"]) == set(found)
     [event] = events.Scalars("pipeprof/starved_fraction")
     assert (event.step, event.value) == (3, pytest.approx(found["pipeprof/starved_fraction"]))
+
+
+LOG = """
+import json, mlflow, pipeprof
+profile = pipeprof.load("run.json")
+mlflow.set_tracking_uri("file:runs")
+with mlflow.start_run() as run:
+    mlflow.log_metrics(profile.metrics(), step=3)
+client = mlflow.MlflowClient()
+kept = client.get_run(run.info.run_id).data.metrics
+(entry,) = client.get_metric_history(run.info.run_id, "pipeprof/starved_fraction")
+print(json.dumps([kept, entry.step]))
+"""
+
+
+def test_mlflow_keeps_them_as_metrics(tmp_path):
+    if find_spec("mlflow") is None:
+        missing("mlflow-skinny")
+    profile = sample_profile(requests=sample_requests())
+    profile.save(tmp_path / "run.json")
+    environment = {
+        **UNWATCHED,
+        "MLFLOW_ALLOW_FILE_STORE": "true",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "GIT_PYTHON_REFRESH": "quiet",
+    }
+    # in a process of its own: it starts threads, and changes how warnings are shown
+    done = subprocess.run(
+        [sys.executable, "-c", LOG], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept, step = json.loads(done.stdout.splitlines()[-1])
+    assert kept == profile.metrics()
+    assert step == 3

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeprof.model import Verdict
 from pipeprof.report.html import shapes
 from pipeprof.report.html.words import word
-from pipeprof.report.layout import WORST_STYLE, Column, Page
+from pipeprof.report.layout import WORST_STYLE, Column, Page, Word
 
 _BARS = frozenset("█▌ ")
 
@@ -32,7 +31,7 @@ class Kept(Page):
         else:
             self.blocks.append(shapes.Lines((text,)))
 
-    def verdict(self, verdict: Verdict, headline: str, of: str = "") -> None:
+    def verdict(self, verdict: Word, headline: str, of: str = "") -> None:
         self.blocks.append(shapes.Said(verdict, headline, of))
 
     def pairs(self, rows: Iterable[tuple[str, str]], indent: int = 2) -> None:

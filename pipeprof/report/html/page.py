@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -10,8 +11,9 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from pipeprof.model import Profile
+from pipeprof.model import Profile, SweepResult
 from pipeprof.report.base import Result
+from pipeprof.report.html.comparison import comparison_view
 from pipeprof.report.html.profile import profile_view
 from pipeprof.report.html.shapes import View, charts
 from pipeprof.report.html.sweep import sweep_view
@@ -35,15 +37,25 @@ class HtmlRenderer:
 
 def render_html(result: Result) -> str:
     """The page, as text to be written in UTF-8."""
-    view = profile_view(result) if isinstance(result, Profile) else sweep_view(result)
+    return render_view(_view(result), WORDS)
+
+
+def render_view(view: View, words: Mapping[str, str]) -> str:
+    """``words``: its glossary."""
     return _template().render(
         view=view,
-        words=WORDS,
+        words=words,
         specs=in_script(_specs(view)),
         style=Markup(_asset("page.css")),
         script=Markup(_asset("page.js")),
         libraries=[Markup(_library(name)) for name in LIBRARIES],
     )
+
+
+def _view(result: Result) -> View:
+    if isinstance(result, Profile):
+        return profile_view(result)
+    return sweep_view(result) if isinstance(result, SweepResult) else comparison_view(result)
 
 
 def in_script(value: Any) -> Markup:

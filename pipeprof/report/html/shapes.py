@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from pipeprof.model import Verdict
+from pipeprof.report.layout import Word
 
 Tone = Literal["", "worst", "best", "quiet"]
 """What makes a row or a figure stand out, beside its words."""
@@ -113,7 +113,7 @@ class Said:
     """A verdict and its sentence; ``of`` what it is."""
 
     kind: ClassVar = "said"
-    verdict: Verdict
+    verdict: Word
     sentence: str
     of: str = ""
 

@@ -44,9 +44,10 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
     console, and each request but the one for itself, fails the test at its end."""
     contexts, said = [], []
 
-    def open_page(result: Profile | SweepResult, **context: Any) -> Page:
+    def open_page(result: Profile | SweepResult | str, **context: Any) -> Page:
         file = tmp_path / "report.html"
-        file.write_text(render_html(result), encoding="utf-8")
+        text = result if isinstance(result, str) else render_html(result)
+        file.write_text(text, encoding="utf-8")
         contexts.append(browser.new_context(offline=True, **context))
         page = contexts[-1].new_page()
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))

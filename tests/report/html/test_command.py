@@ -12,6 +12,7 @@ import pytest
 
 from pipeprof.cli.app import run
 from pipeprof.report.html.page import render_html
+from pipeprof.report.markdown import render_markdown
 from pipeprof.store import load
 from tests.samples import sample_profile, sample_sweep
 from tests.unwatched import UNWATCHED
@@ -112,14 +113,18 @@ def test_run_writes_a_page_beside_each_profile(tmp_path: Path) -> None:
     assert "train.py" in (tmp_path / "pipeprof-run" / names[0]).read_text("utf-8")
 
 
-def test_sweep_writes_its_page_at_its_end(tmp_path: Path) -> None:
+def test_sweep_writes_its_page_at_its_end_and_prints_markdown(
+    tmp_path: Path, capsys: Captured
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x.csv").write_text("id\n" + "".join(f"{n}\n" for n in range(2000)))
     quick = ["--workers", "0", "--step-ms", "2", "--trial-time", "0.1", "--warmup-time", "0.05",
              "--batch-size", "64", "--out", str(tmp_path / "out")]  # fmt: skip
     page = tmp_path / "sweep.html"
-    assert run(["sweep", str(tmp_path / "data"), *quick, "--html", str(page)]) == 0
+    asked = [*quick, "--html", str(page), "--markdown"]
+    assert run(["sweep", str(tmp_path / "data"), *asked]) == 0
     assert str(tmp_path / "data") in page.read_text("utf-8")
+    assert capsys.readouterr().out == render_markdown(load(tmp_path / "out" / "sweep.json"))
 
 
 def test_a_sweep_that_could_not_write_its_page_does_not_begin(

@@ -1,0 +1,155 @@
+"""What a live view costs the process that trains: CPU time beside the same loop without it.
+
+Loaders of one worker, a batch each 5 ms, whose step sleeps or computes. All arms' loaders live at
+once and take turns in random order; a second loop without a view is the control. Run with
+``make bench-live``; ``python -m benchmarks.live ROUNDS`` for more or fewer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import random
+import struct
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import pipeprof
+from benchmarks.overhead_stats import Estimate, estimate, judge
+from pipeprof.loaders.live import Live
+from pipeprof.units import format_duration
+
+ROUNDS = 12
+BLOCK = 400
+"""Batches at a time: about two seconds, one or two paintings."""
+STEP_S = 0.005
+MOST, QUIET = 0.005, 0.0025
+"""Of the time: the bar, and how near to nothing the control must lie for it to be judged."""
+
+
+class Endless(Dataset[Any]):
+    def __len__(self) -> int:
+        return 10**9
+
+    def __getitem__(self, index: int) -> int:
+        return index  # a tensor's way from a worker takes ten times what is to be seen
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A batch."""
+
+    cpu_s: float
+    """Of the training thread."""
+    wall_s: float
+
+
+class Arm:
+    """A loop over a loader of its own, profiled, shown or not."""
+
+    def __init__(self, step: Callable[[], object], live: Live | None) -> None:
+        loader = pipeprof.wrap(DataLoader(Endless(), None, num_workers=1))
+        loader._watch.live = live
+        self._batches: Iterator[Any] = iter(loader)
+        self._figures = loader._watch._figures
+        self._step = step
+        self.block()
+
+    @property
+    def clocked_s(self) -> float:
+        """On showing."""
+        return self._figures.spent_s if self._figures is not None else 0.0
+
+    def block(self) -> Spent:
+        cpu_s, start = time.thread_time(), time.perf_counter()
+        for _ in islice(self._batches, BLOCK):
+            self._step()
+        wall_s = time.perf_counter() - start
+        return Spent((time.thread_time() - cpu_s) / BLOCK, wall_s / BLOCK)
+
+
+def compute() -> Callable[[], object]:
+    """`STEP_S` of computing, more or less, over memory that drives our code out of the caches."""
+    values = np.random.default_rng(0).standard_normal(1 << 18).astype(np.float32)
+    start = time.perf_counter()
+    for _ in range(50):
+        np.tanh(values)
+    repeats = max(1, round(50 * STEP_S / (time.perf_counter() - start)))
+
+    def step() -> None:
+        for _ in range(repeats):
+            np.tanh(values)
+
+    return step
+
+
+def a_terminal() -> int:
+    """Somebody reads what is written to it."""
+    reader, device = pty.openpty()
+    fcntl.ioctl(reader, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+
+    def drain() -> None:
+        with suppress(OSError):  # the other side is closed
+            while os.read(reader, 1 << 16):
+                pass
+
+    threading.Thread(target=drain, daemon=True).start()
+    return device
+
+
+def measure(name: str, step: Callable[[], object], rounds: int, file: Any) -> bool:
+    """Print a line; whether the bar is met, as far as this machine can tell."""
+    live = Live(file)
+    arms = {"plain": Arm(step, None), "again": Arm(step, None), "live": Arm(step, live)}
+    spent_s, chance = arms["live"].clocked_s, random.Random(0)
+    found: dict[str, list[Spent]] = {each: [] for each in arms}
+    for _ in range(rounds):
+        for each in chance.sample(list(arms), len(arms)):
+            found[each].append(arms[each].block())
+    plain, again, with_view = (np.array([b.cpu_s for b in found[each]]) for each in arms)
+    wall_s = np.array([block.wall_s for block in found["plain"]])
+    # a round's blocks follow one another, so rounds stand for themselves
+    cost = estimate(((with_view - (plain + again) / 2) / wall_s)[:, None])
+    control = estimate(((again - plain) / wall_s)[:, None])
+    shown_s = sum(block.wall_s for block in found["live"]) * BLOCK
+    clocked = (arms["live"].clocked_s - spent_s) / shown_s
+    print(f"{name:<12}{np.median(plain / wall_s):8.2%}   {said(cost):<26}{said(control):<26}"
+          f"{clocked:8.3%}")  # fmt: skip
+    outside = judge(cost, control, MOST, QUIET)
+    print(f"{'':<12}bar {MOST:.1%}: from outside {outside}, "
+          f"clocked {'met' if clocked <= MOST else 'MISSED'}")  # fmt: skip
+    return outside != "MISSED" and clocked <= MOST
+
+
+def said(found: Estimate) -> str:
+    return f"{found.middle:+.2%} [{found.low:+.2%}, {found.high:+.2%}]"
+
+
+def main() -> int:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    os.environ["TERM"] = "xterm-256color"
+    torch.set_num_threads(1)
+    print(f"CPU time of the training thread, as a share of the time; {rounds} rounds of {BLOCK} "
+          f"batches, {format_duration(STEP_S)} each; median [95 %]")  # fmt: skip
+    print(f"{'a step that':<12}{'without':>8}   {'a live view adds':<26}{'control':<26}"
+          f"{'clocked':>8}")  # fmt: skip
+    steps = {"sleeps": lambda: time.sleep(STEP_S), "computes": compute()}
+    with open(a_terminal(), "w") as terminal:
+        good = [measure(name, step, rounds, terminal) for name, step in steps.items()]
+    return int(not all(good))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""`pipeprof compare`: what differs between runs, and whether that is real."""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeprof.cli.html_option import html_option, refuse_folder, write_page
+from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
+from pipeprof.cli.options import SHARE, json_option
+from pipeprof.cli.saved import locate, refuse_itself
+from pipeprof.errors import ProfileError, SlowerError, UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.model import Comparison, Profile, SweepResult, TwoRuns
+
+    Run = tuple[Path, Profile]
+    Runs = dict[str, Run]
+
+EXAMPLE = """\b
+Examples:
+  pipeprof compare before.json after.json
+  pipeprof compare main.json branch.json --fail-if-slower 10%
+  pipeprof compare main.json branch.json --markdown | gh pr comment --body-file -
+  pipeprof compare pipeprof-results/sweep-20260131-142501 pipeprof-results/sweep-20260207-093012
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("files", nargs=-1, metavar="A B [C]...")
+@html_option
+@markdown_option
+@click.option("--fail-if-slower", type=SHARE, default=None, metavar="PERCENT",
+              help="Exit with 3 when a later run's samples/s are lower than the first's by more "
+              "than this, and the data show it: the whole 95% interval is below. Where the "
+              "interval holds this limit, exit with 0 and say that it cannot be told.")  # fmt: skip
+@json_option
+def command(
+    files: tuple[str, ...],
+    html: Path | None,
+    markdown: bool,
+    fail_if_slower: float | None,
+    as_json: bool,
+) -> None:
+    """Compare saved profiles, or sweeps: each against the first.
+
+    What was changed in settings and surroundings; throughput, starved fraction, stall and each
+    stage with the interval of their difference; and whether that is more than chance. A sweep
+    stands for its best setting of each data set.
+    """
+    refuse_both(markdown, as_json)
+    paths = _paths(files)
+    if html is not None:
+        refuse_folder(html)
+        for path in paths:
+            refuse_itself(path, html)
+    comparison = _compare(paths)
+    if html is not None:
+        write_page(comparison, html)
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(comparison.to_dict(), option=orjson.OPT_INDENT_2))
+    elif markdown:
+        print_markdown(comparison)
+    elif html is None:
+        from pipeprof.report.terminal import print_report
+
+        print_report(comparison)
+    if fail_if_slower is not None:
+        _judge(comparison, fail_if_slower)
+
+
+def _paths(files: tuple[str, ...]) -> list[Path]:
+    if len(files) < 2:
+        raise UsageError("name at least two saved profiles, or two sweeps, to compare.")
+    paths = [locate(file, "compare") for file in files]
+    for one, other in combinations(paths, 2):
+        if os.path.isfile(one) and os.path.isfile(other) and one.samefile(other):
+            raise UsageError(f"{one} and {other} are one file; name another run to compare with.")
+    return paths
+
+
+def _compare(paths: list[Path]) -> Comparison:
+    from pipeprof.analyze.two_runs import two_runs
+    from pipeprof.model import Comparison
+
+    first, *later = _runs(paths)
+    pairs, notes = [], []
+    for path, runs in zip(paths[1:], later, strict=True):
+        matched = _matched(first, runs)
+        if not matched:
+            raise UsageError(
+                f"{path} and {paths[0]} have no data set in common: {', '.join(runs)}; "
+                f"{', '.join(first)}. Compare the profiles of two of their trials."
+            )
+        for one, other in matched:
+            pairs.append(two_runs(one[1], other[1], (str(one[0]), str(other[0]))))
+        left = len(first) + len(runs) - 2 * len(matched)
+        if left:
+            notes.append(f"{path}: data sets that are not in both sweeps were left out ({left})")
+    return Comparison(tuple(pairs), tuple(notes))
+
+
+def _runs(paths: list[Path]) -> list[Runs]:
+    """Of each file its profiles: one, or of a sweep the best of each data set."""
+    from pipeprof.model import Profile
+    from pipeprof.store import load
+
+    results = [load(path) for path in paths]
+    kinds = [isinstance(result, Profile) for result in results]
+    if len(set(kinds)) > 1:
+        sweep, profile = paths[kinds.index(False)], paths[kinds.index(True)]
+        raise UsageError(
+            f"{sweep} is a sweep and {profile} a profile; name the profile of one of the sweep's "
+            f"trials, such as {sweep.with_name('trial-000.json')}."
+        )
+    return [
+        {"": (path, result)} if isinstance(result, Profile) else _best(path, result)
+        for path, result in zip(paths, results, strict=True)
+    ]
+
+
+def _best(path: Path, sweep: SweepResult) -> Runs:
+    """Data set → the profile of its best trial."""
+    from pipeprof.model import Profile
+    from pipeprof.report.data_sets import own_data_sets
+    from pipeprof.store import load
+
+    found: Runs = {}
+    for data in own_data_sets(sweep):
+        file = path.with_name(Path(data.best.profile).name)
+        profile = load(file)
+        if not isinstance(profile, Profile):
+            raise ProfileError(f"{file} is not the profile of a trial.")
+        found[data.url] = file, profile
+    if not found:
+        raise ProfileError(f"{path} holds no trial yet, so there is nothing to compare.")
+    return found
+
+
+def _matched(first: Runs, later: Runs) -> list[tuple[Run, Run]]:
+    """By data set; where each has but one, these."""
+    if len(first) == len(later) == 1:
+        return list(zip(first.values(), later.values(), strict=True))
+    return [(first[url], later[url]) for url in first if url in later]
+
+
+def _judge(comparison: Comparison, limit: float) -> None:
+    """Raises `SlowerError` where the data show that a run is slower by more than ``limit``."""
+    slower = [pair for pair in comparison.pairs if _is_slower(pair, limit)]
+    for pair in comparison.pairs:
+        if not (pair in slower or _is_well(pair, limit)):
+            click.echo(
+                f"pipeprof: {pair.after.file}: these runs cannot tell whether it is more than "
+                f"{_percent(limit)} slower: {_told(pair)}.",
+                err=True,
+            )
+    if slower:
+        told = "; ".join(f"{pair.after.file}: {_told(pair)}{_unlike(pair)}" for pair in slower)
+        raise SlowerError(f"{told}: more than the {_percent(limit)} slower that is allowed.")
+
+
+def _is_slower(pair: TwoRuns, limit: float) -> bool:
+    return pair.speed.interval is not None and pair.speed.interval[1] < 1 - limit
+
+
+def _is_well(pair: TwoRuns, limit: float) -> bool:
+    return pair.speed.interval is not None and pair.speed.interval[0] >= 1 - limit
+
+
+def _told(pair: TwoRuns) -> str:
+    """``"0.82× the samples/s of before.json (95 %: 0.79–0.86)"``."""
+    speed = pair.speed
+    if speed.ratio is None or speed.interval is None:
+        return "too few batches were measured"
+    low, high = speed.interval
+    return f"{speed.ratio:.2f}× the samples/s of {pair.before.file} (95 %: {low:.2f}–{high:.2f})"
+
+
+def _unlike(pair: TwoRuns) -> str:
+    return f" (not of like with like: {'; '.join(pair.unlike)})" if pair.unlike else ""
+
+
+def _percent(limit: float) -> str:
+    from pipeprof.units import format_share
+
+    return format_share(limit)

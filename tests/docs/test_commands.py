@@ -1,0 +1,88 @@
+"""Every block of commands and of Python in the documents does what it says, for a reader who has a
+script, data, saved runs and a bucket. Sweeps are made short, and what is a gigabyte is less."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.reader import blocks, settle, surroundings
+from tests.s3.server import serving
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = [
+    pytest.param(block, id=f"{path.stem}-{number}")
+    for path in DOCUMENTS
+    for number, block in enumerate(blocks(path.read_text(), "sh"))
+    if not block.startswith("make ")  # tests/test_make.py, and continuous integration
+]
+BEFORE = """
+import sys
+from unittest import mock
+import mlflow
+import torch, wandb
+from torch.utils.data import DataLoader, Dataset
+import pipeprof
+from train import make_loader, train_step
+
+decode, epoch, files = bytes, 0, []
+loader, writer = pipeprof.wrap(make_loader()), mock.Mock()
+for batch in loader:
+    train_step(batch)
+profile, sweep = pipeprof.load("run.json"), pipeprof.load("sweep.json")
+mlflow.set_tracking_uri("file:mlruns")
+known = dict(globals())
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reader")
+    settle(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def surrounded(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    root = tmp_path_factory.mktemp("buckets")
+    for prefix in ("data", "train"):
+        shutil.copytree(folder / "data" / "csv", root / "root" / "bucket" / prefix)
+    with serving(root / "root", root / "log") as server:
+        yield surroundings(folder, server.endpoint)
+
+
+@pytest.mark.parametrize("block", COMMANDS)
+def test_commands_do_what_they_say(block: str, folder: Path, surrounded: dict[str, str]) -> None:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        cwd=folder, env=surrounded, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_python_does_what_it_says(folder: Path, surrounded: dict[str, str]) -> None:
+    """Each block by itself: names in it are those of its own story."""
+    code = blocks((ROOT / "README.md").read_text(), "python")
+    assert len(code) >= 5
+    script = "\n".join([BEFORE, *(f"exec({block!r}, dict(known))" for block in code)])
+    quiet = {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder, env=surrounded | quiet, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_commands_in_the_guides() -> None:
+    assert {case.id.rpartition("-")[0] for case in COMMANDS} == {"README", "storage-teams"}
+
+
+def test_python_stands_in_the_readme_alone() -> None:
+    assert [path.name for path in DOCUMENTS if blocks(path.read_text(), "python")] == ["README.md"]

@@ -1,0 +1,265 @@
+"""What a live view shows of a run, when, and that the run does not notice."""
+
+import io
+import os
+import threading
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+
+import pipeprof
+from pipeprof.loaders.device_side import DeviceSide
+from pipeprof.loaders.live import LINE_S, REPAINT_S, SHARE, Live, live_view
+from pipeprof.measure.clock import FakeClock
+from tests.loaders.test_stretches import Quick
+from tests.standing import descriptors, threads
+
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        return torch.tensor(index)
+
+
+class Stream(IterableDataset):
+    def __len__(self):
+        raise AssertionError("torch would remember that it was asked")
+
+    def __iter__(self):
+        return iter(torch.arange(40))
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(100.0)
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch):
+    """Whatever other tests did in this process: with a device to look at all are watched."""
+    monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
+
+
+def watched(live, loader, name="train"):
+    wrapped = pipeprof.wrap(loader, name)
+    wrapped._watch.live = live
+    return wrapped
+
+
+def lines_of(clock, step_s, loader):
+    file = io.StringIO()
+    for _ in watched(Live(file, now=clock.now), loader):
+        clock.sleep(step_s)
+    return file.getvalue().splitlines()
+
+
+def test_where_there_is_no_terminal_a_line_comes_every_so_often(clock):
+    found = lines_of(clock, 1.0, DataLoader(Numbers(), 1))
+    assert len(found) == int(39 / LINE_S)
+    for number, line in enumerate(found, 1):
+        batches = int(number * LINE_S) + 1
+        assert line.startswith(f"pipeprof: train, epoch 1: {batches} of 40 batches, ")
+        assert "starved " in line
+        assert "fetch " in line
+
+
+def test_a_length_is_not_asked_of_an_iterable_data_set(clock):
+    (line,) = lines_of(clock, 0.3, DataLoader(Stream(), 1))
+    assert line.startswith("pipeprof: train, epoch 1: 35 batches; ")
+
+
+@pytest.mark.parametrize("loader", [[1, 2, 3], (n for n in range(3))], ids=["list", "generator"])
+def test_of_any_iterable_what_the_host_sees_is_shown(loader, clock):
+    found = lines_of(clock, 2 * LINE_S, loader)
+    assert found[-1].startswith("pipeprof: train, epoch 1: 3 batches; starved ")
+    assert "step " in found[-1]
+
+
+def test_a_panel_is_painted_at_most_so_often_and_wiped_at_the_end(clock, terminal):
+    with open(os.dup(terminal.device), "w") as file:
+        loader = DataLoader(Numbers(), 1, num_workers=1, prefetch_factor=3)
+        for _ in watched(Live(file, now=clock.now), loader):
+            clock.sleep(REPAINT_S / 4)
+            terminal.drain()
+            panel = [line for line in terminal.lines if "pipeprof: train, epoch 1: " in line]
+            assert panel == [line for line in terminal.display if line.startswith("-- ")]
+        assert terminal.raw.count(b"-- pipeprof: train") == 39 // 4
+        assert b"of 3 batches ready" in terminal.raw
+        terminal.drain()
+        assert terminal.lines == []
+        assert terminal.is_whole
+
+
+def test_of_two_loaders_the_one_iterated_last_is_shown_and_then_the_other_again(clock, terminal):
+    with open(os.dup(terminal.device), "w") as file:
+        live, shown = Live(file, now=clock.now), []
+        train = watched(live, DataLoader(Numbers(), 10), "train")
+        valid = watched(live, DataLoader(Numbers(), 10), "valid")
+        for _ in train:
+            clock.sleep(1)
+            for _ in valid:
+                clock.sleep(1)
+            terminal.drain()
+            shown += [line.split(":")[1] for line in terminal.display if line.startswith("-- ")]
+            assert len([line for line in terminal.display if line.startswith("-- ")]) <= 1
+        assert shown == [f" valid, epoch {epoch}" for epoch in (1, 2, 3, 4)]
+        assert b"-- pipeprof: train, epoch 1" in terminal.raw
+        terminal.drain()
+        assert terminal.is_whole
+
+
+@pytest.mark.parametrize("how", ["break", "error"])
+def test_a_loop_that_is_left_leaves_the_terminal_as_it_was(how, clock, terminal):
+    with open(os.dup(terminal.device), "w") as file:
+        loader = watched(Live(file, now=clock.now), DataLoader(Numbers(), 1))
+
+        def train():
+            for batch in loader:
+                clock.sleep(1)
+                terminal.drain()
+                if batch == 20 and how == "break":
+                    break
+                if batch == 20 and how == "error":
+                    raise ValueError("of the script's")
+
+        with nullcontext() if how == "break" else pytest.raises(ValueError, match="script"):
+            train()
+        terminal.drain()
+        assert b"-- pipeprof" in terminal.raw
+        assert terminal.is_whole
+        assert terminal.lines == []
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise OSError("no space left")
+
+
+def test_what_cannot_be_shown_does_not_disturb_the_training(clock):
+    live = Live(Broken(), now=clock.now)
+    loader = watched(live, DataLoader(Numbers(), 1))
+    seen = []
+    for batch in loader:
+        clock.sleep(LINE_S)
+        seen.append(int(batch))
+    assert seen == list(range(40))
+    assert live.due_s == float("inf"), "it is not tried again"
+
+
+class Nested(Numbers):
+    """Iterates a loader that is shown, in a worker."""
+
+    def __init__(self, loader, clock):
+        self.loader, self.clock = loader, clock
+
+    def __getitem__(self, index):
+        for _ in self.loader:
+            self.clock.sleep(LINE_S)
+        return torch.tensor(index)
+
+
+def test_a_worker_shows_nothing(clock, tmp_path):
+    with open(tmp_path / "shown", "w") as file:
+        live = Live(file, now=clock.now)
+        inner = watched(live, DataLoader(Numbers(), 10))
+        for _ in watched(live, DataLoader(Nested(inner, clock), 10, num_workers=1)):
+            pass
+    assert (tmp_path / "shown").read_text() == ""
+
+
+def test_other_ranks_than_the_first_show_nothing(clock, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    assert lines_of(clock, LINE_S, DataLoader(Numbers(), 1)) == []
+    monkeypatch.setenv("RANK", "0")
+    assert len(lines_of(clock, LINE_S, DataLoader(Numbers(), 1))) == 39
+
+
+def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
+    """To show what is known, rows are asked for before there are many."""
+    monkeypatch.setattr("pipeprof.loaders.live.SHARE", 1.0)
+    file = io.StringIO()
+    live = Live(file, line_s=0.05)
+    count = 1500
+    loader = watched(live, DataLoader(Subset(Quick(), range(count)), None, num_workers=2))
+    assert [int(batch) for batch in loader] == list(range(count))
+    profile = loader.profile()
+    assert 1024 < profile.measured_batches + profile.warmup_batches < count
+    assert profile.lost_records == 0
+    found = file.getvalue().splitlines()
+    assert any("watched in stretches" in line for line in found)
+    counts = [int(line.split(" of 1,500")[0].rpartition(" ")[2].replace(",", "")) for line in found]
+    assert counts == sorted(counts)
+    assert max(counts) > 1100
+    assert any("live view took" in note for note in profile.notes)
+
+
+def test_shown_or_not_the_figures_are_the_same(monkeypatch):
+    monkeypatch.setattr("pipeprof.loaders.live.SHARE", 1.0)
+    rows = []
+    for live in (None, Live(io.StringIO(), line_s=1e-9)):
+        loader = pipeprof.wrap(DataLoader(Numbers(), 1, num_workers=2))
+        loader._watch.live = live
+        for _ in range(2):
+            assert sorted(int(batch) for batch in loader) == list(range(40))
+        log = loader.profile().batches
+        rows.append((log.index, log.epoch, log.nth, log.worker, log.samples))
+        assert None not in log.fetch_start_s
+    assert rows[0] == rows[1]
+
+
+class Slow(io.StringIO):
+    """Takes a second for each line."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def write(self, text):
+        self.clock.sleep(1.0 if text.startswith("pipeprof") else 0.0)
+        return super().write(text)
+
+
+def test_what_takes_long_to_show_is_shown_rarely(clock):
+    file = Slow(clock)
+    began_s = clock.now()
+    loader = watched(Live(file, now=clock.now), DataLoader(Numbers(), 1))
+    for _ in loader:
+        clock.sleep(60.0)
+    count = len(file.getvalue().splitlines())
+    assert 1 < count <= (clock.now() - began_s) * SHARE + 1
+
+
+def test_no_thread_and_no_descriptor_is_needed(clock, terminal):
+    before = descriptors(), threads()
+    with open(os.dup(terminal.device), "w") as file:
+        for _ in watched(Live(file, now=clock.now), DataLoader(Numbers(), 1)):
+            clock.sleep(1)
+            terminal.drain()
+            assert not threads() - before[1]
+    assert not descriptors() - before[0]
+
+
+def test_wrap_shows_on_stderr_and_a_copy_in_another_process_does_not():
+    loader = pipeprof.wrap([1], live=True)
+    assert loader._watch.live is live_view() is pipeprof.wrap([2], live=True)._watch.live
+    kind, arguments = loader._watch.__reduce__()
+    assert kind(*arguments).live is None
+    assert pipeprof.wrap([1])._watch.live is None
+
+
+def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
+    file = io.StringIO()
+    loader = watched(Live(file, now=clock.now), DataLoader(Numbers(), 1))
+
+    def train():
+        for _ in loader:
+            clock.sleep(1.0)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert len(file.getvalue().splitlines()) == 3

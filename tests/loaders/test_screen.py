@@ -1,0 +1,173 @@
+"""The rows at the bottom of a terminal: nobody else's line is touched, and they are given back."""
+
+import os
+import shutil
+import signal
+import sys
+
+import pytest
+
+from pipeprof.loaders.screen import Screen
+from tests.needs import missing
+from tests.standing import descriptors
+from tests.terminal import Terminal
+from tests.unwatched import UNWATCHED
+
+
+@pytest.fixture
+def screen(terminal):
+    yield (made := Screen(terminal.device))
+    made.close()
+
+
+def test_lines_of_others_scroll_above_the_rows_and_none_is_lost(terminal, screen):
+    for number in range(100):
+        if number % 7 == 0:
+            screen.show([f"-- {number}", "two", "three"])
+        os.write(terminal.device, b"line %d\n" % number)
+        terminal.drain()
+        assert terminal.display[-3:] == [f"-- {number // 7 * 7}", "two", "three"]
+    screen.close()
+    terminal.drain()
+    assert terminal.lines == [f"line {number}" for number in range(100)]
+    assert terminal.is_whole
+    assert terminal.theirs == b"".join(b"line %d\r\n" % number for number in range(100))
+
+
+def test_a_line_that_is_being_written_goes_on_where_it_was(terminal, screen):
+    os.write(terminal.device, b"\n" * 23 + b"10 %")
+    screen.show(["shown"])
+    os.write(terminal.device, b"\r20 %")
+    screen.show(["shown again", "and higher"])
+    os.write(terminal.device, b" done\nnext")
+    terminal.drain()
+    assert terminal.lines == ["20 % done", "next", "shown again", "and higher"]
+    screen.close()
+    terminal.drain()
+    assert terminal.lines == ["20 % done", "next"]
+
+
+def test_colours_of_a_line_go_on_too(terminal, screen):
+    os.write(terminal.device, b"\x1b[31mred ")
+    screen.show(["\x1b[1mbold\x1b[0m"])
+    os.write(terminal.device, b"still")
+    terminal.drain()
+    row = terminal._screen.buffer[0]
+    assert [row[4].fg, row[4].bold] == ["red", False]
+
+
+def test_without_room_nothing_is_shown(terminal, screen):
+    screen.show(["row"] * 17)
+    terminal.drain()
+    assert terminal.raw == b""
+    screen.show(["row"] * 16)
+    terminal.drain()
+    assert terminal.lines == ["row"] * 16
+    terminal.resize(12, 80)
+    screen.show(["row"] * 16)
+    terminal.drain()
+    assert terminal.is_whole
+
+
+def test_after_a_change_of_size_the_rows_are_at_the_new_bottom(terminal, screen):
+    screen.show(["shown"])
+    terminal.drain()
+    terminal.resize(30, 60)
+    screen.show(["shown"])
+    terminal.drain()
+    assert terminal.display[-1] == "shown"
+    assert screen.width == 59
+
+
+def test_nobody_waits_for_a_terminal_that_takes_nothing(terminal, screen):
+    for number in range(1000):  # and nobody reads
+        screen.show([f"{number} " * 10] * 10)
+    terminal.drain()
+    for _ in range(2):  # what was begun is ended
+        screen.show(["shown"])
+        terminal.drain()
+    assert terminal.lines == ["shown"]
+
+
+def test_a_forked_process_paints_nothing(terminal, screen):
+    screen.show(["shown"])
+    terminal.drain()
+    before = terminal.raw
+    child = os.fork()
+    if not child:
+        screen.show(["by the child"])
+        screen.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    terminal.drain()
+    assert terminal.raw == before
+
+
+@pytest.mark.parametrize("what", ["a file", "closed", "dumb"])
+def test_where_there_is_no_terminal_to_steer_there_is_no_screen(what, terminal, monkeypatch):
+    if what == "dumb":
+        monkeypatch.setenv("TERM", "dumb")
+    file = open(os.devnull if what == "a file" else os.dup(terminal.device), "w")  # noqa: SIM115
+    if what == "closed":
+        file.close()
+    assert Screen.of(file) is None
+    file.close()
+
+
+def test_rows_are_given_back_though_the_descriptor_leads_elsewhere_by_then(terminal, tmp_path):
+    descriptor = os.dup(terminal.device)
+    screen = Screen(descriptor)
+    screen.show(["shown"])
+    with open(tmp_path / "log", "wb") as log:
+        os.dup2(log.fileno(), descriptor)
+    screen.show(["shown again"])
+    screen.close()
+    os.close(descriptor)
+    terminal.drain()
+    assert terminal.is_whole
+    assert terminal.lines == []
+    assert (tmp_path / "log").read_bytes() == b""
+
+
+def test_nothing_stays_behind(terminal):
+    before, handler = descriptors(), signal.getsignal(signal.SIGTSTP)
+    screen = Screen(terminal.device)
+    screen.show(["shown"])
+    assert signal.getsignal(signal.SIGTSTP) != handler
+    screen.close()
+    assert signal.getsignal(signal.SIGTSTP) == handler
+    assert not descriptors() - before
+
+
+SHOWN = """
+import time
+from pipeprof.loaders.screen import Screen
+screen = Screen(2)
+for number in range(1000):
+    screen.show(["painted"])
+    print(number, flush=True)
+    time.sleep(0.02)
+"""
+
+
+def test_ctrl_z_gives_the_rows_back_and_fg_takes_them_again(terminal, tmp_path):
+    bash = shutil.which("bash")
+    if bash is None:
+        missing("bash, whose job control stops and goes on")
+    command = f"{sys.executable} shown.py; echo 'the shell'; fg >/dev/null; echo 'the end'"
+    (tmp_path / "shown.py").write_text(SHOWN)
+    environment = {**UNWATCHED, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = terminal.run([bash, "-mc", command], tmp_path, environment)
+    assert terminal.shows(lambda: terminal.display[-1] == "painted")
+    assert not terminal.is_whole
+    os.write(terminal.controller, b"\x1a")
+    assert terminal.shows(lambda: "the shell" in terminal.lines)
+    at = terminal.raw.index(b"the shell")
+    stopped = Terminal()
+    stopped._stream.feed(terminal.raw[:at])
+    assert stopped.is_whole
+    assert "painted" not in stopped.lines
+    stopped.close()
+    assert terminal.shows(lambda: terminal.raw[at:].count(b"painted") > 2), "it is painted again"
+    os.write(terminal.controller, b"\x03")
+    terminal.end(process)

@@ -1,0 +1,100 @@
+"""A sizing as a page: each number with its formula, and the cluster as it grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeprof.cli.app import run
+from pipeprof.model import Sizing
+from pipeprof.report.html.page import render_view
+from pipeprof.report.html.shapes import Section, Table, View, charts
+from pipeprof.report.html.sizing import sizing_view
+from pipeprof.sizing.inputs import BY_NAME
+from pipeprof.sizing.size import size
+from pipeprof.sizing.sources import from_workload
+from tests.report.html.conftest import Opener
+from tests.report.html.pages import HOSTILE
+from tests.report.html.test_browser import (
+    LOOKS,
+    every_chart_is_drawn,
+    keep,
+    look,
+    nothing_is_wider_than_the_page,
+)
+
+CREATED = "2026-11-22T10:00:00+00:00"
+ASKED = ["size", "--workload", "unet3d/h100", "--gpus", "64,512", "--gpus-per-node", "8"]
+
+
+def sizings(*gpus: int, simulate: bool = False, **more: float) -> list[Sizing]:
+    written = {"gpus_per_node": 8.0, **more}
+    given = from_workload("unet3d", "h100") | {
+        name: BY_NAME[name].taken(value, "given") for name, value in written.items()
+    }
+    return [size(given, count, None, simulate) for count in gpus]
+
+
+def section(view: View, name: str) -> Section:
+    return next(each for each in view.sections if each.name == name)
+
+
+def test_numbers_stand_side_by_side_and_each_with_its_formula() -> None:
+    view = sizing_view(sizings(64, 512), CREATED)
+    assert view.title == "What 64 and 512 GPUs must be given"
+    (storage,) = section(view, "part-0").blocks
+    assert isinstance(storage, Table)
+    assert [column.title for column in storage.columns] == ["", "64 GPUs", "512 GPUs"]
+    bandwidth = next(row for row in storage.rows if row.cells[0].text == "read bandwidth")
+    assert [cell.text for cell in bandwidth.cells[1:]] == ["183 GB/s", "1.46 TB/s"]
+    (formulas,) = section(view, "formulas").blocks
+    assert isinstance(formulas, Table)
+    told = {row.cells[0].text: row.cells[2].text for row in formulas.rows}
+    assert told["read bandwidth per GPU"] == "read bandwidth / gpus = 1.46 TB/s / 512"
+
+
+def test_what_is_not_known_is_asked_for() -> None:
+    page = render_view(sizing_view(sizings(64), CREATED), {})
+    assert "requests in flight: --request-bytes --first-byte-ms --stream-bandwidth" in page
+    assert "Checkpoints" not in page, "there is no number for it"
+    assert "<h1>What 64 GPUs must be given</h1>" in page
+
+
+def test_a_cluster_is_drawn_where_it_was_simulated() -> None:
+    assert charts(sizing_view(sizings(64, 512), CREATED)) == []
+    view = sizing_view(sizings(64, 512, simulate=True, storage_bandwidth=5e11), CREATED)
+    (chart,) = charts(view)
+    shares = [datum["share"] for datum in chart.spec["data"]["values"]]
+    assert sum(shares) == pytest.approx(2.0, abs=0.01), "all of the time, of both"
+    assert chart.description.startswith("64 GPUs: 100 % at work, 0.0 % waiting for data; ")
+
+
+def test_names_of_the_users_are_text() -> None:
+    given = from_workload("unet3d", "h100")
+    odd = {"step_s": BY_NAME["step_s"].taken(0.323, HOSTILE)}
+    page = render_view(sizing_view([size(given | odd, 8)], CREATED), {})
+    assert "</script><script>" not in page
+    assert "&lt;/script&gt;&lt;script&gt;window.harmed" in page
+
+
+def test_the_command_writes_it_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "sizing.html"
+    assert run([*ASKED, "--html", str(out)]) == 0
+    assert "What 64 and 512 GPUs must be given" in out.read_text("utf-8")
+    assert len(out.read_bytes()) < 1_500_000
+    assert capsys.readouterr() == ("", f"{out}: open it in a browser.\n")
+    assert run([*ASKED, "--html", str(tmp_path)]) == 1
+    assert "is a folder; name the file to write" in capsys.readouterr().err
+
+
+def test_it_opens_well_on_a_screen_and_on_a_phone(opened: Opener, repo: Path) -> None:
+    view = sizing_view(sizings(64, 512, 8192, simulate=True, storage_bandwidth=5e11), CREATED)
+    page = opened(render_view(view, {}))
+    for theme, width in LOOKS:
+        look(page, theme, width)
+        nothing_is_wider_than_the_page(page)
+        every_chart_is_drawn(page)
+        keep(page, repo, f"sizing-{width}-{theme}")

@@ -1,0 +1,79 @@
+"""What a notebook shows of a result: as text, escaped, small, and styling nothing but itself."""
+
+import re
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from pipeprof.model import Profile, SweepResult
+from pipeprof.report.notebook import FOLDED, render_notebook
+from tests.contracts.report_contract import ReportContract, renamed
+from tests.report.html.pages import HOSTILE, PAGES, links, read
+from tests.samples import sample_profile, sample_requests, sample_sweep
+from tests.strategies import values
+
+
+class TestContract(ReportContract):
+    def render(self, result):
+        return read(render_notebook(result))
+
+
+@pytest.fixture(params=PAGES)
+def shown(request):
+    return render_notebook(PAGES[request.param])
+
+
+def test_it_is_small_and_runs_and_fetches_nothing(shown):
+    assert len(shown.encode()) < 50_000
+    assert links(shown) == []
+    assert not re.search(r"<script|<link|<iframe|javascript:| on\w+=| id=|@import|url\(", shown)
+
+
+def test_its_styles_are_for_itself_alone(shown):
+    (style,) = re.findall("<style>(.*?)</style>", shown, re.DOTALL)
+    selectors = [
+        selector.strip()
+        for rule in style.split("}")[:-1]
+        for selector in rule.partition("{")[0].split(",")
+    ]
+    assert len(selectors) > 10
+    assert all(re.match(r"(div)?\.pipeprof-shown", selector) for selector in selectors)
+
+
+def test_its_elements_are_all_closed(shown):
+    for element in ("div", "table", "tbody", "tr", "td", "th", "details", "summary", "p", "pre"):
+        opened = len(re.findall(rf"<{element}[ >]", shown))
+        assert opened == shown.count(f"</{element}>"), element
+
+
+@pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
+def test_no_name_gets_out_of_its_place(result):
+    hostile, plain = (render_notebook(renamed(result, text)) for text in (HOSTILE, "harmless"))
+    for opened in ("<script", "</script", "<!--", "<b>", "\u2028"):
+        assert hostile.count(opened) == plain.count(opened), opened
+    assert "</script><script>window.harmed" in read(hostile), "it is shown as it is"
+
+
+def test_the_answer_is_open_and_the_evidence_can_be_opened():
+    profile = sample_profile(requests=sample_requests())
+    both = render_notebook(profile) + render_notebook(sample_sweep())
+    sections = dict.fromkeys(re.findall("<details( open)?><summary><b>(.*?)</b>", both))
+    closed = {title for state, title in sections if not state}
+    assert all(any(title.startswith(each) for title in closed) for each in FOLDED)
+    opened = {title for state, title in sections if state}
+    assert {"What to change", "Where the time goes", "The most each part allows",
+            "What the accelerator waited for", "What to set"} <= opened  # fmt: skip
+
+
+def test_bars_are_for_the_eye_alone():
+    shown = render_notebook(sample_profile())
+    bars = re.findall(r'<td class="bar" aria-hidden="true">([█▌ ]*)</td>', shown)
+    assert len(bars) > 5
+    assert "█" not in re.sub(r'<td class="bar".*?</td>', "", shown)
+
+
+@hypothesis.settings(max_examples=15)
+@hypothesis.given(st.one_of(values(Profile), values(SweepResult)))
+def test_whatever_the_types_allow_is_shown(result):
+    assert render_notebook(result).endswith("</div>\n")
