@@ -16,7 +16,7 @@ _BAR = 24
 _NAME = 40
 _STARVED = 0.05
 """From here on what is waited for stands out."""
-_BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
+_BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,13 @@ WANDB = "logged = {}\n\ndef log(metrics, step):\n    logged[step] = metrics\n"
 
 SHORT = ["--trial-time", "0.1", "--warmup-time", "0.05", "--max-time", "2"]
 PIPEPROF = f"""#!{sys.executable}
-# pipeprof, but that nobody waits for a gigabyte, nor for sweeps that measure well
+# pipeprof, but that nobody waits for a gigabyte, nor for what takes long to be measured well
 import sys
 words = [word.replace("1GiB", "1MiB") for word in sys.argv[1:]]
 if words[0] == "sweep":
     words += {SHORT} + ["--workers", "1"] * ("--workers" not in words)
+if words[0] == "probe":
+    words += ["--seconds", "2", "--feed", "0.2"]  # the last one counts
 from pipeprof.cli.app import main
 main(words)
 """
