@@ -56,7 +56,7 @@ tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "pytest, one by one"
 	@$(BIN)/python -m pytest -m 'timed and not lab'
 
-coverage: $(READY) ## the share of lines that tests run; it takes them three times the CPU
+coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
 	@$(BIN)/python -m tests.kernels
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE)

@@ -96,9 +96,8 @@ class Page:
 
     def verdict(self, verdict: Word, headline: str, of: str = "") -> None:
         """The headline, which opens with its verdict, made to stand out; ``of`` what it is."""
-        rest = headline[len(verdict) :] if headline.lower().startswith(verdict) else f": {headline}"
         sentence = Text(overflow="fold").append(verdict.upper(), VERDICT_STYLE[verdict])
-        sentence.append(clean(rest))
+        sentence.append(clean(after_verdict(headline, verdict)))
         grid = Table.grid(padding=(0, 2, 0, 0))
         if of:
             grid.add_row(clean(of), sentence)
@@ -184,6 +183,16 @@ def bar(share: float, cells: int) -> str:
     if share > 0:
         halves = max(halves, 1)
     return "█" * (halves // 2) + "▌" * (halves % 2)
+
+
+def are_bars(cells: Sequence[str]) -> bool:
+    """Whether a column is of `bar`, which says to the eye what a figure beside it says in words."""
+    return any(cells) and all(set("█▌ ").issuperset(cell) for cell in cells)
+
+
+def after_verdict(headline: str, verdict: str) -> str:
+    """What stands behind the verdict that ``headline`` opens with, or is to open with."""
+    return headline[len(verdict) :] if headline.lower().startswith(verdict) else f": {headline}"
 
 
 def to_ascii(text: str) -> str:

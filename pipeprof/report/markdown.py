@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pipeprof.report.base import Result
-from pipeprof.report.layout import Column, Page, Word, clean
+from pipeprof.report.layout import Column, Page, Word, after_verdict, clean
 from pipeprof.report.terminal import write_page
 
 _RISKY: Final = re.compile(
@@ -64,9 +64,10 @@ class MarkdownPage(Page):
         self._blocks.append(inline(text))
 
     def verdict(self, verdict: Word, headline: str, of: str = "") -> None:
-        rest = headline[len(verdict) :] if headline.lower().startswith(verdict) else f": {headline}"
         named = f"{inline(of.strip())} " if of.strip() else ""
-        self._blocks.append(f"{named}**{verdict.upper()}**{_rest(rest)}")
+        self._blocks.append(
+            f"{named}**{verdict.upper()}**{_rest(after_verdict(headline, verdict))}"
+        )
 
     def pairs(self, rows: Iterable[tuple[str, str]], indent: int = 2) -> None:
         if indent > 2 and self._head == len(self._blocks) - 1:

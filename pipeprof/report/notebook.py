@@ -12,13 +12,12 @@ from html import escape
 from typing import Final
 
 from pipeprof.report.base import Result
-from pipeprof.report.layout import WORST_STYLE, Column, Page, Word, clean
+from pipeprof.report.layout import WORST_STYLE, Column, Page, Word, are_bars, clean
 from pipeprof.report.terminal import write_page
 
 FOLDED: Final = ("What making a batch took", "Requests of storage", "Workers side by side",
                  "Trials", "How sure")  # fmt: skip
 """Sections that are closed at first, by how their titles begin."""
-_BARS: Final = frozenset("█▌ ")
 # Notebooks style all tables of their cells: two classes and the elements' names outweigh that.
 _STYLE: Final = """\
 <style>
@@ -141,8 +140,7 @@ def _row(row: Sequence[str], kinds: Sequence[str], worst: bool) -> str:
 
 
 def _kind(column: Column, cells: Sequence[str]) -> str:
-    """Bars say to the eye what a figure beside them says in words."""
-    if any(cells) and all(_BARS.issuperset(cell) for cell in cells):
+    if are_bars(cells):
         return ' class="bar" aria-hidden="true"'
     if column.right:
         return ' class="right"'

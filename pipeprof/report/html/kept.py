@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pipeprof.report.html import shapes
 from pipeprof.report.html.words import word
-from pipeprof.report.layout import WORST_STYLE, Column, Page, Word
-
-_BARS = frozenset("█▌ ")
+from pipeprof.report.layout import WORST_STYLE, Column, Page, Word, are_bars
 
 
 class Kept(Page):
@@ -45,7 +43,7 @@ class Kept(Page):
     ) -> None:
         """Without the bars that are drawn in characters."""
         cells = [tuple(row) for row in rows]
-        kept = [n for n in range(len(columns)) if not _is_bars([row[n] for row in cells])]
+        kept = [n for n in range(len(columns)) if not are_bars([row[n] for row in cells])]
         titles = [block.title for block in self.blocks if isinstance(block, shapes.Heading)]
         self.blocks.append(
             shapes.Table(
@@ -89,10 +87,6 @@ def _heads(block: shapes.Block) -> list[shapes.Block]:
     if not isinstance(block, shapes.Lines):
         return [block]
     return [shapes.Heading(line) for line in block.lines]
-
-
-def _is_bars(cells: Sequence[str]) -> bool:
-    return any(cells) and all(_BARS.issuperset(cell) for cell in cells)
 
 
 def _cell(text: str, first: bool) -> shapes.Cell:
