@@ -1,9 +1,11 @@
-"""Plain and profiled in turns, on one and the same loader: our hooks are taken off it and put back.
+"""Plain and profiled in turns, on one and the same loader, in one unbroken stream of batches.
 
 Two loaders differ by a few per cent whatever is done to them: by where their memory lies, and
-which core their workers run on. Here all of that is the same, and what is left is the hooks.
-While they are off, nothing of ours runs but one look at a shared byte for each sample, which is
-in every arm.
+which core their workers run on. And a machine that others use is another one some milliseconds
+later. So here the stream is cut into stretches of a few batches, each with our hooks on or off as
+a plan says that main and the workers know by the number of the batch: nobody waits for anybody,
+and what is compared lies as near together as it can. While the hooks are off, nothing of ours runs
+but one look at the plan for each sample, which is in every arm.
 
 Of a loader with fast batches pipeprof watches stretches and passes by the others. Both are timed
 by themselves: how much of each there is in use follows from how fast the batches come.
@@ -14,19 +16,21 @@ from __future__ import annotations
 import mmap
 import multiprocessing
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from enum import IntEnum
-from time import perf_counter
+from itertools import islice
+from time import perf_counter, process_time
 from typing import Any
 
+import numpy as np
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, get_worker_info
 
 from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
-from benchmarks.overhead_session import Running, Session
+from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders import hook, observe
 from pipeprof.loaders.hook import Making
 from pipeprof.loaders.iterator import Turn
@@ -48,41 +52,69 @@ class Mode(IntEnum):
 Hook = Callable[[Mode], None]
 
 
-class Switch:
-    """How the hooks are to be, known to main and to the workers that it forks."""
+class Plan:
+    """How the hooks are to be, stretch by stretch; known to main and to the workers that it forks.
 
-    def __init__(self) -> None:
-        self._wanted = mmap.mmap(-1, 1)
-        self.turn(Mode.WATCHING)
-        self._mode = Mode.WATCHING
+    Of each stretch the first ``case.ahead()`` batches are not timed: they turn the hooks, and main
+    knows them half, as they were under way by then.
+    """
+
+    def __init__(self, case: Case, modes: Sequence[Mode]) -> None:
+        self.modes = (Mode.WATCHING, *modes, Mode.OFF)
+        """With one stretch before and one after, to begin and to end with."""
+        self.workers, self.lead = max(1, case.workers), max(1, case.ahead())
+        self.batches = self.lead + case.batches
+        """Of a stretch."""
+        shape = (len(self.modes), self.workers, 2)
+        memory = mmap.mmap(-1, 8 * int(np.prod(shape)))
+        self.clocked_s = np.frombuffer(memory).reshape(shape)
+        """CPU time of each worker, where its part of a stretch begins and ends."""
+        self.mode = Mode.WATCHING
         self._hooks: list[Hook] = []
         """Of this process."""
-
-    def turn(self, mode: Mode) -> None:
-        self._wanted[0] = mode
-
-    def follow(self) -> None:
-        if self._wanted[0] != self._mode:
-            self._mode = Mode(self._wanted[0])
-            for each in self._hooks:
-                each(self._mode)
 
     def add(self, hook: Hook) -> None:
         """To be told of each change; it is `Mode.WATCHING` now."""
         self._hooks.append(hook)
 
+    def turn(self, stretch: int) -> None:
+        """To the mode of the ``stretch``."""
+        if self.modes[stretch] != self.mode:
+            self.mode = self.modes[stretch]
+            for each in self._hooks:
+                each(self.mode)
+
+    def work_on(self, batch: int) -> None:
+        """In a worker: it begins the ``batch``."""
+        stretch, nth = divmod(batch, self.batches)
+        worker = batch % self.workers
+        if stretch >= len(self.modes):
+            return
+        if nth < self.workers:
+            if stretch:
+                self.clocked_s[stretch - 1, worker, 1] = process_time()
+            self.turn(stretch)
+        if self.lead <= nth < self.lead + self.workers:
+            self.clocked_s[stretch, worker, 0] = process_time()
+
+    def worked_s(self, stretch: int) -> float:
+        """CPU time of all workers for what is timed of the ``stretch``."""
+        begun, ended = self.clocked_s[stretch].sum(axis=0)
+        return float(ended - begun)
+
 
 class Followed(Dataset[Any]):
-    """``dataset``, whose process follows the switch."""
+    """``dataset``, read in order; its workers follow the plan."""
 
-    def __init__(self, dataset: Dataset[Any], switch: Switch) -> None:
-        self._dataset, self._switch = dataset, switch
+    def __init__(self, dataset: Dataset[Any], batch_size: int, plan: Plan) -> None:
+        self._dataset, self._batch_size, self._plan = dataset, batch_size, plan
 
     def __len__(self) -> int:
         return len(self._dataset)  # type: ignore[arg-type]
 
     def __getitem__(self, index: int) -> Any:
-        self._switch.follow()
+        if not index % self._batch_size and get_worker_info() is not None:
+            self._plan.work_on(index // self._batch_size)
         return self._dataset[index]
 
 
@@ -95,45 +127,61 @@ def hold_switched_session(case: Case, arms: dict[Arm, Mode], seed: int) -> Sessi
 
 def _session(case: Case, arms: dict[Arm, Mode], seed: int) -> Session:
     torch.set_num_threads(1)
-    switch = Switch()
-    _let_hooks_be_switched(switch)
-    followed = replace(case, dataset=Followed(case.dataset, switch))
-    running = _Switched(followed, next(iter(arms)), switch)
-    chance, session = random.Random(seed), []
+    chance, rounds = random.Random(seed), []
     for _ in range(case.rounds):
         order = list(arms)
         chance.shuffle(order)
-        session.append({arm.name: running.as_arm(arm, arms[arm]) for arm in order})
-    return session
+        rounds.append(order)
+    stream = Stream(case, next(iter(arms)), [arms[arm] for order in rounds for arm in order])
+    spent = stream.spent()
+    return [{arm.name: next(spent) for arm in order} for order in rounds]
 
 
-class _Switched(Running):
-    def __init__(self, case: Case, ours: Arm, switch: Switch) -> None:
-        super().__init__(case, ours)
-        self._switch = switch
-        self._profiled: Any = self.batches
-        self._turn: Turn = self._profiled._turn
-        self._bare: Iterator[Any] = self._turn.iterator
+class Stream:
+    """One pass over one loader, whose hooks come and go."""
+
+    def __init__(self, case: Case, ours: Arm, modes: Sequence[Mode]) -> None:
+        self.plan = Plan(case, modes)
+        _let_hooks_be_switched(self.plan)
+        followed = Followed(case.dataset, case.batch_size, self.plan)
+        self._case = case
+        self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
+        self.turn: Turn = self.profiled._turn
+        self.bare: Iterator[Any] = self.turn.iterator
         self._passing: PassingBy | None = None
         if case.workers:
-            switch.add(self._turn_main)
+            self.plan.add(self._turn_main)
 
-    def as_arm(self, arm: Arm, mode: Mode) -> Any:
-        self._switch.turn(mode)
-        self._switch.follow()
-        self.arm, self.batches = arm, self._bare if mode is Mode.OFF else self._profiled
-        # each worker follows on its next batch: to switch is none of a block's cost
-        self.arm.take(self.batches, max(1, self._case.workers))
-        self._rest()
-        return self.block()
+    def spent(self) -> Iterator[Spent]:
+        """Of each stretch of the plan, when all have been run."""
+        main = [self.clocked(stretch) for stretch in range(len(self.plan.modes) - 1)]
+        self._take(self.plan.lead)  # by then each worker is done with the last of them
+        count = self._case.batches
+        for stretch, (wall_s, cpu_s) in enumerate(main[1:], start=1):
+            workers_s = self.plan.worked_s(stretch) if self._case.workers else 0.0
+            yield Spent(wall_s / count, (cpu_s + workers_s) / count)
+
+    def clocked(self, stretch: int) -> tuple[float, float]:
+        """In main: wall and CPU time of what is timed of the ``stretch``, which is the next."""
+        self.plan.turn(stretch)
+        self._take(self.plan.lead)
+        start_s, start_cpu_s = perf_counter(), process_time()
+        self._take(self._case.batches)
+        return perf_counter() - start_s, process_time() - start_cpu_s
+
+    def _take(self, count: int) -> None:
+        """A training loop of empty steps."""
+        batches = self.bare if self.plan.mode is Mode.OFF else self.profiled
+        for _ in islice(batches, count):
+            pass
 
     def _turn_main(self, mode: Mode) -> None:
-        turn, observer = self._turn, self._turn._observer
+        turn, observer = self.turn, self.turn._observer
         if self._passing is not None:
             turn._pass.pass_by(self._passing.count())
             self._passing = turn._passing = None
         if mode is Mode.PASSING:
-            self._passing = PassingBy(turn._pass, observer, self._bare, _NEVER)  # type: ignore[arg-type]
+            self._passing = PassingBy(turn._pass, observer, self.bare, _NEVER)  # type: ignore[arg-type]
             turn.pass_by(self._passing)
         observer.watch(mode is Mode.WATCHING)  # type: ignore[attr-defined]
 
@@ -167,7 +215,7 @@ class _Maker:
             self._making.watch(on)
 
 
-def _let_hooks_be_switched(switch: Switch) -> None:
+def _let_hooks_be_switched(plan: Plan) -> None:
     """Those that will be set in this process and in its workers."""
     instrument, attach = hook.instrument, Sender.attach
 
@@ -175,7 +223,7 @@ def _let_hooks_be_switched(switch: Switch) -> None:
         fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
     ) -> Making:
         making = instrument(fetcher, tell, meter, *more, **options)
-        switch.add(_Maker(making, meter).turn)
+        plan.add(_Maker(making, meter).turn)
         return making
 
     def switched_attach(sender: Sender, queue: Any) -> None:
@@ -188,7 +236,7 @@ def _let_hooks_be_switched(switch: Switch) -> None:
             else:
                 queue.put = sender.put
 
-        switch.add(turn)
+        plan.add(turn)
 
     hook.instrument = observe.instrument = switched_instrument
     Sender.attach = switched_attach  # type: ignore[method-assign]
