@@ -66,7 +66,9 @@ def batches(reader: str, job: Job) -> Iterator[Chunk]:
 
 def rows_of(chunk: Chunk) -> int:
     first = next(iter(chunk.values()))
-    return len(first[1]) - 1 if isinstance(first, tuple) else len(first)
+    if isinstance(first, tuple):
+        return len(first[1]) - 1
+    return first.shape[0] if hasattr(first, "shape") else len(first)  # torch's `len` is slow
 
 
 def _rows(column: Column, start: int, stop: int) -> Column:

@@ -70,6 +70,11 @@ def _is_one_of(word: Any, words: Any) -> Any:
 
 
 @kernel()
+def _is_null(data: Any, start: Any, end: Any) -> Any:
+    return _is_one_of(_word(data, start, end), _NULLS)
+
+
+@kernel()
 def _without_blanks(data: Any, start: Any, end: Any) -> Any:
     while start < end and (get(data, start) == _SPACE or get(data, start) == _TAB):
         start += 1
@@ -111,14 +116,13 @@ def read_floats(
     for row in range(rows):
         start, end = _field(data, ends, column, columns, row)
         fine, value = _signed_decimal(data, size, start, end)
-        if not fine:
-            if _is_one_of(_word(data, start, end), _NULLS):
-                valid[row] = 0
-                nulls += 1
-            else:
-                fine, value = _other_decimal(data, size, start, end)
-                if not fine:
-                    return ODD
+        if not fine and _is_null(data, start, end):
+            valid[row] = 0
+            nulls += 1
+        elif not fine:
+            fine, value = _other_decimal(data, size, start, end)
+            if not fine:
+                return ODD
         values[row] = value
     return nulls
 
@@ -141,14 +145,13 @@ def read_integers(
     for row in range(rows):
         start, end = _field(data, ends, column, columns, row)
         fine, value = _signed_integer(data, size, start, end)
-        if not fine:
-            if _is_one_of(_word(data, start, end), _NULLS):
-                valid[row] = 0
-                nulls += 1
-            else:
-                fine, value = _signed_integer(data, size, *_without_blanks(data, start, end))
-                if not fine:
-                    return ODD
+        if not fine and _is_null(data, start, end):
+            valid[row] = 0
+            nulls += 1
+        elif not fine:
+            fine, value = _signed_integer(data, size, *_without_blanks(data, start, end))
+            if not fine:
+                return ODD
         values[row] = value
     return nulls
 

@@ -132,6 +132,22 @@ def _are_ints(data: Any, at: int, size: int) -> Any:
     return goes_on == 0
 
 
+@kernel()
+def _cell(data: Any, at: int, size: int, kind: int, asked: bool, is_list: bool) -> Any:
+    """What is noted of these bytes, and whether a column may have them. Of one that nobody asked
+    for only their form is looked at; in one of lists numbers are counted later."""
+    place = np.uint64(at) << _32 | np.uint64(size)
+    if kind == INT:
+        number, one = _int(data, at, size)
+        if not one:
+            return place, is_list if asked else _are_ints(data, at, size)
+        return place if is_list else number, True
+    if kind == FLOAT:
+        value = place if is_list else load(data, at) & MASKS[4]
+        return value, not size & 3 and (size == 4 or is_list or not asked)
+    return place, True
+
+
 @kernel(
     f"b1({_OCTETS}, {_PLACES}, {_PLACES}, {_OCTETS}, i8[::1], b1[::1], u8[::1], i8[::1], i8[::1], "
     "u1[:, ::1], u8[:, ::1])"
@@ -189,19 +205,9 @@ def walk(
             if kind == 0:
                 return False
             is_list = found < asked and lists[found]
-            value = np.uint64(at) << _32 | np.uint64(size)
-            if kind == INT:
-                number, one = _int(data, at, size)
-                if found < asked:
-                    if not one and not is_list:
-                        return False
-                    value = value if is_list else number
-                elif not one and not _are_ints(data, at, size):
-                    return False
-            elif kind == FLOAT:
-                if size & 3 or (size != 4 and found < asked and not is_list):
-                    return False
-                value = value if is_list else load(data, at) & MASKS[4]
+            value, fine = _cell(data, at, size, kind, found < asked, is_list)
+            if not fine:
+                return False
             if found < asked:
                 if code[found, row]:
                     return False  # a record holds a name twice

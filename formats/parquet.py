@@ -101,7 +101,7 @@ class Parquet:
                 check_length(buffers[0], *place)
                 footer = known(bytes(buffers[0]), place[0])
                 with reading("the footer"):
-                    select(footer.schema.names, schema.names)
+                    select(footer.head.names, schema.names)
                     counts = {i: footer.rows[i] for i in range(split.start, split.end)}
                 groups = RowGroups(size, ranges, footer, schema)
             groups.take(part, buffers[len(first) :])
@@ -125,7 +125,7 @@ def _schema(
     """``asked``: columns and their types."""
     declared, types, fields = head.schema, dict(asked), list[pa.Field]()
     check_types(types, declared.names)
-    for name in select(declared.names, columns):
+    for name in select(head.names, columns):
         dtype = types.get(name, plain_type(declared.field(name).type))
         if dtype is None:
             others = [field.name for field in declared if plain_type(field.type) is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -37,10 +37,12 @@ class Footer:
         self._data, self._end = data, end
         self._table = table_of(data, end)
         self.head = head_of(data if self._table is None else self._table.head(data))
-        self.schema = self.head.schema
-        """As Arrow reads it."""
         self.created_by = self.head.created_by
         self._columns: dict[str, Plain | None] = {}
+
+    def is_of(self, data: bytes, end: int) -> bool:
+        """Whether it was made of these: to compare them takes less than to hash them."""
+        return end == self._end and data == self._data
 
     @property
     def leaves(self) -> Mapping[str, Sequence[int]]:
@@ -156,20 +158,20 @@ class Footer:
         return places
 
 
-_known: OrderedDict[tuple[bytes, int], Footer] = OrderedDict()
+_known: deque[Footer] = deque(maxlen=_KEPT)
 
 
 def parsed(data: bytes, end: int) -> Footer:
     """The footer of these bytes, its length and magic included, which begins at byte ``end``."""
-    footer = _known[data, end] = Footer(data, end)
-    while len(_known) > _KEPT:
-        _known.popitem(last=False)
+    footer = Footer(data, end)
+    _known.append(footer)
     return footer
 
 
 def known(data: bytes, end: int) -> Footer:
     """The same, parsed once in this process, or in the one that it was forked from."""
-    return _known.get((data, end)) or parsed(data, end)
+    same = (footer for footer in tuple(_known) if footer.is_of(data, end))
+    return next(same, None) or parsed(data, end)
 
 
 def footer_bytes(tail: bytes, size: int) -> int:

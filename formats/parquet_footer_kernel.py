@@ -97,6 +97,45 @@ def elements(data: Bytes, at: int) -> tuple[int, int, int]:
     return (count, element, at) if known and count <= len(data) - at else (0, 0, -1)
 
 
+@kernel()
+def entered(
+    groups: Longs, group: int, chunks: Longs, chunk: int, depth: int, part: int, field: int,
+    count: int,
+) -> tuple[int, int]:  # fmt: skip
+    """A list of so many elements begins, or a struct, in ``field`` of what is in ``part``: which
+    row group and which column chunk is read from then on; -1: there is no room for it."""
+    if depth == _GROUPS:
+        group += 1
+        if group == len(groups):
+            return -1, -1
+        groups[group] = -1
+    elif depth == _GROUP:
+        groups[group, 0] = chunk + 1
+    elif depth == _COLUMNS:
+        chunk += 1
+        if chunk == len(chunks):
+            return -1, -1
+        chunks[chunk] = ABSENT
+    elif depth == _META and field in (2, 3):
+        chunks[chunk, field] = count
+    elif depth == _PART and part == _SIZES and field in (2, 3):
+        chunks[chunk, _LEVELS - 2 + field] = count
+    return group, chunk
+
+
+@kernel()
+def note(
+    groups: Longs, group: int, chunks: Longs, chunk: int, depth: int, field: int, value: int
+) -> None:
+    """The value of a field, where it is one that is wanted."""
+    if depth == _GROUP and field in (2, 3):
+        groups[group, field - 1] = value
+    elif depth == _CHUNK and field == 2:
+        chunks[chunk, _FILE_OFFSET] = value
+    elif depth == _META and field < _STATISTICS:
+        chunks[chunk, field] = value
+
+
 @kernel("UniTuple(i8, 6)(Array(u1, 1, 'C', True), i8[:, ::1], i8[:, ::1])")
 def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int, int, int, int]:
     """Find the column chunks of a footer: how many row groups there are, how many chunks, and
@@ -155,22 +194,10 @@ def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int,
                 return none
             if depth == _FILE and field == _ROW_GROUPS and element != _STRUCT:
                 return none
-            if inside and depth == _GROUPS:
-                group += 1
-                if group == len(groups):
+            if inside:
+                group, chunk = entered(groups, group, chunks, chunk, depth, part, field, count)
+                if group < 0:
                     return none
-                groups[group] = -1
-            elif inside and depth == _GROUP:
-                groups[group, 0] = chunk + 1
-            elif inside and depth == _COLUMNS:
-                chunk += 1
-                if chunk == len(chunks):
-                    return none
-                chunks[chunk] = ABSENT
-            elif inside and depth == _META and field in (2, 3):
-                chunks[chunk, field] = count
-            elif inside and depth == _PART and part == _SIZES and field in (2, 3):
-                chunks[chunk, _LEVELS - 2 + field] = count
             depth += 1
             fields[depth], kinds[depth], counts[depth] = 0, element, count
             continue
@@ -178,10 +205,6 @@ def chunks_of(data: Bytes, groups: Longs, chunks: Longs) -> tuple[int, int, int,
         value, at = scalar(data, at, kind)
         if depth == _FILE and field == _ROWS:
             total, after = before, at
-        if inside and depth == _GROUP and field in (2, 3):
-            groups[group, field - 1] = value
-        elif inside and depth == _CHUNK and field == 2:
-            chunks[chunk, _FILE_OFFSET] = value
-        elif inside and depth == _META and field < _STATISTICS:
-            chunks[chunk, field] = value
+        if inside:
+            note(groups, group, chunks, chunk, depth, field, value)
     return none

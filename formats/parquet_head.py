@@ -39,13 +39,14 @@ class Head:
             self.metadata: pq.FileMetaData = pq.read_metadata(pa.BufferReader(data))
             self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
             """As Arrow reads it."""
+            self.names: Sequence[str] = self.schema.names
             self.created_by: str = self.metadata.created_by or ""
         self._plain: dict[str, Plain | None] = {}
 
     @cached_property
     def leaves(self) -> Mapping[str, Sequence[int]]:
         """Which stored columns Arrow reads for a name: it takes every part of a path for one."""
-        names, stored = self.schema.names, self.metadata.schema
+        names, stored = self.names, self.metadata.schema
         nested = self.metadata.num_columns != len(names) or any(
             dtype.num_fields for dtype in set(self.schema.types)
         )

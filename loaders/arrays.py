@@ -88,9 +88,13 @@ def _numbers(column: pa.Array) -> Numbers:
 
 
 def _view(column: pa.Array) -> Numbers:
-    """Arrow's memory, to be written too: NumPy's own view of it cannot be."""
-    view: Numbers = from_dlpack(column).numpy()
-    return view
+    """Arrow's memory, to be written too."""
+    _, memory = column.buffers()
+    if not len(column) or not memory.is_mutable:  # NumPy's own view of it could not be written
+        view: Numbers = from_dlpack(column).numpy()
+        return view
+    stop = column.offset + len(column)
+    return np.frombuffer(memory, column.type.to_pandas_dtype(), stop)[column.offset :]
 
 
 def _fixed(column: pa.FixedSizeListArray) -> Numbers:

@@ -10,7 +10,7 @@ import torch
 
 from pipeprof.loaders.arrays import Array, Numbers, RaggedArray, to_arrays
 from pipeprof.loaders.tensors import Batch, Ragged
-from pipeprof.measure.spans import stage
+from pipeprof.measure.spans import Timed
 from pipeprof.model import Stage
 
 Piece = tuple[Mapping[str, Array], int, int]
@@ -27,7 +27,7 @@ def batches_of(
     waiting: list[Piece] = []
     count = 0
     for table in tables:
-        with stage(Stage.COLLATE):
+        with Timed(Stage.COLLATE):
             arrays = to_arrays(table, null_masks)
         at, end = 0, table.num_rows
         while count + end - at >= rows:
@@ -43,7 +43,7 @@ def batches_of(
 
 
 def _made(pieces: Sequence[Piece]) -> Batch:
-    with stage(Stage.COLLATE):
+    with Timed(Stage.COLLATE):
         if len(pieces) == 1:
             [(arrays, start, stop)] = pieces
         else:

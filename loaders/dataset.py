@@ -214,14 +214,13 @@ class FileDataset(IterableDataset[Any]):
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one split. Its format says which bytes it needs; the store reads them."""
         decoding = self._decoding(item, split)
-        name = crc32(item.url.rpartition("/")[2].encode())
-        order = np.random.default_rng([self._making.seed, epoch, name, split.start])
+        order = self._order(item, split, epoch) if self._making.shuffle else None
         answer: Sequence[Any] | None = None
         while True:
             try:
                 with stage(Stage.DECODE):
                     wanted, answer = decoding.send(answer), None
-                    if self._making.shuffle and isinstance(wanted, pa.RecordBatch):
+                    if order is not None and isinstance(wanted, pa.RecordBatch):
                         wanted = wanted.take(pa.array(order.permutation(wanted.num_rows)))
             except StopIteration:
                 return
@@ -234,6 +233,11 @@ class FileDataset(IterableDataset[Any]):
                 answer = reads.read(item, wanted)
             else:
                 yield wanted
+
+    def _order(self, item: ObjectInfo, split: Split, epoch: int) -> np.random.Generator:
+        """Of the rows of a split, by its object's name without the folder."""
+        name = crc32(item.url.rpartition("/")[2].encode())
+        return np.random.default_rng([self._making.seed, epoch, name, split.start])
 
     def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:
         """Count it, or raise it."""

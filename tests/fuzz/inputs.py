@@ -1,0 +1,126 @@
+"""Inputs for what is fuzzed: valid ones of many kinds, and how they are damaged."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof import manifest, store
+from pipeprof.formats import get
+from pipeprof.formats.framing import Deframer, frame
+from pipeprof.manifest import Manifest, ManifestFile
+from tests.contracts.format_contract import EVERY_TYPE, INFERRED, SMALL, encode
+from tests.fuzz.mutate import mutated
+from tests.kernels import load_all
+from tests.samples import sample_profile, sample_sweep
+
+CORPUS = Path(__file__).parent.parent / "formats" / "corpus"
+_LARGEST_SEED = 20_000
+"""Bytes: in larger ones, few faults hit what steers."""
+SCALARS = pa.table(
+    {f"feature_{i:02}": pa.array([j * i / 7 for j in range(40)], pa.float32()) for i in range(6)}
+    | {"label": pa.array(range(-20, 20), pa.int64())}
+)
+"""Enough rows for TFRecord's scan, and for Parquet's bit-packed runs."""
+LISTS = pa.table({"ids": [[j % 7 for j in range(i % 5 + 1)] for i in range(60)]})
+"""None of them null or empty, as kernels read Parquet's."""
+NULLS = pa.table(
+    {
+        "feature": pa.array([None if i % 7 < 3 else i / 7 for i in range(90)], pa.float32()),
+        "label": pa.array([None if 20 < i < 60 else i % 5 for i in range(90)], pa.int64()),
+        "word": [None if i % 4 == 1 else "word"[: i % 5] for i in range(90)],
+        "none": pa.array([None] * 90, pa.int32()),
+    }
+)
+"""One by one, in runs, and nothing else."""
+_TABLES = (SMALL, INFERRED, EVERY_TYPE, SCALARS)
+
+
+def csv(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("csv")), rng, seeds("csv"))
+
+
+def csv_gzip(rng: Random) -> bytes:
+    return _packed(csv(rng), rng, "gzip")
+
+
+def parquet(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("parquet")), rng, seeds("parquet"))
+
+
+def parquet_footer(rng: Random) -> bytes:
+    """Only the footer is damaged, and its length told rightly."""
+    data = rng.choice(seeds("parquet"))
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = mutated(data[start:-8], rng, [data[start:-8]])
+    return b"".join((data[:start], footer, len(footer).to_bytes(4, "little"), b"PAR1"))
+
+
+def tfrecord(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("tfrecord")), rng, seeds("tfrecord"))
+
+
+def tfrecord_packed(rng: Random) -> bytes:
+    return _packed(tfrecord(rng), rng, rng.choice(("gzip", "zlib")))
+
+
+def example(rng: Random) -> bytes:
+    """Only the messages are damaged: their lengths and CRCs are right."""
+    records = list(rng.choice(_payloads()))
+    for index in rng.choices(range(len(records)), k=rng.choice((1, 1, 2, 5))):
+        records[index] = mutated(records[index], rng, records)
+    return b"".join(map(frame, records))
+
+
+def framing(rng: Random) -> bytes:
+    return mutated(frame(b"") + frame(b"x" * 40) + frame(bytes(300)), rng, seeds("tfrecord"))
+
+
+def json(rng: Random) -> bytes:
+    return mutated(rng.choice(_documents()), rng, _documents())
+
+
+def _packed(data: bytes, rng: Random, codec: str) -> bytes:
+    """Compressed; now and then the stream itself is damaged too."""
+    packed = gzip.compress(data, 1) if codec == "gzip" else zlib.compress(data, 1)
+    return mutated(packed, rng, [packed]) if rng.random() < 0.2 else packed
+
+
+@cache
+def seeds(name: str) -> tuple[bytes, ...]:
+    """Valid objects of a format: of our own writer, and the small ones of the corpus."""
+    load_all()
+    own = (encode(get(name), table) for table in _TABLES)
+    files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
+    others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)
+    return (*own, *(_plain_parquet() if name == "parquet" else ()), *others)
+
+
+def _plain_parquet() -> Iterator[bytes]:
+    """Pages without checksums: a flipped bit gets through to the decoders."""
+    for table in (*_TABLES, LISTS, NULLS):
+        for compression, version in (("none", "1.0"), ("snappy", "2.0"), ("snappy", "1.0")):
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression=compression, data_page_version=version)
+            yield sink.getvalue().to_pybytes()
+
+
+@cache
+def _payloads() -> tuple[tuple[bytes, ...], ...]:
+    """The records of each seed."""
+    return tuple(tuple(Deframer().feed(data)) for data in seeds("tfrecord"))
+
+
+@cache
+def _documents() -> tuple[bytes, ...]:
+    files = (ManifestFile("a.csv", 100, 10), ManifestFile("b.csv", 90, 9))
+    columns = {"id": "int64", "ids": "list<int64>"}
+    small = Manifest("mixed", "csv", "none", 0, 1, 200, 19, 2, columns, files)
+    return manifest.dumps(small), store.dumps(sample_profile()), store.dumps(sample_sweep())
