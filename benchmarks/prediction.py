@@ -1,15 +1,18 @@
 """How wrong predictions are: calibrated on short runs with 0, 1 and 2 workers, held against real
-runs in other settings.
+runs in other settings with the same training step.
 
     python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--repeats N] [--quick]
-                                    [--seeds 1,2] [--keep FILE | --kept FILE] [--verbose]
+                                    [--seeds 1,2] [--keep FILE | --kept FILE…] [--verbose]
 
-A machine is not as fast in one minute as in the next. So the settings of a pipeline are run in
-bouts of half a minute, calibrations among them, and each bout is predicted from its own
-calibrations; the error of a cell is the middle one of its bouts'. An error is that of throughput,
-over cells in which the accelerator waits 5 % of the time or more. The noise of a cell is half of
-what measured over predicted lies apart from bout to bout. ``--keep`` writes the runs to a file, and
-``--kept`` predicts those of such a file instead of making any.
+Each pipeline with each step is a question of its own, as a profile has the user's step. A machine
+is not as fast in one minute as in the next, and two runs of the same are not alike; so there are
+bouts of half a minute, minutes apart. In each, every setting is run once, in random order, with
+three calibrations among them, which are runs of other samples and half as long. A cell is predicted
+from the calibrations of all bouts, and held against all its runs together. An error is that of
+throughput, over cells in which the accelerator waits 5 % of the time or more. The noise of a cell
+is what its runs leave open: the standard error of their mean. Pipelines whose rate a few slow
+batches make are run three times as long. ``--keep`` writes the runs to a file, and ``--kept``
+predicts those of such files instead of making any.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import PIPELINES
 from benchmarks.prediction_runs import (
     QUICK,
@@ -33,10 +38,12 @@ from benchmarks.prediction_runs import (
     calibration_jobs,
     load,
     measure_all,
+    place,
     repeats_of,
     save,
 )
 from pipeprof.analyze.calibrate import Calibration, calibrate
+from pipeprof.analyze.columns import Floats
 from pipeprof.analyze.predict import Prediction, predict
 from pipeprof.analyze.way import Measured
 
@@ -44,13 +51,23 @@ _STALLED = 0.05
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Of one bout."""
+class Cell:
+    """A setting, as predicted and as measured."""
 
+    job: Job
     prediction: Prediction
-    batches_per_s: float
-    starved_fraction: float
-    """As measured, both."""
+    runs: tuple[Measured, ...]
+
+    @property
+    def batches_per_s(self) -> float:
+        """Of all its runs together."""
+        return sum(len(run.columns) for run in self.runs) / sum(run.seconds for run in self.runs)
+
+    @property
+    def starved_fraction(self) -> float:
+        """As measured."""
+        waited_s = sum(float(run.columns.wait_s.sum()) for run in self.runs)
+        return waited_s / sum(run.seconds for run in self.runs)
 
     @property
     def error(self) -> float:
@@ -61,102 +78,72 @@ class Pair:
         return self.prediction.starved_fraction - self.starved_fraction
 
     @property
-    def held(self) -> bool:
-        low, high = self.prediction.interval
-        return low <= self.batches_per_s <= high
-
-    @property
     def half_width(self) -> float:
         low, high = self.prediction.interval
         return (high - low) / 2 / self.prediction.batches_per_s
 
-
-@dataclass(frozen=True)
-class Cell:
-    job: Job
-    pairs: tuple[Pair, ...]
-
-    def middle(self, of: Callable[[Pair], float]) -> float:
-        return float(np.median([of(pair) for pair in self.pairs]))
-
-    @property
-    def error(self) -> float:
-        return self.middle(lambda pair: pair.error)
-
-    @property
-    def starved_error(self) -> float:
-        return self.middle(lambda pair: pair.starved_error)
-
-    @property
-    def starved_fraction(self) -> float:
-        return self.middle(lambda pair: pair.starved_fraction)
-
-    @property
-    def half_width(self) -> float:
-        return self.middle(lambda pair: pair.half_width)
-
     @property
     def noise(self) -> float:
-        errors = [pair.error for pair in self.pairs]
-        return (max(errors) - min(errors)) / 2
+        """Of ``batches_per_s``, relatively."""
+        rates = [run.batches_per_s for run in self.runs]
+        if len(rates) == 1:  # what its halves tell
+            rates = [1 / float(half.mean()) for half in np.array_split(self._cycle_s, 2)]
+        return float(np.std(rates, ddof=1) / np.mean(rates) / np.sqrt(len(rates)))
+
+    @property
+    def _cycle_s(self) -> Floats:
+        return self.runs[0].columns.cycle_s
 
     @property
     def held(self) -> float:
-        """The share of its bouts: an interval is of one run."""
-        return float(np.mean([pair.held for pair in self.pairs]))
-
-    @property
-    def settle(self) -> str:
-        """What the first prediction that declines asks for."""
-        return next(filter(None, (pair.prediction.settle for pair in self.pairs)), "")
+        """The share of its runs: an interval is of one."""
+        low, high = self.prediction.interval
+        return float(np.mean([low <= run.batches_per_s <= high for run in self.runs]))
 
 
 def cells_of(runs: Runs, pipeline: str, seed: int) -> list[Cell]:
-    found = calibrations(runs, pipeline, seed)
-    return [
-        Cell(
-            job,
-            tuple(pair(found[bout], run) for bout, run in sorted(repeats_of(runs, job).items())),
-        )
-        for job in runs
-        if (job.pipeline, job.seed, job.repeat) == (pipeline, seed, 0)
+    jobs = [job for job in runs if (job.pipeline, job.seed, job.repeat) == (pipeline, seed, 0)]
+    found = {step_s: calibration(runs, pipeline, step_s, seed) for step_s in steps_of(jobs)}
+    return [cell(job, found[job.step_s], repeats_of(runs, job)) for job in jobs]
+
+
+def steps_of(jobs: Iterable[Job]) -> list[float]:
+    return sorted({job.step_s for job in jobs})
+
+
+def calibration(runs: Runs, pipeline: str, step_s: float, seed: int) -> Calibration:
+    """Of all bouts."""
+    measured = [
+        run
+        for take in range(TAKES)
+        for job in calibration_jobs(pipeline, step_s, seed, take)
+        for run in repeats_of(runs, job)
     ]
+    return calibrate(measured, len(os.sched_getaffinity(0)))
 
 
-def calibrations(runs: Runs, pipeline: str, seed: int) -> dict[int, Calibration]:
-    """By bout."""
-    by_bout: dict[int, list[Measured]] = {}
-    for take in range(TAKES):
-        for job in calibration_jobs(pipeline, seed, take):
-            for bout, run in repeats_of(runs, job).items():
-                by_bout.setdefault(bout, []).append(run)
-    cores = len(os.sched_getaffinity(0))
-    return {bout: calibrate(measured, cores) for bout, measured in by_bout.items()}
-
-
-def pair(found: Calibration, run: Measured) -> Pair:
-    columns = run.columns
-    starved = float(columns.wait_s.sum() / columns.cycle_s.sum())
-    return Pair(predict(found, run.setting, columns.step_s), run.batches_per_s, starved)
+def cell(job: Job, found: Calibration, runs: Sequence[Measured]) -> Cell:
+    """Predicted with the steps of all its ``runs``, and for one as long."""
+    step_s = np.concatenate([run.columns.step_s for run in runs])
+    batches = round(len(step_s) / len(runs))
+    return Cell(job, predict(found, job.setting, step_s, batches=batches), tuple(runs))
 
 
 def print_cell(one: Cell) -> None:
-    job = one.job
-    rates = " ".join(
-        f"{pair.prediction.batches_per_s:.1f}:{pair.batches_per_s:.1f}" for pair in one.pairs
-    )
+    job, told = one.job, one.prediction
+    rates = " ".join(f"{run.batches_per_s:.1f}" for run in one.runs)
     print(
         f"    W={job.num_workers} P={job.prefetch_factor} step {job.step_s * 1e3:4.0f} ms: error "
         f"{one.error:+6.1%}, noise {one.noise:5.1%}, ± {one.half_width:.1%}; starved "
-        f"{one.starved_fraction:.1%}, predicted {one.starved_error:+.1%}; predicted:measured "
-        f"{rates}{'; ' + one.settle if one.settle else ''}",
+        f"{one.starved_fraction:.1%}, predicted {one.starved_error:+.1%}; predicted "
+        f"{told.batches_per_s:.1f}, measured {rates}{'; ' + told.settle if told.settle else ''}",
         flush=True,
     )
 
 
 def print_row(name: str, cells: Sequence[Cell]) -> None:
     stalled = [one for one in cells if one.starved_fraction >= _STALLED]
-    given = [one for one in stalled if not one.settle]
+    given = [one for one in stalled if not one.prediction.settle]
     if not given:
         print(f"{name:<15}{len(stalled):>4} cells, none with a number")
         return
@@ -164,7 +151,8 @@ def print_row(name: str, cells: Sequence[Cell]) -> None:
     starved = [abs(one.starved_error) for one in given]
     print(
         f"{name:<15}{len(stalled):>6}{1 - len(given) / len(stalled):>10.0%}"
-        f"{np.median(errors):>9.1%}{np.mean(errors <= 0.10):>8.0%}{errors.max():>8.1%}"
+        f"{np.median(errors):>9.1%}{np.mean(errors <= 0.10):>8.0%}"
+        f"{np.percentile(errors, 95):>8.1%}{errors.max():>8.1%}"
         f"{np.median(starved):>9.1%}{max(starved):>8.1%}"
         f"{np.mean([one.held for one in given]):>8.0%}"
         f"{np.median([one.half_width for one in given]):>8.1%}"
@@ -175,29 +163,39 @@ def print_row(name: str, cells: Sequence[Cell]) -> None:
 
 def asked_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__)
-    parser.add_argument("--pipelines", default=",".join(PIPELINES))
-    parser.add_argument("--seconds", type=float, default=0.8, help="of each run")
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="bouts of each pipeline; the middle one counts"
-    )
+    parser.add_argument("--pipelines", default=",".join((*PIPELINES, *LAB)))
+    parser.add_argument("--seconds", type=float, default=0.7, help="of each run")
+    parser.add_argument("--repeats", type=int, default=3, help="bouts of each pipeline and step")
     parser.add_argument("--seeds", default="1", help="of what is random in the pipelines")
     parser.add_argument("--quick", action="store_true", help="a smaller grid")
     parser.add_argument("--verbose", action="store_true", help="each cell")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
-    parser.add_argument("--kept", type=Path, metavar="FILE", help="predict the runs from there")
+    parser.add_argument(
+        "--kept", type=Path, nargs="+", metavar="FILE", help="predict the runs from there"
+    )
     return parser.parse_args()
+
+
+def can_be_run(name: str) -> bool:
+    try:
+        with place(name):
+            return True
+    except pytest.skip.Exception as missing:
+        print(f"{name} is LEFT OUT: {missing}", flush=True)
+        return False
 
 
 def runs_for(options: argparse.Namespace, names: Sequence[str], seeds: Sequence[int]) -> Runs:
     if options.kept:
-        return load(options.kept)
+        return {job: run for path in options.kept for job, run in load(path).items()}
     grid = QUICK if options.quick else Grid()
-    groups = [grid.jobs(name, seed) for name in names for seed in seeds]
 
     def tell(job: Job, run: Measured) -> None:
         print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
 
-    runs = measure_all(groups, options.repeats, options.seconds, tell)
+    runs = measure_all(
+        grid.groups(list(filter(can_be_run, names)), seeds), options.repeats, options.seconds, tell
+    )
     if options.keep:
         save(runs, options.keep)
     return runs
@@ -209,11 +207,11 @@ def main() -> int:
     runs = runs_for(options, names, seeds)
     print(
         "throughput: error over stalled cells; starved: points apart; held: runs within intervals\n"
-        f"{'pipeline':<15}{'cells':>6}{'declined':>10}{'median':>9}{'≤10 %':>8}{'worst':>8}"
-        f"{'starved':>9}{'worst':>8}{'held':>8}{'±':>8}{'noise':>8}"
+        f"{'pipeline':<15}{'cells':>6}{'declined':>10}{'median':>9}{'≤10 %':>8}{'95th':>8}"
+        f"{'worst':>8}{'starved':>9}{'worst':>8}{'held':>8}{'±':>8}{'noise':>8}"
     )
     every: list[Cell] = []
-    for name in names:
+    for name in dict.fromkeys(job.pipeline for job in runs):
         cells = [one for seed in seeds for one in cells_of(runs, name, seed)]
         if options.verbose:
             for one in cells:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from torch.utils.data import DataLoader
 
 import pipeprof
+from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import BATCH_SIZE, PIPELINES, Known
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.simulate import Setting
@@ -28,6 +30,10 @@ CALIBRATION = ((0, 1), (1, 1), (2, 2))
 """Workers, and batches for each to prefetch."""
 TAKES = 3
 """Calibrations of a bout, spread over it."""
+SHORTER = 0.5
+"""A calibration's time, of that of the runs which it predicts."""
+LONGER = {"heavy-tailed": 3.0, "one in twenty": 3.0}
+"""Times as long must runs be for their rate to be one, where a few slow batches make it."""
 _FEWEST = 30
 """Batches of a run, whatever the time."""
 _FIELDS = [field.name for field in fields(BatchLog)]
@@ -71,30 +77,45 @@ Runs = Mapping[Job, Measured]
 class Grid:
     """Settings to be predicted."""
 
-    workers: tuple[int, ...] = (0, 1, 2, 4, 8)
+    workers: tuple[int, ...] = (0, 1, 2, 4, 6, 8)
     prefetch: tuple[int, ...] = (1, 2, 4)
     steps_s: tuple[float, ...] = (0.0, 0.005, 0.020)
 
-    def jobs(self, pipeline: str, seed: int) -> list[Job]:
+    def jobs(self, pipeline: str, step_s: float, seed: int) -> list[Job]:
         return [
             Job(pipeline, workers, prefetch, step_s, seed)
-            for workers, prefetch, step_s in product(self.workers, self.prefetch, self.steps_s)
+            for workers, prefetch in product(self.workers, self.prefetch)
             if workers or prefetch == self.prefetch[0]
         ]
+
+    def groups(self, pipelines: Sequence[str], seeds: Sequence[int]) -> list[list[Job]]:
+        """Those that are predicted from the same calibrations."""
+        each = product(pipelines, self.steps_s, seeds)
+        return [self.jobs(pipeline, step_s, seed) for pipeline, step_s, seed in each]
 
 
 QUICK = Grid((0, 1, 2, 4), (2,), (0.0, 0.010))
 
 
-def calibration_jobs(pipeline: str, seed: int, take: int = 0) -> list[Job]:
-    """Of other samples than those of the cells with that seed, and of other takes."""
-    return [Job(pipeline, *setting, 0.0, -1 - seed - 100 * take) for setting in CALIBRATION]
+def calibration_jobs(pipeline: str, step_s: float, seed: int, take: int = 0) -> list[Job]:
+    """With the same training step as the cells with that seed, of other samples than theirs, and of
+    other takes."""
+    return [Job(pipeline, *setting, step_s, -1 - seed - 100 * take) for setting in CALIBRATION]
+
+
+def place(pipeline: str) -> AbstractContextManager[None]:
+    """Where it can be run."""
+    return LAB[pipeline][1]() if pipeline in LAB else nullcontext()
+
+
+def _work(pipeline: str) -> Callable[[random.Random], Any]:
+    return LAB[pipeline][0] if pipeline in LAB else PIPELINES[pipeline]
 
 
 def run(job: Job, seconds: float) -> Any:
     """A real loader, iterated so long: as `pipeprof.wrap` gave it."""
     loader = DataLoader(
-        Known(PIPELINES[job.pipeline], 100 * job.seed + job.repeat),
+        Known(_work(job.pipeline), 100 * job.seed + job.repeat),
         batch_size=BATCH_SIZE,
         num_workers=job.num_workers,
         prefetch_factor=job.prefetch_factor if job.num_workers else None,
@@ -119,15 +140,20 @@ def measure(job: Job, seconds: float) -> Measured:
 
 
 def bout(cells: Sequence[Job], chance: random.Random) -> list[Job]:
-    """Cells of one pipeline and seed, in random order, with their calibrations among them: what
-    they are predicted from lies seconds away, so that a machine which is slower for a while is so
-    for both."""
+    """Cells of one pipeline, step and seed, in random order, with their calibrations among them:
+    what they are predicted from lies seconds away, so that a machine which is slower for a while is
+    so for both."""
     jobs: list[Job] = []
-    order = chance.sample(cells, len(cells))
+    first, order = cells[0], chance.sample(cells, len(cells))
     for take in range(TAKES):
-        jobs += calibration_jobs(cells[0].pipeline, cells[0].seed, take)
+        jobs += calibration_jobs(first.pipeline, first.step_s, first.seed, take)
         jobs += order[take::TAKES]
     return jobs
+
+
+def longer(job: Job) -> float:
+    """Times as long as others is its run."""
+    return LONGER.get(job.pipeline, 1.0) * (SHORTER if job.seed < 0 else 1.0)
 
 
 def measure_all(
@@ -136,22 +162,21 @@ def measure_all(
     seconds: float,
     tell: Callable[[Job, Measured], None],
 ) -> dict[Job, Measured]:
-    """Of each group, which is of one pipeline and seed, so many bouts."""
+    """Of each group, which is of one pipeline, step and seed, so many bouts."""
     runs, chance = {}, random.Random(0)
     for repeat in range(repeats):
         for cells in chance.sample(groups, len(groups)):
-            for job in bout(cells, chance):
-                again = replace(job, repeat=repeat)
-                runs[again] = measure(again, seconds)
-                tell(again, runs[again])
+            with place(cells[0].pipeline):
+                for job in bout(cells, chance):
+                    again = replace(job, repeat=repeat)
+                    runs[again] = measure(again, seconds * longer(job))
+                    tell(again, runs[again])
     return runs
 
 
-def repeats_of(runs: Runs, job: Job) -> dict[int, Measured]:
-    """Those of ``job``, by bout."""
-    return {
-        each.repeat: run for each, run in runs.items() if replace(each, repeat=job.repeat) == job
-    }
+def repeats_of(runs: Runs, job: Job) -> list[Measured]:
+    """Those of ``job``, of every bout."""
+    return [run for each, run in runs.items() if replace(each, repeat=job.repeat) == job]
 
 
 def save(runs: Runs, path: Path) -> None:

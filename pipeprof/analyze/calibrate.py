@@ -13,8 +13,10 @@ from math import inf
 
 import numpy as np
 
-from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import Demand, Link, Machine, simulate
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.pool import Making
+from pipeprof.analyze.receipt import receiving
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate, stepping
 from pipeprof.analyze.storage import SLOWEST_LINK
 from pipeprof.analyze.way import Measured, Way
 from pipeprof.errors import UsageError
@@ -35,7 +37,7 @@ class Calibration:
     """What the simulator needs."""
 
     demands: tuple[Demand, ...]
-    """Of batches that workers make, in the order in which they were measured."""
+    """Of batches that one worker makes, in the order in which they were measured."""
     inline: tuple[Demand, ...]
     """Of batches that main makes."""
     machine: Machine
@@ -50,6 +52,14 @@ class Calibration:
     noise: float
     """By so much, relatively, a run differs from another in the same setting (one standard
     deviation); 0 where none was run twice."""
+    several: tuple[Demand, ...] = ()
+    """Of batches that two workers make, or more; empty: as if one did."""
+
+    def of(self, setting: Setting) -> tuple[Demand, ...]:
+        """What batches ask for in that setting."""
+        if not setting.num_workers:
+            return self.inline
+        return self.several if self.several and setting.num_workers > 1 else self.demands
 
 
 def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
@@ -67,17 +77,18 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
                 f"the run with num_workers={run.setting.num_workers} measured "
                 f"{len(run.columns)} batches from beginning to end; {FEWEST} at least are needed"
             )
-    demands = _demands(by_workers[1], by_workers[2])
-    ones, twos = ([run.columns for run in by_workers[workers]] for workers in (1, 2))
-    machine = Machine(cores=cores, crowded=_crowded(ones, twos))
-    shares = any(map(may_share, (*ones, *twos)))
-    shared = _shared_from(demands, machine, by_workers[2]) if shares else inf
+    ones, twos = by_workers[1], by_workers[2]
+    demands = _demands(ones, twos)
+    machine = Machine(cores=cores, crowded=_crowded(ones, twos), link=Link(each=1.0))
+    several = receiving(demands, machine, twos)
+    shares = waits(demands) and any(may_share(run.columns) for run in (*ones, *twos))
+    shared = _shared_from(several, machine, twos) if shares else inf
     machine = replace(machine, link=Link(total=shared, each=1.0))
-    inline = [each for run in by_workers.get(0, ()) for each in _inline(run.columns)]
-    tried = max(by_workers) if shares else inf
     found = Calibration(
-        demands, tuple(inline) or _unsent(demands), machine, shared, tried, 0.0,
-        _noise(list(by_workers.values())),
+        receiving(demands, machine, ones),
+        _inline(by_workers.get(0, ()), demands, ones),
+        machine, shared, max(by_workers) if shares else inf, 0.0,
+        _noise(list(by_workers.values())), several,
     )  # fmt: skip
     errors = [abs(found_rate(found, each) / _rate(each) - 1) for each in by_workers.values()]
     return replace(found, disagreement=max(errors))
@@ -91,8 +102,7 @@ def whole(run: Measured) -> Measured:
 def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
     """Batches/s as simulated in the setting of ``runs``."""
     setting = runs[0].setting
-    demands = found.demands if setting.num_workers else found.inline
-    steps = stepping(demands, runs[0].columns.step_s)
+    steps = stepping(found.of(setting), runs[0].columns.step_s)
     return simulate(steps, setting, found.machine).after(setting.warmup).batches_per_s
 
 
@@ -109,63 +119,52 @@ def _noise(settings: Sequence[Sequence[Measured]]) -> float:
     return float(np.sqrt(squares / freedom)) if freedom else 0.0
 
 
-def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
-    """With those steps, which come round again when they are fewer."""
-    return [
-        replace(demand, step_s=float(step_s[number % len(step_s)]))
-        for number, demand in enumerate(demands)
-    ]
-
-
 def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
-    """Of the batches of ``ones``; and of ``twos`` what happens only where workers go on
-    meanwhile."""
-    cpu_s = np.concatenate([cpu_of(run.columns) for run in ones])
-    blocked_s = np.maximum(0.0, np.concatenate([run.columns.made_s for run in ones]) - cpu_s)
+    """Of the batches of both, as they are with one worker; and of ``twos`` what happens only where
+    workers go on meanwhile."""
+    making = Making.of(_columns(ones)).and_of(Making.of(_columns(twos)))
     way = Way(ones, twos).demand
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
         replace(way, link_bytes=float(blocked), cpu_s=float(cpu))
-        for blocked, cpu in zip(blocked_s, cpu_s, strict=True)
+        for blocked, cpu in zip(making.blocked_s, making.cpu_s, strict=True)
     )
 
 
-def _inline(columns: Columns) -> tuple[Demand, ...]:
-    cpu_s = cpu_of(columns)
-    rest_s = np.nanmedian(columns.wait_s - columns.made_s)
+def _columns(runs: Sequence[Measured]) -> list[Columns]:
+    return [run.columns for run in runs]
+
+
+def _inline(
+    runs: Sequence[Measured], demands: tuple[Demand, ...], ones: Sequence[Measured]
+) -> tuple[Demand, ...]:
+    """Of batches that main makes."""
+    if not runs:
+        return tuple(Demand(latency_s=each.link_bytes, cpu_s=each.cpu_s) for each in demands)
+    own = Making.of(_columns(runs))
+    rest_s = max(0.0, float(np.nanmedian(np.concatenate(
+        [run.columns.wait_s - run.columns.made_s for run in runs]
+    ))))  # fmt: skip
+    making = own.and_of(Making.of(_columns(ones)))
     return tuple(
-        Demand(latency_s=float(blocked + max(0.0, rest_s)), cpu_s=float(cpu))
-        for blocked, cpu in zip(np.maximum(0.0, columns.made_s - cpu_s), cpu_s, strict=True)
+        Demand(latency_s=float(blocked) + rest_s, cpu_s=float(cpu))
+        for blocked, cpu in zip(making.blocked_s, making.cpu_s, strict=True)
     )
 
 
-def _unsent(demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    return tuple(Demand(latency_s=each.link_bytes, cpu_s=each.cpu_s) for each in demands)
-
-
-def cpu_of(columns: Columns) -> Floats:
-    """CPU time of each batch, from those that were sampled: a straight line over what making took,
-    so that a slow batch is slow by computing only if slow ones were seen to compute more."""
-    made_s = columns.made_s
-    seen = ~np.isnan(columns.cpu_s) & ~np.isnan(made_s)
-    if not seen.any():
-        return np.zeros(len(columns))
-    cpu_s, of_s = columns.cpu_s[seen], made_s[seen]
-    spread = float(np.var(of_s))
-    slope = float(np.mean((of_s - of_s.mean()) * (cpu_s - cpu_s.mean()))) / spread if spread else 0
-    slope = min(1.0, max(0.0, slope))
-    known_s = np.nan_to_num(made_s)
-    line: Floats = cpu_s.mean() + slope * (known_s - of_s.mean())
-    return np.clip(line, 0.0, known_s)
-
-
-def _crowded(ones: Sequence[Columns], twos: Sequence[Columns]) -> float:
+def _crowded(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
     """CPU time of a batch with one worker, over that with two: below 1 where they slow each
     other."""
-    alone_s, beside_s = (np.nanmean(np.concatenate([*map(cpu_of, runs)])) for runs in (ones, twos))
+    alone_s, beside_s = (float(np.mean(Making.of(_columns(runs)).cpu_s)) for runs in (ones, twos))
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
     return float(min(1.0, max(0.5, alone_s / beside_s)))
+
+
+def waits(demands: Sequence[Demand]) -> bool:
+    """Whether batches wait for something at all, while they are made."""
+    waited_s = sum(each.link_bytes for each in demands)
+    return waited_s > _SAME * sum(each.link_bytes + each.cpu_s for each in demands)
 
 
 def may_share(columns: Columns) -> bool:

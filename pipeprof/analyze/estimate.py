@@ -21,6 +21,8 @@ _SPARE = 1.15
 """Workers that are only just fast enough let the accelerator wait whenever one is late."""
 _BEYOND = 1.5
 """Times what the roofline wants are looked at, as bursts may want more."""
+_NEVER_RESTS = 0.8
+"""Of the time, in making batches; and of that, computing."""
 _IDLE = 0.25
 """Of a worker: to keep cores busy for so little, none is added."""
 _SHARE_OF_MEMORY = 0.5
@@ -51,7 +53,7 @@ def rate(
 
 def least_turn_s(facts: Facts, received_s: float | None = None) -> float:
     """The shortest turn of the loop that any number of workers allows."""
-    received_s = facts.received_s if received_s is None else received_s
+    received_s = receiving_s(facts) if received_s is None else received_s
     pinning_s = facts.stage_s(Stage.PIN)
     if facts.workers and not isnan(pinning_s):
         # a thread beside the training receives and pins
@@ -60,6 +62,17 @@ def least_turn_s(facts: Facts, received_s: float | None = None) -> float:
         main_s = facts.step_s + facts.picking_s + received_s
     cores_s = facts.cpu_s / facts.cores_left
     return main_s if isnan(cores_s) else max(main_s, cores_s)
+
+
+def receiving_s(facts: Facts) -> float:
+    """What main needs to receive a batch. From a worker that computes without a rest it also waits
+    for that one's interpreter, which is nothing that it would do for others: then, no more than
+    main computes in all."""
+    computes = facts.cpu_s > _NEVER_RESTS * facts.made_s
+    rests = facts.made_s < _NEVER_RESTS * facts.workers * facts.cycle_s
+    if not computes or rests or facts.main.cpu_s is None:
+        return facts.received_s
+    return min(facts.received_s, facts.main_cores * facts.cycle_s)
 
 
 def best_workers(facts: Facts) -> int:
@@ -117,14 +130,15 @@ def most_prefetch(facts: Facts) -> int:
 
 
 def most_batches(facts: Facts) -> int:
-    """That may be under way at once; a large number where nothing is known."""
+    """That may be asked for at once, beside the one in use; a large number where nothing is
+    known."""
     main, most = facts.main, float(_ANY)
     for size in (main.shared_memory_bytes, main.available_bytes):
         if size is not None and facts.batch_bytes > 0:
             most = min(most, size * _SHARE_OF_MEMORY / facts.batch_bytes)
     if main.descriptor_limit and main.sharing == "file_descriptor" and facts.tensors > 0:
         most = min(most, main.descriptor_limit * _SHARE_OF_DESCRIPTORS / facts.tensors)
-    return int(most)
+    return int(most) - 1
 
 
 def absorbing_prefetch(facts: Facts) -> int:

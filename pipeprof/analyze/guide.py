@@ -103,6 +103,9 @@ def _nearest(setting: Setting, tried: Sequence[Measured]) -> Measured:
 
 
 def _predicted(found: Calibration, run: Measured) -> tuple[float, float]:
-    """Batches/s in the setting of ``run``, with its steps, and their upper end."""
-    told = predict(found, run.setting, run.columns.step_s, rounds=_ROUNDS)
+    """Batches/s in the setting of ``run``, with its steps, and their upper end; by how far off that
+    is, runs of settings like it tell."""
+    told = predict(
+        found, run.setting, run.columns.step_s, rounds=_ROUNDS, measured=run.setting.num_workers
+    )
     return told.batches_per_s, told.interval[1]

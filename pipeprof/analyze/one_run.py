@@ -11,15 +11,23 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, inf, log, log2
+from math import hypot, inf, log
 
 import numpy as np
 
-from pipeprof.analyze.calibrate import FEWEST, Calibration, cpu_of, may_share, stepping, whole
+from pipeprof.analyze.calibrate import FEWEST, Calibration, may_share, whole
 from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.predict import TOLD_APART, Prediction, predict, settle_by
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.pool import cpu_of
+from pipeprof.analyze.predict import (
+    FAR,
+    TOLD_APART,
+    Prediction,
+    doublings,
+    predict,
+    settle_by,
+)
+from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate, stepping
 from pipeprof.analyze.way import Measured, Way
 
 _SPARE = 1.15
@@ -28,8 +36,6 @@ to be enough of them for batches that cost so much more."""
 _WAITING, _COMPUTING = 0.03, 0.07
 """By so much, relatively, a run differs from another in the same setting, where its workers wait
 and where they compute: one run cannot tell. `benchmarks.prediction` prints it as noise."""
-_FAR = 0.03
-"""More of it for each doubling of workers: what they cost each other is known less and less."""
 _CROWDED = 0.8
 """The least speed of a core when all are busy, of that of one alone."""
 _JITTER = 0.1
@@ -99,7 +105,7 @@ class OneRun:
         """With so many, at least one, and all else as it was."""
         if workers not in self._told:
             setting = self._setting(workers)
-            far = _FAR * log2(max(1.0, workers / max(1, self._run.setting.num_workers)))
+            far = FAR * doublings(setting, self._run.setting.num_workers)
             meanings = [replace(each, noise=hypot(each.noise, far)) for each in self._meanings]
             each = (
                 predict(meaning, setting, self._step_s, rounds=_ROUNDS, lone=True)
@@ -200,8 +206,7 @@ class OneRun:
     def _off(self, found: Calibration) -> float:
         """The simulated rate of the run, as a multiple of its own."""
         setting = self._run.setting
-        demands = found.demands if setting.num_workers else found.inline
-        run = simulate(stepping(demands, self._step_s), setting, found.machine)
+        run = simulate(stepping(found.of(setting), self._step_s), setting, found.machine)
         return run.after(setting.warmup).batches_per_s / self._run.batches_per_s
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import hypot, inf, isinf
+from math import hypot, inf, isinf, log2
 
 import numpy as np
 
-from pipeprof.analyze.calibrate import Calibration, stepping
+from pipeprof.analyze.calibrate import Calibration, waits
 from pipeprof.analyze.columns import Floats
-from pipeprof.analyze.simulate import Demand, Link, Run, Setting, simulate
+from pipeprof.analyze.simulate import Demand, Link, Run, Setting, simulate, stepping
 
 ROUNDS = 20
 BATCHES = 300
@@ -19,6 +19,9 @@ _SIGMAS = 1.645
 """Either side, 90 % of a normal distribution."""
 _SIGMAS_OF_FEW = 2.0
 """The same, by some six values."""
+FAR = 0.03
+"""By so much more, relatively, for each doubling of workers beyond those that were measured, a run
+differs from a prediction: what they cost each other is known less and less."""
 TOLD_APART = 0.05
 """Answers that differ by less are one."""
 
@@ -44,16 +47,20 @@ def predict(
     seed: int = 0,
     rounds: int = ROUNDS,
     lone: bool = False,
+    batches: int = BATCHES,
+    measured: int = 2,
 ) -> Prediction:
     """``step_s``: the training steps, one after another, which come round again. ``rounds``: of the
-    bootstrap, each of which simulates a run. ``lone``: no other runs tell by how much the batches
-    of one differ from those of another, so the bootstrap has to."""
-    demands = found.demands if setting.num_workers else found.inline
+    bootstrap, each of which simulates a run of so many ``batches``, as the interval is of one as
+    long; at most `BATCHES`, for the time that takes. ``lone``: no other runs tell by how much the
+    batches of one differ from those of another, so the bootstrap has to. ``measured``: the most
+    workers of a run that it rests on."""
+    demands = found.of(setting)
     chance = np.random.default_rng(seed)
-    rooms = _rooms(found, setting)
+    rooms, size = _rooms(found, setting), min(batches, BATCHES) + setting.warmup
     runs = {
         room: [
-            _run(found, _resampled(demands, chance, setting, lone), setting, step_s, room)
+            _run(found, _resampled(demands, chance, size, lone), setting, step_s, room)
             for _ in range(rounds)
         ]
         for room in rooms
@@ -64,11 +71,12 @@ def predict(
     rates = np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
     least, most = np.percentile(starved, [5, 95])
-    wide = min(1.0, hypot(found.disagreement, _SIGMAS * found.noise))
+    noise = found.noise if lone else hypot(found.noise, FAR * doublings(setting, measured))
+    wide = min(1.0, hypot(found.disagreement, _SIGMAS * noise))
     return Prediction(
         setting,
         float(np.mean(means)),
-        _interval(rates, float(np.mean(means)), found, lone),
+        _interval(rates, float(np.mean(means)), found.disagreement, _SIGMAS * noise, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
         settle_by(setting) if unsure else "",
@@ -79,33 +87,33 @@ def settle_by(setting: Setting) -> str:
     return f"a short run with num_workers={setting.num_workers}"
 
 
-def _interval(rates: Floats, mean: float, found: Calibration, lone: bool) -> tuple[float, float]:
+def doublings(setting: Setting, measured: int) -> float:
+    """Of the workers that were measured, to those of ``setting``."""
+    return log2(max(1.0, setting.num_workers / max(1, measured)))
+
+
+def _interval(
+    rates: Floats, mean: float, disagreement: float, noise: float, lone: bool
+) -> tuple[float, float]:
     """What bootstrapped runs differ by, or real ones did, whichever is more: the latter's chance is
     that of the samples, too, unless the run was a ``lone`` one. And by how far the model is from
     its own runs."""
     low, high = np.percentile(rates, [5, 95]) / mean
-    noise = _SIGMAS * found.noise
     if lone:
         half = hypot(_SIGMAS_OF_FEW * float(np.std(rates, ddof=1)) / mean, noise)
         below, above = max(half, 1 - low), max(half, high - 1)
     else:
         below, above = max(noise, 1 - low), max(noise, high - 1)
-    below, above = hypot(found.disagreement, below), hypot(found.disagreement, above)
+    below, above = hypot(disagreement, below), hypot(disagreement, above)
     return mean * max(0.0, 1 - below), mean * (1 + above)
 
 
 def _rooms(found: Calibration, setting: Setting) -> tuple[float, ...]:
     """How many workers may wait beside each other: where no limit was seen, there may be one just
     beyond what was tried, or none."""
-    if isinf(found.shared_from) and setting.num_workers > found.tried and _waits(found.demands):
+    if isinf(found.shared_from) and setting.num_workers > found.tried and waits(found.demands):
         return float(found.tried), inf
     return (found.shared_from,)
-
-
-def _waits(demands: Sequence[Demand]) -> bool:
-    """Whether batches wait for something at all."""
-    waits = sum(each.link_bytes for each in demands)
-    return waits > TOLD_APART * sum(each.link_bytes + each.cpu_s for each in demands)
 
 
 def _run(
@@ -116,11 +124,11 @@ def _run(
 
 
 def _resampled(
-    demands: Sequence[Demand], chance: np.random.Generator, setting: Setting, lone: bool
+    demands: Sequence[Demand], chance: np.random.Generator, size: int, lone: bool
 ) -> list[Demand]:
-    """A run's; if it is ``lone``, of a sample that might have been measured as well."""
+    """A run's, so many; if it is ``lone``, of a sample that might have been measured as well."""
     sample = _blocks(demands, chance, len(demands)) if lone else demands
-    return _blocks(sample, chance, BATCHES + setting.warmup)
+    return _blocks(sample, chance, size)
 
 
 def _blocks(demands: Sequence[Demand], chance: np.random.Generator, count: int) -> list[Demand]:

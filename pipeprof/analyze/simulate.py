@@ -9,7 +9,7 @@ one is handed out; without workers main makes each batch when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import inf
 
@@ -44,6 +44,8 @@ class Demand:
     """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
     receive_warm: float = 1.0
     """The share of ``receive_s`` that it takes when main has received another just before."""
+    late_s: float = 0.0
+    """To wait before main receives it: it is woken late, and so is who is to hand over files."""
     receive_held_s: float = 0.0
     """More to wait, at most, while its worker makes another batch, and is to hand over the files of
     its shared memory."""
@@ -103,6 +105,8 @@ class Run:
     begun_s: Floats
     """To make it."""
     made_s: Floats
+    sent_s: Floats
+    """By its worker; made, without workers."""
     worker: npt.NDArray[np.int64]
     """-1: main."""
     order: tuple[int, ...] = field(repr=False)
@@ -126,7 +130,7 @@ class Run:
         kept = slice(warmup, None)
         return Run(
             self.asked_s[kept], self.delivered_s[kept], self.done_s[kept], self.begun_s[kept],
-            self.made_s[kept], self.worker[kept], self.order[kept],
+            self.made_s[kept], self.sent_s[kept], self.worker[kept], self.order[kept],
         )  # fmt: skip
 
 
@@ -136,10 +140,17 @@ def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = Mac
     loader.run()
     moments = np.array(loader.moments).reshape(-1, 3)
     making = np.array([loader.making[number] for number in loader.order]).reshape(-1, 3)
+    sent_s = [loader.sent.get(number, loader.making[number][1]) for number in loader.order]
     return Run(
         moments[:, 0], moments[:, 1], moments[:, 2], making[:, 0], making[:, 1],
-        making[:, 2].astype(np.int64), tuple(loader.order),
+        np.array(sent_s), making[:, 2].astype(np.int64), tuple(loader.order),
     )  # fmt: skip
+
+
+def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
+    """With those steps, which come round again when they are fewer."""
+    steps = cycle(step_s.tolist())
+    return [replace(demand, step_s=step_s) for demand, step_s in zip(demands, steps, strict=False)]
 
 
 class _Loader:
@@ -158,6 +169,8 @@ class _Loader:
         self.order: list[int] = []
         self.making: dict[int, tuple[float, float, int]] = {}
         """Batch → begun, made, by whom."""
+        self.sent: dict[int, float] = {}
+        """Batch → when it was."""
 
     def run(self) -> None:
         self.world.run(self._main())
@@ -226,6 +239,7 @@ class _Workers:
         while self._due not in self._early:
             yield self._results
             number = self._results.take()
+            yield loader.time, loader.demands[number].late_s
             yield loader.cores, self._receipt_s(loader.demands[number])
             if self._busy[self._made_by[number]]:
                 lock = loader.interpreters.of(self._made_by[number])
@@ -279,4 +293,5 @@ class _Workers:
             if len(self._tasks[worker]) or self._busy[worker]:
                 yield lock, loader.demands[number].send_held_s
             yield loader.cores, loader.demands[number].send_s
+            loader.sent[number] = loader.world.now
             self._results.put(number)

@@ -61,6 +61,8 @@ def test_room_for_the_batches_under_way():
         "with --shm-size."
     )
     assert "105 MB of memory are left" in text["prefetch-memory"]
+    four = found(seen(workers_run(), main, tensors=1, batch_bytes=8e6))
+    assert "Set prefetch_factor=1 instead of 2" in four["shared-memory-too-small"], "and one in use"
     huge = found(seen(workers_run(), main, tensors=1, batch_bytes=40e6))
     assert "Use fewer workers than 2" not in huge["prefetch-memory"]
     small = found(seen(workers_run(), main, tensors=1, batch_bytes=1e6))

@@ -129,6 +129,23 @@ def test_a_batch_that_waits_for_its_workers_interpreter_holds_nobody_else_up():
         assert prediction.batches_per_s == pytest.approx(expected, rel=0.16)
 
 
+@pytest.mark.parametrize(("one_s", "two_s"), [(0.001, 0.006), (0.016, 0.010)])
+def test_what_main_takes_with_two_workers_it_takes_with_more_of_them(one_s, two_s):
+    """It is woken late beside them; or they hand over what one worker cannot so soon."""
+
+    def sent(workers):
+        receive_s = one_s if workers == 1 else two_s
+        return [replace(each, receive_s=receive_s) for each in batches(cpu_s=0.002)]
+
+    machine = Machine(cores=4)
+    runs = [run_of(sent(each.num_workers), each, machine) for each in (Setting(1, 1), Setting(2))]
+    found = calibrate(runs, machine.cores)
+    for setting in (Setting(1, 4), Setting(2, 4), Setting(4, 2)):
+        expected = truth(sent(setting.num_workers), setting, machine).batches_per_s
+        told = predict(found, setting, STEP_S).batches_per_s
+        assert told == pytest.approx(expected, rel=0.03)
+
+
 def test_rare_slow_batches_are_kept_with_their_neighbours():
     demands = [Demand(latency_s=0.2 if number % 20 == 7 else 0.005) for number in range(400)]
     found = calibrated(demands, Machine(cores=2))

@@ -16,7 +16,7 @@ from benchmarks.overhead_switched import Mode, Stream
 from pipeprof.measure.spans import current
 
 CASE = Case("", Dataset(), batch_size=1, workers=0, batches=4, rounds=1, time_share=1.0,
-            passes_by=True, judged=("cpu_s",), relative=True, most=1.0, quiet=1.0)  # fmt: skip
+            judged=("cpu_s",), relative=True, most=1.0, quiet=1.0)  # fmt: skip
 
 
 BURN_S = 0.001

@@ -32,7 +32,8 @@ def simulated(job):
 
 @pytest.fixture
 def runs():
-    jobs = [*calibration_jobs("computing", 1), *calibration_jobs("computing", 1, 1), CELL]
+    takes = [calibration_jobs("computing", 0.004, 1, take) for take in (0, 1)]
+    jobs = [*takes[0], *takes[1], CELL]
     return {job: simulated(job) for job in jobs}
 
 
@@ -48,40 +49,53 @@ def test_runs_are_kept_in_a_file_and_come_back_whole(runs, tmp_path: Path):
 
 def test_a_cell_holds_the_prediction_beside_what_was_measured(runs):
     (cell,) = cells_of(runs, "computing", 1)
-    (pair,) = cell.pairs
-    measured = runs[CELL]
-    assert (cell.job, pair.batches_per_s) == (CELL, measured.batches_per_s)
-    assert cell.error == pair.prediction.batches_per_s / measured.batches_per_s - 1
+    measured = runs[CELL].batches_per_s
+    assert (cell.job, cell.batches_per_s) == (CELL, pytest.approx(measured))
+    assert cell.error == pytest.approx(cell.prediction.batches_per_s / measured - 1)
     assert abs(cell.error) < 0.06
+    assert cell.held == 1.0
 
 
 def test_a_machine_that_is_slower_in_one_bout_is_so_for_both(runs):
-    """Predicted from calibrations of another bout, a cell would be half or twice as fast."""
-    for repeat, cpu_s in ((1, 0.02), (2, 0.005)):
+    """Of the bouts' runs together, as of their calibrations."""
+    for repeat, cpu_s in ((1, 0.016), (2, 0.006)):
         slower = batches(cpu_s=cpu_s, send_s=0.0003, receive_s=0.0004)
         for job in [job for job in runs if not job.repeat]:
             runs[replace(job, repeat=repeat)] = run_of(slower, job.setting, Machine(cores=2))
     (cell,) = cells_of(runs, "computing", 1)
-    assert len(cell.pairs) == 3
+    rates = sorted(run.batches_per_s for run in cell.runs)
+    assert len(rates) == 3
+    assert rates[0] < cell.batches_per_s < rates[2]
     assert abs(cell.error) < 0.06
-    assert cell.noise < 0.06
+    assert cell.noise == pytest.approx(np.std(rates, ddof=1) / np.mean(rates) / 3**0.5)
+    low, high = cell.prediction.interval
+    assert low < rates[0] < rates[2] < high, "runs that differ as much are told by the interval"
+
+
+def test_a_pipeline_with_another_step_has_its_own_calibration(runs):
+    """A user's profile has the user's step; and what is measured at another says less."""
+    quicker = [replace(job, step_s=0.0) for job in runs]
+    slow = batches(cpu_s=0.03, send_s=0.0003, receive_s=0.0004)
+    runs |= {job: run_of(slow, job.setting, Machine(cores=2)) for job in quicker}
+    for cell in cells_of(runs, "computing", 1):
+        assert abs(cell.error) < 0.06
 
 
 def test_a_bout_spreads_its_calibrations():
-    cells = Grid().jobs("computing", 1)
+    cells = Grid().jobs("computing", 0.004, 1)
     jobs = bout(cells, random.Random(0))
     assert sorted(job.key for job in jobs if job.seed > 0) == sorted(job.key for job in cells)
-    first = [jobs.index(calibration_jobs("computing", 1, take)[0]) for take in range(TAKES)]
-    assert first == [0, 16, 32]
+    first = [jobs.index(calibration_jobs("computing", 0.004, 1, take)[0]) for take in range(TAKES)]
+    assert first == [0, 3 + 6, 6 + 11]
 
 
 def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
-    jobs = Grid().jobs("computing", 1)
-    assert len(jobs) == len(set(jobs)) == 4 * 3 * 3 + 3, "without workers nothing is prefetched"
-    assert {job.key for job in QUICK.jobs("computing", 1)} & {job.key for job in jobs}
-    calibration = calibration_jobs("computing", 1)
+    jobs = Grid().jobs("computing", 0.004, 1)
+    assert len(jobs) == len(set(jobs)) == 5 * 3 + 1, "without workers nothing is prefetched"
+    assert {job.key for job in QUICK.jobs("computing", 0.004, 1)} & {job.key for job in jobs}
+    calibration, again = (calibration_jobs("computing", 0.004, 1, take) for take in (0, 1))
     assert not {job.seed for job in calibration} & {job.seed for job in jobs}
-    assert not set(calibration) & set(calibration_jobs("computing", 1, 1)), "each of other samples"
+    assert not set(calibration) & set(again), "each of other samples"
 
 
 @pytest.mark.parametrize("name", sorted(PIPELINES))

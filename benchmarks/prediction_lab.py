@@ -1,0 +1,111 @@
+"""Loaders that read from a disk and over a link of known speed (root, Linux)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from random import Random
+
+import torch
+
+from tests.lab.disk import evict, slow_disk
+from tests.lab.net import shaped_link
+
+DISK_BYTES_PER_S = 20_000_000
+LINK_MBIT_PER_S = 80
+_SAMPLE = 32 * 1024
+_SAMPLES = 4096
+_OVER_LINK = 16 * 1024
+_DECODE_S = 1e-3
+_PORT = 8077
+_SERVER = f"""
+import socket, threading
+block = bytes({_OVER_LINK})
+def serve(client):
+    while client.recv(1):
+        client.sendall(block)
+server = socket.create_server(("", {_PORT}), backlog=64)
+print("ready", flush=True)
+while True:
+    client, _ = server.accept()
+    threading.Thread(target=serve, args=(client,), daemon=True).start()
+"""
+
+_file = Path()
+"""That samples are read from; workers inherit it."""
+_address = ""
+"""Of the host behind the link."""
+_connections: dict[int, socket.socket] = {}
+"""By process."""
+
+
+def from_disk(chance: Random) -> torch.Tensor:
+    """Reads a sample that is not in memory, and decodes it without a core."""
+    start = chance.randrange(_SAMPLES) * _SAMPLE
+    with open(_file, "rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
+        file.seek(start)
+        data = bytearray(file.read(_SAMPLE))
+        os.posix_fadvise(file.fileno(), start, _SAMPLE, os.POSIX_FADV_DONTNEED)
+    time.sleep(_DECODE_S * chance.uniform(0.5, 1.5))
+    return torch.frombuffer(data, dtype=torch.uint8)
+
+
+def over_link(chance: Random) -> torch.Tensor:
+    """Asks a host for a sample, and decodes it without a core."""
+    connection = _connections.get(os.getpid())
+    if connection is None:
+        connection = _connections[os.getpid()] = socket.create_connection((_address, _PORT))
+    connection.sendall(b"?")
+    data = bytearray(_OVER_LINK)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[connection.recv_into(rest) :]
+    time.sleep(_DECODE_S * chance.uniform(0.5, 1.5))
+    return torch.frombuffer(data, dtype=torch.uint8)
+
+
+@contextmanager
+def throttled_disk() -> Iterator[None]:
+    global _file
+    with tempfile.TemporaryDirectory(prefix="pipeprof-lab-", dir="/var/tmp") as folder:
+        _file = Path(folder, "samples")
+        with _file.open("wb") as file:
+            for _ in range(_SAMPLES):
+                file.write(os.urandom(_SAMPLE))
+        evict(_file)
+        with slow_disk(_file.parent, bytes_per_s=DISK_BYTES_PER_S):
+            yield
+
+
+@contextmanager
+def link_to_a_host() -> Iterator[None]:
+    global _address
+    with shaped_link(LINK_MBIT_PER_S, 0) as link:
+        _address = link.address
+        with subprocess.Popen(
+            [*link.inside, sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True
+        ) as server:
+            try:
+                assert server.stdout is not None
+                server.stdout.readline()
+                yield
+            finally:
+                for connection in _connections.values():
+                    connection.close()
+                _connections.clear()
+                server.kill()
+
+
+LAB: dict[str, tuple[Callable[[Random], torch.Tensor], Callable[[], AbstractContextManager[None]]]]
+LAB = {
+    "throttled disk": (from_disk, throttled_disk),
+    "shaped link": (over_link, link_to_a_host),
+}

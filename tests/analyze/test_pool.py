@@ -1,0 +1,50 @@
+"""What batches ask for, put together from runs in several settings."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.pool import Making
+from pipeprof.model import BatchLog
+
+
+def made(times_s, cpu_s=0.0):
+    """A run whose batches took so long to make."""
+    made_s = np.array(times_s, float)
+    columns = {field.name: np.full(len(made_s), np.nan) for field in fields(BatchLog)} | {
+        "fetch_start_s": 0 * made_s, "fetch_end_s": made_s, "cpu_s": cpu_s + 0 * made_s,
+    }  # fmt: skip
+    return Making.of([Columns(columns)])
+
+
+def test_batches_of_both_are_kept_as_they_were_where_they_are_alike():
+    both = made([0.010, 0.012]).and_of(made([0.011, 0.011, 0.011]))
+    assert both.blocked_s.tolist() == [0.010, 0.012, 0.011, 0.011, 0.011]
+
+
+def test_what_two_workers_share_is_taken_off():
+    """Each waits twice as long, as a storage is full: the batches are the same."""
+    both = made([0.010, 0.010, 0.030]).and_of(made([0.020, 0.020, 0.060]))
+    assert both.blocked_s == pytest.approx([0.010, 0.010, 0.030] * 2)
+
+
+def test_slow_batches_stay_slow_whoever_made_them():
+    """One in twenty by one worker, two by two of them: three in forty."""
+    ones, twos = [0.01] * 19 + [0.1], [0.01] * 18 + [0.1] * 2
+    both = made(ones).and_of(made(twos))
+    assert np.sum(both.blocked_s > 0.05) == 3
+    assert both.blocked_s.mean() == pytest.approx((37 * 0.01 + 3 * 0.1) / 40)
+
+
+def test_cpu_time_and_waiting_each_have_a_level_of_their_own():
+    both = made([0.010] * 3, cpu_s=0.005).and_of(made([0.015] * 3, cpu_s=0.010))
+    assert both.cpu_s == pytest.approx([0.005] * 6)
+    assert both.blocked_s == pytest.approx([0.005] * 6)
+
+
+def test_a_trace_of_waiting_has_no_level():
+    """Or some microseconds of it, twice as many, would make a slow batch twice as slow."""
+    both = made([0.0101] * 3, cpu_s=0.01).and_of(made([0.0102] * 2 + [0.05], cpu_s=0.01))
+    assert both.blocked_s[-1] == pytest.approx(0.04)

@@ -1,0 +1,40 @@
+"""What main takes to receive a batch, from simulated runs of which it is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeprof.analyze.receipt import receiving
+from pipeprof.analyze.simulate import Machine, Setting, simulate
+from tests.analyze.test_predict import batches, run_of
+
+MACHINE = Machine(cores=4)
+KNOWN = [
+    replace(each, send_s=0.0002, receive_s=0.001, late_s=0.003) for each in batches(cpu_s=0.002)
+]
+"""In 4 ms, the step of `run_of`, one worker makes two."""
+
+
+@pytest.mark.parametrize("setting", [Setting(1, 1), Setting(2, 2)], ids=str)
+def test_what_main_takes_longer_than_its_own_part_is_lateness(setting):
+    guessed = tuple(replace(each, late_s=0.0) for each in KNOWN)
+    found = receiving(guessed, MACHINE, [run_of(KNOWN, setting, MACHINE)])[0]
+    assert found.receive_s == 0.001
+    assert found.late_s == pytest.approx(0.003, rel=0.05)
+
+
+def test_it_may_be_received_sooner_than_was_thought():
+    dear = tuple(replace(each, receive_s=0.009, late_s=0.0) for each in KNOWN)
+    found = receiving(dear, MACHINE, [run_of(KNOWN, Setting(2, 2), MACHINE)])[0]
+    assert found.receive_s == pytest.approx(0.004, rel=0.05)
+    assert found.late_s == 0
+
+
+def test_main_is_late_for_each_batch_and_its_worker_goes_on_meanwhile():
+    def wait_s(cpu_s):
+        demands = [replace(each, cpu_s=cpu_s, step_s=0.004) for each in KNOWN]
+        run = simulate(demands, Setting(1, 2), MACHINE).after(10)
+        return (run.delivered_s - run.asked_s).mean()
+
+    assert wait_s(0.0001) == pytest.approx(0.001 + 0.003)
+    assert wait_s(0.02) == pytest.approx(0.02 - 0.004, abs=0.0005), "a worker's turn, less the step"
