@@ -9,10 +9,16 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 # a process more than there are cores, since many tests wait; up to eight
 SIDE_BY_SIDE := -m 'not timed and not lab' -n $(shell expr $$(nproc) + 1) --maxprocesses 8 \
 	--dist worksteal
+# collecting tests takes seconds, so only files with a test of that kind are looked at
+TIMED := -m 'timed and not lab' $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
 FUZZ_S ?= 600
+# where this is set, every process of a test compiles all of pipeprof anew
+unexport PYTHONDONTWRITEBYTECODE
+# what a benchmark prints is kept in docs/figures, for docs/benchmarks.md
+KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-html bench-live gpu-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-html bench-live gpu-check hta-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -54,7 +60,7 @@ tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "pytest, side by side"
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	$(SAY) "pytest, one by one"
-	@$(BIN)/python -m pytest -m 'timed and not lab'
+	@$(BIN)/python -m pytest $(TIMED)
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
 	@$(BIN)/python -m tests.kernels
@@ -68,41 +74,48 @@ format: $(READY) ## lay out the code and mend what ruff can mend
 	@$(BIN)/ruff format
 
 bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
-	@$(BIN)/python benchmarks/transfer.py
+	$(KEEP) transfer $(BIN)/python benchmarks/transfer.py
 
 bench-overhead: $(READY) ## what profiling costs, against nothing and against others
-	@$(BIN)/python -m benchmarks.overhead
+	$(KEEP) overhead $(BIN)/python -m benchmarks.overhead
 
 bench-run: $(READY) ## what pipeprof run adds to a script's start and end
-	@$(BIN)/python benchmarks/run_cost.py
+	$(KEEP) run $(BIN)/python benchmarks/run_cost.py
 
 bench-memory: $(READY) ## a run of ten million batches: what the recorder and the profile take
-	@$(BIN)/python benchmarks/endless.py
+	$(KEEP) memory $(BIN)/python benchmarks/endless.py
 
 bench-local: $(READY) ## how local files are read, against plain reads; reading ahead
-	@$(BIN)/python -m benchmarks.local_reads
+	$(KEEP) local $(BIN)/python -m benchmarks.local_reads
 
 bench-s3: $(READY) ## which client reads S3 best
-	@$(BIN)/python -m benchmarks.s3_clients
+	$(KEEP) s3 $(BIN)/python -m benchmarks.s3_clients
 
 bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the best of others
-	@$(BIN)/python -m benchmarks.readers
+	$(KEEP) readers $(BIN)/python -m benchmarks.readers
 
 bench-prediction: $(READY) ## how wrong predictions of other settings are
-	@$(BIN)/python -m benchmarks.prediction
+	$(KEEP) prediction $(BIN)/python -m benchmarks.prediction
+
+bench-one-profile: $(READY) ## how wrong the advice of a single profile is
+	$(KEEP) prediction-from-one $(BIN)/python -m benchmarks.prediction_from_one
 
 bench-html: $(READY) ## a million batches as a page: its size, its making, how soon it can be used
-	@$(BIN)/python -m benchmarks.html_report
+	$(KEEP) html $(BIN)/python -m benchmarks.html_report
 
 bench-live: $(READY) ## what a live view costs the training process
-	@$(BIN)/python -m benchmarks.live
+	$(KEEP) live $(BIN)/python -m benchmarks.live
 
 gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
 	@$(BIN)/python scripts/gpu_check.py
 
-docs: $(READY) ## write anew what of docs/ is generated: schemas, findings
+hta-check: $(READY) ## what HolisticTraceAnalysis finds in a trace of ours
+	@$(BIN)/python -m scripts.hta_check
+
+docs: $(READY) ## write anew what of docs/ is generated: schemas, findings, figures
 	@$(BIN)/python -m pipeprof.schema docs
 	@$(BIN)/python scripts/findings_doc.py docs/findings.md
+	@$(BIN)/python scripts/figures.py include docs/benchmarks.md
 
 clean: ## remove what building, testing and the demo left; not .venv
 	@rm -rf build dist demo *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \

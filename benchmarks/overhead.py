@@ -92,7 +92,7 @@ class Series:
 
 
 def measure_ours(case: Case, end: float) -> Series:
-    series = Series(case, (OURS, *[PASSING] * case.passes_by, PLAIN, AGAIN), [])
+    series = Series(case, (OURS, *[PASSING] * bool(case.workers), PLAIN, AGAIN), [])
     while not series.sessions or (perf_counter() < end and not series.is_quiet()):
         series.hold_another()
     return series

@@ -41,8 +41,6 @@ class Case:
     time_share: float
     judged: tuple[str, ...]
     """Of `wall_s` and `cpu_s`."""
-    passes_by: bool
-    """Batches come so fast that pipeprof does not watch all of them."""
     relative: bool
     """Judged as a share of a batch; else in seconds."""
     most: float
@@ -106,17 +104,17 @@ def cases() -> Iterator[Case]:
     """Cheapest first."""
     yield Case(
         "num_workers=0, nearly nothing a batch", Next(), batch_size=1, workers=0,
-        batches=PERIOD, rounds=5, time_share=0.2, passes_by=False,
+        batches=PERIOD, rounds=5, time_share=0.2,
         judged=("wall_s", "cpu_s"), relative=False, most=8e-6, quiet=0.5e-6,
     )  # fmt: skip
     yield Case(
         f"about 1.5 ms a batch, {WORKERS} worker", Work(_repeats()), BATCH_SIZE, WORKERS,
-        batches=4, rounds=400, time_share=0.4, passes_by=True,
+        batches=4, rounds=400, time_share=0.4,
         judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
     )  # fmt: skip
     yield Case(
         f"4 JPEGs a batch, decoded and resized, {WORKERS} worker", Photographs(), 4, WORKERS,
-        batches=2, rounds=100, time_share=0.4, passes_by=False,
+        batches=2, rounds=100, time_share=0.4,
         judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
     )  # fmt: skip
 

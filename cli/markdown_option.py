@@ -5,12 +5,14 @@ To stdout, as with `--json`: what it is for takes text from a pipe.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from pipeprof.report.base import Result
+    from pipeprof.report.layout import Page
 
 markdown_option = click.option(
     "--markdown",
@@ -28,7 +30,14 @@ def refuse_both(markdown: bool, as_json: bool) -> None:
 
 
 def print_markdown(result: Result) -> None:
-    from pipeprof.report.markdown import render_markdown
+    from pipeprof.report.terminal import write_page
+
+    print_written(lambda page: write_page(page, result))
+
+
+def print_written(write: Callable[[Page], None]) -> None:
+    """Whatever is written on a page."""
+    from pipeprof.report.markdown import markdown_of
     from pipeprof.report.terminal import print_page
 
-    print_page(lambda _color, _width: render_markdown(result))
+    print_page(lambda _color, _width: markdown_of(write))

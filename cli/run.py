@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from pipeprof.cli.judge import fail_if_starved_option
+from pipeprof.cli.markdown_option import markdown_option, refuse_both
 from pipeprof.cli.options import SHARE, json_option
 from pipeprof.errors import UsageError
 from pipeprof.loaders.override import Override, parse_override
@@ -55,7 +56,11 @@ def settings(text: str) -> Override:
 @click.option("--live-every", type=click.FloatRange(min=0, min_open=True), default=10.0,
               metavar="SECONDS", show_default=True,
               help="Between two lines of --live, where stderr is no terminal.")  # fmt: skip
+@click.option("--whole", is_flag=True,
+              help="Watch every batch also of loaders so fast that this costs some per cent; "
+              "without it, stretches of their batches.")  # fmt: skip
 @fail_if_starved_option
+@markdown_option
 @json_option
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
@@ -70,25 +75,29 @@ def command(
     quiet: bool,
     live: bool,
     live_every: float,
+    whole: bool,
     fail_if_starved: float | None,
+    markdown: bool,
     as_json: bool,
 ) -> NoReturn:
     """Run SCRIPT with its ARGS, and watch every DataLoader that it iterates.
 
     The script runs as under python itself, with its own exit code. At its end the verdict on each
     loader is printed to stderr, and its profile saved. With --json the profiles are printed to
-    stdout, as an array, after whatever the script prints there. Nothing is said or saved of a
-    script that is killed.
+    stdout, as an array, after whatever the script prints there; so is the report with --markdown.
+    Nothing is said or saved of a script that is killed.
     """
-    from pipeprof.cli.run_end import End
+    from pipeprof.cli.run_end import End, Printed
     from pipeprof.cli.script import find_program, run_program
     from pipeprof.loaders.places import Places
     from pipeprof.loaders.session import Session
 
+    refuse_both(markdown, as_json)
     program = find_program(script, is_module)
+    printed: Printed = "json" if as_json else "markdown" if markdown else "report"
     view = partial(_live_view, live_every) if live else None
-    session = Session(Places(program.folder), overrides, view)
-    end = End(session, script, threshold, out, html, quiet, as_json)
+    session = Session(Places(program.folder), overrides, view, whole)
+    end = End(session, script, threshold, out, html, quiet, printed)
     # the first to be registered is the last to be called: after the script's own
     atexit.register(end.tell)
     session.install()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pipeprof.cli.script import Ending
     from pipeprof.loaders.session import Session
     from pipeprof.model import Profile
+
+Printed: TypeAlias = Literal["report", "markdown", "json"]
+"""At the end: the report to stderr; the others to stdout."""
 
 _NOTHING = (
     "{script} iterated no DataLoader in its own process{made}, so nothing was measured. Another "
@@ -40,7 +43,7 @@ class End:
         out: Path,
         html: bool,
         quiet: bool,
-        as_json: bool,
+        printed: Printed,
     ) -> None:
         self._ending: Ending | None = None
         """``None`` until the script has run."""
@@ -52,7 +55,7 @@ class End:
         self._folder = Path(os.path.abspath(self._shown_folder))
         self._html = html
         self._quiet = quiet
-        self._as_json = as_json
+        self._printed = printed
         self._stdout, self._stderr = sys.stdout, sys.stderr
         self._profiles: list[Profile] | None = None
         self._complaint: str | None = None
@@ -67,7 +70,9 @@ class End:
             import pipeprof.store
 
             if self._html:
-                import pipeprof.report.html.page  # noqa: F401
+                import pipeprof.report.html.page
+            if self._printed == "markdown":
+                import pipeprof.report.markdown  # noqa: F401
         if limit is None or ending.how is not None or not self._session.is_ours:
             return ending.code
         try:
@@ -105,9 +110,13 @@ class End:
             )
         for problem in [*self._session.problems, *self._session.remarks()]:
             self._say(f"{problem}.")
-        if self._as_json:
+        if self._rank:  # much the same as the first
+            pass
+        elif self._printed == "json":
             self._print_json(profiles)
-        elif not self._quiet and not self._rank:  # the others are much the same
+        elif self._printed == "markdown":
+            self._print_markdown(profiles)
+        elif not self._quiet:
             self._show(profiles)
         saved = self._save(profiles)
         if saved and not self._quiet:
@@ -133,11 +142,18 @@ class End:
     def _print_json(self, profiles: Sequence[Profile]) -> None:
         from pipeprof.store import dumps
 
-        if self._rank:
-            return
         with suppress(OSError, ValueError):  # nobody may be there to read it
             sys.stdout.flush()
             click.echo(b"[" + b",".join(map(dumps, profiles)) + b"]", file=self._stdout)
+
+    def _print_markdown(self, profiles: Sequence[Profile]) -> None:
+        from pipeprof.report.markdown import named, render_markdown
+        from pipeprof.report.terminal import print_page
+
+        told = "\n".join(named(profile.name, render_markdown(profile)) for profile in profiles)
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            print_page(lambda _color, _width: told, self._stdout)
 
     def _save(self, profiles: Sequence[Profile]) -> list[Path]:
         saved: list[Path] = []

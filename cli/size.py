@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pipeprof.cli.html_option import html_option, put_page, refuse_folder
+from pipeprof.cli.markdown_option import markdown_option, print_written, refuse_both
 from pipeprof.cli.options import INT_LIST, json_option
 from pipeprof.errors import UsageError
 from pipeprof.model import Sizing, SizingInput
@@ -78,6 +79,7 @@ def _inputs(command: Any) -> Any:
 @click.option("--simulate", is_flag=True, help="Run the cluster in simulated time too: stragglers.")
 @click.option("--explain", is_flag=True, help="Each formula, with its numbers and its source.")
 @html_option
+@markdown_option
 @json_option
 def command(
     file: str | None,
@@ -88,6 +90,7 @@ def command(
     simulate: bool,
     explain: bool,
     html: Path | None,
+    markdown: bool,
     as_json: bool,
     **numbers: float | None,
 ) -> None:
@@ -96,9 +99,10 @@ def command(
     Start from a --profile, a --workload, or plain figures; what is given beside them counts more.
     A number that nobody gave is asked for by name, never guessed.
     """
-    from pipeprof.report.terminal_sizing import print_sizings
+    from pipeprof.report.terminal_sizing import print_sizings, write_sizings
     from pipeprof.sizing.size import size
 
+    refuse_both(markdown, as_json)
     if html is not None:
         refuse_folder(html)
     given = _given(file, workload, accelerator, numbers)
@@ -112,6 +116,8 @@ def command(
 
         told = [sizing.to_dict() for sizing in sizings]
         click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+    elif markdown:
+        print_written(lambda page: write_sizings(page, sizings, explain))
     elif html is None:
         print_sizings(sizings, explain)
 

@@ -23,20 +23,29 @@ from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime
 from pipeprof.measure.ring import Ring
-from pipeprof.measure.spans import Tally
-from pipeprof.model import LoaderConfig, Overhead
+from pipeprof.measure.spans import Tally, stage, tallied
+from pipeprof.model import LoaderConfig, Overhead, Stage
 
 _ROUNDS = 31
+_IN_A_ROW = 16
+"""Stages, since those of a batch are clocked one soon after another: only the first finds the
+caches cold."""
 _ELSEWHERE = bytearray(4 << 20)
 """Copied between two rounds, as a training step would: the hooks' code and data are then no longer
 at hand, which makes them two or three times as dear."""
 
 
 def measure_overhead(
-    config: LoaderConfig, batches: int, passed_by: int, requests: int, wall_s: float
+    config: LoaderConfig,
+    wall_s: float,
+    *,
+    batches: int,
+    passed_by: int = 0,
+    requests: int = 0,
+    charges: int = 0,
 ) -> Overhead:
     """Of worker and main together, against the run's ``wall_s``, for so many ``batches`` that were
-    noted, and others that were ``passed_by``.
+    noted, and others that were ``passed_by``; ``charges``: how often a stage or a read was clocked.
 
     The worker's part is charged in full, though workers run beside the training loop: an upper
     bound.
@@ -48,16 +57,18 @@ def measure_overhead(
         unseen_s = _unseen_s() if passed_by else 0.0
         sample_s = _median_s(_sample())
         request_s = _median_s(_request()) if requests else 0.0
+        charge_s = _median_s(_stages) / _IN_A_ROW if charges else 0.0
     except Exception as error:  # what we cannot time must not cost the user the profile
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
     spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
-    spent_s += request_s * requests + unseen_s * passed_by
+    spent_s += request_s * requests + charge_s * charges + unseen_s * passed_by
     return Overhead(
         spent_s / wall_s,
         spent_s / (batches + passed_by),
         f"the hooks of a batch, timed {_ROUNDS} times after the run with cold caches, × batches / "
         "wall time; the worker's part in full"
         + ", and its requests" * (requests > 0)
+        + ", and each stage or read that was clocked" * (charges > 0)
         + ", and what is left of them where batches are passed by" * (passed_by > 0),
     )
 
@@ -209,6 +220,13 @@ def _request() -> Callable[[], None]:
         counts.add([(0.0, nan, 1.0, 1, 0, 0, False)])
 
     return request
+
+
+def _stages() -> None:
+    with tallied(Tally(noting=True)):
+        for _ in range(_IN_A_ROW):
+            with stage(Stage.DECODE):
+                pass
 
 
 def _sample() -> Callable[[], None]:

@@ -214,6 +214,8 @@ class Making:
             current.tally = None  # what we read now is no batch's
         if made.store_s:
             self._counts.add_store_time(made)
+        if made.charges:
+            self._counts.add_charges(made.charges)
         sample = _ended(self._meter, batch) if sampled else ()
         self._tell((start, end, collate_s, samples, *_parts(made), *sample))
         if ours:

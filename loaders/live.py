@@ -64,6 +64,8 @@ class Live:
         self._under_way: set[int] = set()
         """`id` of each pass that is shown by turns."""
         self._lock = Lock()
+        self._has_shown = False
+        """The first time takes longer than any other, once: it says nothing of the next."""
         atexit.register(self.close)
 
     def begin(self, turn: LiveTurn) -> None:
@@ -97,7 +99,9 @@ class Live:
             finally:
                 took_s = self.now() - began_s
                 turn.shown.figures.spent_s += took_s
-                self.due_s = max(self.due_s, began_s + took_s / SHARE)
+                if self._has_shown:
+                    self.due_s = max(self.due_s, began_s + took_s / SHARE)
+                self._has_shown = True
                 self._lock.release()
 
     def close(self) -> None:

@@ -19,6 +19,9 @@ _LEAST_ABOVE = 8
 """Rows that are left to the script."""
 _LAST_S = 1.0
 """How long to wait for a terminal that takes nothing, to give its rows back."""
+_LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGQUIT)
+"""Ctrl-Z, `kill`, and what Ctrl-\\ sends: Python itself makes nothing of them, as it does of
+Ctrl-C."""
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 _WHOLE = "\x1b[r"
 """The region that scrolls is the whole screen."""
@@ -69,7 +72,7 @@ class Screen:
         if before != wanted:
             text = self._let_go(size) + self._keep(size, len(lines))
             self._held = self._opened() if self._held is None else self._held
-            self._mind_stops()
+            self._mind_signals()
         first = size.lines - len(lines) + 1
         rows = (f"\x1b[{first + n};1H\x1b[2K\x1b[m{line}" for n, line in enumerate(lines))
         self._kept = wanted  # before they are: Ctrl-C may come in between
@@ -86,7 +89,7 @@ class Screen:
         if self._held is not None:
             os.close(self._held)
         self._held, self._rest = None, b""
-        self._forget_stops()
+        self._forget_signals()
 
     def _keep(self, size: os.terminal_size, height: int) -> str:
         """Make room below the cursor, and take it out of what scrolls: that moves the cursor."""
@@ -97,8 +100,8 @@ class Screen:
         if self._kept is None:
             return ""
         before, height = self._kept
-        if size != before:  # where our rows have come to lie, only the terminal knows
-            return f"{_SAVE}{_WHOLE}{_RESTORE}"
+        if size != before:  # where our rows have come to lie, only the terminal knows: below
+            return f"{_SAVE}{_WHOLE}{_RESTORE}{_SAVE}\x1b[m\x1b[J{_RESTORE}"
         return f"{_SAVE}\x1b[{size.lines - height + 1};1H\x1b[m\x1b[J{_WHOLE}{_RESTORE}"
 
     @property
@@ -137,18 +140,32 @@ class Screen:
             return False
         return True
 
-    def _mind_stops(self) -> None:
-        """Give the rows back before Ctrl-Z stops us: the shell writes there then."""
+    def _mind_signals(self) -> None:
+        """Give the rows back before we are stopped or ended: the shell writes there then. What the
+        script has a handler for is the script's."""
         with suppress(ValueError):  # not in the main thread
-            if signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
-                signal.signal(signal.SIGTSTP, self._stop)
+            for each in _LEAVING:
+                if signal.getsignal(each) == signal.SIG_DFL:
+                    signal.signal(each, self._leave)
 
-    def _forget_stops(self) -> None:
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGTSTP) == self._stop:
-            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    def _forget_signals(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for each in _LEAVING:
+                if signal.getsignal(each) == self._leave:
+                    signal.signal(each, signal.SIG_DFL)
 
-    def _stop(self, number: int, frame: Any) -> None:
+    def _leave(self, number: int, frame: Any) -> None:
         self.close()
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)  # also in a process that was forked
-        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def _leave_nothing_to_children() -> None:
+    """A worker that hangs in C ends of SIGTERM, as ever: Python's handlers would wait for it."""
+    for each in _LEAVING:
+        if getattr(signal.getsignal(each), "__func__", None) is Screen._leave:
+            with suppress(ValueError):  # forked by a thread
+                signal.signal(each, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_leave_nothing_to_children)

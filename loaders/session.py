@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.loaders.override import Override, merged, override
 from pipeprof.loaders.patch import Method, note_objects, put_around
 from pipeprof.loaders.places import Places
+from pipeprof.loaders.rebuilt import Rebuilt
 from pipeprof.measure.on_import import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
@@ -38,20 +39,23 @@ class Session:
         places: Places,
         overrides: Sequence[Override] = (),
         live: Callable[[], Live] | None = None,
+        whole: bool = False,
     ) -> None:
-        """``live`` makes what shows the loaders as they go; called when one is iterated first."""
+        """``live`` makes what shows the loaders as they go; called when one is iterated first.
+        ``whole``: each batch of them is watched, whatever that costs."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
         self._places = places
         self._overrides = overrides
-        self._live = live
+        self._live, self._whole = live, whole
         self._made: dict[int, tuple[weakref.ref[Any], str]] = {}
         """The `id` of each loader that lives → itself, not kept alive, and its name."""
         self._names: dict[str, None] = {}
         """Of all loaders that were made, in order."""
         self._notes: dict[str, dict[str, None]] = {}
         """Name → what was done to the arguments."""
+        self._rebuilt = Rebuilt()
         self._watches: dict[str, Watch] = {}
         self._wrapped: list[Watch] = []
         """Those of loaders that the script itself wrapped."""
@@ -78,6 +82,7 @@ class Session:
                 continue
             if watch.batches:
                 notes = (*profile.notes, *self._notes.get(name, ()))
+                notes += self._rebuilt.notes(name, self._watches)
                 found.append(replace(profile, notes=notes))
             else:
                 self.problems.append(f"{profile.name} was iterated, but delivered no batch")
@@ -129,6 +134,8 @@ class Session:
         try:
             key = id(loader)
             name = self._places.name(sys._getframe(2), type(loader).__name__)
+            lives = self._made.copy().values()  # which one that is collected now would change
+            self._rebuilt.made(name, [(ref(), other) for ref, other in lives])
             ref = weakref.ref(loader, lambda _: self._made.pop(key, None))
             self._made[key] = ref, name
             self._names[name] = None
@@ -196,10 +203,11 @@ class Session:
     def _watch(self, loader: Any) -> Watch:
         name = self._name_of(loader)
         self._places.iterated(name)
+        self._rebuilt.iterated(name, loader)
         from pipeprof.loaders.watch import Watch
 
         if name not in self._watches:
-            self._watches[name] = Watch(name)
+            self._watches[name] = Watch(name, whole=self._whole)
             self._show(self._watches[name])
         return self._watches[name]
 

@@ -148,7 +148,12 @@ class Watch:
             source=with_skipped(self._source, self._skips),
             cache=tell_cache(log, self._source),
             overhead=measure_overhead(
-                self._config, recorder.noted, recorder.passed_by, requests.count, recorder.wall_s
+                self._config,
+                recorder.wall_s,
+                batches=recorder.noted,
+                passed_by=recorder.passed_by,
+                requests=requests.count,
+                charges=self._requests.charges,
             ),
             main=self._host.told(self._device),
             requests=requests,
@@ -268,7 +273,8 @@ def _told_of(recorder: Recorder) -> tuple[str, ...]:
     share = format_share(recorder.noted / recorder.count)
     note = (
         f"Of {recorder.count:,} batches {share} were watched, in stretches: they come so fast that "
-        "to watch them all would cost some per cent. pipeprof.wrap(loader, whole=True) does it."
+        "to watch them all would cost some per cent. pipeprof.wrap(loader, whole=True), or "
+        "pipeprof run --whole, does it."
     )
     return (note,)
 

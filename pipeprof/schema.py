@@ -1,4 +1,4 @@
-"""The JSON Schemas of saved files, generated from the types of `pipeprof.model`.
+"""The JSON Schemas of what is saved and printed, generated from the types of `pipeprof.model`.
 
 ``python -m pipeprof.schema FOLDER`` writes them. What a field means is told once, by the string
 under it in the source; where there is none, the unit in its name speaks.
@@ -22,6 +22,7 @@ from pipeprof.store import write_atomically
 FILES: Final[dict[str, type[Any]]] = {
     "profile.schema.json": model.Profile,
     "sweep.schema.json": model.SweepResult,
+    "comparison.schema.json": model.Comparison,
 }
 """Name in ``docs/`` → the type whose files it describes."""
 
@@ -29,7 +30,7 @@ _UNITS = {"_per_s": "Per second.", "_s": "Seconds.", "bytes": "Bytes."}
 
 
 def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of the files that hold a ``Profile`` or a ``SweepResult``."""
+    """The JSON Schema (2020-12) of the files that hold one of the types in `FILES`."""
     generated = msgspec.json.schema(kind)
     definitions = generated["$defs"]
     notes = field_notes()

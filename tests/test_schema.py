@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from pipeprof import schema
 from pipeprof.errors import ProfileError
-from pipeprof.model import Profile, SweepResult
+from pipeprof.model import Comparison, Profile, SweepResult
 from pipeprof.store import dumps, loads
 from tests.samples import sample_profile, sample_sweep
 from tests.strategies import values
@@ -68,6 +68,12 @@ def test_what_a_field_means_is_told_as_in_the_source() -> None:
 @given(values(Profile) | values(SweepResult))
 def test_every_saved_file_is_valid(result: Profile | SweepResult) -> None:
     VALIDATORS[type(result)].validate(orjson.loads(dumps(result)))
+
+
+@settings(max_examples=10)
+@given(values(Comparison))
+def test_what_compare_prints_is_valid(comparison: Comparison) -> None:
+    VALIDATORS[Comparison].validate(orjson.loads(orjson.dumps(comparison.to_dict())))
 
 
 def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -64,9 +64,17 @@ def _cpu_s(profile: Profile) -> float:
 
 def waited_for_cores(profile: Profile) -> float:
     """0..1 of the time to make a batch; 0 where it was not looked at."""
+    return share_of_making(profile, RUN_QUEUE) or 0.0
+
+
+def share_of_making(profile: Profile, name: str) -> float | None:
+    """0..1 of the time to make a batch that was of this kind: `CPU`, `RUN_QUEUE` or `BLOCKED`.
+    ``None``: it was not looked at."""
     took = profile.resources
-    whole_s = sum(took[name].mean_s for name in (CPU, RUN_QUEUE, BLOCKED) if name in took)
-    return took[RUN_QUEUE].mean_s / whole_s if RUN_QUEUE in took and whole_s > 0 else 0.0
+    whole_s = sum(took[each].mean_s for each in (CPU, RUN_QUEUE, BLOCKED) if each in took)
+    if name not in took or not whole_s > 0:
+        return None
+    return min(1.0, max(0.0, took[name].mean_s / whole_s))
 
 
 def batch_sizes(before: Profile, after: Profile) -> tuple[float, float]:

@@ -12,11 +12,18 @@ from statistics import NormalDist
 from typing import Final, Literal
 
 from pipeprof.analyze.blame import MAIN
-from pipeprof.analyze.changes import batch_sizes, busier, changes, one_size, unlike
+from pipeprof.analyze.changes import (
+    batch_sizes,
+    busier,
+    changes,
+    one_size,
+    share_of_making,
+    unlike,
+)
 from pipeprof.analyze.compare import difference, ratio
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.spans import Figure, Spans
-from pipeprof.analyze.stages import BLOCKED, CPU, RUN_QUEUE
+from pipeprof.analyze.stages import BLOCKED
 from pipeprof.analyze.told import headline
 from pipeprof.model import Compared, Difference, Profile, Speed, Stage, TwoRuns
 
@@ -88,11 +95,8 @@ def _handed(profile: Profile) -> float:
 
 def _computing(profile: Profile) -> float:
     """0..1 of the time to make a batch; 1 where it was not looked at."""
-    took = profile.resources
-    whole_s = sum(took[name].mean_s for name in (CPU, RUN_QUEUE, BLOCKED) if name in took)
-    if BLOCKED not in took or not whole_s > 0:
-        return 1.0
-    return 1 - min(1.0, max(0.0, took[BLOCKED].mean_s / whole_s))
+    blocked = share_of_making(profile, BLOCKED)
+    return 1.0 if blocked is None else 1 - blocked
 
 
 def _speed(before: Profile, after: Profile, both: tuple[Spans, Spans], drift: float) -> Speed:

@@ -36,8 +36,8 @@ SUMS = ("count", "bytes", "seconds", "first_byte_count", "first_byte_s", "size_s
  _THROTTLED, _FAILED, _LOST, _BUSY_S, _STORE_S, _STORE_CPU_S, _LOOKED_S,
  _WAITED_S) = range(len(SUMS))  # fmt: skip
 _WHOLE = ("count", "bytes", "first_byte_count", "retries", "throttled", "failed", "lost")
-_BEGAN, _ENDED = len(SUMS), len(SUMS) + 1
-_LATENCIES = _ENDED + 1
+_BEGAN, _ENDED, _CHARGES = range(len(SUMS), len(SUMS) + 3)
+_LATENCIES = _CHARGES + 1
 _FIRST_BYTES = _LATENCIES + _TIMES
 _SIZE_BINS = _FIRST_BYTES + _TIMES
 _CELLS = _SIZE_BINS + _SIZES
@@ -95,6 +95,10 @@ class RequestCounts:
         cells[_STORE_CPU_S] += tally.store_cpu_s
         cells[_LOOKED_S] += tally.looked_s
         cells[_WAITED_S] += tally.waited_s
+
+    def add_charges(self, count: int) -> None:
+        """So often was a stage or a read clocked, whether it was a request or not."""
+        self._cells[_CHARGES] += count
 
     def rows(self) -> Floats:
         """[1, cells]; a copy."""
@@ -164,8 +168,13 @@ class RequestTotals:
         if len(self._open) > self._OPEN:
             self._earlier = _merged([self._earlier, self._open.pop(0).rows()])[None]
 
+    @property
+    def charges(self) -> int:
+        """How often a stage or a read was clocked."""
+        return int(self._added()[_CHARGES])
+
     def log(self) -> RequestLog:
-        merged = _merged([self._earlier, *(table.rows() for table in self._open)])
+        merged = self._added()
         sums = dict(zip(SUMS, merged.tolist(), strict=False))
         return RequestLog(
             began_s=float(merged[_BEGAN]),
@@ -175,6 +184,9 @@ class RequestTotals:
             sizes=_histogram(merged[_SIZE_BINS:], _SMALLEST),
             **{name: int(sums[name]) if name in _WHOLE else sums[name] for name in SUMS},
         )
+
+    def _added(self) -> Floats:
+        return _merged([self._earlier, *(table.rows() for table in self._open)])
 
 
 def _merged(tables: list[Floats]) -> Floats:

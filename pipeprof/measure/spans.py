@@ -30,8 +30,8 @@ _COLLATE = Stage.COLLATE
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("_last", "bytes", "inner_s", "looked_s", "noting", "requests", "seconds",
-                 "spans", "store_cpu_s", "store_s", "turns", "waited_s")  # fmt: skip
+    __slots__ = ("_last", "bytes", "charges", "inner_s", "looked_s", "noting", "requests",
+                 "seconds", "spans", "store_cpu_s", "store_s", "turns", "waited_s")  # fmt: skip
 
     def __init__(self, keep_spans: bool = False, noting: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
@@ -42,6 +42,8 @@ class Tally:
         self.spans: list[Span] | None = [] if keep_spans else None
         self.turns = 0
         """How often one stage of fetch followed another, the first included."""
+        self.charges = 0
+        """How often a stage or a read was clocked."""
         self._last: Stage | None = None
         self.noting = noting
         """Requests that are seen in this thread are this batch's, and nobody else notes them."""
@@ -50,6 +52,7 @@ class Tally:
         was looked at, and in that threads waited for a core."""
 
     def charge(self, name: Stage, seconds: float) -> None:
+        self.charges += 1
         if name is not self._last and name is not _COLLATE:
             self.turns += 1
             self._last = name

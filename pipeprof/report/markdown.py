@@ -8,7 +8,7 @@ shown as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pipeprof.report.base import Result
@@ -39,9 +39,19 @@ class MarkdownRenderer:
 
 
 def render_markdown(result: Result) -> str:
+    return markdown_of(lambda page: write_page(page, result))
+
+
+def markdown_of(write: Callable[[Page], None]) -> str:
+    """Whatever is written on a page."""
     page = MarkdownPage()
-    write_page(page, result)
+    write(page)
     return page.text()
+
+
+def named(name: str, report: str) -> str:
+    """``report`` under a heading of its own, as one of several."""
+    return f"## {inline(name)}\n\n{report}"
 
 
 class MarkdownPage(Page):

@@ -22,13 +22,18 @@ def print_sizings(sizings: Sequence[Sizing], explain: bool, file: TextIO | None 
 
 def render_sizings(sizings: Sequence[Sizing], *, explain: bool, width: int = WIDTH) -> str:
     page = Page(width, color=False)
+    write_sizings(page, sizings, explain)
+    return page.text()
+
+
+def write_sizings(page: Page, sizings: Sequence[Sizing], explain: bool) -> None:
+    """On any kind of page."""
     for title in sizings[0].sections:
         figures(page, sizings, title)
     taken(page, sizings[0])
     if explain:
         explained(page, sizings[0])
     asked(page, sizings[0])
-    return page.text()
 
 
 def figures(page: Page, sizings: Sequence[Sizing], title: str) -> None:

@@ -26,6 +26,8 @@ MAIN: Final = 1
 """Process of the training loop; workers follow."""
 _LOOP, _RECEIVE, _TURN, _DEVICE = 1, 2, 3, 4
 _MAKE, _SEND, _PIPE = 1, 2, 3
+_STREAM: Final = 7
+"""Of a device, as torch numbers the usual one."""
 _TRACKS: Final = {
     _LOOP: "training loop", _RECEIVE: "receive", _TURN: "wait for its turn", _DEVICE: "accelerator",
 }  # fmt: skip
@@ -43,7 +45,11 @@ def trace_of(profile: Profile) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "displayTimeUnit": "ms",
-        "otherData": {"pipeprof": profile.environment.pipeprof, "profile": profile.name},
+        "otherData": {
+            "pipeprof": profile.environment.pipeprof,
+            "profile": profile.name,
+            "accelerator": "a span is a whole step as its stream went through it, not one kernel",
+        },
         "traceEvents": [*names_of(events), *events],
     }
 
@@ -65,7 +71,8 @@ def tensorboard_name(profile: Profile) -> str:
 
 def events_of(profile: Profile, zero_s: float, own_loop: bool = True) -> list[Event]:
     """The spans and arrows of all batches kept; ``zero_s`` is the moment at which the trace begins.
-    ``own_loop``: with the training loop itself, which torch's own traces have too."""
+    ``own_loop``: with the training loop itself, and the accelerator's steps told as kernels;
+    torch's own traces have both."""
     log = profile.batches
     free_s: dict[tuple[int, int], float] = {}
     events: list[Event] = []
@@ -73,7 +80,7 @@ def events_of(profile: Profile, zero_s: float, own_loop: bool = True) -> list[Ev
         row = _Row(log, place, zero_s, free_s)
         if own_loop:
             events += row.loop(index)
-        events += [*row.making(index), *row.way(index), *row.device(index)]
+        events += [*row.making(index), *row.way(index), *row.device(index, own_loop)]
     return events
 
 
@@ -97,7 +104,8 @@ class _Row:
         asked, delivered, done = (self._at(name) for name in ("asked_s", "delivered_s", "done_s"))
         yield _span(f"{STEP}{index}", "user_annotation", MAIN, _LOOP, asked, done)
         yield _span(LOADER, "cpu_op", MAIN, _LOOP, asked, delivered, batch=index)
-        yield _span("step", "cpu_op", MAIN, _LOOP, delivered, done, batch=index)
+        launched = {} if isnan(self._value("device_busy_s")) else self._launch()
+        yield _span("step", "cpu_op", MAIN, _LOOP, delivered, done, batch=index, **launched)
 
     def making(self, index: int) -> Iterator[Event]:
         begun, made = self._at("fetch_start_s"), self._at("fetch_end_s")
@@ -129,11 +137,23 @@ class _Row:
         if arrived < asked:
             yield from self._after("ready", MAIN, _TURN, arrived, min(asked, delivered), index)
 
-    def device(self, index: int) -> Iterator[Event]:
-        """As the accelerator saw it: how long, and from the delivery on."""
-        busy, delivered = self._value("device_busy_s"), self._at("delivered_s")
-        if not isnan(busy):
-            yield from self._after("busy", MAIN, _DEVICE, delivered, delivered + busy * 1e6, index)
+    def device(self, index: int, as_kernel: bool) -> Iterator[Event]:
+        """As the accelerator saw it: how long, and from the delivery on. ``as_kernel``: tools look
+        for the accelerator's work in that category only, on a stream, and by who launched it."""
+        busy, begin = self._value("device_busy_s"), self._at("delivered_s")
+        if isnan(busy):
+            return
+        begin = max(begin, self._free_s.get((MAIN, _DEVICE), begin))
+        spans = self._after("device step", MAIN, _DEVICE, begin, begin + busy * 1e6, index)
+        for span in spans:
+            if as_kernel:
+                span["cat"] = "kernel"
+                span["args"] |= {"device": 0, "stream": _STREAM, **self._launch()}
+            yield span
+
+    def _launch(self) -> dict[str, int]:
+        """By which tools know what has launched a kernel."""
+        return {"correlation": self._place + 1}
 
     def _after(
         self, name: str, process: int, track: int, begin: float, end: float, index: int

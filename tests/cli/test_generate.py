@@ -111,7 +111,7 @@ def test_where_nothing_can_be_written(folder: str, tmp_path: Path, capsys: Captu
     assert files_in(tmp_path) == {"file": b"mine"}
 
 
-LARGE = GenerateSpec("", "tabular", "csv", 32_000_000, shards=16)
+LARGE = GenerateSpec("", "tabular", "csv", 16_000_000, shards=16)
 
 
 def start(folder: Path, **more: Any) -> subprocess.Popen[str]:
@@ -185,7 +185,7 @@ def test_a_disk_that_fills_up(tmp_path: Path) -> None:
     """A file-size limit stands for the disk: unlike a small mount it needs no privilege."""
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
     process = start(tmp_path, preexec_fn=limit)
     _, err = process.communicate()

@@ -310,6 +310,13 @@ def test_a_torch_that_cannot_be_imported_fails_as_it_does_without_us(tmp_path):
     assert "ZeroDivisionError" in expected.stderr
 
 
+def test_json_and_markdown_exclude_one_another(tmp_path):
+    write(tmp_path, {"script.py": "print('ran')"})
+    done = call([*RUN, "--json", "--markdown", "script.py"], tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give one of them" in done.stderr
+
+
 @pytest.mark.timed
 def test_it_starts_and_ends_in_little_time(tmp_path):
     write(tmp_path, {"script.py": ""})

@@ -211,13 +211,20 @@ def test_arguments_are_replaced_in_all_loaders_or_in_those_of_a_line(tmp_path):
 
 
 def test_a_script_that_fails_keeps_its_exit_code_however_starved(tmp_path):
+    """And Markdown goes to stdout, after what the script says there."""
     (tmp_path / "script.py").write_text(SETTINGS)
-    done = call([*RUN, "--quiet", "--fail-if-starved", "0%", "script.py", "5"], tmp_path)
+    asked = ["--quiet", "--markdown", "--fail-if-starved", "0%"]
+    done = call([*RUN, *asked, "script.py", "5"], tmp_path)
     assert done.returncode == 5
     assert done.stderr == (
         "pipeprof: script.py ended with exit code 5; its loaders were measured until then.\n"
     )
-    assert len(profiles(tmp_path / "pipeprof-run")) == 4
+    found = profiles(tmp_path / "pipeprof-run")
+    assert len(found) == 4
+    said, *reports = done.stdout.split("## script.py:")[0], *done.stdout.split("\n## ")[1:]
+    assert said.endswith("unexpected keyword argument 'size'\n")
+    assert {report.partition("\n")[0] for report in reports} == set(found)
+    assert all("### Where the time goes" in report for report in reports)
 
 
 CRASH = """
@@ -225,6 +232,9 @@ import gc
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+# so long torch waits for the workers of a loader that has failed: 5 s
+torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.5
 
 class Broken(Dataset):
     def __len__(self):

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,13 +84,6 @@ def test_json_is_all_that_is_on_stdout(capsys):
     }
 
 
-@pytest.mark.timed
-@pytest.mark.usefixtures("lie")
-def test_json_of_what_is_off_exits_with_1_too(capsys):
-    assert run([*QUICK, "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["passed"] is False
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -130,6 +124,13 @@ def test_each_figure_stands_beside_its_truth_and_its_bar():
     assert "read 2.00 ms 2.10 ms 100 µs 600 µs" in rows
     assert "decode 6.00 ms 7.50 ms 1.50 ms 600 µs OFF" in rows
     assert "cpu 4.00 ms ? 600 µs UNKNOWN" in rows
+
+
+def test_json_of_what_is_off_exits_with_1_too(monkeypatch, capsys):
+    off = made_up(made_up_pipeline("off", "decode", figures=(OFF,)), passed=False)
+    monkeypatch.setattr(module, "check", lambda watcher, quick, only: off)
+    assert run([*QUICK, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["passed"] is False
 
 
 def test_what_did_not_run_says_why():
@@ -183,6 +184,8 @@ def test_ctrl_c_ends_it_without_a_word_from_the_workers(after_s, tmp_path_factor
     os.killpg(running.pid, signal.SIGINT)
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (130, "")
-    assert stderr.strip() == "pipeprof: interrupted."
+    # of a semaphore that is being removed just then, multiprocessing's tracker has its own to say
+    said = re.sub(r".*resource_tracker.*\n  warnings\.warn\(.*\n", "", stderr)
+    assert said.strip() == "pipeprof: interrupted."
     # multiprocessing's own folder may stay behind a worker that was handing over a tensor
     assert [each for each in tmp_path.iterdir() if not each.name.startswith("pymp-")] == []

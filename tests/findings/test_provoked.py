@@ -1,8 +1,6 @@
 """Each pathology, for real: a loader that has it, and the finding that names it."""
 
-import asyncio
 import hashlib
-import resource
 import subprocess
 import sys
 import threading
@@ -18,7 +16,6 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import pipeprof
-from pipeprof.measure import meter
 from tests.findings.known import Samples, burn, codes, nap, on_cores, profiled, text_of, tiny
 
 pytestmark = pytest.mark.timed
@@ -34,12 +31,6 @@ class Pool:
         self._pool = self._pool or ThreadPoolExecutor(self._threads)
         list(self._pool.map(hashlib.sha256, [bytes(2**22)] * 4))
         return tiny()
-
-
-@pytest.fixture
-def watched_often(monkeypatch):
-    """Looked at often, so that a test need not last: what a fork inherits."""
-    monkeypatch.setattr(meter, "_GAUGE_SHARE", 1.0)
 
 
 @pytest.mark.usefixtures("watched_often")
@@ -69,13 +60,6 @@ def test_other_processes_on_the_same_cores():
     found = [finding.code for finding in profile.findings]
     assert "noisy-neighbour" in found
     assert "cpu-oversubscribed" not in found
-
-
-def test_fewer_cores_than_the_machine_shows():
-    with on_cores(1):
-        profile = profiled(30, partial(nap, 0.005), 0.001)
-    if profile.environment.cores_visible > 1:
-        assert "1 of" in text_of(profile, "fewer-cores-than-shown")
 
 
 class SlowStore(fsspec.AbstractFileSystem):
@@ -220,69 +204,3 @@ def test_workers_that_start_anew_in_each_epoch():
     assert "persistent_workers" in [advice.setting for advice in profile.recommendations]
     kept = profiled(20, tiny, 0.005, epochs=3, persistent_workers=True, **slow_start)
     assert "worker-start-up-each-epoch" not in codes(kept)
-
-
-def test_a_first_batch_that_takes_long():
-    profile = profiled(12, tiny, 0.001, num_workers=1, worker_init_fn=lambda _: time.sleep(5.1))
-    assert "after 5." in text_of(profile, "slow-start")
-
-
-def test_workers_forked_beside_a_network_client():
-    loop = asyncio.new_event_loop()  # as s3fs, gcsfs and many another client keep one
-    client = threading.Thread(target=loop.run_forever)
-    client.start()
-    try:
-        text = text_of(profiled(10, tiny, 0.001, num_workers=1), "fork-with-threads")
-        server = profiled(2, abs, 0.0, num_workers=1, multiprocessing_context="forkserver")
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        client.join()
-        loop.close()
-    assert "(run_forever)" in text
-    assert "fork-with-threads" not in [finding.code for finding in server.findings]
-
-
-class Leak:
-    """Keeps 400 kB more with each sample."""
-
-    def __init__(self):
-        self._kept = []
-
-    def __call__(self, index):
-        time.sleep(0.005)
-        self._kept.append(bytearray(b"x") * 400_000)
-        return tiny()
-
-
-@pytest.mark.usefixtures("watched_often")
-def test_a_leak_in_persistent_workers():
-    profile = profiled(100, Leak(), 0.001, epochs=2, num_workers=1, persistent_workers=True)
-    text = text_of(profile, "worker-memory-grows")
-    assert "persistent workers keep what leaks" in text
-    assert "last" in text, "how long the memory will do"
-
-
-@pytest.mark.usefixtures("watched_often")
-def test_copies_of_python_objects_that_forked_workers_touch():
-    samples = [[float(number) for number in range(4000)] for _ in range(600)]
-
-    def fetch(index):
-        time.sleep(0.002)
-        return torch.tensor(sum(map(abs, samples[index])))
-
-    profile = profiled(600, fetch, 0.001, num_workers=1)
-    assert "arrays or tensors" in text_of(profile, "worker-memory-grows")
-
-
-def test_descriptors_of_batches_that_are_kept():
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
-    try:
-        loader = pipeprof.wrap(DataLoader(Samples(60, lambda _: [tiny(0)] * 4), num_workers=1))
-        kept = list(loader)
-        text = text_of(loader.profile(), "descriptors-near-limit")
-        del kept
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert "of 400 allowed" in text
-    assert "Each of the 4 tensors" in text

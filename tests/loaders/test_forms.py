@@ -12,6 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Subset
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 import pipeprof
+from pipeprof.loaders import sender
 from pipeprof.loaders.watch import Watch
 from tests.loaders.forms import (
     SAMPLES,
@@ -24,6 +25,7 @@ from tests.loaders.forms import (
     Pipeline,
     assert_told,
     mark,
+    pretend_accelerator,
     whose,
 )
 
@@ -86,6 +88,7 @@ FORMS = {
         Marked,
         {**WORKERS, "persistent_workers": True, "in_order": False},
     ),
+    "fork": (Marked, {**WORKERS, "multiprocessing_context": "fork"}),
     "forkserver": (
         Marked,
         {"num_workers": 1, "multiprocessing_context": "forkserver", "persistent_workers": True},
@@ -119,6 +122,34 @@ def test_each_batch_has_its_own_record_in_each_epoch(form):
     assert {worker.index for worker in profile.workers} <= {whose(batch) for batch in batches}
     iterable = isinstance(loader.dataset, IterableDataset)
     assert profile.config.kind == ("iterable" if iterable else "map")
+
+
+@pytest.mark.parametrize("dataset", [Marked, MarkedStream])
+def test_pinned_batches_have_their_records_in_each_epoch(dataset, monkeypatch):
+    pretend_accelerator(monkeypatch, pin_s=0.001)
+    settings = {"num_workers": 1, "pin_memory": True, "persistent_workers": True}
+    loader = pipeprof.wrap(DataLoader(dataset(), 4, **settings))
+    batches = [batch for _ in range(3) for batch in loader]
+    # the thread waits for the first batch before it can be hooked
+    assert_told(loader, batches, first_arrival=False)
+    profile = loader.profile()
+    assert profile.lost_records == 0
+    assert profile.stages["pin"].count == profile.measured_batches
+
+
+def test_where_the_sending_is_not_seen_slack_is_an_estimate(monkeypatch):
+    def told():
+        loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1))
+        list(loader)
+        return {name: stage.source for name, stage in loader.profile().stages.items()}
+
+    assert set(told().values()) == {"measured"}
+    monkeypatch.setattr(sender, "note_moment", lambda *_: None)
+    estimated = told()
+    assert "serialise" not in estimated
+    assert [name for name, source in estimated.items() if source != "measured"] == [
+        "reorder", "ready",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("persistent", [False, True])

@@ -20,6 +20,16 @@ def screen(terminal):
     made.close()
 
 
+@pytest.fixture
+def usual():
+    """Signals that nobody handles, nor ignores, as a shell may for what it runs beside."""
+    numbers = (signal.SIGTSTP, signal.SIGTERM, signal.SIGQUIT)
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    yield numbers
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
 def test_lines_of_others_scroll_above_the_rows_and_none_is_lost(terminal, screen):
     for number in range(100):
         if number % 7 == 0:
@@ -76,6 +86,7 @@ def test_after_a_change_of_size_the_rows_are_at_the_new_bottom(terminal, screen)
     screen.show(["shown"])
     terminal.drain()
     assert terminal.display[-1] == "shown"
+    assert terminal.lines == ["shown"], "and are not left where the bottom was"
     assert screen.width == 59
 
 
@@ -101,6 +112,14 @@ def test_a_forked_process_paints_nothing(terminal, screen):
     os.waitpid(child, 0)
     terminal.drain()
     assert terminal.raw == before
+
+
+def test_a_forked_process_ends_of_signals_as_ever(usual, screen):
+    screen.show(["shown"])
+    child = os.fork()
+    if not child:
+        os._exit({signal.getsignal(number) for number in usual} != {signal.SIG_DFL})
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("what", ["a file", "closed", "dumb"])
@@ -129,19 +148,23 @@ def test_rows_are_given_back_though_the_descriptor_leads_elsewhere_by_then(termi
     assert (tmp_path / "log").read_bytes() == b""
 
 
-def test_nothing_stays_behind(terminal):
-    before, handler = descriptors(), signal.getsignal(signal.SIGTSTP)
+def test_nothing_stays_behind(terminal, usual):
+    before = descriptors()
     screen = Screen(terminal.device)
     screen.show(["shown"])
-    assert signal.getsignal(signal.SIGTSTP) != handler
+    assert signal.SIG_DFL not in {signal.getsignal(number) for number in usual}
     screen.close()
-    assert signal.getsignal(signal.SIGTSTP) == handler
+    assert {signal.getsignal(number) for number in usual} == {signal.SIG_DFL}
     assert not descriptors() - before
 
 
 SHOWN = """
-import time
+import resource, signal, sys, time
 from pipeprof.loaders.screen import Screen
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # which a shell may ignore for what it runs beside
+if "own" in sys.argv:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the script's own handler"))
 screen = Screen(2)
 for number in range(1000):
     screen.show(["painted"])
@@ -150,14 +173,40 @@ for number in range(1000):
 """
 
 
-def test_ctrl_z_gives_the_rows_back_and_fg_takes_them_again(terminal, tmp_path):
+@pytest.fixture
+def shown(tmp_path):
+    """The environment in which `shown.py` can be run in the folder of the test."""
+    (tmp_path / "shown.py").write_text(SHOWN)
+    return {**UNWATCHED, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_process_that_is_told_to_end_gives_the_rows_back_and_ends_of_that(
+    number, terminal, shown, tmp_path
+):
+    process = terminal.run([sys.executable, "shown.py"], tmp_path, shown)
+    assert terminal.shows(lambda: terminal.display[-1] == "painted")
+    assert not terminal.is_whole
+    process.send_signal(number)
+    assert terminal.end(process) == -number
+    assert terminal.is_whole
+    assert "painted" not in terminal.lines
+
+
+def test_a_handler_of_the_scripts_own_is_left_as_it_is(terminal, shown, tmp_path):
+    process = terminal.run([sys.executable, "shown.py", "own"], tmp_path, shown)
+    assert terminal.shows(lambda: terminal.display[-1] == "painted")
+    process.terminate()
+    assert terminal.end(process) == 1
+    assert b"the script's own handler" in terminal.raw
+
+
+def test_ctrl_z_gives_the_rows_back_and_fg_takes_them_again(terminal, shown, tmp_path):
     bash = shutil.which("bash")
     if bash is None:
         missing("bash, whose job control stops and goes on")
     command = f"{sys.executable} shown.py; echo 'the shell'; fg >/dev/null; echo 'the end'"
-    (tmp_path / "shown.py").write_text(SHOWN)
-    environment = {**UNWATCHED, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = terminal.run([bash, "-mc", command], tmp_path, environment)
+    process = terminal.run([bash, "-mc", command], tmp_path, shown)
     assert terminal.shows(lambda: terminal.display[-1] == "painted")
     assert not terminal.is_whole
     os.write(terminal.controller, b"\x1a")

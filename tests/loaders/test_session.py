@@ -11,10 +11,12 @@ from torch.utils.data import DataLoader, RandomSampler
 
 import pipeprof
 from pipeprof.errors import UsageError
+from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.override import Override, merged, override, parse_override
 from pipeprof.loaders.patch import note_objects, put_around
 from pipeprof.loaders.places import Places
 from pipeprof.loaders.session import Session
+from pipeprof.loaders.stretches import FIRST, PAGE
 from pipeprof.loaders.watch import Watch
 from pipeprof.loaders.wrap import ProfiledLoader
 
@@ -240,8 +242,9 @@ def loaders():
     return Loader
 
 
-def begin(loader_class, *overrides):
-    session = Session(Places(str(HERE.parent)), [parse_override(each) for each in overrides])
+def begin(loader_class, *overrides, whole=False):
+    places = Places(str(HERE.parent))
+    session = Session(places, [parse_override(each) for each in overrides], whole=whole)
     session._hook_torch(SimpleNamespace(DataLoader=loader_class))
     return session
 
@@ -321,6 +324,44 @@ def test_a_loader_that_delivers_nothing_is_told(loaders):
     assert session.profiles(0.05) == []
     (problem,) = session.problems
     assert problem.endswith("was iterated, but delivered no batch")
+
+
+def rebuilt(loaders, dataset=DATA, **options):
+    """As a framework makes a loader anew: with those arguments that it knows."""
+    session = begin(loaders)
+    asked = loaders(DATA, 4, num_workers=1, in_order=False)
+    list(loaders(dataset, asked.batch_size, num_workers=asked.num_workers, **options))
+    return session, asked
+
+
+def test_an_order_that_a_framework_loses_is_told(loaders):
+    session, asked = rebuilt(loaders)
+    (profile,) = session.profiles(0.05)
+    (note,) = profile.notes
+    assert note.startswith(f"in_order=False, as {session.made[0]} asks for it, was lost: ")
+    list(asked)
+    assert [each.notes for each in session.profiles(0.05)] == [(), ()], "it was not rebuilt"
+
+
+@pytest.mark.parametrize("changes", [{"in_order": False}, {"dataset": DATA + 1}])
+def test_no_order_is_lost_where_it_is_kept_or_the_data_are_others(changes, loaders):
+    session, _ = rebuilt(loaders, **changes)
+    (profile,) = session.profiles(0.05)
+    assert profile.notes == ()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_of_a_fast_loader_all_batches_are_watched_when_told_so(whole, loaders, monkeypatch):
+    # whatever other tests did in this process: with a device to look at all are watched
+    monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
+    session, batches = begin(loaders, whole=whole), FIRST + 5 * PAGE
+    for count, _ in enumerate(loaders(range(10_000), None, num_workers=1), 1):
+        if count == batches:
+            break
+    (profile,) = session.profiles(0.05)
+    noted = profile.measured_batches + profile.warmup_batches
+    assert (noted == batches) is whole
+    assert (f"Of {batches:,} batches" in "".join(profile.notes)) is not whole
 
 
 @pytest.mark.parametrize("where", ["before", "after"])

@@ -6,10 +6,13 @@ import time
 import timeit
 
 import pytest
+from torch.utils.data import DataLoader
 
+import pipeprof
 from pipeprof.errors import UsageError
 from pipeprof.measure.spans import Tally, record, stage, tallied
 from pipeprof.model import Span, Stage
+from tests.loaders.forms import Act
 
 pytestmark = pytest.mark.timed
 
@@ -76,6 +79,47 @@ def test_a_stage_within_a_stage_counts_once():
     assert sum(seconds.values()) <= took, "nothing counts twice"
 
 
+class Keeps:
+    """A data set may keep what `stage` gives, and is sent to its workers."""
+
+    def __init__(self):
+        self.decoding = stage("decode")
+
+
+def test_what_stage_gives_can_be_kept_and_sent_to_a_worker():
+    kept = pickle.loads(pickle.dumps(Keeps()))
+    with tallied(Tally(keep_spans=True)) as tally:
+        for _ in range(3):
+            with kept.decoding:
+                pass
+    assert list(tally.seconds) == [Stage.DECODE]
+
+
+def test_a_function_that_many_threads_run_at_once_counts_for_each_what_it_did_itself():
+    rounds, meet, sums = 40, threading.Barrier(4), {}
+
+    @stage("transform")
+    def meeting():
+        meet.wait(30)  # all four are within it
+
+    def make(number):
+        with tallied(Tally()) as mine:
+            start = time.perf_counter()
+            for _ in range(rounds):
+                meeting()
+            sums[number] = dict(mine.seconds), time.perf_counter() - start
+
+    threads = [threading.Thread(target=make, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(sums) == [0, 1, 2, 3]
+    for seconds, took in sums.values():
+        assert list(seconds) == [Stage.TRANSFORM]
+        assert 0 < seconds[Stage.TRANSFORM] <= took
+
+
 @stage("decode")
 def decorated(value):
     """Doc."""
@@ -98,6 +142,19 @@ def test_as_a_decorator_it_changes_nothing_but_the_tally():
 def test_another_name_is_refused(name):
     with pytest.raises(UsageError, match="those are read, decode, transform, collate"):
         stage(name)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_another_name_in_a_data_set_is_refused_with_the_same_words(workers):
+    batches = iter(pipeprof.wrap(DataLoader(Act(stage_of_no_name), num_workers=workers)))
+    with pytest.raises(UsageError, match="'decoding' is not a stage of making a batch; those are"):
+        next(batches)
+    getattr(batches, "_shutdown_workers", lambda: None)()
+
+
+def stage_of_no_name(index):
+    with stage("decoding"):
+        pass
 
 
 def test_it_is_next_to_free_when_nobody_profiles():

@@ -14,7 +14,14 @@ import pipeprof
 from pipeprof.cli.app import app
 from pipeprof.errors import UsageError
 from pipeprof.model import BatchLog
-from pipeprof.report.trace import LOADER, STEP, render_trace, tensorboard_name, trace_of
+from pipeprof.report.trace import (
+    LOADER,
+    STEP,
+    events_of,
+    render_trace,
+    tensorboard_name,
+    trace_of,
+)
 from tests.samples import sample_profile, sample_sweep
 
 
@@ -123,3 +130,31 @@ def test_what_cannot_be_traced_is_refused(tmp_path):
     )
     assert "is a sweep; name the profile of one of its trials" in str(done.exception)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_what_the_accelerator_did_is_told_as_kernels_that_the_steps_launched():
+    """In a trace of its own; a trace of torch's has the real ones."""
+    columns = {
+        "index": (0, 1, 2), "asked_s": (0.0, 1.0, 2.0), "delivered_s": (0.5, 1.1, 2.1),
+        "done_s": (1.0, 2.0, 3.0), "device_busy_s": (0.7, None, 0.8), "worker": (0, 0, 0),
+    }  # fmt: skip
+    profile = replace(sample_profile(), batches=BatchLog(**columns))
+    events = trace_of(profile)["traceEvents"]
+    first, last = spans(events, cat="kernel")
+    assert [first["ts"], first["dur"], last["ts"], last["dur"]] == [500_000, 700_000, 2_100_000,
+                                                                     800_000]  # fmt: skip
+    launched = [each["args"].get("correlation") for each in spans(events, name="step")]
+    assert launched == [first["args"]["correlation"], None, last["args"]["correlation"]]
+    assert launched[0] != launched[2]
+    assert first["args"]["stream"] > 0
+    beside = events_of(profile, 0.0, own_loop=False)
+    assert {each["cat"] for each in spans(beside)} == {"cpu_op"}
+    assert [each["dur"] for each in spans(beside, name="device step")] == [700_000, 800_000]
+
+
+def test_a_step_that_the_accelerator_begins_late_takes_as_long_as_it_does():
+    columns = {"index": (0, 1), "asked_s": (0.0, 0.2), "delivered_s": (0.1, 0.3),
+               "done_s": (0.2, 0.4), "device_busy_s": (0.5, 0.5)}  # fmt: skip
+    late = replace(sample_profile(), batches=BatchLog(**columns))
+    found = spans(trace_of(late)["traceEvents"], cat="kernel")
+    assert [(each["ts"], each["dur"]) for each in found] == [(100_000, 500_000), (600_000, 500_000)]

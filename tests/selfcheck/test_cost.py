@@ -1,8 +1,12 @@
 """What may be said of our own cost, on rounds made up; then one short measurement for real."""
 
+from dataclasses import replace
+
 import pytest
 
+from pipeprof.selfcheck import run
 from pipeprof.selfcheck.cost import compare, measure_cost
+from pipeprof.selfcheck.results import Cost
 
 QUIET = [(1.000, 1.001, 1.004), (1.001, 1.000, 1.005), (1.000, 1.000, 1.003)] * 5
 
@@ -43,3 +47,20 @@ def test_a_real_measurement_has_both_quantities_and_their_control():
     for one in (found.wall, found.cpu):
         assert one.interval[0] <= one.cost <= one.interval[1]
         assert one.control_interval[0] <= one.control <= one.control_interval[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "passed"), [("within", True), ("inconclusive", True), ("beyond", False)]
+)
+@pytest.mark.parametrize("which", ["wall", "cpu"])
+def test_a_cost_beyond_its_bar_fails_the_check(which, status, passed, monkeypatch):
+    one = {name: compare(QUIET) for name in ("wall", "cpu")}
+    one[which] = replace(one[which], status=status)
+    monkeypatch.setattr(run, "measure_cost", lambda seconds: Cost(0.0015, 15, 110, **one))
+    found = run.check_pipelines(Deaf(), [], quick=True, with_cost=True)
+    assert found.passed is passed
+
+
+class Deaf:
+    def finished(self, result):
+        pass

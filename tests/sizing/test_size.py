@@ -7,6 +7,7 @@ from dataclasses import replace
 import orjson
 import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 
 from pipeprof.cli.app import app
 from pipeprof.errors import UsageError
@@ -161,6 +162,18 @@ def test_the_table_has_a_column_for_each_number_of_accelerators(tmp_path):
     assert "Source: MLPerf Storage, required read bandwidth." in " ".join(done.output.split())
     assert "To size more" in done.output
     assert max(map(len, done.output.splitlines())) <= 100
+
+
+def test_markdown_is_the_same_for_a_ticket():
+    asked = ["size", "--workload", "unet3d/h100", "--gpus", "8,64", "--explain", "--markdown"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    html = MarkdownIt("commonmark").enable("table").render(done.output)
+    assert "<th" in html
+    for text in ("8 GPUs", "64 GPUs", "183 GB/s", "To size more", "Source: MLPerf Storage"):
+        assert text in html
+    both = CliRunner().invoke(app, [*asked, "--json"])
+    assert "give one of them" in str(both.exception)
 
 
 def test_json_is_a_list_of_sizings():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,15 +30,16 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> SweepSpec:
                      loader=text, exhaustive=False)  # fmt: skip
 
 
-def swept(spec: SweepSpec, folder: Path, **options: Any) -> run.Outcome:
-    return run.go_on(run.begin(spec, folder), folder, Listener(), **options)
-
-
 @pytest.mark.timed
 def test_it_ends_when_no_other_setting_can_change_the_answer(
     spec: SweepSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = swept(spec, tmp_path).result
+    """And goes on where it was interrupted, with predictions by what was saved before."""
+    begun = run.go_on(run.begin(spec, tmp_path), tmp_path, Listener(stop_after=2))
+    assert begun.stopped == "interrupted"
+    assert not begun.result.finished
+    result = run.go_on(run.resume(tmp_path), tmp_path, Listener()).result
+    assert result.trials[:2] == begun.result.trials
     tried = [(trial.config.num_workers, trial.config.prefetch_factor) for trial in result.trials]
     assert tried[:2] == [(1, 1), (2, 2)]
     assert len(tried) <= 5 < len(grid(spec))
@@ -50,6 +50,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     assert {(each.num_workers, each.prefetch_factor) for each in result.untried} | set(tried) == {
         (each.num_workers, each.prefetch_factor) for each in grid(spec)
     }
+    assert len(tried) > 2
     for trial in result.trials[2:]:
         assert trial.predicted_samples_per_s == pytest.approx(trial.samples_per_s, rel=0.5)
     assert pipeprof.load(tmp_path / "sweep.json") == result
@@ -57,18 +58,6 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     said = capsys.readouterr().out
     assert f"{len(result.untried)} settings of {len(grid(spec))} not tried" in said
     assert "Predictions were off by" in said
-
-
-@pytest.mark.timed
-def test_it_goes_on_where_it_was_interrupted(spec: SweepSpec, tmp_path: Path) -> None:
-    begun = run.begin(spec, tmp_path)
-    outcome = run.go_on(begun, tmp_path, Listener(stop_after=2))
-    assert outcome.stopped == "interrupted"
-    assert not outcome.result.finished
-    result = run.go_on(run.resume(tmp_path), tmp_path, Listener()).result
-    assert result.finished
-    assert result.trials[:2] == outcome.result.trials
-    assert result.trials[2].predicted_samples_per_s is not None, "by what was saved before"
 
 
 def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
@@ -96,10 +85,10 @@ def test_where_nothing_can_be_predicted_every_setting_is_tried(
     path = Path(spec.urls[0].rpartition(":")[0]).with_name("short.py")
     path.write_text(HEAD + SLEEPING.replace("return 96", "return 12").replace("0.0025", "0.0001"))
     text = f"{path}:make"
-    few = replace(spec, urls=(text,), loader=text, trial_s=0.05, warmup_s=0.0)
-    result = swept(few, tmp_path).result
+    few = replace(spec, urls=(text,), loader=text, workers=(0, 1, 2, 3), trial_s=0.05, warmup_s=0.0)
+    result = run.go_on(run.begin(few, tmp_path), tmp_path, Listener()).result
     tried = {(each.config.num_workers, each.config.prefetch_factor) for each in result.trials}
-    assert len(tried) == len(result.trials) == len(grid(spec))
+    assert len(tried) == len(result.trials) == len(grid(few)) > SMALL
     assert result.untried == ()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.batches import epochs
@@ -121,8 +122,10 @@ def test_its_batch_sizes_may_be_left_to_it() -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
-    written: Any, workers: int
+    written: Any, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # so long torch waits for the workers of a loader that has failed: 5 s
+    monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 0.5)
     text = written(
         "class Broken(list):\n"
         "    def __getitem__(self, index):\n"

@@ -67,7 +67,7 @@ def roofline(ceilings: Mapping[str, float], demand: float | None) -> Spec:
     bars: Spec = {
         "mark": {"type": "bar", "height": {"band": 0.7}, "cornerRadiusEnd": 2},
         "encoding": {
-            "x": samples("samples", far * 1.22),
+            "x": samples("samples", far * 1.4),  # room for a figure on a phone
             "color": fixed("tone", {"lowest": ACCENT, "demand": DEMAND, "other": "var(--bar)"}),
             "tooltip": {"field": "tip"},
         },

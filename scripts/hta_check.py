@@ -1,0 +1,77 @@
+"""Whether HolisticTraceAnalysis finds in our trace what the profile says of the accelerator.
+
+It brings Jupyter and more, so it is no dependency of the tests: what is needed of it goes to
+.bench-peers/hta, once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pipeprof.model import BatchLog, Profile
+from pipeprof.report.trace import render_trace
+from tests.samples import sample_profile
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / ".bench-peers" / "hta"
+PACKAGES = ("HolisticTraceAnalysis==0.5.0", "plotly==7.1.0", "networkx==3.6.1",
+            "psutil==7.2.2", "narwhals==2.29.0")  # fmt: skip
+BATCHES, BUSY_S, IDLE_S = 200, 0.008, 0.002
+_ASK = """
+import json, sys
+from hta.trace_analysis import TraceAnalysis
+found = TraceAnalysis(trace_files={0: sys.argv[1]}).get_temporal_breakdown(visualize=False)
+print(json.dumps(found.iloc[0].to_dict(), default=float))
+"""
+
+
+def profile() -> Profile:
+    """Of an accelerator that is busy for 8 ms with each batch, and then waits 2 ms for the next."""
+    turn = BUSY_S + IDLE_S
+    asked = [n * turn for n in range(BATCHES)]
+    columns = {
+        "index": range(BATCHES),
+        "asked_s": asked,
+        "delivered_s": [at + IDLE_S for at in asked],
+        "done_s": [at + turn for at in asked],
+        "device_busy_s": [BUSY_S] * BATCHES,
+        "device_wait_s": [IDLE_S] * BATCHES,
+    }
+    log = BatchLog(**{name: tuple(values) for name, values in columns.items()})
+    return replace(sample_profile(), batches=log)
+
+
+def breakdown(trace: Path) -> dict[str, float]:
+    """HTA's own words for it → figures."""
+    if not (FOLDER / "hta").exists():
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        subprocess.run([*install, str(FOLDER), *PACKAGES], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK, str(trace)],
+        env=environment, stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> int:
+    trace = FOLDER.parent / "hta.pt.trace.json.gz"
+    trace.parent.mkdir(exist_ok=True)
+    trace.write_bytes(render_trace(profile(), compressed=True))
+    found, truth = breakdown(trace), 100 * IDLE_S / (BUSY_S + IDLE_S)
+    trace.unlink()
+    idle, compute = found["idle_time_pctg"], found["compute_time_pctg"]
+    well = abs(idle - truth) < 0.5 and abs(compute - (100 - truth)) < 0.5
+    print(f"HolisticTraceAnalysis: idle {idle:.2f} %, computing {compute:.2f} %; "
+          f"the profile: idle {truth:.2f} %: {'alike' if well else 'NOT ALIKE'}")  # fmt: skip
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
