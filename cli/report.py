@@ -68,6 +68,8 @@ def command(
 
 def _write_trace(result: Profile | SweepResult, path: Path, out: Path) -> None:
     """Raises `UsageError`, `OutputError`."""
+    from importlib.util import find_spec
+
     from pipeprof.errors import UsageError
     from pipeprof.model import Profile
     from pipeprof.report.trace import render_trace, tensorboard_name
@@ -79,5 +81,8 @@ def _write_trace(result: Profile | SweepResult, path: Path, out: Path) -> None:
         out = out / tensorboard_name(result)
     data = render_trace(result, compressed=out.suffix == ".gz")
     write_atomically(out, data)
-    click.echo(f"{out}: the last {len(result.batches.index):,} batches; open it in Perfetto "
-               "(ui.perfetto.dev) or, in a folder of logs, in TensorBoard.", err=True)  # fmt: skip
+    told = f"{out}: the last {len(result.batches.index):,} batches; open it in Perfetto "
+    told += "(ui.perfetto.dev) or, in a folder of logs, in TensorBoard"
+    if find_spec("torch_tb_profiler") is None:
+        told += ", whose plugin is not installed here: pip install 'pipeprof[tensorboard]'"
+    click.echo(f"{told}.", err=True)

@@ -121,6 +121,20 @@ def test_the_command_writes_it_compressed_or_not(tmp_path, profile):
     assert [each.name for each in (tmp_path / "logs").iterdir()] == [tensorboard_name(profile)]
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_plugin_that_is_not_installed_is_told_with_what_brings_it(
+    installed, tmp_path, monkeypatch
+):
+    if not installed:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    sample_profile().save(tmp_path / "run.json")
+    done = CliRunner().invoke(
+        app, ["report", str(tmp_path / "run.json"), "--trace", str(tmp_path / "a.json")]
+    )
+    assert done.exit_code == 0
+    assert ("pip install 'pipeprof[tensorboard]'" in done.stderr) == (not installed)
+
+
 def test_what_cannot_be_traced_is_refused(tmp_path):
     with pytest.raises(UsageError, match="holds no batches"):
         render_trace(replace(sample_profile(), batches=BatchLog()), compressed=False)
