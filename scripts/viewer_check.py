@@ -1,0 +1,123 @@
+"""Whether the legacy trace viewer (chrome://tracing, as TensorBoard's profiler plugin brings it)
+accepts our trace: each track, span and arrow, without a warning.
+
+It is written for a Chrome of ten years ago, so what it needs of that is taken from npm, once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+import torch_tb_profiler
+from playwright.sync_api import sync_playwright
+from torch.utils.data import DataLoader, Dataset
+
+import pipeprof
+from pipeprof.report.trace import render_trace
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / ".bench-peers" / "viewer"
+OLD_CHROME = "webcomponents.js", "0.7.24"
+PICTURE = ROOT / ".screens" / "legacy-viewer.png"
+_ASK = """() => {
+    const model = document.querySelector('#trace-viewer').model;
+    return model && {
+        warnings: model.importWarnings.map(warning => warning.message),
+        arrows: model.flowEvents.length,
+        tracks: Object.fromEntries(model.getAllThreads().map(
+            track => [`${track.parent.name}: ${track.name}`, track.sliceGroup.length])),
+    };
+}"""
+_NO_PARENT = """window.addEventListener('message', message => {
+    if (message.data.msg) message.stopImmediatePropagation();
+})"""
+"""The page tells a page around it that it is ready; alone, it would take that for a trace."""
+_OPEN = "text => window.postMessage({name: 'pipeprof', data: text}, '*')"
+
+
+class Slow(Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 400
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(0.003)
+        return torch.zeros(4)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *said: Any) -> None:
+        pass
+
+
+def real_trace() -> bytes:
+    loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2))
+    for _ in loader:
+        time.sleep(0.008)
+    return render_trace(loader.profile(), compressed=False)
+
+
+def old_chrome() -> Path:
+    """The script that makes a Chrome of today do what one did then."""
+    name, version = OLD_CHROME
+    packed = FOLDER / f"{name}-{version}.tgz"
+    if not packed.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "pack", "--silent", f"{name}@{version}"], cwd=FOLDER, check=True)
+    script = FOLDER / "webcomponents.min.js"
+    with tarfile.open(packed) as whole:
+        member = whole.extractfile("package/webcomponents.min.js")
+        assert member is not None
+        script.write_bytes(member.read())
+    return script
+
+
+def shown(trace: bytes) -> dict[str, Any]:
+    """What the viewer makes of it; a picture is kept."""
+    script = old_chrome()
+    static = Path(torch_tb_profiler.__file__).parent / "static"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(static)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        page = browser.new_page(viewport={"width": 1400, "height": 500})
+        page.add_init_script(_NO_PARENT)
+        page.route("https://cdnjs.cloudflare.com/**", lambda asked: asked.fulfill(path=script))
+        page.goto(f"http://127.0.0.1:{server.server_port}/trace_embedding.html")
+        page.wait_for_selector("#trace-viewer", state="attached", timeout=60_000)
+        page.evaluate(_OPEN, trace.decode())
+        found = page.wait_for_function(_ASK, timeout=60_000).json_value()
+        PICTURE.parent.mkdir(exist_ok=True)
+        page.screenshot(path=PICTURE)
+        browser.close()
+    server.shutdown()
+    return dict(found)
+
+
+def main() -> int:
+    trace = real_trace()
+    events = orjson.loads(trace)["traceEvents"]
+    found = shown(trace)
+    spans = sum(each["ph"] == "X" for each in events)
+    arrows = sum(each["ph"] == "s" for each in events)
+    print(f"tracks {len(found['tracks'])}, spans {sum(found['tracks'].values())} of {spans}, "
+          f"arrows {found['arrows']} of {arrows}, warnings {len(found['warnings'])}; "
+          f"picture: {PICTURE.relative_to(ROOT)}")  # fmt: skip
+    print(*found["warnings"], sep="\n", end="")
+    whole = sum(found["tracks"].values()) == spans and found["arrows"] == arrows
+    return 0 if whole and not found["warnings"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
