@@ -35,7 +35,7 @@ from pipeprof.units import format_duration
 PLAIN, AGAIN = Arm("plain"), Arm("plain again")
 OURS, PASSING = Ours("pipeprof, watching"), Ours("pipeprof, passing by")
 _MODES = {OURS: Mode.WATCHING, PASSING: Mode.PASSING, PLAIN: Mode.OFF, AGAIN: Mode.OFF}
-_PEER_SHARE = 0.1
+_PEER_SHARE = 0.05
 """Of a case's time, for each peer: no bar hangs on how exact they are."""
 _MEASURES = {"wall_s": "wall", "cpu_s": "CPU"}
 
