@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -19,6 +20,7 @@ from tests.needs import missing
 
 _PLUGIN = "data/plugin/pytorch_profiler"
 _PATIENCE_S = 90
+STEP_S = 0.008
 
 
 class Slow(Dataset):
@@ -64,16 +66,29 @@ def loaded(ask):
     raise AssertionError("TensorBoard has not loaded the trace")
 
 
+@pytest.fixture(scope="module")
+def profile():
+    loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2))
+    for _ in loader:
+        time.sleep(STEP_S)
+    return loader.profile()
+
+
+def with_accelerator(profile):
+    """As if one had been busy for as long as each step."""
+    busy = (STEP_S,) * len(profile.batches.index)
+    return replace(profile, batches=replace(profile.batches, device_busy_s=busy))
+
+
 @pytest.mark.timeout(150)
-def test_the_plugin_shows_the_loaders_share_that_the_profile_has(tmp_path):
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_the_plugin_shows_the_loaders_share_that_the_profile_has(accelerator, profile, tmp_path):
     try:
         import torch_tb_profiler  # noqa: F401
     except ImportError:
         missing("torch-tb-profiler")
-    loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2))
-    for _ in loader:
-        time.sleep(0.008)
-    profile = loader.profile()
+    if accelerator:
+        profile = with_accelerator(profile)
     logs = tmp_path / "logs"
     (logs / "run").mkdir(parents=True)
     name = tensorboard_name(profile)
@@ -88,4 +103,6 @@ def test_the_plugin_shows_the_loaders_share_that_the_profile_has(tmp_path):
     waited_s = sum(d - a for a, d in zip(batches.asked_s, batches.delivered_s, strict=True))
     assert len(rows) == 50
     assert shown_us * 1e-6 == pytest.approx(waited_s, rel=0.001)
+    if accelerator:
+        assert sum(row[columns.index("Kernel")] for row in rows) == pytest.approx(50 * STEP_S * 1e6)
     assert "intersect" not in (tmp_path / "log").read_text(), "no spans of a track overlap"
