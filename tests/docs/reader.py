@@ -58,7 +58,8 @@ if words[0] == "sweep":
 if words[0] == "probe":
     words += ["--seconds", "2", "--feed", "0.2"]  # the last one counts
 from pipeprof.cli.app import main
-main(words)
+if __name__ == "__main__":  # where one process does not suffice, a probe spawns others
+    main(words)
 """
 
 
