@@ -17,7 +17,7 @@ from pipeprof.bench_data.images import kind as images
 
 WORKERS = 1
 """Two would share a small machine's cores with main, and how they fall out with one another is more
-than hooks cost; of the CPU time of a batch hooks are as large a share with one."""
+than hooks cost; of the CPU time of a batch hooks are no smaller a share with one."""
 BATCH_SIZE = 16
 BATCH_S = 0.0015
 """Of the fast loader."""
