@@ -7,11 +7,11 @@ runs in other settings with the same training step.
 Each pipeline with each step is a question of its own, as a profile has the user's step. A machine
 is not as fast in one minute as in the next, and two runs of the same are not alike; so there are
 bouts of half a minute, minutes apart. In each, every setting is run once, in random order, with
-three calibrations among them, which are runs of other samples and half as long. A cell is predicted
-from the calibrations of all bouts, and held against all its runs together. An error is that of
-throughput, over cells in which the accelerator waits 5 % of the time or more. The noise of a cell
-is what its runs leave open: the standard error of their mean. Pipelines whose rate a few slow
-batches make are run three times as long. ``--keep`` writes the runs to a file, and ``--kept``
+three calibrations among them, which are runs of other samples and half as long, and predict the
+runs of that bout. A cell is a setting in all bouts together. An error is that of throughput, over
+cells in which the accelerator waits 5 % of the time or more. The noise of a cell is the standard
+error of its error, as its bouts tell. Pipelines whose rate a few slow batches make are run three
+times as long. ``--keep`` writes the runs to a file, and ``--kept``
 predicts those of such files instead of making any.
 """
 
@@ -20,8 +20,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +39,11 @@ from benchmarks.prediction_runs import (
     load,
     measure_all,
     place,
-    repeats_of,
     save,
 )
 from pipeprof.analyze.calibrate import Calibration, calibrate
-from pipeprof.analyze.columns import Floats
 from pipeprof.analyze.predict import Prediction, predict
+from pipeprof.analyze.simulate import Setting
 from pipeprof.analyze.way import Measured
 
 _STALLED = 0.05
@@ -52,16 +51,21 @@ _STALLED = 0.05
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting, as predicted and as measured."""
+    """A setting, in each bout as predicted and as measured."""
 
     job: Job
-    prediction: Prediction
+    predictions: tuple[Prediction, ...]
     runs: tuple[Measured, ...]
 
     @property
     def batches_per_s(self) -> float:
         """Of all its runs together."""
-        return sum(len(run.columns) for run in self.runs) / sum(run.seconds for run in self.runs)
+        return self._batches / sum(run.seconds for run in self.runs)
+
+    @property
+    def predicted(self) -> float:
+        """Batches/s, with as many batches in each bout."""
+        return self._batches / float(sum(self._predicted_s))
 
     @property
     def starved_fraction(self) -> float:
@@ -71,79 +75,105 @@ class Cell:
 
     @property
     def error(self) -> float:
-        return self.prediction.batches_per_s / self.batches_per_s - 1
+        return self.predicted / self.batches_per_s - 1
 
     @property
     def starved_error(self) -> float:
-        return self.prediction.starved_fraction - self.starved_fraction
+        told = [one.starved_fraction for one in self.predictions]
+        return float(np.average(told, weights=self._predicted_s)) - self.starved_fraction
 
     @property
     def half_width(self) -> float:
-        low, high = self.prediction.interval
-        return (high - low) / 2 / self.prediction.batches_per_s
+        return float(np.mean([
+            (one.interval[1] - one.interval[0]) / 2 / one.batches_per_s for one in self.predictions
+        ]))  # fmt: skip
 
     @property
     def noise(self) -> float:
-        """Of ``batches_per_s``, relatively."""
-        rates = [run.batches_per_s for run in self.runs]
-        if len(rates) == 1:  # what its halves tell
-            rates = [1 / float(half.mean()) for half in np.array_split(self._cycle_s, 2)]
-        return float(np.std(rates, ddof=1) / np.mean(rates) / np.sqrt(len(rates)))
-
-    @property
-    def _cycle_s(self) -> Floats:
-        return self.runs[0].columns.cycle_s
+        """Of ``error``: its standard error, as bouts tell."""
+        off = [
+            run.seconds / told_s for run, told_s in zip(self.runs, self._predicted_s, strict=True)
+        ]
+        if len(off) == 1:  # what its halves tell
+            off = [float(half.mean()) for half in np.array_split(self.runs[0].columns.cycle_s, 2)]
+        return float(np.std(off, ddof=1) / np.mean(off) / np.sqrt(len(off)))
 
     @property
     def held(self) -> float:
         """The share of its runs: an interval is of one."""
-        low, high = self.prediction.interval
-        return float(np.mean([low <= run.batches_per_s <= high for run in self.runs]))
+        return float(np.mean([
+            one.interval[0] <= run.batches_per_s <= one.interval[1]
+            for one, run in zip(self.predictions, self.runs, strict=True)
+        ]))  # fmt: skip
+
+    @property
+    def settle(self) -> str:
+        """Where no number is given, what would tell; else empty."""
+        return next((one.settle for one in self.predictions if one.settle), "")
+
+    @property
+    def _batches(self) -> int:
+        return sum(len(run.columns) for run in self.runs)
+
+    @property
+    def _predicted_s(self) -> list[float]:
+        """What each run was predicted to take."""
+        return [
+            len(run.columns) / one.batches_per_s
+            for one, run in zip(self.predictions, self.runs, strict=True)
+        ]
 
 
-def cells_of(runs: Runs, pipeline: str, seed: int) -> list[Cell]:
-    jobs = [job for job in runs if (job.pipeline, job.seed, job.repeat) == (pipeline, seed, 0)]
-    found = {step_s: calibration(runs, pipeline, step_s, seed) for step_s in steps_of(jobs)}
-    return [cell(job, found[job.step_s], repeats_of(runs, job)) for job in jobs]
+def cells_of(runs: Runs, pipeline: str) -> list[Cell]:
+    jobs = [job for job in runs if job.pipeline == pipeline and job.seed > 0]
+    found = {bout: calibration(runs, *bout) for bout in sorted(set(map(bout_of, jobs)))}
+    cells: dict[tuple[Setting, float], list[Job]] = {}
+    for job in jobs:
+        cells.setdefault((job.setting, job.step_s), []).append(job)
+    return [
+        Cell(
+            each[0],
+            tuple(predicted(found[bout_of(job)], job, runs[job]) for job in each),
+            tuple(runs[job] for job in each),
+        )
+        for each in cells.values()
+    ]
 
 
-def steps_of(jobs: Iterable[Job]) -> list[float]:
-    return sorted({job.step_s for job in jobs})
+def bout_of(job: Job) -> tuple[str, float, int, int]:
+    return job.pipeline, job.step_s, job.seed, job.repeat
 
 
-def calibration(runs: Runs, pipeline: str, step_s: float, seed: int) -> Calibration:
-    """Of all bouts."""
-    measured = [
-        run
+def calibration(runs: Runs, pipeline: str, step_s: float, seed: int, repeat: int) -> Calibration:
+    """Of that bout."""
+    jobs = [
+        replace(job, repeat=repeat)
         for take in range(TAKES)
         for job in calibration_jobs(pipeline, step_s, seed, take)
-        for run in repeats_of(runs, job)
     ]
-    return calibrate(measured, len(os.sched_getaffinity(0)))
+    return calibrate([runs[job] for job in jobs if job in runs], len(os.sched_getaffinity(0)))
 
 
-def cell(job: Job, found: Calibration, runs: Sequence[Measured]) -> Cell:
-    """Predicted with the steps of all its ``runs``, and for one as long."""
-    step_s = np.concatenate([run.columns.step_s for run in runs])
-    batches = round(len(step_s) / len(runs))
-    return Cell(job, predict(found, job.setting, step_s, batches=batches), tuple(runs))
+def predicted(found: Calibration, job: Job, run: Measured) -> Prediction:
+    """Of a run with the steps of ``run``, and as long."""
+    return predict(found, job.setting, run.columns.step_s, batches=len(run.columns))
 
 
 def print_cell(one: Cell) -> None:
-    job, told = one.job, one.prediction
+    job = one.job
     rates = " ".join(f"{run.batches_per_s:.1f}" for run in one.runs)
     print(
         f"    W={job.num_workers} P={job.prefetch_factor} step {job.step_s * 1e3:4.0f} ms: error "
         f"{one.error:+6.1%}, noise {one.noise:5.1%}, ± {one.half_width:.1%}; starved "
         f"{one.starved_fraction:.1%}, predicted {one.starved_error:+.1%}; predicted "
-        f"{told.batches_per_s:.1f}, measured {rates}{'; ' + told.settle if told.settle else ''}",
+        f"{one.predicted:.1f}, measured {rates}{'; ' + one.settle if one.settle else ''}",
         flush=True,
     )
 
 
 def print_row(name: str, cells: Sequence[Cell]) -> None:
     stalled = [one for one in cells if one.starved_fraction >= _STALLED]
-    given = [one for one in stalled if not one.prediction.settle]
+    given = [one for one in stalled if not one.settle]
     if not given:
         print(f"{name:<15}{len(stalled):>4} cells, none with a number")
         return
@@ -212,7 +242,7 @@ def main() -> int:
     )
     every: list[Cell] = []
     for name in dict.fromkeys(job.pipeline for job in runs):
-        cells = [one for seed in seeds for one in cells_of(runs, name, seed)]
+        cells = cells_of(runs, name)
         if options.verbose:
             for one in cells:
                 print_cell(one)

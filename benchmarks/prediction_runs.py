@@ -77,7 +77,7 @@ Runs = Mapping[Job, Measured]
 class Grid:
     """Settings to be predicted."""
 
-    workers: tuple[int, ...] = (0, 1, 2, 4, 6, 8)
+    workers: tuple[int, ...] = (0, 1, 2, 4, 8)
     prefetch: tuple[int, ...] = (1, 2, 4)
     steps_s: tuple[float, ...] = (0.0, 0.005, 0.020)
 
@@ -172,11 +172,6 @@ def measure_all(
                     runs[again] = measure(again, seconds * longer(job))
                     tell(again, runs[again])
     return runs
-
-
-def repeats_of(runs: Runs, job: Job) -> list[Measured]:
-    """Those of ``job``, of every bout."""
-    return [run for each, run in runs.items() if replace(each, repeat=job.repeat) == job]
 
 
 def save(runs: Runs, path: Path) -> None:

@@ -103,7 +103,7 @@ def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
     """Batches/s as simulated in the setting of ``runs``."""
     setting = runs[0].setting
     steps = stepping(found.of(setting), runs[0].columns.step_s)
-    return simulate(steps, setting, found.machine).after(setting.warmup).batches_per_s
+    return simulate(steps, setting, found.machine).steady(setting).batches_per_s
 
 
 def _rate(runs: Sequence[Measured]) -> float:
@@ -187,7 +187,7 @@ def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Mea
     def rate(shared: float) -> float:
         link = replace(machine, link=Link(total=shared, each=1.0))
         run = simulate(stepping(demands, step_s), setting, link)
-        return run.after(setting.warmup).batches_per_s
+        return run.steady(setting).batches_per_s
 
     if rate(inf) <= measured * (1 + _SAME):
         return inf

@@ -207,7 +207,7 @@ class OneRun:
         """The simulated rate of the run, as a multiple of its own."""
         setting = self._run.setting
         run = simulate(stepping(found.of(setting), self._step_s), setting, found.machine)
-        return run.after(setting.warmup).batches_per_s / self._run.batches_per_s
+        return run.steady(setting).batches_per_s / self._run.batches_per_s
 
 
 def _dearer(demands: Sequence[Demand], times: float) -> tuple[Demand, ...]:

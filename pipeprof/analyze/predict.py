@@ -11,6 +11,7 @@ import numpy as np
 from pipeprof.analyze.calibrate import Calibration, waits
 from pipeprof.analyze.columns import Floats
 from pipeprof.analyze.simulate import Demand, Link, Run, Setting, simulate, stepping
+from pipeprof.units import percent
 
 ROUNDS = 20
 BATCHES = 300
@@ -22,6 +23,8 @@ _SIGMAS_OF_FEW = 2.0
 FAR = 0.03
 """By so much more, relatively, for each doubling of workers beyond those that were measured, a run
 differs from a prediction: what they cost each other is known less and less."""
+UNSTEADY = 0.15
+"""Runs of one setting that differ by more, relatively (one standard deviation), tell no number."""
 TOLD_APART = 0.05
 """Answers that differ by less are one."""
 
@@ -57,7 +60,7 @@ def predict(
     workers of a run that it rests on."""
     demands = found.of(setting)
     chance = np.random.default_rng(seed)
-    rooms, size = _rooms(found, setting), min(batches, BATCHES) + setting.warmup
+    rooms, size = _rooms(found, setting), min(batches, BATCHES) + setting.unsteady
     runs = {
         room: [
             _run(found, _resampled(demands, chance, size, lone), setting, step_s, room)
@@ -65,7 +68,7 @@ def predict(
         ]
         for room in rooms
     }
-    means = [float(np.mean([run.batches_per_s for run in each])) for each in runs.values()]
+    means = [_rate(each) for each in runs.values()]
     unsure = max(means) > (1 + TOLD_APART) * min(means)
     every = [run for each in runs.values() for run in each]
     rates = np.array([run.batches_per_s for run in every])
@@ -79,12 +82,18 @@ def predict(
         _interval(rates, float(np.mean(means)), found.disagreement, _SIGMAS * noise, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
-        settle_by(setting) if unsure else "",
+        settle_by(setting) if unsure else _steadier(found),
     )
 
 
 def settle_by(setting: Setting) -> str:
     return f"a short run with num_workers={setting.num_workers}"
+
+
+def _steadier(found: Calibration) -> str:
+    if found.noise <= UNSTEADY:
+        return ""
+    return f"longer runs, since those with the same setting differ by {percent(found.noise)}"
 
 
 def doublings(setting: Setting, measured: int) -> float:
@@ -116,11 +125,17 @@ def _rooms(found: Calibration, setting: Setting) -> tuple[float, ...]:
     return (found.shared_from,)
 
 
+def _rate(runs: Sequence[Run]) -> float:
+    """Batches/s of them all: the mean of their own would be more."""
+    wall_s = sum(run.wall_s for run in runs)
+    return sum(len(run.order) for run in runs) / wall_s if wall_s else inf
+
+
 def _run(
     found: Calibration, demands: Sequence[Demand], setting: Setting, step_s: Floats, room: float
 ) -> Run:
     machine = replace(found.machine, link=Link(total=room, each=1.0))
-    return simulate(stepping(demands, step_s), setting, machine).after(setting.warmup)
+    return simulate(stepping(demands, step_s), setting, machine).steady(setting)
 
 
 def _resampled(

@@ -90,9 +90,19 @@ class Setting:
     """``None``: one epoch is all there is."""
 
     @property
+    def under_way(self) -> int:
+        """At most so many batches are dispatched and not handed out."""
+        return self.num_workers * self.prefetch_factor
+
+    @property
     def warmup(self) -> int:
         """Batches at a run's beginning that are not of its steady state."""
-        return 2 * self.num_workers * self.prefetch_factor
+        return 2 * self.under_way
+
+    @property
+    def unsteady(self) -> int:
+        """Those, and as many at its end as are handed out while no more are dispatched."""
+        return self.warmup + self.under_way
 
 
 @dataclass(frozen=True)
@@ -125,9 +135,15 @@ class Run:
         """The share of the time in which a batch was waited for, 0..1."""
         return float((self.delivered_s - self.asked_s).sum()) / self.wall_s if self.wall_s else 0.0
 
-    def after(self, warmup: int) -> Run:
-        """Without the first ``warmup`` batches."""
-        kept = slice(warmup, None)
+    def steady(self, setting: Setting) -> Run:
+        """Without what is not of its steady state: of a run that ends, the last batches were made
+        ahead, in the time of others; all but as few as there may be."""
+        spare = max(0, len(self.order) - setting.warmup - 1)
+        return self.after(setting.warmup, min(spare, setting.under_way))
+
+    def after(self, warmup: int, end: int = 0) -> Run:
+        """Without the first ``warmup`` batches, and without the last."""
+        kept = slice(warmup, len(self.order) - end)
         return Run(
             self.asked_s[kept], self.delivered_s[kept], self.done_s[kept], self.begun_s[kept],
             self.made_s[kept], self.sent_s[kept], self.worker[kept], self.order[kept],

@@ -60,7 +60,7 @@ def test_more_workers_than_the_two_that_were_measured(name: str) -> None:
     expected = truth(make(1), machine, 4).batches_per_s
     low, high = told.interval
     assert low <= expected <= high
-    assert told.batches_per_s == pytest.approx(expected, rel=0.10)
+    assert told.batches_per_s == pytest.approx(expected, rel=0.12)
     assert high - low < 0.4 * expected, "not wide for show"
 
 

@@ -1,6 +1,7 @@
 """What main takes to receive a batch, from simulated runs of which it is known."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -28,6 +29,18 @@ def test_it_may_be_received_sooner_than_was_thought():
     found = receiving(dear, MACHINE, [run_of(KNOWN, Setting(2, 2), MACHINE)])[0]
     assert found.receive_s == pytest.approx(0.004, rel=0.05)
     assert found.late_s == 0
+
+
+@pytest.mark.parametrize("guess", [0.006, inf])
+def test_what_is_least_known_is_waiting_for_a_workers_interpreter(guess):
+    """Main's own part is left as it is."""
+    known = [
+        replace(each, late_s=0.0, receive_held_s=0.002, cpu_s=6 * each.cpu_s) for each in KNOWN
+    ]
+    guessed = tuple(replace(each, receive_held_s=guess) for each in known)
+    found = receiving(guessed, MACHINE, [run_of(known, Setting(2, 2), MACHINE)])[0]
+    assert found.receive_held_s == pytest.approx(0.002, rel=0.2)
+    assert (found.receive_s, found.late_s) == (0.001, 0.0)
 
 
 def test_main_is_late_for_each_batch_and_its_worker_goes_on_meanwhile():

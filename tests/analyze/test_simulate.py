@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from statistics import mean
 from time import perf_counter
 
 import pytest
@@ -113,6 +114,27 @@ def test_the_accelerator_is_never_starved_by_a_loader_that_is_fast_enough():
     slow = simulate([Demand(latency_s=0.03, step_s=0.01)] * 200, Setting(2)).after(10)
     assert slow.batches_per_s == pytest.approx(2 / 0.03, rel=0.02)
     assert slow.starved_fraction == pytest.approx(1 / 3, rel=0.03)
+
+
+def test_batches_that_were_made_ahead_make_no_run_faster_in_the_long_run():
+    """At its end a run hands out what lies ready: its last batches seem to take less time."""
+    setting, machine, chance = Setting(8, 8), Machine(cores=2), Random(0)
+    steady_s, to_the_end_s = [], []
+    for _ in range(20):
+        uneven = [Demand(cpu_s=chance.expovariate(100)) for _ in range(setting.unsteady + 60)]
+        run = simulate(uneven, setting, machine)
+        steady, to_the_end = run.steady(setting), run.after(setting.unsteady)
+        assert len(steady.order) == len(to_the_end.order) == 60
+        steady_s.append(steady.wall_s)
+        to_the_end_s.append(to_the_end.wall_s)
+    assert 60 / mean(steady_s) == pytest.approx(2 / 0.01, rel=0.05)
+    assert 60 / mean(to_the_end_s) > 1.5 * 2 / 0.01
+
+
+def test_of_a_run_too_short_to_be_steady_something_is_left():
+    setting = Setting(2, 2)
+    for count in (9, 10, 12, 20):
+        assert simulate([Demand(0.01)] * count, setting).steady(setting).order
 
 
 def test_main_competes_with_its_workers_for_the_cores():

@@ -23,7 +23,7 @@ def waiting():
 
 def test_a_sweep_asks_for_few_settings_and_finds_one_as_good_as_the_best(waiting):
     sweep = judged(waiting, waiting, 2)
-    assert sweep.settings == 16
+    assert sweep.settings == 13
     assert sweep.trials == len(swept(waiting, 2)) <= 4
     assert 0 <= sweep.behind <= 0.03
 
@@ -45,4 +45,4 @@ def test_cells_are_told_from_calibrations_and_bouts_from_each_other(waiting):
     jobs = calibration_jobs("sleeping", 0.004, 1)
     calibrations = {job: waiting[job.setting] for job in jobs if job.num_workers}
     found = bouts_of({**cells, **first, **other, **calibrations}, "sleeping", 0.004)
-    assert sorted(len(each) for each in found) == [1, 16]
+    assert sorted(len(each) for each in found) == [1, 13]
