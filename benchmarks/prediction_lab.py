@@ -46,7 +46,7 @@ _connections: dict[int, socket.socket] = {}
 """By process."""
 
 
-def from_disk(chance: Random) -> torch.Tensor:
+def from_disk(chance: Random, _: int) -> torch.Tensor:
     """Reads a sample that is not in memory, and decodes it without a core."""
     start = chance.randrange(_SAMPLES) * _SAMPLE
     with open(_file, "rb", buffering=0) as file:
@@ -58,7 +58,7 @@ def from_disk(chance: Random) -> torch.Tensor:
     return torch.frombuffer(data, dtype=torch.uint8)
 
 
-def over_link(chance: Random) -> torch.Tensor:
+def over_link(chance: Random, _: int) -> torch.Tensor:
     """Asks a host for a sample, and decodes it without a core."""
     connection = _connections.get(os.getpid())
     if connection is None:
@@ -104,7 +104,9 @@ def link_to_a_host() -> Iterator[None]:
                 server.kill()
 
 
-LAB: dict[str, tuple[Callable[[Random], torch.Tensor], Callable[[], AbstractContextManager[None]]]]
+LAB: dict[
+    str, tuple[Callable[[Random, int], torch.Tensor], Callable[[], AbstractContextManager[None]]]
+]
 LAB = {
     "throttled disk": (from_disk, throttled_disk),
     "shaped link": (over_link, link_to_a_host),

@@ -16,16 +16,17 @@ _SIGMA = 0.3
 
 
 class Known(Dataset[Any]):
-    """Does ``work`` for each sample, with a random number of its own."""
+    """Does ``work`` for each sample, with random numbers and a number of its own."""
 
-    def __init__(self, work: Callable[[Random], Any], seed: int) -> None:
+    def __init__(self, work: Callable[[Random, int], Any], seed: int) -> None:
         self._work, self._seed = work, seed
 
     def __len__(self) -> int:
         return 10**7
 
     def __getitem__(self, index: int) -> Any:
-        return self._work(Random(self._seed * 10**9 + index))
+        number = self._seed * 10**9 + index
+        return self._work(Random(number), number)
 
 
 def _sleep(chance: Random, mean_s: float) -> None:
@@ -50,45 +51,47 @@ def _tensor() -> torch.Tensor:
     return torch.zeros(64)
 
 
-def sleeping(chance: Random) -> torch.Tensor:
+def sleeping(chance: Random, _: int) -> torch.Tensor:
     _sleep(chance, 2e-3)
     return _tensor()
 
 
-def computing(chance: Random) -> torch.Tensor:
+def computing(chance: Random, _: int) -> torch.Tensor:
     _burn(chance, 1.5e-3)
     return _tensor()
 
 
-def counting(chance: Random) -> torch.Tensor:
+def counting(chance: Random, _: int) -> torch.Tensor:
     _count(chance, 1.5e-3)
     return _tensor()
 
 
-def mixed(chance: Random) -> torch.Tensor:
+def mixed(chance: Random, _: int) -> torch.Tensor:
     _sleep(chance, 1e-3)
     _burn(chance, 1e-3)
     return _tensor()
 
 
-def heavy_tailed(chance: Random) -> torch.Tensor:
+def heavy_tailed(chance: Random, _: int) -> torch.Tensor:
     time.sleep(min(0.2, 0.7e-3 * chance.paretovariate(1.5)))
     return _tensor()
 
 
-def one_in_twenty(chance: Random) -> torch.Tensor:
+def one_in_twenty(chance: Random, number: int) -> torch.Tensor:
+    """Of twenty batches one, whichever it is, has a slow sample."""
     _sleep(chance, 1e-3)
-    if chance.random() < 1 / 20 / BATCH_SIZE:
+    batch, sample = divmod(number, BATCH_SIZE)
+    twenty, place = divmod(batch, 20)
+    if sample == 0 and place == Random(twenty).randrange(20):
         time.sleep(0.1)
     return _tensor()
 
 
-def many_tensors(chance: Random) -> dict[str, torch.Tensor]:
-    del chance
+def many_tensors(_: Random, __: int) -> dict[str, torch.Tensor]:
     return {str(number): torch.zeros(4) for number in range(40)}
 
 
-PIPELINES: dict[str, Callable[[Random], Any]] = {
+PIPELINES: dict[str, Callable[[Random, int], Any]] = {
     "sleeping": sleeping,
     "computing": computing,
     "counting": counting,

@@ -108,7 +108,7 @@ def place(pipeline: str) -> AbstractContextManager[None]:
     return LAB[pipeline][1]() if pipeline in LAB else nullcontext()
 
 
-def _work(pipeline: str) -> Callable[[random.Random], Any]:
+def _work(pipeline: str) -> Callable[[random.Random, int], Any]:
     return LAB[pipeline][0] if pipeline in LAB else PIPELINES[pipeline]
 
 

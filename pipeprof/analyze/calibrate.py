@@ -25,6 +25,9 @@ FEWEST = 20
 """Batches of a run; fewer say too little."""
 _SAME = 0.05
 """Rates so near to one another are not told apart."""
+_IN_EACH_OTHERS_WAY = 1.6
+"""Of two workers' waits, so many go on at once where they wait for the same: even if nobody saw
+them read."""
 _HALVINGS = 12
 _LEAST_BYTES = 4096
 """Of a batch, by read calls: fewer are what worker and main tell one another."""
@@ -61,6 +64,10 @@ class Calibration:
             return self.inline
         return self.several if self.several and setting.num_workers > 1 else self.demands
 
+    def beside(self, shared_from: float) -> Machine:
+        """Where so many workers may wait side by side."""
+        return replace(self.machine, link=_link(self.demands, shared_from))
+
 
 def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
@@ -81,9 +88,10 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     demands = _demands(ones, twos)
     machine = Machine(cores=cores, crowded=_crowded(ones, twos), link=Link(each=1.0))
     several = receiving(demands, machine, twos)
-    shares = waits(demands) and any(may_share(run.columns) for run in (*ones, *twos))
-    shared = _shared_from(several, machine, twos) if shares else inf
-    machine = replace(machine, link=Link(total=shared, each=1.0))
+    shared, shares = _shared_from(several, machine, twos), waits(demands)
+    if shares and not any(may_share(run.columns) for run in runs):
+        shares = shared < _IN_EACH_OTHERS_WAY
+    shared = shared if shares else inf
     found = Calibration(
         receiving(demands, machine, ones),
         _inline(by_workers.get(0, ()), demands, ones),
@@ -103,7 +111,8 @@ def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
     """Batches/s as simulated in the setting of ``runs``."""
     setting = runs[0].setting
     steps = stepping(found.of(setting), runs[0].columns.step_s)
-    return simulate(steps, setting, found.machine).steady(setting).batches_per_s
+    machine = found.beside(found.shared_from)
+    return simulate(steps, setting, machine).steady(setting).batches_per_s
 
 
 def _rate(runs: Sequence[Measured]) -> float:
@@ -178,20 +187,30 @@ def may_share(columns: Columns) -> bool:
     return bool(weight > _PACKED * SLOWEST_LINK * np.mean(columns.made_s))
 
 
+def _link(demands: Sequence[Demand], shared_from: float) -> Link:
+    """That has room for so many workers. Where there is not even room for one, its rate is limited:
+    what such a link does not give while nobody asks it gives later, up to a batch. So it holds one
+    worker up, too, and is not seen to while that is given its batches one by one."""
+    if shared_from >= 1:
+        return Link(total=shared_from, each=1.0)
+    burst = float(np.mean([each.link_bytes for each in demands]))
+    return Link(total=shared_from, each=1.0, burst=burst, peak=inf)
+
+
 def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Measured]) -> float:
-    """How many workers' waits go on beside each other at full speed, 1 to 2, where two workers are
+    """How many workers' waits go on beside each other at full speed, up to 2, where two workers are
     slower than they would be if they shared nothing; infinite where they are not."""
 
     setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
 
     def rate(shared: float) -> float:
-        link = replace(machine, link=Link(total=shared, each=1.0))
-        run = simulate(stepping(demands, step_s), setting, link)
+        beside = replace(machine, link=_link(demands, shared))
+        run = simulate(stepping(demands, step_s), setting, beside)
         return run.steady(setting).batches_per_s
 
     if rate(inf) <= measured * (1 + _SAME):
         return inf
-    low, high = 0.5, 2.0
+    low, high = 0.1, 2.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if rate(middle) > measured else (middle, high)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import hypot, inf, isinf, log2
 
 import numpy as np
 
 from pipeprof.analyze.calibrate import Calibration, waits
 from pipeprof.analyze.columns import Floats
-from pipeprof.analyze.simulate import Demand, Link, Run, Setting, simulate, stepping
+from pipeprof.analyze.simulate import Demand, Run, Setting, simulate, stepping
 from pipeprof.units import percent
 
 ROUNDS = 20
@@ -134,7 +134,7 @@ def _rate(runs: Sequence[Run]) -> float:
 def _run(
     found: Calibration, demands: Sequence[Demand], setting: Setting, step_s: Floats, room: float
 ) -> Run:
-    machine = replace(found.machine, link=Link(total=room, each=1.0))
+    machine = found.beside(room)
     return simulate(stepping(demands, step_s), setting, machine).steady(setting)
 
 

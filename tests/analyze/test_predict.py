@@ -91,6 +91,37 @@ def test_a_storage_that_two_workers_fill_is_seen_to_be_full():
         assert not prediction.settle
 
 
+@pytest.mark.parametrize("setting", [Setting(1, 2), Setting(2, 2), Setting(4, 2), Setting(8, 1)])
+def test_a_limited_rate_holds_one_worker_up_that_seems_to_have_it_to_itself(setting):
+    """In a worker's pauses the link gets tokens; given its batches one by one it is not slowed."""
+    demands = [replace(each, gap_s=0.003) for each in batches(link_bytes=1e6)]
+    machine = Machine(link=Link(total=80e6, each=100e6, burst=2e6, peak=200e6))
+    found = calibrated(demands, machine)
+    assert found.shared_from == pytest.approx(0.8, rel=0.08)
+    assert found.disagreement < 0.03
+    expected = truth(demands, setting, machine).batches_per_s
+    assert predict(found, setting, STEP_S).batches_per_s == pytest.approx(expected, rel=0.05)
+
+
+def test_what_two_workers_share_is_seen_even_where_it_is_not_seen_to_be_read():
+    """From a socket, by loaders that hand over little."""
+    demands = batches(link_bytes=1e6)
+    found = calibrated(demands, Machine(link=Link(total=60e6, each=50e6)))
+    blind = [_unread(run_of(demands, each, Machine(link=Link(total=60e6, each=50e6))))
+             for each in (Setting(1, 1), Setting(2, 2))]  # fmt: skip
+    assert calibrate(blind, 2).shared_from == pytest.approx(found.shared_from)
+    roomy = Machine(link=Link(total=95e6, each=50e6))
+    blind = [_unread(run_of(demands, each, roomy)) for each in (Setting(1, 1), Setting(2, 2))]
+    assert calibrate(blind, 2).shared_from == inf, "or two workers wait for something else"
+
+
+def _unread(run):
+    unseen = np.zeros(len(run.columns))
+    names = [field.name for field in fields(BatchLog)]
+    columns = {name: getattr(run.columns, name) for name in names} | {"bytes": unseen}
+    return replace(run, columns=Columns(columns))
+
+
 def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
     """Latency that each has to itself, or a storage that has room for just two: they look alike."""
     demands = batches(latency_s=0.02)
