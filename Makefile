@@ -18,11 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-html bench-live gpu-check hta-check viewer-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-html bench-live gpu-check hta-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
-		while IFS='|' read -r target text; do printf '%-22s%s\n' "$$target" "$$text"; done
+		while IFS='|' read -r target text; do printf '%-25s%s\n' "$$target" "$$text"; done
 
 setup: $(READY) ## make .venv and install pipeprof in it
 
@@ -77,7 +77,7 @@ bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
 	$(KEEP) transfer $(BIN)/python benchmarks/transfer.py
 
 bench-overhead: $(READY) ## what profiling costs, against nothing and against others
-	$(KEEP) overhead $(BIN)/python -m benchmarks.overhead
+	$(KEEP) overhead $(BIN)/python -m benchmarks.overhead --limit 2400
 
 bench-run: $(READY) ## what pipeprof run adds to a script's start and end
 	$(KEEP) run $(BIN)/python benchmarks/run_cost.py
@@ -114,6 +114,9 @@ hta-check: $(READY) ## what HolisticTraceAnalysis finds in a trace of ours
 
 viewer-check: $(READY) ## what the viewer of chrome://tracing finds in a trace of ours; needs npm and Chromium
 	@$(BIN)/python -m scripts.viewer_check
+
+tensorboard-check: $(READY) ## what TensorBoard's profiler shows of a trace of ours; needs Chromium
+	@$(BIN)/python -m scripts.tensorboard_check
 
 docs: $(READY) ## write anew what of docs/ is generated: schemas, findings, figures
 	@$(BIN)/python -m pipeprof.schema docs

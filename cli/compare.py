@@ -27,6 +27,7 @@ Examples:
   pipeprof compare main.json branch.json --fail-if-slower 10%
   pipeprof compare main.json branch.json --markdown | gh pr comment --body-file -
   pipeprof compare pipeprof-results/sweep-20260131-142501 pipeprof-results/sweep-20260207-093012
+  pipeprof compare pipeprof-run/rank*/train.py-42.json
 """
 
 
@@ -50,7 +51,8 @@ def command(
 
     What was changed in settings and surroundings; throughput, starved fraction, stall and each
     stage with the interval of their difference; and whether that is more than chance. A sweep
-    stands for its best setting of each data set.
+    stands for its best setting of each data set. Of the ranks of one training, whose steps wait for
+    each other, the slowest to fetch its batches is named.
     """
     refuse_both(markdown, as_json)
     paths = _paths(files)
@@ -86,10 +88,11 @@ def _paths(files: tuple[str, ...]) -> list[Path]:
 
 
 def _compare(paths: list[Path]) -> Comparison:
+    from pipeprof.analyze.ranks import rank_skew
     from pipeprof.analyze.two_runs import two_runs
     from pipeprof.model import Comparison
 
-    first, *later = _runs(paths)
+    first, *later = every = _runs(paths)
     pairs, notes = [], []
     for path, runs in zip(paths[1:], later, strict=True):
         matched = _matched(first, runs)
@@ -103,7 +106,8 @@ def _compare(paths: list[Path]) -> Comparison:
         left = len(first) + len(runs) - 2 * len(matched)
         if left:
             notes.append(f"{path}: data sets that are not in both sweeps were left out ({left})")
-    return Comparison(tuple(pairs), tuple(notes))
+    profiles = [profile for runs in every for _, profile in runs.values()]
+    return Comparison(tuple(pairs), tuple(notes), rank_skew(profiles))
 
 
 def _runs(paths: list[Path]) -> list[Runs]:

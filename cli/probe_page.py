@@ -53,7 +53,7 @@ def probe_text(result: ProbeResult) -> str:
         page.line("Too little came back to tell anything; give it more --seconds.")
     else:
         page.heading("What it can give")
-        page.table([Column(right=False), Column(), Column(right=False, spare=True)], _limits(found))
+        page.table([Column(right=False), Column(), Column(right=False, spare=1)], _limits(found))
         if result.needs is not None:
             page.heading("What training needs of it")
             page.pairs(_needs(result.needs))

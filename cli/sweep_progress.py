@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from pipeprof.model import Trial
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.grid import Setting
-from pipeprof.units import format_count, format_share
+from pipeprof.units import counted, format_count, format_share
 
 
 class SilentWatcher:
@@ -85,7 +85,7 @@ class ProgressLines(SilentWatcher):
         self._console.print(
             f"  {self._done:3d}  {trial.format:<9}{_setting(trial):<36}"
             f"{format_count(trial.samples_per_s):>10} samples/s  "
-            f"starved {format_share(trial.starved_fraction):>7}  {trial.verdict}",
+            f"waits {format_share(trial.starved_fraction):>7}  {trial.verdict}",
             markup=False,
             highlight=False,
             soft_wrap=True,
@@ -112,10 +112,15 @@ class ProgressLines(SilentWatcher):
 
 def describe(setting: Setting) -> str:
     name = redact(setting.url).rstrip("/").rpartition("/")[2]
-    return f"{name}: {setting.num_workers} workers, batch {setting.batch_size}"
+    return f"{name}: {counted(setting.num_workers, 'worker')}{_batch(setting.batch_size)}"
 
 
 def _setting(trial: Trial) -> str:
     config = trial.config
     prefetch = f", prefetch {config.prefetch_factor}" if config.prefetch_factor else ""
-    return f"{config.num_workers} workers{prefetch}, batch {config.batch_size}"
+    return f"{counted(config.num_workers, 'worker')}{prefetch}{_batch(config.batch_size)}"
+
+
+def _batch(size: int | None) -> str:
+    """Nothing where the loader does not say."""
+    return f", batch {size}" if size else ""

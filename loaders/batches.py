@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
 
+import numpy as np
 import torch
 
 from pipeprof.loaders.tensors import Batch, Ragged
@@ -57,27 +58,46 @@ def _count_parts(batch: Sequence[Any], batch_size: int | None) -> int:
 
 _MOST_PARTS = 2048
 """Looked at in one batch: about a millisecond."""
+_NUMBER_BYTES = 8.0
 _NO_TENSORS = (int, float, complex, str, bytes, type(None))
 
 
-def weigh(batch: Any) -> tuple[float, float]:
-    """Tensors in ``batch`` that travel to main one by one, and their bytes in all; NaN for one of
-    too many parts to look through. A sequence that begins with a number or a text holds none."""
-    pieces, size, waiting, looked = 0, 0.0, [batch], 0
+def weigh(batch: Any) -> tuple[float, float, float]:
+    """Tensors in ``batch`` that travel to main one by one, their bytes in all, and the bytes of
+    what is pickled beside them, NaN where that cannot be told; all are NaN for a batch of too many
+    parts to look through. A sequence that begins with a number or a text holds no tensors."""
+    pieces, size, loose, waiting, looked = 0, 0.0, 0.0, [batch], 0
     while waiting:
         part = waiting.pop()
         looked += 1
         if looked > _MOST_PARTS:
-            return nan, nan
+            return nan, nan, nan
         if isinstance(part, torch.Tensor):
             pieces += 1
             size += part.element_size() * part.numel()
         elif isinstance(part, Batch):
             pieces += 1
-            size += sum(weigh(value)[1] for value in part.values())
+            for _, own, beside in map(weigh, part.values()):
+                size, loose = size + own, loose + beside
+        elif inside := _inside(part):
+            waiting += inside
         else:
-            waiting += _inside(part)
-    return pieces, size
+            loose += _loose_bytes(part, _MOST_PARTS // looked)  # so that all take no longer
+    return pieces, size, loose
+
+
+def _loose_bytes(part: Any, most: int) -> float:
+    """Of what holds no tensors; NaN: unknown, or it holds more than ``most`` parts."""
+    if isinstance(part, str | bytes | bytearray):
+        return len(part)
+    if isinstance(part, _NO_TENSORS):
+        return _NUMBER_BYTES
+    if isinstance(part, np.ndarray | np.generic):
+        return nan if part.dtype.hasobject else part.nbytes
+    if not isinstance(part, Sequence | Mapping) or len(part) > most:
+        return nan
+    plain = all(isinstance(each, _NO_TENSORS) for each in part)
+    return sum(_loose_bytes(each, 0) for each in part) if plain else nan
 
 
 def _inside(part: Any) -> Iterable[Any]:

@@ -18,6 +18,7 @@ class HostLook:
 
     def __init__(self) -> None:
         self._began: tuple[float, float] | None = None
+        self._core_time: host.CoreTime | None = None
         self._descriptors: int | None = None
         self._threads_at_fork: int | None = None
         self._python_threads_at_fork: tuple[str, ...] = ()
@@ -27,6 +28,7 @@ class HostLook:
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = perf_counter(), process_time()
+            self._core_time = host.core_time()
         if starts and config.num_workers and config.start_method == "fork":
             self._threads_at_fork = host.live_threads()
             self._python_threads_at_fork = _other_threads()
@@ -50,6 +52,7 @@ class HostLook:
             blocking_copies=device.blocking_copies,
             device_utilisation=device.utilisation,
             device_memory_bytes=device.memory_bytes,
+            stolen_share=host.stolen_share(self._core_time, host.core_time()),
         )
 
     def _count_descriptors(self) -> None:

@@ -19,10 +19,11 @@ from typing import Any
 import orjson
 import torch
 import torch_tb_profiler
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
+from pipeprof.model import Profile
 from pipeprof.report.trace import render_trace
 
 ROOT = Path(__file__).parents[1]
@@ -59,11 +60,11 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def real_trace() -> bytes:
+def real_profile() -> Profile:
     loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2))
     for _ in loader:
         time.sleep(0.008)
-    return render_trace(loader.profile(), compressed=False)
+    return loader.profile()
 
 
 def old_chrome() -> Path:
@@ -81,6 +82,12 @@ def old_chrome() -> Path:
     return script
 
 
+def chromium(playwright: Playwright) -> Browser:
+    return playwright.chromium.launch(
+        executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-dev-shm-usage"]
+    )
+
+
 def shown(trace: bytes) -> dict[str, Any]:
     """What the viewer makes of it; a picture is kept."""
     script = old_chrome()
@@ -88,9 +95,7 @@ def shown(trace: bytes) -> dict[str, Any]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(static)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
+        browser = chromium(playwright)
         page = browser.new_page(viewport={"width": 1400, "height": 500})
         page.add_init_script(_NO_PARENT)
         page.route("https://cdnjs.cloudflare.com/**", lambda asked: asked.fulfill(path=script))
@@ -106,7 +111,7 @@ def shown(trace: bytes) -> dict[str, Any]:
 
 
 def main() -> int:
-    trace = real_trace()
+    trace = render_trace(real_profile(), compressed=False)
     events = orjson.loads(trace)["traceEvents"]
     found = shown(trace)
     spans = sum(each["ph"] == "X" for each in events)

@@ -12,7 +12,8 @@ import pytest
 from pipeprof import model
 from pipeprof.model import Span, Stage
 from pipeprof.schema import field_notes, model_sources
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
+from tests.sweep_samples import sample_sweep
 
 TYPES = [
     kind

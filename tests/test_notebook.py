@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.needs import missing
-from tests.samples import sample_sweep
+from tests.sweep_samples import sample_sweep
 from tests.unwatched import UNWATCHED
 
 WRAP = """

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import pipeprof
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
+from tests.sweep_samples import sample_sweep
 
 HEAVY = ("torch", "pyarrow", "numpy", "fsspec", "s3fs", "PIL")
 

@@ -16,8 +16,9 @@ from pipeprof import schema
 from pipeprof.errors import ProfileError
 from pipeprof.model import Comparison, Profile, SweepResult
 from pipeprof.store import dumps, loads
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
 from tests.strategies import values
+from tests.sweep_samples import sample_sweep
 
 VALIDATORS = {
     kind: Draft202012Validator(schema.json_schema(kind)) for kind in schema.FILES.values()

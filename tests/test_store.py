@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from pipeprof.errors import OutputError, ProfileError
 from pipeprof.model import BatchLog, Profile, Stage, SweepResult
 from pipeprof.store import dumps, load, loads, save, write_atomically
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
 from tests.strategies import values
+from tests.sweep_samples import sample_sweep
 
 OLD = b"what was there before"
 
@@ -48,6 +49,16 @@ def test_a_stage_is_a_key_and_a_numpy_float_a_float() -> None:
 def test_a_field_of_a_later_version_is_passed_over() -> None:
     document = {**sample_profile().to_dict(), "temperature": 21}
     assert loads(orjson.dumps(document)) == sample_profile()
+
+
+def test_a_profile_of_an_earlier_version_says_of_later_fields_that_they_are_unknown() -> None:
+    document = sample_profile().to_dict()
+    del document["stolen_share"], document["environment"]["rank"]
+    del document["batches"]["loose_bytes"]
+    loaded = loads(orjson.dumps(document))
+    assert isinstance(loaded, Profile)
+    assert (loaded.stolen_share, loaded.batches.loose_bytes) == (None, ())
+    assert loaded.environment.rank is None
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

@@ -9,7 +9,8 @@ import pytest
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.model import BatchLog
 from tests.needs import missing
-from tests.samples import sample_profile, sample_sweep, sample_workers, stage_stats
+from tests.samples import sample_profile, sample_workers, stage_stats
+from tests.sweep_samples import sample_sweep
 
 UNITS = ("_s", "_per_s", "bytes", "_per_sample", "share", "fraction", "spread")
 

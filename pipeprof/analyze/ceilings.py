@@ -72,7 +72,7 @@ def _whose(facts: Facts) -> str:
 def _of_handing_over(facts: Facts) -> dict[str, Ceiling]:
     """From the workers to the device: each is done by one thread, for one batch after another."""
     found = {}
-    received_s = facts.received_s if facts.workers else 0.0
+    received_s = max(0.0, facts.received_s) if facts.workers else 0.0
     pinned_s, copied_s = facts.stage_s(Stage.PIN), facts.stage_s(Stage.H2D)
     picked_s = facts.per_batch(facts.summary.sums["sampler_s"])
     if received_s > 0:

@@ -115,6 +115,8 @@ def _room_for(facts: Facts) -> int:
 
 def enough_for_cores(facts: Facts) -> int:
     """The fewest workers that keep all free cores busy; a large number where nothing is known."""
+    if not facts.cpu_s:
+        return _ANY
     wanted = facts.cores_left * facts.work_s / facts.cpu_s
     return max(1, ceil(wanted - _IDLE)) if isfinite(wanted) else _ANY
 

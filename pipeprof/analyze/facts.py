@@ -165,6 +165,12 @@ class Facts:
         return self.cores_used + self.share(RUN_QUEUE) * self.made_s / self.cycle_s
 
     @property
+    def stolen(self) -> float:
+        """0..1 of the machine's core time, by the host of this virtual machine."""
+        share = self.main.stolen_share
+        return nan if share is None else share
+
+    @property
     def tensors(self) -> float:
         """In a batch, that travel one by one."""
         return self.summary.gauges["tensors"].mean

@@ -73,6 +73,7 @@ def assemble(
         lost_records=recording.lost_records,
         notes=(*recording.notes, *_left_out(recording.source)),
         unix_offset_s=recording.unix_offset_s,
+        stolen_share=recording.main.stolen_share,
     )
 
 

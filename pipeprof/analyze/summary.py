@@ -24,7 +24,7 @@ from pipeprof.model import Source, Stage, StageStats, WorkerStats
 _SLOW = 5.0
 """A batch that takes so many times the median is slow."""
 
-GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes")
+GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
 _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 

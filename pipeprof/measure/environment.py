@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from pipeprof.version import __version__
 
 _RANKS_HERE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 """Of torchrun, Open MPI, MPICH."""
+_RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+"""Of the same."""
 
 
 def read_environment(accelerator: str) -> Environment:
@@ -29,6 +32,7 @@ def read_environment(accelerator: str) -> Environment:
         ram_bytes=_ram_bytes(),
         accelerator=accelerator,
         ranks=sharing_ranks(),
+        rank=own_rank(),
     )
 
 
@@ -49,6 +53,12 @@ def sharing_ranks(environment: Mapping[str, str] = os.environ) -> int:
         return 1
     told = (environment.get(name, "") for name in _RANKS_HERE)
     return next((int(ranks) for ranks in told if ranks.isdecimal() and int(ranks) > 0), 1)
+
+
+def own_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+    """As a launcher tells each process that it starts."""
+    told = (environment.get(name, "") for name in _RANK)
+    return next((int(rank) for rank in told if re.fullmatch("[0-9]{1,9}", rank)), None)
 
 
 def _cgroup_cores(cgroup: Path) -> float | None:

@@ -6,6 +6,10 @@ import os
 import resource
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+_LEAST_TICKS = 100
+"""The kernel counts in hundredths of a second: of fewer, one is more than 1 %."""
 
 
 def live_threads(root: str = "/proc") -> int | None:
@@ -42,9 +46,39 @@ def available_bytes(root: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> int 
 def idle_s(root: str = "/proc") -> float | None:
     """Time for which the machine's cores had nothing to do, summed over them, since it started."""
     with suppress(OSError, ValueError, IndexError):
-        words = Path(root, "stat").read_text().split("\n", 1)[0].split()
+        words = _core_words(root)
         return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
     return None
+
+
+class CoreTime(NamedTuple):
+    """Of all the machine's cores since it started, in the kernel's ticks."""
+
+    stolen: int
+    """A core of this virtual machine had work, and its host ran somebody else."""
+    whole: int
+
+
+def core_time(root: str = "/proc") -> CoreTime | None:
+    with suppress(OSError, ValueError, IndexError):
+        # user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already
+        ticks = [int(word) for word in _core_words(root)[1:9]]
+        return CoreTime(ticks[7], sum(ticks))
+    return None
+
+
+def stolen_share(before: CoreTime | None, now: CoreTime | None) -> float | None:
+    """0..1 of the machine's core time in between. ``None`` too where that is too short to tell, or
+    stands still, as where a sandbox makes the file up."""
+    if before is None or now is None or now.whole - before.whole < _LEAST_TICKS:
+        return None
+    share = (now.stolen - before.stolen) / (now.whole - before.whole)
+    return min(1.0, max(0.0, share))
+
+
+def _core_words(root: str) -> list[str]:
+    """Of all cores together."""
+    return Path(root, "stat").read_text().split("\n", 1)[0].split()
 
 
 def _machine_bytes(root: str) -> int | None:

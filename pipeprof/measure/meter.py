@@ -24,10 +24,10 @@ WEIGH_EVERY_S = 1.0
 _GAUGE_SHARE = 0.0005
 """`read_gauges` walks the page tables: 0.2 to 15 ms. It may take no more of the time than this."""
 _NO_GAUGES = (nan,) * 3
-_NOT_WEIGHED = (nan,) * 2
+_NOT_WEIGHED = (nan,) * 3
 
-Weigh = Callable[[Any], tuple[float, float]]
-"""Tensors in a batch, and their bytes."""
+Weigh = Callable[[Any], tuple[float, float, float]]
+"""Tensors in a batch, their bytes, and those of what is beside them."""
 
 
 class Meter:

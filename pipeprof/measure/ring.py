@@ -25,8 +25,8 @@ PLAIN = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
 IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
 """All 0 for a batch whose data set names no stages."""
 SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
-           "syscalls", "private_bytes", "descriptors", "threads", "tensors",
-           "batch_bytes")  # fmt: skip
+           "syscalls", "private_bytes", "descriptors", "threads", "tensors", "batch_bytes",
+           "loose_bytes")  # fmt: skip
 TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 """What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
 FIELDS = ("worker", "sent_s", *TOLD)

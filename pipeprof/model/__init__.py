@@ -11,6 +11,7 @@ from pipeprof.model.comparison import (
     Compared,
     Comparison,
     Difference,
+    RankSkew,
     Speed,
     TwoRuns,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "Percentiles",
     "Profile",
     "QueueDepth",
+    "RankSkew",
     "ReadOptions",
     "Recommendation",
     "Recording",

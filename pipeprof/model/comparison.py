@@ -102,12 +102,33 @@ class TwoRuns:
 
 
 @dataclass(frozen=True)
+class RankSkew:
+    """The ranks of one training side by side. Each step waits for all of them, so their throughput
+    is equal however unlike they are: this is about what each takes to fetch a batch."""
+
+    ranks: int
+    grade: Literal["even", "warning", "critical"]
+    """By how much longer the slowest takes than the others: below 10 % or no more than chance,
+    below 20 %, or more."""
+    headline: str
+    """In words, with its numbers."""
+    rank: int | None = None
+    """The slowest; ``None`` where they are even."""
+    fetch_s: float | None = None
+    """That it takes for a batch."""
+    others_s: float | None = None
+    """The median of the others."""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Each run against the first. ``pipeprof compare --json`` prints one."""
 
     pairs: tuple[TwoRuns, ...]
     """Of sweeps, a pair for each data set."""
     notes: tuple[str, ...] = ()
+    ranks: RankSkew | None = None
+    """Where all of them are ranks of one training."""
     schema: Literal["pipeprof.comparison/1"] = COMPARISON_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Environment:
     """What consumed the batches. An emulated accelerator says ``emulated`` and how."""
     ranks: int = 1
     """Processes of this training that share ``cores``, each with a loader of its own."""
+    rank: int | None = None
+    """Of this process among all of this training. ``None``: its launcher did not say."""
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,9 @@ class Profile:
     notes: tuple[str, ...] = ()
     unix_offset_s: float | None = None
     """Added to a moment of ``batches``: seconds since 1970."""
+    stolen_share: float | None = None
+    """0..1 of the machine's core time while it ran, that the host of this virtual machine gave to
+    others. ``None``: unknown."""
     schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -112,6 +112,9 @@ class BatchLog:
     """In the batch, that travel one by one."""
     batch_bytes: tuple[float | None, ...] = ()
     """Of those tensors."""
+    loose_bytes: tuple[float | None, ...] = ()
+    """Of what else is in the batch: text, bytes, numbers, NumPy arrays; ``None`` where it holds
+    anything that cannot be weighed."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,9 @@ class MainProcess:
     device_utilisation: float | None = None
     """0..1."""
     device_memory_bytes: int | None = None
+    stolen_share: float | None = None
+    """0..1 of the core time of the whole virtual machine since the loader was first iterated, that
+    its host gave to others. ``None``: unknown."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,12 @@ VERDICT_STYLE: dict[Word, str] = {
     "too little to tell": "bold yellow",
 }
 WORST_STYLE = "red"
+_WRAPPED = 20
+"""Columns that prose needs, so that it does not become a word a line."""
 
+_UNIT = re.compile(r"(?<=\d) (?=%|(?:[nµm]?s|[kMGTPE]?i?B(?:/s)?)(?!\w))")
+_GLUE = "\uf8ff"
+"""For the space between a figure and its unit, where no line breaks; `clean` lets none in."""
 _LINE_BREAKS = re.compile(r"[^\S ]+")
 _ASCII = str.maketrans(
     {
@@ -42,6 +47,11 @@ _ASCII = str.maketrans(
         "µ": "u",
         "μ": "u",
         "…": "...",
+        "⌈": "ceil(",
+        "⌉": ")",
+        "√": "sqrt",
+        "²": "^2",
+        "↳": "-",
         "≥": ">=",
         "≤": "<=",
     }
@@ -56,8 +66,8 @@ class Column:
     right: bool = True
     """Figures stand to the right, names to the left."""
     wraps: bool = False
-    spare: bool = False
-    """May go where the page is too narrow; of several the leftmost goes first."""
+    spare: int = 0
+    """May go where the page is too narrow: 1 goes first, then 2; 0 stays."""
 
 
 class Page:
@@ -84,20 +94,20 @@ class Page:
 
     def heading(self, title: str, note: str = "") -> None:
         """``title``, and what the reader must know to read what follows."""
-        line = Text(overflow="fold").append(clean(title), "bold")
+        line = Text(overflow="fold").append(_glued(title), "bold")
         if note:
-            line.append(f"  {clean(note)}")
+            line.append(f"  {_glued(note)}")
         self.gap()
         self._console.print(line)
 
     def line(self, text: str, indent: int = 2) -> None:
         """Prose, wrapped."""
-        self._console.print(Padding(Text(clean(text), overflow="fold"), (0, 0, 0, indent)))
+        self._console.print(Padding(Text(_glued(text), overflow="fold"), (0, 0, 0, indent)))
 
     def verdict(self, verdict: Word, headline: str, of: str = "") -> None:
         """The headline, which opens with its verdict, made to stand out; ``of`` what it is."""
         sentence = Text(overflow="fold").append(verdict.upper(), VERDICT_STYLE[verdict])
-        sentence.append(clean(after_verdict(headline, verdict)))
+        sentence.append(_glued(after_verdict(headline, verdict)))
         grid = Table.grid(padding=(0, 2, 0, 0))
         if of:
             grid.add_row(clean(of), sentence)
@@ -111,7 +121,7 @@ class Page:
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
         for label, text in rows:
-            grid.add_row(clean(label), clean(text))
+            grid.add_row(clean(label), _glued(text))
         self._console.print(Padding(grid, (0, 0, 0, indent)))
 
     def table(
@@ -121,7 +131,7 @@ class Page:
         styles: Sequence[str] = (),
     ) -> None:
         """Aligned columns without rules; ``styles`` go with ``rows``."""
-        cells = [[clean(cell) for cell in row] for row in rows]
+        cells = [[_glued(cell) for cell in row] for row in rows]
         kept = _fitting(columns, cells, self.width - 2)
         columns = [columns[n] for n in kept]
         table = Table(
@@ -153,28 +163,35 @@ class Page:
     def text(self) -> str:
         file = self._console.file
         assert isinstance(file, StringIO)
-        lines = [line.rstrip() for line in file.getvalue().splitlines()]
+        lines = [line.rstrip() for line in file.getvalue().replace(_GLUE, " ").splitlines()]
         kept = [line for n, line in enumerate(lines) if line or (n and lines[n - 1])]
         return "\n".join(kept).strip("\n") + "\n"
 
 
 def _fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Which columns stay, so that the table fits."""
-    needed = [
-        max(cell_len(text) for text in (column.title, *(row[n] for row in rows)))
-        for n, column in enumerate(columns)
-    ]
+    needed = [_needed(column, [row[n] for row in rows]) for n, column in enumerate(columns)]
     kept = list(range(len(columns)))
-    for n in [n for n, column in enumerate(columns) if column.spare]:
+    spare = [n for n, column in enumerate(columns) if column.spare]
+    for n in sorted(spare, key=lambda n: columns[n].spare):
         if sum(needed[k] + 2 for k in kept) - 2 > width:
             kept.remove(n)
     return kept
+
+
+def _needed(column: Column, cells: Sequence[str]) -> int:
+    widest = max(map(cell_len, (column.title, *cells)))
+    return min(widest, _WRAPPED) if column.wraps else widest
 
 
 def clean(text: str) -> str:
     """``text`` on one line, with what would steer a terminal shown as an escape."""
     text = _LINE_BREAKS.sub(" ", text)
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _glued(text: str) -> str:
+    return _UNIT.sub(_GLUE, clean(text))
 
 
 def bar(share: float, cells: int) -> str:

@@ -39,6 +39,7 @@ def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
         yield "requests/retries", requests.retries
     yield "lost_records", profile.lost_records
     yield "overhead_share", profile.overhead.share
+    yield "stolen_share", profile.stolen_share
 
 
 def _verdict(profile: Profile) -> Iterator[tuple[str, float | None]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipeprof.model import Cost, DataSource, Environment, LoaderConfig, Recommendation
+from pipeprof.model import Cost, DataSource, Environment, LoaderConfig, Profile, Recommendation
 from pipeprof.units import counted, format_bytes, format_count, format_share
+
+_TOLD = 0.01
+"""Of the core time: less is stolen on any shared host."""
 
 
 def is_emulated(accelerator: str) -> bool:
@@ -92,6 +95,15 @@ def machine(environment: Environment) -> str:
     if environment.ram_bytes is not None:
         words.append(f"{format_bytes(environment.ram_bytes)} RAM")
     return ", ".join(words)
+
+
+def stolen(profile: Profile) -> list[tuple[str, str]]:
+    """Nothing where it is unknown, or next to nothing."""
+    share = profile.stolen_share
+    if share is None or share <= _TOLD:
+        return []
+    told = f"{format_share(share)} of the machine's core time went to others on its host (steal)"
+    return [("stolen", told)]
 
 
 def gain(advice: Recommendation, now_per_s: float) -> str:

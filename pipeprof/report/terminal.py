@@ -16,7 +16,7 @@ from pipeprof.report.terminal_profile import profile_page
 from pipeprof.report.terminal_sweep import sweep_page
 
 WIDTH = 100
-_LEAST_WIDTH = 80
+_LEAST_WIDTH = 60
 
 
 class TerminalRenderer:

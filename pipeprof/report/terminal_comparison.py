@@ -38,6 +38,7 @@ _OF: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict
 
 def comparison_page(page: Page, comparison: Comparison) -> None:
     several = len(comparison.pairs) > 1
+    ranks(page, comparison)
     if several:
         _overview(page, comparison)
     for pair in comparison.pairs:
@@ -49,14 +50,24 @@ def comparison_page(page: Page, comparison: Comparison) -> None:
     how_sure(page, comparison)
 
 
+def ranks(page: Page, comparison: Comparison) -> None:
+    skew = comparison.ranks
+    if skew is not None:
+        page.heading("Ranks of one training", skew.grade)
+        page.line(skew.headline)
+        page.gap()
+
+
 OVERVIEW: Final = ("samples/s", "speed", "95 %", "starved", "verdict", "to blame")
+_SPARE: Final = {"verdict": 1, "95 %": 2}
 
 
 def _overview(page: Page, comparison: Comparison) -> None:
     page.heading("Runs, each against the first of its data" if _bases(comparison) > 1
                  else "Runs, each against the first")  # fmt: skip
-    columns = [Column("run", right=False), *(Column(title) for title in OVERVIEW[:4])]
-    columns += [Column(title, right=False) for title in OVERVIEW[4:]]
+    columns = [Column("run", right=False, wraps=True)]
+    columns += [Column(title, spare=_SPARE.get(title, 0)) for title in OVERVIEW[:4]]
+    columns += [Column(title, right=False, spare=_SPARE.get(title, 0)) for title in OVERVIEW[4:]]
     page.table(columns, overview(comparison))
 
 
@@ -214,8 +225,8 @@ def stages(page: Page, pair: TwoRuns) -> None:
     if not pair.stages:
         return
     page.heading("Where the time goes", f"mean per {pair.per}")
-    columns = [Column("stage", right=False), *(Column(title) for title in STAGES[:4])]
-    columns += [Column(), Column(right=False)]
+    columns = [Column("stage", right=False), *(Column(title) for title in STAGES[:3])]
+    columns += [Column(STAGES[3], spare=2), Column(spare=1), Column(right=False)]
     rows = in_order(pair.stages)
     page.table(
         columns,

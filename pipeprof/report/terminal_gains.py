@@ -73,7 +73,7 @@ def _against(page: Page, sweep: SweepResult, found: Conversion, baseline: Trial)
         )
     titles = ("samples/s", "speed", "95 %", "storage", "CPU")
     columns = [Column("format", right=False, wraps=True), *(Column(title) for title in titles)]
-    page.table([*columns, Column("starved", spare=True)], rows)
+    page.table([*columns, Column("starved", spare=1)], rows)
 
 
 def _cells(name: str, trial: Trial, *figures: str) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _costs(
     ]
     titles = ("stored", "read", "moved", "CPU", "decode", "files")
     columns = [Column("format", right=False, wraps=True), *(Column(title) for title in titles)]
-    page.table([*columns, Column("written at", spare=True)], rows)
+    page.table([*columns, Column("written at", spare=1)], rows)
     page.line(
         "stored: on storage; read: asked of it, which crosses the wire of a remote one; moved: by "
         "disks, ? where that cannot be seen; written at: by one process."

@@ -34,10 +34,10 @@ def making(page: Page, profile: Profile) -> None:
     page.table(
         [
             Column(right=False),
-            Column(right=False, spare=True),
+            Column(right=False, spare=1),
             Column(),
             Column(),
-            Column(right=False),
+            Column(right=False, spare=2),
         ],
         [
             (

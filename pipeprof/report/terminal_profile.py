@@ -18,6 +18,7 @@ from pipeprof.report.phrases import (
     rule,
     settings,
     share_range,
+    stolen,
     times,
 )
 from pipeprof.report.terminal_making import device_row, making, queue_row, start_up
@@ -94,10 +95,10 @@ def _stages(page: Page, profile: Profile) -> None:
     batches = max(profile.measured_batches, 1)
     reads = any(row.stats.bytes or row.stats.requests for row in rows)
     page.heading("Where the time goes", "per batch")
-    columns = [Column("stage", right=False), Column("where", right=False, spare=True)]
-    columns += [Column("mean"), Column("p50", spare=True)]
-    columns += [Column(title) for title in ("p95", "p99", "share")]
-    columns += [Column("bytes"), Column("requests")] if reads else []
+    columns = [Column("stage", right=False), Column("where", right=False, spare=1)]
+    columns += [Column("mean"), Column("p50", spare=2), Column("p95", spare=4)]
+    columns += [Column("p99"), Column("share")]
+    columns += [Column("bytes"), Column("requests", spare=3)] if reads else []
     worst = profile.diagnosis.bottleneck if profile.diagnosis.verdict == "starved" else None
     worst = "read" if worst in STORAGE_PARTS else worst
     page.table(
@@ -149,7 +150,7 @@ def _blame(page: Page, profile: Profile) -> None:
     charged = sorted(profile.blame.items(), key=lambda item: -item[1])
     shares = [seconds / profile.stall_s for _, seconds in charged]
     page.table(
-        [Column(right=False), Column(), Column(), Column(right=False)],
+        [Column(right=False), Column(), Column(), Column(right=False, spare=1)],
         [
             (name, format_duration(seconds), format_share(share), bar(share, 40))
             for (name, seconds), share in zip(charged, shares, strict=True)
@@ -164,7 +165,7 @@ def _ceilings(page: Page, profile: Profile) -> None:
     ordered = sorted(profile.ceilings.items(), key=lambda item: item[1].samples_per_s)
     demand = profile.ceilings.get("accelerator")
     if demand is not None and demand.samples_per_s > 0:
-        full, of = demand.samples_per_s, f"a full bar is what the accelerator{_label(profile)} asks"
+        full, of = demand.samples_per_s, f"1.00× is what the accelerator{_label(profile)} asks"
     else:
         full, of = ordered[-1][1].samples_per_s, "the accelerator's demand is unknown"
     page.heading("The most each part allows", f"samples/s; {of}")
@@ -173,7 +174,7 @@ def _ceilings(page: Page, profile: Profile) -> None:
             Column(right=False),
             Column(),
             Column(),
-            Column(right=False),
+            Column(right=False, spare=1),
             Column(right=False, wraps=True),
         ],
         [
@@ -212,9 +213,9 @@ def _workers(page: Page, profile: Profile) -> None:
     page.table(
         [
             Column("worker", right=False),
-            Column("batches"),
+            Column("batches", spare=2),
             *(Column(name) for name in seen),
-            Column(right=False),
+            Column(right=False, spare=1),
         ],
         [
             (
@@ -267,6 +268,7 @@ def how_sure(page: Page, profile: Profile) -> None:
         ("cache", f"{profile.cache.state}: {profile.cache.evidence}"),
         ("accelerator", profile.environment.accelerator or "unknown"),
         ("own cost", _own_cost(profile)),
+        *stolen(profile),
         ("machine", machine(profile.environment)),
         ("run", f"{profile.name}, {profile.created}"),
     ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Iterator, Sequence
+from typing import TextIO, TypeAlias
 
 from pipeprof.model import Figure, Sizing
 from pipeprof.report.layout import Column, Page
@@ -12,6 +12,8 @@ from pipeprof.report.terminal import WIDTH, print_page
 from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.units import format_bytes, format_count, format_duration, format_rate, format_share
 
+_Told: TypeAlias = tuple[str, list[str]]
+"""A column: its title, its cells."""
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -42,8 +44,15 @@ def figures(page: Page, sizings: Sequence[Sizing], title: str) -> None:
     if not names:
         return
     page.heading(title)
-    columns = [Column("", right=False), *(Column(head(sizing)) for sizing in sizings)]
-    page.table(columns, [[words(name), *_row(sizings, title, name)] for name in names])
+    rows = [words(name) for name in names]
+    columns = [(head(one), _column(one, title, names)) for one in sizings]
+    for place, part in enumerate(_parts(columns, page.width - 2 - max(map(len, rows)))):
+        if place:
+            page.gap()
+        page.table(
+            [Column("", right=False), *(Column(titled) for titled, _ in part)],
+            zip(rows, *(cells for _, cells in part), strict=True),
+        )
 
 
 def taken(page: Page, sizing: Sizing) -> None:
@@ -87,9 +96,23 @@ def head(sizing: Sizing) -> str:
     return f"{gpus}, {sizing.what_if}" if sizing.what_if else gpus
 
 
-def _row(sizings: Sequence[Sizing], title: str, name: str) -> list[str]:
-    found = [{each.name: each for each in one.sections[title]}.get(name) for one in sizings]
-    return [told(each.value, each.unit) if each else "" for each in found]
+def _column(sizing: Sizing, title: str, names: Sequence[str]) -> list[str]:
+    known = {each.name: told(each.value, each.unit) for each in sizing.sections[title]}
+    return [known.get(name, "") for name in names]
+
+
+def _parts(columns: Sequence[_Told], room: int) -> Iterator[list[_Told]]:
+    """As many side by side as there is room for; all where a page has no width."""
+    part: list[_Told] = []
+    used = 0
+    for titled, cells in columns:
+        width = 2 + max(map(len, (titled, *cells)))
+        if part and used + width > room > 0:
+            yield part
+            part, used = [], 0
+        part.append((titled, cells))
+        used += width
+    yield part
 
 
 _CAPITALS = {"s3": "S3", "ram": "RAM", "mfu": "MFU", "mtbf": "MTBF", "gpu": "GPU", "gpus": "GPUs",

@@ -109,12 +109,14 @@ def _left(headspace: Headspace) -> str:
 
 def _comparison(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
     page.heading("Data sets at their best", _label(sweep))
-    columns = [Column("data set", right=False), *(Column(title) for title in COMPARED)]
+    columns = [Column("data set", right=False, wraps=True)]
+    columns += [Column(title, spare=_SPARE.get(title, 0)) for title in COMPARED]
     page.table(columns, compared(found))
     page.line(_choice(found))
 
 
 COMPARED = ("samples/s", "95 %", "speed", "starved", "bytes/sample")
+_SPARE = {"95 %": 1, "speed": 2}
 
 
 def compared(found: list[DataSet]) -> list[tuple[str, ...]]:
@@ -156,10 +158,10 @@ def _trials(page: Page, sweep: SweepResult, data: DataSet) -> None:
         [
             Column(right=False),
             *(Column(title) for title in ("workers", "prefetch", "batch", "samples/s")),
-            Column("95 % +/-"),
-            Column("spread", spare=True),
+            Column("95 % +/-", spare=2),
+            Column("spread", spare=1),
             Column("starved"),
-            Column("verdict", right=False),
+            Column("verdict", right=False, spare=3),
             Column("to blame", right=False, wraps=True),
         ],
         [_trial_cells(trial, trial is data.best) for trial in data.trials],

@@ -9,7 +9,7 @@ import pytest
 
 from pipeprof.analyze.gains import weigh
 from pipeprof.model import Conversion, ConversionSpec, Copy, Sample, SweepResult, Trial
-from tests.samples import sample_sweep, sample_trial
+from tests.sweep_samples import sample_sweep, sample_trial
 
 SAMPLE = Sample(
     rows=1000, ram_bytes=200_000, share=0.1, parts=8, parts_in_all=80, storage_bytes=200_000

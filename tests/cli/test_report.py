@@ -16,7 +16,8 @@ from pipeprof.cli.app import run
 from pipeprof.model import BatchLog, Profile
 from pipeprof.report.terminal import render_text
 from pipeprof.store import dumps
-from tests.samples import fed_profile, sample_profile, sample_sweep, sample_trial
+from tests.samples import fed_profile, sample_profile
+from tests.sweep_samples import sample_sweep, sample_trial
 
 Captured = pytest.CaptureFixture[str]
 

@@ -20,7 +20,7 @@ from pipeprof.cli.app import run
 from pipeprof.cli.judge import judge
 from pipeprof.errors import StarvedError
 from tests.needs import missing
-from tests.samples import sample_conversion
+from tests.sweep_samples import sample_conversion
 
 QUICK = ["--workers", "0", "--step-ms", "1", "--trial-time", "0.1", "--warmup-time", "0.02",
          "--batch-size", "256"]  # fmt: skip

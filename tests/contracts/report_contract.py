@@ -14,11 +14,10 @@ from tests.samples import (
     ENVIRONMENT,
     fed_profile,
     sample_profile,
-    sample_sweep,
-    sample_trial,
     sample_workers,
     stage_stats,
 )
+from tests.sweep_samples import sample_sweep, sample_trial
 
 Result = Profile | SweepResult | Comparison
 

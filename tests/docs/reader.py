@@ -15,7 +15,7 @@ import pipeprof
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.store import save
 from tests.s3.server import KEY, SECRET
-from tests.samples import sample_sweep
+from tests.sweep_samples import sample_sweep
 
 TRAIN = """\
 import argparse, time

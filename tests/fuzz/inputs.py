@@ -19,7 +19,8 @@ from pipeprof.manifest import Manifest, ManifestFile
 from tests.contracts.format_contract import EVERY_TYPE, INFERRED, SMALL, encode
 from tests.fuzz.mutate import mutated
 from tests.kernels import load_all
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
+from tests.sweep_samples import sample_sweep
 
 CORPUS = Path(__file__).parent.parent / "formats" / "corpus"
 _LARGEST_SEED = 20_000

@@ -41,18 +41,32 @@ def test_the_batch_size_tells_samples_from_parts():
 @pytest.mark.parametrize(
     ("batch", "weight"),
     [
-        (torch.zeros(4, 8), (1, 128)),
-        ([torch.zeros(4), {"x": torch.zeros(2, dtype=torch.int8)}], (2, 18)),
-        (Ragged(torch.zeros(3), torch.zeros(2, dtype=torch.int64)), (2, 28)),
-        (Batch(x=torch.zeros(4), y=torch.zeros(4)), (1, 32)),
-        ([list(range(1000)) for _ in range(300)], (0, 0)),
-        (["text", b"bytes", None], (0, 0)),
-        ("text", (0, 0)),
-        (None, (0, 0)),
+        (torch.zeros(4, 8), (1, 128, 0)),
+        ([torch.zeros(4), {"x": torch.zeros(2, dtype=torch.int8)}], (2, 18, 0)),
+        (Ragged(torch.zeros(3), torch.zeros(2, dtype=torch.int64)), (2, 28, 0)),
+        (Batch(x=torch.zeros(4), y=torch.zeros(4), key="text"), (1, 32, 4)),
+        ([list(range(100)) for _ in range(4)], (0, 0, 3200)),
+        ({"image": torch.zeros(4), "key": ["one", "four"]}, (1, 16, 7)),
+        ([torch.zeros(4), np.zeros((2, 3), np.float32), np.int16(3)], (1, 16, 26)),
+        (["text", b"bytes", None], (0, 0, 17)),
+        ([[], {}], (0, 0, 0)),
+        ("text", (0, 0, 4)),
+        (None, (0, 0, 8)),
     ],
 )
-def test_a_batch_is_weighed_by_the_tensors_that_travel(batch, weight):
+def test_a_batch_is_weighed_by_the_tensors_that_travel_and_what_is_beside(batch, weight):
     assert weigh(batch) == weight
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [object(), np.array([{}]), (3, torch.zeros(4)), [list(range(1000)) for _ in range(300)]],
+    ids=["an object", "an array of objects", "a tensor behind a number", "too much of it"],
+)
+def test_what_cannot_be_weighed_is_unknown_and_hides_no_tensor(beside):
+    tensors, size, loose = weigh([torch.zeros(4), beside])
+    assert (tensors, size) == (1, 16)
+    assert math.isnan(loose)
 
 
 def test_a_batch_of_too_many_parts_is_not_looked_through():

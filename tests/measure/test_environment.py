@@ -4,7 +4,12 @@ import os
 
 import pytest
 
-from pipeprof.measure.environment import read_environment, sharing_ranks, usable_cores
+from pipeprof.measure.environment import (
+    own_rank,
+    read_environment,
+    sharing_ranks,
+    usable_cores,
+)
 
 
 def test_affinity_counts():
@@ -55,6 +60,21 @@ def test_it_names_what_eats_the_batches():
 )
 def test_ranks_share_the_cores(told, ranks):
     assert sharing_ranks(told) == ranks
+
+
+@pytest.mark.parametrize(
+    ("told", "rank"),
+    [
+        ({}, None),
+        ({"RANK": "0"}, 0),
+        ({"RANK": "", "OMPI_COMM_WORLD_RANK": "12"}, 12),
+        ({"PMI_RANK": "3"}, 3),
+        ({"RANK": "first"}, None),
+        ({"RANK": "9" * 5000}, None),
+    ],
+)
+def test_the_launcher_says_which_rank_it_is(told, rank):
+    assert own_rank(told) == rank
 
 
 def test_a_rank_that_is_bound_to_cores_has_them_for_itself():

@@ -13,7 +13,7 @@ from pipeprof.measure.ring import SAMPLED
 
 
 def one_tensor(batch):
-    return 1, 400
+    return 1, 400, 8
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pipeprof.model import Comparison, Difference
+from pipeprof.model import Comparison, Difference, RankSkew
+from pipeprof.report.html.page import render_html
 from pipeprof.report.terminal import render_text
 from tests.comparisons import compared, drawn, sample_comparison, three_runs
 from tests.contracts.report_contract import HOSTILE, renamed
+from tests.report.html.pages import read
 from tests.report.test_terminal import ESCAPE, section
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -88,3 +90,11 @@ def test_it_says_how_the_intervals_are_got() -> None:
     assert "block bootstrap over 1,800 and 12,000 batches" in part
     assert "of stages over the 1,800 and 2,000 that the profiles keep" in part
     assert "widened by the 6 % that two runs of one setting may differ by" in part
+
+
+def test_the_slowest_rank_comes_first() -> None:
+    skew = RankSkew(2, "critical", "Of 2 ranks, rank 1 takes 36.0 ms to fetch a batch.", 1, 0.036)
+    text = render_text(replace(sample_comparison(), ranks=skew))
+    assert text.startswith("Ranks of one training  critical\n  Of 2 ranks, rank 1 takes 36.0 ms")
+    page = read(render_html(replace(sample_comparison(), ranks=skew)))
+    assert "Of 2 ranks, rank 1 takes 36.0 ms" in page

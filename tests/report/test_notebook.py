@@ -10,8 +10,9 @@ from pipeprof.model import Profile, SweepResult
 from pipeprof.report.notebook import FOLDED, render_notebook
 from tests.contracts.report_contract import ReportContract, renamed
 from tests.report.html.pages import HOSTILE, PAGES, links, read
-from tests.samples import sample_profile, sample_requests, sample_sweep
+from tests.samples import sample_profile, sample_requests
 from tests.strategies import values
+from tests.sweep_samples import sample_sweep
 
 
 class TestContract(ReportContract):

@@ -34,7 +34,7 @@ class Slow(Dataset):
 
 @contextmanager
 def tensorboard(folder):
-    """A function that asks the plugin for a page."""
+    """Its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -43,22 +43,24 @@ def tensorboard(folder):
     with (folder.parent / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
 
-    def ask(page):
-        with urlopen(f"http://127.0.0.1:{port}/{_PLUGIN}/{page}", timeout=10) as answer:
-            return orjson.loads(answer.read())
-
     try:
-        yield ask
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(20)
 
 
-def loaded(ask):
+def ask(server, page):
+    """Of the plugin."""
+    with urlopen(f"{server}/{_PLUGIN}/{page}", timeout=10) as answer:
+        return orjson.loads(answer.read())
+
+
+def wait_until_loaded(server):
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            if ask("runs")["runs"]:
+            if ask(server, "runs")["runs"]:
                 return
         except (URLError, ConnectionError):
             pass
@@ -93,9 +95,9 @@ def test_the_plugin_shows_the_loaders_share_that_the_profile_has(accelerator, pr
     (logs / "run").mkdir(parents=True)
     name = tensorboard_name(profile)
     (logs / "run" / name).write_bytes(render_trace(profile, compressed=True))
-    with tensorboard(logs) as ask:
-        loaded(ask)
-        overview = ask("overview?run=run&worker=loader&span=1&view=Overview")
+    with tensorboard(logs) as server:
+        wait_until_loaded(server)
+        overview = ask(server, "overview?run=run&worker=loader&span=1&view=Overview")
     columns = [each.get("name") for each in overview["steps"]["columns"]]
     rows = overview["steps"]["rows"]
     shown_us = sum(row[columns.index("DataLoader")] for row in rows)

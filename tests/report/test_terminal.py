@@ -7,7 +7,6 @@ After a change that is meant to show, write the golden files anew and read their
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Iterator
@@ -17,20 +16,18 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pipeprof.model import Profile, Recommendation, SweepResult
-from pipeprof.report.terminal import TerminalRenderer, print_report, render_text
+from pipeprof.model import Profile, Recommendation
+from pipeprof.report.terminal import TerminalRenderer, render_text
+from tests.comparisons import three_runs
 from tests.contracts.report_contract import HOSTILE, ReportContract, Result, renamed, unwrapped
 from tests.samples import (
     ENVIRONMENT,
     RECOMMENDATION,
-    SWEEP_TRIALS,
     fed_profile,
-    sample_conversion,
     sample_profile,
-    sample_sweep,
-    sample_trial,
     sample_workers,
 )
+from tests.sweep_samples import SWEEP_TRIALS, sample_conversion, sample_sweep, sample_trial
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -67,7 +64,7 @@ def results() -> Iterator[Result]:
     yield sample_profile(workers=sample_workers(64, slow=3))
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [60, 80, 100])
 def test_only_code_to_paste_is_wider_than_the_page(width: int) -> None:
     for result in results():
         code = set(code_lines(result))
@@ -75,7 +72,7 @@ def test_only_code_to_paste_is_wider_than_the_page(width: int) -> None:
             assert cell_len(line) <= width or line in code
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [60, 100])
 def test_code_can_be_pasted_as_it_stands(width: int) -> None:
     for result in (sample_profile(), sample_sweep()):
         lines = render_text(result, width=width).splitlines()
@@ -91,11 +88,18 @@ def code_lines(result: Result) -> list[str]:
     return [line for one in advice if one and one.code for line in one.code.splitlines()]
 
 
-def test_every_table_fits_80_columns_without_cutting_a_cell() -> None:
+def test_every_table_fits_60_columns_without_cutting_a_cell() -> None:
     inconclusive = sample_trial(starved=0.05, verdict="inconclusive", bottleneck="worker-cpu")
     trials = (*SWEEP_TRIALS, inconclusive)
-    for result in (sample_profile(), sample_sweep(trials=trials)):
-        assert "…" not in render_text(result, width=80)
+    several = (sample_profile(), sample_sweep(trials=trials), three_runs())
+    for result in several:
+        assert "…" not in render_text(result, width=60)
+
+
+@pytest.mark.parametrize("width", range(60, 101, 4))
+def test_no_line_ends_between_a_figure_and_its_unit(width: int) -> None:
+    for result in (sample_profile(), sample_sweep(), three_runs()):
+        assert not re.search(r"\d\n *(%|[mµ]?s|[kMG]B)\b", render_text(result, width=width))
 
 
 def test_colour_changes_nothing_but_colour() -> None:
@@ -255,114 +259,11 @@ def test_our_own_cost_is_unknown_rather_than_nothing() -> None:
     assert "unknown (not measured)" in render_text(sample_profile(overhead=overhead))
 
 
-def trial_lines(sweep: SweepResult) -> list[str]:
-    return [line for line in render_text(sweep).splitlines() if re.match(r"  \*? +\d", line)]
-
-
-def test_a_sweep_marks_the_best_trial_of_each_data_set() -> None:
-    lines = trial_lines(sample_sweep())
-    assert len(lines) == len(SWEEP_TRIALS)
-    assert [number for number, line in enumerate(lines) if "*" in line] == [2, 5]
-
-
-def test_a_sweep_gives_each_data_set_its_verdict_first() -> None:
-    first, second = re.findall(r"^(\S+) +(STARVED|FED) ", render_text(sample_sweep()), re.MULTILINE)
-    assert first == ("csv", "STARVED")
-    assert second == ("parquet", "FED")
-
-
-def test_a_setting_that_is_best_already_is_kept() -> None:
-    sweep = sample_sweep()
-    keep = [
-        replace(sweep.advice[0], recommendation=replace(RECOMMENDATION, proposed="2")),
-        replace(sweep.advice[1], recommendation=None),
-    ]
-    report = render_text(replace(sweep, advice=tuple(keep)))
-    kept = section(report, "What to set")
-    assert "csv: keep 2\n    why " in kept
-    assert "    gain" not in kept
-    assert "parquet: keep 1 worker, prefetch 2, batch 1024" in report
-
-
-@pytest.mark.parametrize(
-    ("csv", "parquet", "says"),
-    [
-        ((60_000, 0.4), (100_000, 0.01), "parquet is the fastest: 1.67× the samples/s of csv."),
-        ((60_000, 0.4), (60_500, 0.4), "parquet and csv are too close to call."),
-        ((100_000, 0.01), (100_100, 0.01), "parquet reads the least, 42 B a sample."),
-    ],
-)
-def test_data_sets_are_compared_as_far_as_the_figures_allow(
-    csv: tuple[float, float], parquet: tuple[float, float], says: str
-) -> None:
-    trials = (
-        sample_trial("csv", samples_per_s=csv[0], starved=csv[1]),
-        sample_trial("parquet", samples_per_s=parquet[0], starved=parquet[1]),
-    )
-    report = render_text(sample_sweep(trials=trials, advice=(), planned=2))
-    assert says in section(report, "Data sets at their best")
-
-
-def test_one_data_set_is_not_compared() -> None:
-    report = render_text(sample_sweep(trials=SWEEP_TRIALS[:4], advice=sample_sweep().advice[:1]))
-    assert "Data sets at their best" not in report
-
-
-def test_a_sweep_says_what_it_was_asked() -> None:
-    spec = replace(sample_sweep().spec, transform="decode.py:decode", columns=("a", "b"))
-    part = section(render_text(sample_sweep(spec=spec, notes=("one retry",))), "How sure")
-    for words in ("decode.py:decode", "a, b", "one retry", "each of 5.00 s or more"):
-        assert words in part
-
-
-class Terminal(io.TextIOWrapper):
-    """A file that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def printed(monkeypatch: pytest.MonkeyPatch, kind: type[io.TextIOWrapper], **settings: str) -> str:
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "COLORTERM", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    encoding = settings.pop("encoding", "utf-8")
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    file = kind(io.BytesIO(), encoding=encoding)
-    print_report(sample_profile(), file)
-    raw = file.buffer
-    assert isinstance(raw, io.BytesIO)
-    return raw.getvalue().decode(encoding)
-
-
-def test_a_terminal_gets_colour_unless_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\x1b[1;31mSTARVED" in printed(monkeypatch, Terminal)
-    assert "\x1b" not in printed(monkeypatch, Terminal, NO_COLOR="1")
-    assert "\x1b" not in printed(monkeypatch, Terminal, TERM="dumb")
-    assert "\x1b" not in printed(monkeypatch, io.TextIOWrapper)
-
-
-def test_a_page_is_as_wide_as_the_terminal_but_not_wider_than_100(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def widest(text: str) -> int:
-        return max(map(len, ESCAPE.sub("", text).splitlines()))
-
-    assert widest(printed(monkeypatch, Terminal, COLUMNS="84")) <= 84
-    assert 84 < widest(printed(monkeypatch, Terminal, COLUMNS="240")) <= 100
-    assert printed(monkeypatch, io.TextIOWrapper, COLUMNS="60") == render_text(sample_profile())
-
-
-def test_an_encoding_without_blocks_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = printed(monkeypatch, io.TextIOWrapper, encoding="ascii")
-    assert "##########" in section(text, "What the accelerator waited for")
-    assert "num_workers: 2 -> 4" in text
-    assert "800 us" in text
-
-
-def test_a_profile_prints_itself() -> None:
-    assert str(sample_profile()) == render_text(sample_profile())
+def test_cores_given_to_others_are_told_beside_our_own_cost() -> None:
+    told = unwrapped(render_text(sample_profile(stolen_share=0.042)))
+    assert "stolen 4.2 % of the machine's core time went to others on its host (steal)" in told
+    for little in (None, 0.0, 0.01):
+        assert "steal" not in render_text(sample_profile(stolen_share=little))
 
 
 def test_a_machine_without_torch_or_known_memory_is_described_all_the_same() -> None:
@@ -381,49 +282,3 @@ def test_settings_that_differ_from_a_plain_loader_are_named() -> None:
         "1 worker, prefetch 2, batch 1024, fork, pinned memory, persistent workers, out of order"
         in unwrapped(render_text(sample_profile(config=config)))
     )
-
-
-def test_a_conversion_is_told_as_multiples_of_the_data_as_it_is() -> None:
-    part = section(render_text(sample_conversion()), "What would I gain by converting?")
-    rows = {line.split("  ")[1].strip(): line.split() for line in part.splitlines() if "×" in line}
-    assert rows["csv as it is"][-6:-2] == ["60,235", "1.00×", "1.00×", "1.00×"]
-    assert rows["the same, again"][-4:-2] == ["59,800", "0.99×"]
-    assert rows["parquet:zstd on local"][4:8] == ["1.68×", "1.63–1.73", "0.22×", "0.30×"]
-    words = unwrapped(part)
-    assert "On s3://training-scratch/tmp: parquet:zstd gives 1.06× the samples/s" in words
-    assert "tfrecord on s3://training-scratch/tmp was not tried: column 'price'" in words
-    assert "17.3 % of the data" in words
-
-
-def test_what_a_sample_takes_says_what_is_not_known() -> None:
-    part = section(render_text(sample_conversion()), "What a sample takes")
-    [remote] = [line.split() for line in part.splitlines() if "parquet:zstd on s3" in line]
-    assert remote[3:] == [
-        "42",
-        "B",
-        "42",
-        "B",
-        "?",
-        "12.4",
-        "µs",
-        "6.20",
-        "µs",
-        "8",
-        "14.3",
-        "MB/s",
-    ]
-
-
-def test_settings_and_code_are_for_the_data_that_is_there() -> None:
-    report = render_text(sample_conversion())
-    part = section(report, "What to set")
-    assert "csv: keep 2 workers" in part
-    assert "out-data" not in part
-    kept = replace(sample_conversion().conversion, kept=True)
-    assert "Kept: /results/out-data/parquet-zstd" in render_text(sample_conversion(conversion=kept))
-
-
-def test_a_conversion_with_no_trial_yet_says_so() -> None:
-    early = replace(sample_conversion().conversion, baseline=None, control=None, gains=())
-    report = render_text(sample_conversion(conversion=early, trials=(), advice=()))
-    assert "the data as it is has not been tried" in unwrapped(report)

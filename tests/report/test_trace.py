@@ -22,7 +22,8 @@ from pipeprof.report.trace import (
     tensorboard_name,
     trace_of,
 )
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
+from tests.sweep_samples import sample_sweep
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,9 @@ _TOO_MANY = 1.1
 """More cores are wanted than there are: beyond what noise makes of a full machine."""
 _NATIVE = 0.4
 """Of the CPU time in native threads: beyond what handing batches over takes."""
+_STOLEN, _TOLD = 0.1, 0.01
+"""Of the machine's core time, gone to others on its host: beyond it, cores are short; below it,
+nothing to speak of."""
 _OWN_THREADS = 3
 """Of a worker, native ones left out: itself, the queue's feeder, torch's sharer of descriptors."""
 
@@ -26,7 +29,7 @@ def crowded(facts: Facts) -> bool:
     waiting = facts.share(RUN_QUEUE)
     if isnan(waiting):  # not told by this kernel: judged by cores that are busy all the time
         used_up = facts.cores_used >= 0.9 * cores
-        return used_up and facts.workers > cores and facts.share(CPU) < 0.8
+        return used_up and facts.workers > cores and 0 < facts.share(CPU) < 0.8
     return waiting >= _WAITING and facts.cores_wanted > _TOO_MANY * cores
 
 
@@ -108,21 +111,49 @@ def _relief(facts: Facts) -> str:
 def neighbours(facts: Facts) -> Seen | None:
     """Cores are short, and it is not this job that uses them.
 
-    Seen by run-queue delay as above, while this job uses three quarters of its cores at the most.
-    Cured by finding who else is at them, before any setting is changed.
+    Seen by run-queue delay as above, while this job uses three quarters of its cores at the most;
+    or by a tenth or more of the core time that the host of a virtual machine gave to others
+    (steal), which a job sees as CPU time or as being blocked. Cured by finding who else is at them,
+    before any setting is changed.
     """
-    waiting, cores = facts.share(RUN_QUEUE), facts.environment.cores
-    if not facts.starved or crowded(facts) or native_crowd(facts):
+    stolen, others = facts.stolen >= _STOLEN, _others_here(facts)
+    if not facts.starved or not (stolen or others):
         return None
-    if not (waiting >= _WAITING and facts.cores_used <= 0.75 * cores):
-        return None
+    seen = [_waited(facts)] * others + [_taken(facts)] * (facts.stolen > _TOLD)
     return Seen(
-        f"{percent(waiting)} of making a batch was waiting for a core, while this job used "
-        f"{facts.cores_used:.1f} of {counted(cores, 'core')} and wanted "
-        f"{facts.cores_wanted:.1f}.",
-        "Look for other processes on these cores (top, or the cgroup's neighbours), and for other "
-        "loaders of this job. Measure again on a quiet machine before changing "
+        " ".join(seen),
+        f"{_ASK if stolen else _LOOK} Measure again on a quiet machine before changing "
         f"num_workers={facts.workers}.",
+    )
+
+
+_ASK = "Ask whoever runs the host for cores of its own: no setting here gives them back."
+_LOOK = (
+    "Look for other processes on these cores (top, or the cgroup's neighbours), and for other "
+    "loaders of this job."
+)
+
+
+def _others_here(facts: Facts) -> bool:
+    """Whether cores are waited for that this job does not use."""
+    if crowded(facts) or native_crowd(facts):
+        return False
+    spare = facts.cores_used <= 0.75 * facts.environment.cores
+    return facts.share(RUN_QUEUE) >= _WAITING and spare
+
+
+def _waited(facts: Facts) -> str:
+    wanted = "" if isnan(facts.cores_wanted) else f" and wanted {facts.cores_wanted:.1f}"
+    return (
+        f"{percent(facts.share(RUN_QUEUE))} of making a batch was waiting for a core, while this "
+        f"job used {facts.cores_used:.1f} of {counted(facts.environment.cores, 'core')}{wanted}."
+    )
+
+
+def _taken(facts: Facts) -> str:
+    return (
+        f"The host of this virtual machine gave {percent(facts.stolen)} of its core time to others "
+        "(steal in /proc/stat)."
     )
 
 

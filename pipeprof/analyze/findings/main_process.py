@@ -39,7 +39,8 @@ def sampler(facts: Facts) -> Seen | None:
 
 
 def pinning_bound(facts: Facts) -> bool:
-    return facts.starved and facts.blamed(str(Stage.PIN)) >= _TO_BLAME
+    seen = facts.stage_s(Stage.PIN) > 0
+    return facts.starved and seen and facts.blamed(str(Stage.PIN)) >= _TO_BLAME
 
 
 @case("pin-bound", "Pinning holds up the training process")

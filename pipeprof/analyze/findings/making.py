@@ -92,7 +92,7 @@ def unseen_wait(facts: Facts) -> Seen | None:
 def _computes(facts: Facts) -> bool:
     return (
         _to_blame(facts) and not crowded(facts) and not stalled_by_slow_batches(facts)
-        and facts.cpu_s / facts.work_s >= 0.7
+        and facts.cpu_s >= 0.7 * facts.work_s > 0
     )  # fmt: skip
 
 

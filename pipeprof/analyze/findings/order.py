@@ -95,7 +95,12 @@ def uneven_workers(facts: Facts) -> Seen | None:
     usual_s = float(np.median([_median(sketch) for sketch in others]))
     own_s = _median(fetches[slowest])
     error_s = float(np.hypot(_error(fetches[slowest]), max(map(_error, others))))
-    if own_s < _SLOWER * usual_s or own_s - usual_s < _SURE * error_s or isnan(error_s):
+    if (
+        not usual_s
+        or own_s < _SLOWER * usual_s
+        or own_s - usual_s < _SURE * error_s
+        or isnan(error_s)
+    ):
         return None
     seen = counted(fetches[slowest].count, "batch")
     iterable = facts.config.kind == "iterable"

@@ -55,11 +55,12 @@ def many_tensors(facts: Facts) -> Seen | None:
         f" num_workers=0 instead of {facts.workers} avoids the way altogether."
         if inline_is_faster(facts) else ""
     )  # fmt: skip
+    each = facts.batch_bytes / tensors
+    made = f" To make the batch takes {format_duration(facts.work_s)}." * (facts.work_s >= 0)
     return Seen(
-        f"A batch is {counted(tensors, 'tensor')} of {facts.batch_bytes / tensors:,.0f} bytes; the "
+        f"A batch is {counted(tensors, 'tensor')}{f' of {each:,.0f} bytes' * (each >= 0)}; the "
         f"training process spends {format_duration(facts.received_s)} on receiving them, "
-        f"{percent(facts.received_s / facts.cycle_s)} of its loop. To make the batch takes "
-        f"{format_duration(facts.work_s)}.",
+        f"{percent(facts.received_s / facts.cycle_s)} of its loop.{made}",
         f"Pack them into one tensor in collate_fn, and split it after.{inline} More workers than "
         f"{facts.workers} do not help: one process receives.",
     )

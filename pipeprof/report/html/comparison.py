@@ -3,6 +3,7 @@ time went."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -49,6 +50,7 @@ def comparison_view(comparison: Comparison) -> View:
         facts=() if several else _facts(pairs[0]),
         opening=_opening(pairs),
         sections=(
+            *_ranks(comparison),
             _changed(pairs),
             _throughput(comparison),
             _stages(pairs),
@@ -56,6 +58,12 @@ def comparison_view(comparison: Comparison) -> View:
         ),
         version=last.pipeprof,
     )  # fmt: skip
+
+
+def _ranks(comparison: Comparison) -> Iterator[Section]:
+    if comparison.ranks is not None:
+        yield kept("ranks", "Ranks of one training",
+                   lambda page: terminal.ranks(page, comparison), "")  # fmt: skip
 
 
 def _said(pair: TwoRuns, named: bool) -> Said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pipeprof.model import Profile, SweepResult
 from pipeprof.report.base import Result
@@ -22,6 +23,11 @@ from pipeprof.report.html.words import WORDS
 from pipeprof.report.layout import clean
 
 LIBRARIES: Final = ("vega.min.js", "vega-lite.min.js")
+_WHOLE: Final = re.compile(
+    r"(?<!\S)--[a-z][a-z0-9-]{1,40}(?![^\s,;:.)])"
+    r"|\b\d[\d.,]* (?:%|(?:[nµm]?s|[kMGTPE]?i?B(?:/s)?)(?!\w))"
+)
+"""The name of an option; a figure with its unit."""
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026",
                   "\u2028": "\\u2028", "\u2029": "\\u2029"}  # fmt: skip
 
@@ -62,8 +68,8 @@ def in_script(value: Any) -> Markup:
     """``value`` as JSON that may stand in a ``<script>``: nothing in it ends the script, opens a
     comment or breaks a line of JavaScript."""
     text = orjson.dumps(_cleaned(value)).decode()
-    for unsafe, escape in _UNSAFE.items():
-        text = text.replace(unsafe, escape)
+    for unsafe, escaped in _UNSAFE.items():
+        text = text.replace(unsafe, escaped)
     return Markup(text)
 
 
@@ -99,7 +105,13 @@ def _template() -> Template:
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
     environment.filters["sentence"] = _sentence
+    environment.filters["whole"] = _whole
     return environment.get_template("page.html.j2")
+
+
+def _whole(text: str) -> Markup:
+    """With no line's end where one would be read wrongly."""
+    return Markup(_WHOLE.sub(r'<span class="whole">\g<0></span>', str(escape(clean(text)))))
 
 
 def _sentence(headline: str, verdict: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipeprof.model import Profile, Recommendation
+from typing import Final
+
+from pipeprof.model import Profile, Recommendation, Verdict
 from pipeprof.report.html import charts
 from pipeprof.report.html.shapes import (
     Cell,
@@ -18,6 +20,12 @@ from pipeprof.report.html.words import word
 from pipeprof.report.phrases import count_range, is_emulated, settings, times
 from pipeprof.units import format_count
 
+_KEEPS_UP: Final[dict[Verdict, str]] = {
+    "fed": "nothing holds the accelerator up",
+    "starved": "each part alone would keep up, and yet the accelerator waits",
+    "inconclusive": "each part alone would keep up",
+}
+"""Where the accelerator's own ceiling is the lowest: what follows from it."""
 _INTERVALS = "lines: 95 % of what was measured, 90 % of what is predicted"
 
 
@@ -33,7 +41,7 @@ def limits(profile: Profile) -> Section:
     told = f"The lowest is {lowest}, {format_count(least)} samples/s"
     if asked:
         told += (
-            ": nothing holds the accelerator up."
+            f": {_KEEPS_UP[profile.diagnosis.verdict]}."
             if lowest == "accelerator"
             else f", {times(least / asked)} of what the accelerator asks."
         )

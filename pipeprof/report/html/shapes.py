@@ -51,6 +51,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     sortable: bool = False
+    cards: bool = False
+    """On a phone each row stands on its own: it is mostly sentences."""
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,15 @@ _MOST_FACTS: Final = 4
 def sizing_view(sizings: Sequence[Sizing], created: str) -> View:
     """``sizings``: at least one, side by side, the first with what was given to all."""
     first, last = sizings[0], sizings[-1]
-    simulated = grown([one for one in sizings if one.what_if == first.what_if])
+    alike = [one for one in sizings if one.what_if == first.what_if]
+    simulated = grown(alike)
     sections = [
         kept(f"part-{place}", title, partial(terminal.figures, sizings=sizings, title=title), "")
         for place, title in enumerate(first.sections)
         if any(one.sections[title] for one in sizings)
     ]
     if simulated is not None:
-        sections.insert(0, _cluster(sizings, simulated))
+        sections.insert(0, _cluster(alike, simulated))
     return View(
         title=f"What {_several([f'{one.gpus:,.0f}' for one in sizings])} GPUs must be given",
         what="sizing",
@@ -70,10 +71,8 @@ def _facts(sizing: Sizing) -> Iterator[Fact]:
     known = {each.name: each for section in sizing.sections.values() for each in section}
     for name in [name for name in _FACTS if name in known][:_MOST_FACTS]:
         each = known[name]
-        note = f"{each.note} " if each.note else ""
-        yield Fact(
-            _FACTS[name], terminal.told(each.value, each.unit), f"{note}for {terminal.head(sizing)}"
-        )
+        note = f"for {terminal.head(sizing)}. {each.note}".strip(" .")
+        yield Fact(_FACTS[name], terminal.told(each.value, each.unit), note)
 
 
 def _cluster(sizings: Sequence[Sizing], spec: dict[str, object]) -> Section:
@@ -93,14 +92,14 @@ def _cluster(sizings: Sequence[Sizing], spec: dict[str, object]) -> Section:
 def _formulas(sizing: Sizing) -> Section:
     columns = (
         Column("number", right=False), Column("is"), Column("by", right=False, prose=True),
-        Column("source", right=False, prose=True),
+        Column("notes", right=False, prose=True),
     )  # fmt: skip
     rows = tuple(
         row(terminal.words(each.name), terminal.both(each), _by(sizing, each), _source(each))
         for section in sizing.sections.values()
         for each in section
     )
-    table = Table("Formulas, with their numbers and sources", columns, rows)
+    table = Table("Formulas, with their numbers and sources", columns, rows, cards=True)
     return Section(
         "formulas", "How each number comes about", f"for {terminal.head(sizing)}", (table,)
     )
@@ -112,4 +111,4 @@ def _by(sizing: Sizing, each: Figure) -> str:
 
 
 def _source(each: Figure) -> str:
-    return " ".join(part for part in (each.note, each.source) if part)
+    return " ".join(part for part in (each.note, f"Source: {each.source}") if part)

@@ -44,10 +44,10 @@ def _lines(sweep: SweepResult, found: list[DataSet]) -> Spec:
     legend = {"columns": 1} if len(series) > 1 else None
     colour = {"field": "series", "type": "nominal", "legend": legend,
               "scale": {"domain": series, "range": colours}}  # fmt: skip
+    counts = sorted({datum["workers"] for datum in data})
     x = {
         "field": "workers", "type": "quantitative", "title": "workers",
-        "axis": {"values": sorted({datum["workers"] for datum in data}), "grid": False,
-                 "format": "d"},
+        "axis": {"values": counts, "labelExpr": "datum.value", "grid": False},
         "scale": {"nice": False, "padding": 14},
     }  # fmt: skip
     y = {

@@ -9,12 +9,11 @@ from pipeprof.model import BatchLog, LoaderConfig, Profile, SweepResult, Untried
 from tests.contracts.report_contract import LONG_PATH, renamed
 from tests.samples import (
     fed_profile,
-    sample_conversion,
     sample_profile,
-    sample_sweep,
     sample_workers,
     stage_stats,
 )
+from tests.sweep_samples import sample_conversion, sample_sweep
 
 HOSTILE = "</script><script>window.harmed = true</script><!--\u2028" + "&lt;b&gt;'\""
 

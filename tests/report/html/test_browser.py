@@ -183,6 +183,13 @@ def test_trials_are_sorted_by_a_press_of_a_key(opened: Opener) -> None:
     assert column(page, "predicted")[-1] == "", "what is not known comes last"
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_each_number_of_workers_is_named_below_the_chart(width: int, opened: Opener) -> None:
+    page = opened(PAGES["sweep"], viewport={"width": width, "height": 900})
+    axis = page.locator("[data-chart=settings] svg .role-axis-label").first
+    assert axis.locator("text").all_text_contents() == ["0", "1", "2"]
+
+
 def colours(page: Page) -> list[str]:
     """Of the paper, and of the bar of the lowest ceiling."""
     bar = "[data-chart=roofline] .mark-rect path"

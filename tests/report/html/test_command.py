@@ -14,7 +14,8 @@ from pipeprof.cli.app import run
 from pipeprof.report.html.page import render_html
 from pipeprof.report.markdown import render_markdown
 from pipeprof.store import load
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
+from tests.sweep_samples import sample_sweep
 from tests.unwatched import UNWATCHED
 
 Captured = pytest.CaptureFixture[str]

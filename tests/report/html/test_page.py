@@ -17,8 +17,9 @@ from pipeprof.report.html.page import LIBRARIES, HtmlRenderer, in_script, render
 from pipeprof.report.html.words import STAGES
 from tests.contracts.report_contract import CONTROLS, ReportContract, Result, renamed
 from tests.report.html.pages import HOSTILE, PAGES, links, read
-from tests.samples import sample_profile, sample_sweep
+from tests.samples import sample_profile
 from tests.strategies import values
+from tests.sweep_samples import sample_sweep
 
 PROFILE_SECTIONS = [
     "change", "limits", "stages", "stall", "timeline", "throughput", "workers", "requests",

@@ -15,7 +15,7 @@ from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.sizing.size import size
 from pipeprof.sizing.sources import from_workload
 from tests.report.html.conftest import Opener
-from tests.report.html.pages import HOSTILE
+from tests.report.html.pages import HOSTILE, read
 from tests.report.html.test_browser import (
     LOOKS,
     every_chart_is_drawn,
@@ -26,6 +26,10 @@ from tests.report.html.test_browser import (
 
 CREATED = "2026-11-22T10:00:00+00:00"
 ASKED = ["size", "--workload", "unet3d/h100", "--gpus", "64,512", "--gpus-per-node", "8"]
+_SCROLLED = """() => {
+    const { scrollWidth, clientWidth } = document.querySelector('#formulas .wide');
+    return scrollWidth - clientWidth;
+}"""
 
 
 def sizings(*gpus: int, simulate: bool = False, **more: float) -> list[Sizing]:
@@ -55,10 +59,16 @@ def test_numbers_stand_side_by_side_and_each_with_its_formula() -> None:
 
 
 def test_what_is_not_known_is_asked_for() -> None:
-    page = render_view(sizing_view(sizings(64), CREATED), {})
+    page = read(render_view(sizing_view(sizings(64), CREATED), {}))
     assert "requests in flight: --request-bytes --first-byte-ms --stream-bandwidth" in page
     assert "Checkpoints" not in page, "there is no number for it"
-    assert "<h1>What 64 GPUs must be given</h1>" in page
+    assert "What 64 GPUs must be given\n" in page
+
+
+def test_no_option_and_no_figure_is_broken_in_two() -> None:
+    page = render_view(sizing_view(sizings(64), CREATED), {})
+    assert '<span class="whole">--first-byte-ms</span> <span class="whole">--' in page
+    assert '<dd><span class="whole">323 ms</span>, MLPerf Storage' in page
 
 
 def test_a_cluster_is_drawn_where_it_was_simulated() -> None:
@@ -97,4 +107,5 @@ def test_it_opens_well_on_a_screen_and_on_a_phone(opened: Opener, repo: Path) ->
         look(page, theme, width)
         nothing_is_wider_than_the_page(page)
         every_chart_is_drawn(page)
+        assert page.evaluate(_SCROLLED) == 0, "formulas are read without scrolling"
         keep(page, repo, f"sizing-{width}-{theme}")

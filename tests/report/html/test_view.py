@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.model import BatchLog
+from pipeprof.model import BatchLog, Profile
 from pipeprof.report.html import charts, timeline
 from pipeprof.report.html.over_time import over_time, parts
 from pipeprof.report.html.profile import profile_view
@@ -18,11 +18,10 @@ from tests.report.html.pages import guided_sweep, log_of, many_workers
 from tests.samples import (
     RECOMMENDATION,
     fed_profile,
-    sample_conversion,
     sample_profile,
-    sample_sweep,
     stage_stats,
 )
+from tests.sweep_samples import sample_conversion, sample_sweep
 
 
 def rows(spec: Spec) -> list[Datum]:
@@ -52,6 +51,19 @@ def test_the_lowest_ceiling_stands_out_and_what_is_far_above_is_cut_off() -> Non
 def test_an_accelerator_that_is_the_lowest_ceiling_is_no_bottleneck() -> None:
     found = rows(charts.roofline({"workers": 500.0, "accelerator": 100.0}, 100.0))
     assert [row["tone"] for row in found] == ["demand", "other"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "says"),
+    [
+        (sample_profile(), "each part alone would keep up, and yet the accelerator waits."),
+        (fed_profile(), "nothing holds the accelerator up."),
+    ],
+)
+def test_where_each_part_would_keep_up_a_stall_is_not_denied(profile: Profile, says: str) -> None:
+    ceilings = {name: profile.ceilings[name] for name in ("storage-bandwidth", "accelerator")}
+    view = profile_view(replace(profile, ceilings=ceilings))
+    assert chart(view, "roofline").description.endswith(says)
 
 
 def test_a_roofline_without_a_demand_claims_none() -> None:

@@ -1,0 +1,52 @@
+"""Two real ranks of one training, of which one is slow to fetch: `pipeprof compare` names it."""
+
+import json
+import subprocess
+import sys
+
+from pipeprof.cli.app import run
+from tests.unwatched import UNWATCHED
+
+SCRIPT = """
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Dataset
+
+class Napping(Dataset):
+    def __len__(self):
+        return 30
+    def __getitem__(self, index):
+        time.sleep(0.050 if os.environ["RANK"] == "1" else 0.005)
+        return torch.tensor([float(index)])
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    for batch in DataLoader(Napping(), num_workers=1):
+        dist.all_reduce(batch)
+    dist.destroy_process_group()
+"""
+
+
+def test_the_slow_one_of_two_ranks_is_named(tmp_path, capsys):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*launch, "-m", "pipeprof", "run", "--quiet", "train.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+        env={**UNWATCHED, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    files = sorted(map(str, tmp_path.glob("pipeprof-run/rank*/*.json")))
+    assert len(files) == 2
+    assert run(["compare", *files]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("Ranks of one training critical Of 2 ranks, rank 1 takes")
+    assert "what it waits, they wait in their steps" in told
+    assert run(["compare", *files, "--json"]) == 0
+    skew = json.loads(capsys.readouterr().out)["ranks"]
+    assert (skew["ranks"], skew["rank"], skew["grade"]) == (2, 1, "critical")
+    assert skew["fetch_s"] > 0.050
+    assert skew["others_s"] > 0.005

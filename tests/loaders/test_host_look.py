@@ -1,0 +1,23 @@
+"""What is seen of the machine from the first pass over a loader to its profile."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import pipeprof
+from pipeprof.measure import host
+
+
+@pytest.mark.parametrize(("at_end", "share"), [("900 0 400 5100 0 0 0 150", 0.6), ("", None)])
+def test_cores_that_were_stolen_meanwhile(monkeypatch, tmp_path, at_end, share):
+    machine = tmp_path / "stat"
+    machine.write_text("cpu  900 0 400 5000 0 0 0 0\n")
+    monkeypatch.setattr(host, "core_time", partial(host.core_time, str(tmp_path)))
+    loader = pipeprof.wrap(DataLoader(torch.zeros(40, 2), 4))
+    assert len(list(loader)) == 10
+    machine.write_text(f"cpu  {at_end}\n")
+    profile = loader.profile()
+    assert profile.stolen_share == share
+    assert ("stolen" in str(profile)) == (share is not None)

@@ -1,0 +1,76 @@
+"""A report as it is printed: in colour or not, as wide as the terminal, in its encoding."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from pipeprof.report.layout import to_ascii
+from pipeprof.report.markdown import render_markdown
+from pipeprof.report.terminal import print_report, render_text
+from pipeprof.sizing.size import FORMULAS
+from tests.comparisons import three_runs
+from tests.report.test_terminal import ESCAPE, section
+from tests.samples import sample_profile
+from tests.sweep_samples import sample_sweep
+
+
+class Terminal(io.TextIOWrapper):
+    """A file that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, kind: type[io.TextIOWrapper], **settings: str) -> str:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "COLORTERM", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    encoding = settings.pop("encoding", "utf-8")
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    file = kind(io.BytesIO(), encoding=encoding)
+    print_report(sample_profile(), file)
+    raw = file.buffer
+    assert isinstance(raw, io.BytesIO)
+    return raw.getvalue().decode(encoding)
+
+
+def test_a_terminal_gets_colour_unless_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[1;31mSTARVED" in printed(monkeypatch, Terminal)
+    assert "\x1b" not in printed(monkeypatch, Terminal, NO_COLOR="1")
+    assert "\x1b" not in printed(monkeypatch, Terminal, TERM="dumb")
+    assert "\x1b" not in printed(monkeypatch, io.TextIOWrapper)
+
+
+def test_a_page_is_as_wide_as_the_terminal_but_not_wider_than_100(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def widest(text: str) -> int:
+        return max(map(len, ESCAPE.sub("", text).splitlines()))
+
+    assert widest(printed(monkeypatch, Terminal, COLUMNS="84")) <= 84
+    assert 84 < widest(printed(monkeypatch, Terminal, COLUMNS="240")) <= 100
+    assert printed(monkeypatch, io.TextIOWrapper, COLUMNS="60") == render_text(sample_profile())
+
+
+def test_an_encoding_without_blocks_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = printed(monkeypatch, io.TextIOWrapper, encoding="ascii")
+    assert "##########" in section(text, "What the accelerator waited for")
+    assert "num_workers: 2 -> 4" in text
+    assert "800 us" in text
+
+
+def test_every_sign_of_ours_has_a_way_to_be_told_in_ascii() -> None:
+    texts = [render_text(sample_profile()), render_text(sample_sweep()), render_text(three_runs())]
+    texts += [
+        render_markdown(sample_profile()),
+        *(each.__doc__ or "" for each in FORMULAS.values()),
+    ]
+    assert not [told for told in map(to_ascii, texts) if not told.isascii() or "\\u" in told]
+    assert to_ascii("⌈gpus / gpus per node⌉") == "ceil(gpus / gpus per node)"
+
+
+def test_a_profile_prints_itself() -> None:
+    assert str(sample_profile()) == render_text(sample_profile())
