@@ -194,9 +194,11 @@ def print_row(name: str, cells: Sequence[Cell]) -> None:
 def asked_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__)
     parser.add_argument("--pipelines", default=",".join((*PIPELINES, *LAB)))
-    parser.add_argument("--seconds", type=float, default=0.7, help="of each run")
-    parser.add_argument("--repeats", type=int, default=3, help="bouts of each pipeline and step")
-    parser.add_argument("--seeds", default="1", help="of what is random in the pipelines")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each run")
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="bouts of each pipeline, step and seed"
+    )
+    parser.add_argument("--seeds", default="3,4,5", help="of what is random in the pipelines")
     parser.add_argument("--quick", action="store_true", help="a smaller grid")
     parser.add_argument("--verbose", action="store_true", help="each cell")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
