@@ -2,7 +2,8 @@
 runs in other settings with the same training step.
 
     python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--repeats N] [--quick]
-                                    [--seeds 1,2] [--keep FILE | --kept FILE…] [--verbose]
+                                    [--workers 0,1] [--steps-ms 0,5] [--seeds 1,2]
+                                    [--keep FILE | --kept FILE…] [--verbose]
 
 Each pipeline with each step is a question of its own, as a profile has the user's step. A machine
 is not as fast in one minute as in the next, and two runs of the same are not alike; so there are
@@ -198,7 +199,9 @@ def asked_of() -> argparse.Namespace:
     parser.add_argument(
         "--repeats", type=int, default=1, help="bouts of each pipeline, step and seed"
     )
-    parser.add_argument("--seeds", default="3,4,5", help="of what is random in the pipelines")
+    parser.add_argument("--seeds", default="3,4", help="of what is random in the pipelines")
+    parser.add_argument("--workers", default="0,1,2,4,8", help="to predict")
+    parser.add_argument("--steps-ms", default="0,5,20", help="training steps")
     parser.add_argument("--quick", action="store_true", help="a smaller grid")
     parser.add_argument("--verbose", action="store_true", help="each cell")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
@@ -220,7 +223,9 @@ def can_be_run(name: str) -> bool:
 def runs_for(options: argparse.Namespace, names: Sequence[str], seeds: Sequence[int]) -> Runs:
     if options.kept:
         return {job: run for path in options.kept for job, run in load(path).items()}
-    grid = QUICK if options.quick else Grid()
+    workers = tuple(int(each) for each in options.workers.split(","))
+    steps_s = tuple(float(each) / 1e3 for each in options.steps_ms.split(","))
+    grid = QUICK if options.quick else Grid(workers, steps_s=steps_s)
 
     def tell(job: Job, run: Measured) -> None:
         print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)

@@ -14,6 +14,8 @@ _SAME = 0.05
 """Levels so near to one another are not told apart."""
 _MATTERS = 0.1
 """Of making a batch: less of it has no level of its own."""
+_SURE = 4.0
+"""Standard errors by which means differ that chance does not make so."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Making:
 
     def and_of(self, other: Making) -> Making:
         """With the batches of ``other``, as they would have been here: what two groups mostly take
-        tells what their settings differ by, which is not the batches' own."""
+        tells what their settings differ by, which is not the batches' own. Nor is what they take in
+        all, where that is more than chance: a storage that is shared lets some wait long, and most
+        not at all."""
         made_s = float(np.median(self.cpu_s + self.blocked_s))
         return Making(
             _joined(self.cpu_s, other.cpu_s, made_s),
@@ -48,7 +52,17 @@ def _joined(own_s: Floats, other_s: Floats, made_s: float) -> Floats:
         times = level_s / other_level_s
     if abs(times - 1) <= _SAME:
         times = 1.0
-    return np.concatenate([own_s, times * other_s])
+    other_s = times * other_s
+    own_mean_s, other_mean_s = float(own_s.mean()), float(other_s.mean())
+    error_s = float(np.hypot(_error_s(own_s), _error_s(other_s)))
+    if other_mean_s and abs(other_mean_s - own_mean_s) > _SURE * error_s:
+        other_s = own_mean_s / other_mean_s * other_s
+    return np.concatenate([own_s, other_s])
+
+
+def _error_s(values_s: Floats) -> float:
+    """Of their mean: one standard error."""
+    return float(values_s.std() / np.sqrt(len(values_s)))
 
 
 def cpu_of(columns: Columns) -> Floats:
