@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-html bench-live gpu-check hta-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -111,6 +111,9 @@ gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
 
 hta-check: $(READY) ## what HolisticTraceAnalysis finds in a trace of ours
 	@$(BIN)/python -m scripts.hta_check
+
+perfetto-check: $(READY) ## what Perfetto's own trace processor finds in a trace of ours; needs Chromium
+	@$(BIN)/python -m scripts.perfetto_check
 
 viewer-check: $(READY) ## what the viewer of chrome://tracing finds in a trace of ours; needs npm and Chromium
 	@$(BIN)/python -m scripts.viewer_check

@@ -7,13 +7,14 @@ runs in other settings with the same training step.
 
 Each pipeline with each step is a question of its own, as a profile has the user's step. A machine
 is not as fast in one minute as in the next, and two runs of the same are not alike; so there are
-bouts of half a minute, minutes apart. In each, every setting is run once, in random order, with
-three calibrations among them, which are runs of other samples and half as long, and predict the
-runs of that bout. A cell is a setting in all bouts together. An error is that of throughput, over
-cells in which the accelerator waits 5 % of the time or more. The noise of a cell is the standard
-error of its error, as its bouts tell. Pipelines whose rate a few slow batches make are run three
-times as long. ``--keep`` writes the runs to a file, and ``--kept``
-predicts those of such files instead of making any.
+bouts of half a minute, minutes apart, each with samples of its own. In each, every setting is run
+once, in random order, with three calibrations among them, which are runs of other samples and half
+as long, and predict the runs of that bout; by how much runs of one setting differ all bouts tell
+together. A cell is a setting in all bouts; *declined* is the share of predictions that give no
+number, but say what would tell. An error is that of throughput, over cells in which the accelerator
+waits 5 % of the time or more. The noise of a cell is the standard error of its error, as its bouts
+tell. Pipelines whose rate a few slow batches make are run three times as long. ``--keep`` writes
+the runs to a file, and ``--kept`` predicts those of such files instead of making any.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -49,14 +51,29 @@ from pipeprof.analyze.way import Measured
 
 _STALLED = 0.05
 
+Bout: TypeAlias = tuple[str, float, int, int]
+"""Of which pipeline, step, seed and repeat."""
+
 
 @dataclass(frozen=True)
 class Cell:
     """A setting, in each bout as predicted and as measured."""
 
     job: Job
-    predictions: tuple[Prediction, ...]
-    runs: tuple[Measured, ...]
+    bouts: tuple[tuple[Prediction, Measured], ...]
+
+    @property
+    def given(self) -> list[tuple[Prediction, Measured]]:
+        """Bouts in which there is a number."""
+        return [(told, run) for told, run in self.bouts if not told.settle]
+
+    @property
+    def predictions(self) -> list[Prediction]:
+        return [told for told, _ in self.given or self.bouts]
+
+    @property
+    def runs(self) -> list[Measured]:
+        return [run for _, run in self.given or self.bouts]
 
     @property
     def batches_per_s(self) -> float:
@@ -110,7 +127,7 @@ class Cell:
     @property
     def settle(self) -> str:
         """Where no number is given, what would tell; else empty."""
-        return next((one.settle for one in self.predictions if one.settle), "")
+        return "" if self.given else self.bouts[0][0].settle
 
     @property
     def _batches(self) -> int:
@@ -127,21 +144,29 @@ class Cell:
 
 def cells_of(runs: Runs, pipeline: str) -> list[Cell]:
     jobs = [job for job in runs if job.pipeline == pipeline and job.seed > 0]
-    found = {bout: calibration(runs, *bout) for bout in sorted(set(map(bout_of, jobs)))}
+    found = _as_noisy({bout: calibration(runs, *bout) for bout in sorted(set(map(bout_of, jobs)))})
     cells: dict[tuple[Setting, float], list[Job]] = {}
     for job in jobs:
         cells.setdefault((job.setting, job.step_s), []).append(job)
     return [
         Cell(
             each[0],
-            tuple(predicted(found[bout_of(job)], job, runs[job]) for job in each),
-            tuple(runs[job] for job in each),
+            tuple((predicted(found[bout_of(job)], job, runs[job]), runs[job]) for job in each),
         )
         for each in cells.values()
     ]
 
 
-def bout_of(job: Job) -> tuple[str, float, int, int]:
+def _as_noisy(found: Mapping[Bout, Calibration]) -> dict[Bout, Calibration]:
+    """By what runs of a setting differ, all bouts of a question tell together: nine runs tell it
+    badly."""
+    steps = {bout[1] for bout in found}
+    of_step = {at: [each.noise for bout, each in found.items() if bout[1] == at] for at in steps}
+    noise = {at: float(np.sqrt(np.mean(np.square(each)))) for at, each in of_step.items()}
+    return {bout: replace(each, noise=noise[bout[1]]) for bout, each in found.items()}
+
+
+def bout_of(job: Job) -> Bout:
     return job.pipeline, job.step_s, job.seed, job.repeat
 
 
@@ -178,10 +203,11 @@ def print_row(name: str, cells: Sequence[Cell]) -> None:
     if not given:
         print(f"{name:<15}{len(stalled):>4} cells, none with a number")
         return
+    declined = 1 - sum(len(one.given) for one in given) / sum(len(one.bouts) for one in stalled)
     errors = np.abs([one.error for one in given])
     starved = [abs(one.starved_error) for one in given]
     print(
-        f"{name:<15}{len(stalled):>6}{1 - len(given) / len(stalled):>10.0%}"
+        f"{name:<15}{len(stalled):>6}{declined:>10.0%}"
         f"{np.median(errors):>9.1%}{np.mean(errors <= 0.10):>8.0%}"
         f"{np.percentile(errors, 95):>8.1%}{errors.max():>8.1%}"
         f"{np.median(starved):>9.1%}{max(starved):>8.1%}"

@@ -30,6 +30,14 @@ def test_what_two_workers_share_is_taken_off():
     assert both.blocked_s == pytest.approx([0.010, 0.010, 0.030] * 2)
 
 
+def test_a_storage_that_lets_some_wait_long_is_shared_as_well():
+    """As a throttled disk does: two workers wait twice as long in all, mostly as long as one."""
+    ones, twos = [0.009, 0.011] * 50, [0.010] * 270 + [0.110] * 30
+    both = made(ones).and_of(made(twos))
+    assert both.blocked_s.mean() == pytest.approx(0.010)
+    assert both.blocked_s[-1] == pytest.approx(0.055), "which waited longest still does"
+
+
 def test_slow_batches_stay_slow_whoever_made_them():
     """One in twenty by one worker, two by two of them: three in forty."""
     ones, twos = [0.01] * 19 + [0.1], [0.01] * 18 + [0.1] * 2
