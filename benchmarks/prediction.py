@@ -225,7 +225,7 @@ def asked_of() -> argparse.Namespace:
     parser.add_argument(
         "--repeats", type=int, default=1, help="bouts of each pipeline, step and seed"
     )
-    parser.add_argument("--seeds", default="3,4", help="of what is random in the pipelines")
+    parser.add_argument("--seeds", default="3,4,5", help="of what is random in the pipelines")
     parser.add_argument("--workers", default="0,1,2,4,8", help="to predict")
     parser.add_argument("--steps-ms", default="0,5,20", help="training steps")
     parser.add_argument("--quick", action="store_true", help="a smaller grid")
