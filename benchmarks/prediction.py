@@ -45,8 +45,8 @@ from benchmarks.prediction_runs import (
     save,
 )
 from pipeprof.analyze.calibrate import Calibration, calibrate
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.predict import Prediction, predict
-from pipeprof.analyze.simulate import Setting
 from pipeprof.analyze.way import Measured
 
 _STALLED = 0.05

@@ -21,7 +21,7 @@ import pipeprof
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import BATCH_SIZE, PIPELINES, Known
 from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.simulate import Setting
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.way import Measured
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import BatchLog

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.prediction_runs import Runs, load
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import plan
-from pipeprof.analyze.simulate import Setting
 from pipeprof.analyze.way import Measured
 from pipeprof.units import percent
 

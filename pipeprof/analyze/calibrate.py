@@ -14,9 +14,11 @@ from math import inf
 import numpy as np
 
 from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.pool import Making
 from pipeprof.analyze.receipt import receiving
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate, stepping
+from pipeprof.analyze.settled import settled
+from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.storage import SLOWEST_LINK
 from pipeprof.analyze.way import Measured, Way
 from pipeprof.errors import UsageError
@@ -73,7 +75,7 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
     if they tell too little."""
     by_workers: dict[int, list[Measured]] = {}
-    for run in map(whole, runs):
+    for run in map(_steady, runs):
         by_workers.setdefault(run.setting.num_workers, []).append(run)
     for workers in (1, 2):
         if workers not in by_workers:
@@ -105,6 +107,13 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
 def whole(run: Measured) -> Measured:
     """Without batches of which it was not seen when they were made."""
     return replace(run, columns=run.columns.take(~np.isnan(run.columns.made_s)))
+
+
+def _steady(run: Measured) -> Measured:
+    """As it would have gone on."""
+    known = whole(run)
+    shares = known.setting.num_workers > 0 and may_share(known.columns)
+    return settled(known, FEWEST) if shares else known
 
 
 def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:

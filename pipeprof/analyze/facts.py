@@ -12,9 +12,9 @@ from math import isnan, nan
 
 from pipeprof.analyze.blame import MAIN, SAMPLER
 from pipeprof.analyze.columns import Columns, steady
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.one_run import Circumstances, OneRun
 from pipeprof.analyze.requests import request_stats
-from pipeprof.analyze.simulate import Setting
 from pipeprof.analyze.stages import CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
 from pipeprof.analyze.summary import Summary

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pipeprof.analyze.calibrate import Calibration, calibrate
 from pipeprof.analyze.choose import CLOSE
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.predict import predict
-from pipeprof.analyze.simulate import Setting
 from pipeprof.analyze.way import Measured
 
 _ROUNDS = 3

@@ -18,6 +18,7 @@ import numpy as np
 from pipeprof.analyze.calibrate import FEWEST, Calibration, may_share, whole
 from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.columns import Columns, Floats
+from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.pool import cpu_of
 from pipeprof.analyze.predict import (
     FAR,
@@ -27,7 +28,7 @@ from pipeprof.analyze.predict import (
     predict,
     settle_by,
 )
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate, stepping
+from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.way import Measured, Way
 
 _SPARE = 1.15

@@ -10,7 +10,8 @@ import numpy as np
 
 from pipeprof.analyze.calibrate import Calibration, waits
 from pipeprof.analyze.columns import Floats
-from pipeprof.analyze.simulate import Demand, Run, Setting, simulate, stepping
+from pipeprof.analyze.demand import Demand, Setting
+from pipeprof.analyze.simulate import Run, simulate, stepping
 from pipeprof.units import percent
 
 ROUNDS = 20
@@ -20,7 +21,7 @@ _SIGMAS = 1.645
 """Either side, 90 % of a normal distribution."""
 _SIGMAS_OF_FEW = 2.0
 """The same, by some six values."""
-FAR = 0.03
+FAR = 0.02
 """By so much more, relatively, for each doubling of workers beyond those that were measured, a run
 differs from a prediction: what they cost each other is known less and less."""
 UNSTEADY = 0.15

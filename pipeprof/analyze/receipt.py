@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import Demand, Machine, simulate, stepping
+from pipeprof.analyze.demand import Demand, Machine
+from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.way import Measured
 
 _FITS = 3

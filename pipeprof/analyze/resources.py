@@ -67,6 +67,11 @@ class Cores(Shared):
         super().__init__(total)
         self._cores, self._lost = total, 1.0 - crowded
 
+    @property
+    def all_busy(self) -> bool:
+        """Who comes now does not get one at once."""
+        return len(self._users) >= self._cores
+
     def _rate(self) -> float:
         busy = min(len(self._users), self._cores)
         full = (busy - 1) / (self._cores - 1) if self._lost and self._cores > 1 else 0.0

@@ -16,93 +16,18 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from pipeprof.analyze.demand import UNLIMITED, Demand, Machine, Setting
 from pipeprof.analyze.resources import Cores, Locks, Mailbox, Process, Shared, TokenBucket, World
 
 Floats = npt.NDArray[np.float64]
 
 WARM_S = 0.002
 """So soon after one batch the next is received more quickly: caches and cores have not cooled."""
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What one batch asks of the machine."""
-
-    latency_s: float = 0.0
-    """Waited for while it is made: side by side for any number of workers."""
-    link_bytes: float = 0.0
-    """Over the storage's link, which all share."""
-    cpu_s: float = 0.0
-    """Of a core, to make it."""
-    send_s: float = 0.0
-    """Of a core, beside the worker's next batch: to serialise it. Not without workers."""
-    send_held_s: float = 0.0
-    """More to wait, at most, while the worker makes another batch and holds its interpreter."""
-    gap_s: float = 0.0
-    """Of a core, after it, before the worker is at its next."""
-    receive_s: float = 0.0
-    """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
-    receive_warm: float = 1.0
-    """The share of ``receive_s`` that it takes when main has received another just before."""
-    late_s: float = 0.0
-    """To wait before main receives it: it is woken late, and so is who is to hand over files."""
-    receive_held_s: float = 0.0
-    """More to wait, at most, while its worker makes another batch, and is to hand over the files of
-    its shared memory."""
-    step_s: float = 0.0
-    """The training step on it, main's or the accelerator's."""
-    step_cpu_s: float = 0.0
-    """Of a core, in main, before that."""
-
-
-@dataclass(frozen=True)
-class Link:
-    """The way from storage, shared by all workers."""
-
-    total: float = inf
-    """Bytes per second, of all streams together."""
-    each: float = inf
-    """Bytes per second of one stream."""
-    burst: float = 0.0
-    """Bytes that pass at ``peak`` after a rest."""
-    peak: float = 0.0
-    """Bytes per second while the burst lasts; at least ``total``."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    cores: float = inf
-    crowded: float = 1.0
-    """The speed of a core when all are busy, of that of one alone."""
-    link: Link = Link()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Of the loader, as torch names it."""
-
-    num_workers: int
-    prefetch_factor: int = 2
-    in_order: bool = True
-    start_s: float = 0.0
-    """At an epoch's begin, until the first task is dispatched."""
-    epoch_batches: int | None = None
-    """``None``: one epoch is all there is."""
-
-    @property
-    def under_way(self) -> int:
-        """At most so many batches are dispatched and not handed out."""
-        return self.num_workers * self.prefetch_factor
-
-    @property
-    def warmup(self) -> int:
-        """Batches at a run's beginning that are not of its steady state."""
-        return 2 * self.under_way
-
-    @property
-    def unsteady(self) -> int:
-        """Those, and as many at its end as are handed out while no more are dispatched."""
-        return self.warmup + self.under_way
+_SPELLS = 4
+"""Of waiting and of computing in turn, while a batch is made: it is made of samples. In one of each
+workers would keep step with main."""
+_TURN_S = 0.0025
+"""At most so long does a core take to leave what it computes for who is woken."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +75,7 @@ class Run:
         )  # fmt: skip
 
 
-def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = Machine()) -> Run:
+def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = UNLIMITED) -> Run:
     """The run over ``demands``, which are those of one batch after another."""
     loader = _Loader(demands, setting, machine)
     loader.run()
@@ -180,6 +105,10 @@ class _Loader:
         self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
         self.interpreters = Locks()
         """Of the workers."""
+        self.computing: set[int] = set()
+        """Workers that are, to make a batch."""
+        self.owed_s: dict[int, float] = {}
+        """Worker → what it has still to compute, as it sent a batch meanwhile."""
         self.world = World((self.time, self.cores, self.link, self.interpreters))
         self.moments: list[tuple[float, float, float]] = []
         self.order: list[int] = []
@@ -212,9 +141,13 @@ class _Loader:
 
     def make(self, number: int, worker: int = -1) -> Process:
         demand, begun_s = self.demands[number], self.world.now
-        yield self.time, demand.latency_s
-        yield self.link, demand.link_bytes
-        yield self.cores, demand.cpu_s
+        spells = _SPELLS if demand.cpu_s and demand.latency_s + demand.link_bytes else 1
+        for _ in range(spells):
+            yield self.time, demand.latency_s / spells
+            yield self.link, demand.link_bytes / spells
+            self.computing.add(worker)
+            yield self.cores, demand.cpu_s / spells + self.owed_s.pop(worker, 0.0)
+            self.computing.discard(worker)
         self.making[number] = begun_s, self.world.now, worker
         return number
 
@@ -257,9 +190,11 @@ class _Workers:
             number = self._results.take()
             yield loader.time, loader.demands[number].late_s
             yield loader.cores, self._receipt_s(loader.demands[number])
+            held_s = loader.demands[number].receive_held_s
             if self._busy[self._made_by[number]]:
-                lock = loader.interpreters.of(self._made_by[number])
-                yield lock, loader.demands[number].receive_held_s
+                yield loader.interpreters.of(self._made_by[number]), held_s
+            elif loader.cores.all_busy:
+                yield loader.time, min(held_s, _TURN_S)
             self._received_s = loader.world.now
             if not self._order:
                 return self._hand_out(number)
@@ -308,6 +243,11 @@ class _Workers:
             number = made.take()
             if len(self._tasks[worker]) or self._busy[worker]:
                 yield lock, loader.demands[number].send_held_s
-            yield loader.cores, loader.demands[number].send_s
+            send_s = loader.demands[number].send_s
+            if worker in loader.computing:  # of one interpreter, they take turns
+                loader.owed_s[worker] = loader.owed_s.get(worker, 0.0) + send_s
+                yield loader.time, send_s
+            else:
+                yield loader.cores, send_s
             loader.sent[number] = loader.world.now
             self._results.put(number)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.simulate import WARM_S, Demand, Setting
+from pipeprof.analyze.demand import Demand, Setting
+from pipeprof.analyze.simulate import WARM_S
 
 _ENOUGH = 10
 """Batches to take a median of."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeprof.analyze.columns import Columns, steady
+from pipeprof.analyze.demand import Setting as LoaderSetting
 from pipeprof.analyze.guide import Plan, plan
-from pipeprof.analyze.simulate import Setting as LoaderSetting
 from pipeprof.analyze.way import Measured
 from pipeprof.errors import ProfileError, UsageError
 from pipeprof.model import LoaderConfig, Profile, Trial, Untried

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pipeprof.analyze.choose import CLOSE
+from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.guide import calibration, plan
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting
 from tests.analyze.test_predict import batches, run_of
 
 GRID = [Setting(0), *(Setting(w, p) for w in (1, 2, 4, 8) for p in (1, 2, 4))]

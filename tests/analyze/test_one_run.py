@@ -9,8 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
+from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.one_run import Circumstances, OneRun
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting
 from pipeprof.analyze.way import Measured
 from tests.analyze.test_predict import batches, run_of
 

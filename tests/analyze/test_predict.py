@@ -9,8 +9,9 @@ import pytest
 
 from pipeprof.analyze.calibrate import calibrate
 from pipeprof.analyze.columns import Columns
+from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.predict import predict
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.simulate import simulate
 from pipeprof.analyze.way import Measured
 from pipeprof.errors import UsageError
 from pipeprof.model import BatchLog

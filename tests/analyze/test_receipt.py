@@ -5,8 +5,9 @@ from math import inf
 
 import pytest
 
+from pipeprof.analyze.demand import Machine, Setting
 from pipeprof.analyze.receipt import receiving
-from pipeprof.analyze.simulate import Machine, Setting, simulate
+from pipeprof.analyze.simulate import simulate
 from tests.analyze.test_predict import batches, run_of
 
 MACHINE = Machine(cores=4)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.analyze.simulate import Demand, Link, Machine, Setting, simulate
+from pipeprof.analyze.demand import Demand, Link, Machine, Setting
+from pipeprof.analyze.simulate import simulate
 from tests.analyze.torch_rules import run_of_torch
 
 
@@ -205,3 +206,32 @@ def test_a_thousand_batches_take_no_time():
     start = perf_counter()
     simulate(asked, Setting(8), Machine(4, link=Link(5e7, 2e7, 1e6, 1e8)))
     assert perf_counter() - start < 1.0
+
+
+# -- one interpreter, few cores ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cpu_s", "latency_s", "each_s"), [(0.01, 0.0, 0.012), (0.0, 0.01, 0.01)])
+def test_a_worker_sends_a_batch_in_the_time_of_its_next_one_if_it_computes(
+    cpu_s, latency_s, each_s
+):
+    asked = [Demand(latency_s=latency_s, cpu_s=cpu_s, send_s=0.002)] * 200
+    setting = Setting(1, 2)
+    run = simulate(asked, setting, Machine(cores=8)).steady(setting)
+    assert 1 / run.batches_per_s == pytest.approx(each_s, rel=0.01)
+
+
+@pytest.mark.parametrize(("cores", "at_s"), [(1, 0.021), (2, 0.010)])
+def test_main_waits_to_be_handed_a_batch_while_all_cores_are_busy(cores, at_s):
+    """The second worker still computes when the first has made its batch."""
+    asked = [Demand(cpu_s=0.01, receive_held_s=0.001), Demand(cpu_s=0.03)]
+    run = simulate(asked, Setting(2, 1), Machine(cores=cores))
+    assert run.delivered_s[0] == pytest.approx(at_s)
+
+
+def test_workers_that_wait_and_compute_by_turns_do_not_keep_step_with_main():
+    """Four are at it when main comes for a batch, and half of their time is computing."""
+    asked = [Demand(latency_s=0.008, cpu_s=0.008, receive_held_s=0.002, step_s=0.007)] * 400
+    setting = Setting(4, 1)
+    run = simulate(asked, setting, Machine(cores=2)).steady(setting)
+    assert (run.delivered_s - run.asked_s).mean() > 0.0002

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.simulate import Setting
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.way import Measured, Way
 
 SEND_S, PIPE_S, UNPICKLE_S, REST_S = 0.0004, 0.0001, 0.0008, 0.0002

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import dataloader
 
-from pipeprof.analyze.simulate import Demand, Setting
+from pipeprof.analyze.demand import Demand, Setting
 
 Moments = tuple[float, float, float]
 

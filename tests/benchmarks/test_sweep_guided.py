@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.prediction_runs import Grid, Job, calibration_jobs
 from benchmarks.sweep_guided import bouts_of, judged, swept
-from pipeprof.analyze.simulate import Machine, Setting
+from pipeprof.analyze.demand import Machine, Setting
 from tests.analyze.test_predict import batches, run_of
 
 TWO = Machine(cores=2)

@@ -1,0 +1,91 @@
+"""What a simulated run is of: what batches ask for, the machine, and the loader's setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one batch asks of the machine."""
+
+    latency_s: float = 0.0
+    """Waited for while it is made: side by side for any number of workers."""
+    link_bytes: float = 0.0
+    """Over the storage's link, which all share."""
+    cpu_s: float = 0.0
+    """Of a core, to make it."""
+    send_s: float = 0.0
+    """Of a core, beside the worker's next batch: to serialise it. Not without workers."""
+    send_held_s: float = 0.0
+    """More to wait, at most, while the worker makes another batch and holds its interpreter."""
+    gap_s: float = 0.0
+    """Of a core, after it, before the worker is at its next."""
+    receive_s: float = 0.0
+    """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
+    receive_warm: float = 1.0
+    """The share of ``receive_s`` that it takes when main has received another just before."""
+    late_s: float = 0.0
+    """To wait before main receives it: it is woken late, and so is who is to hand over files."""
+    receive_held_s: float = 0.0
+    """More to wait, at most, while its worker makes another batch, and is to hand over the files of
+    its shared memory; or while all cores are busy."""
+    step_s: float = 0.0
+    """The training step on it, main's or the accelerator's."""
+    step_cpu_s: float = 0.0
+    """Of a core, in main, before that."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """The way from storage, shared by all workers."""
+
+    total: float = inf
+    """Bytes per second, of all streams together."""
+    each: float = inf
+    """Bytes per second of one stream."""
+    burst: float = 0.0
+    """Bytes that pass at ``peak`` after a rest."""
+    peak: float = 0.0
+    """Bytes per second while the burst lasts; at least ``total``."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    cores: float = inf
+    crowded: float = 1.0
+    """The speed of a core when all are busy, of that of one alone."""
+    link: Link = Link()
+
+
+UNLIMITED = Machine()
+"""Nothing is scarce."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Of the loader, as torch names it."""
+
+    num_workers: int
+    prefetch_factor: int = 2
+    in_order: bool = True
+    start_s: float = 0.0
+    """At an epoch's begin, until the first task is dispatched."""
+    epoch_batches: int | None = None
+    """``None``: one epoch is all there is."""
+
+    @property
+    def under_way(self) -> int:
+        """At most so many batches are dispatched and not handed out."""
+        return self.num_workers * self.prefetch_factor
+
+    @property
+    def warmup(self) -> int:
+        """Batches at a run's beginning that are not of its steady state."""
+        return 2 * self.under_way
+
+    @property
+    def unsteady(self) -> int:
+        """Those, and as many at its end as are handed out while no more are dispatched."""
+        return self.warmup + self.under_way
