@@ -30,8 +30,6 @@ CALIBRATION = ((0, 1), (1, 1), (2, 2))
 """Workers, and batches for each to prefetch."""
 TAKES = 3
 """Calibrations of a bout, spread over it."""
-SHORTER = 0.5
-"""A calibration's time, of that of the runs which it predicts."""
 LONGER = {"heavy-tailed": 3.0, "one in twenty": 3.0}
 """Times as long must runs be for their rate to be one, where a few slow batches make it."""
 _FEWEST = 30
@@ -139,21 +137,24 @@ def measure(job: Job, seconds: float) -> Measured:
     return Measured(job.setting, columns.take(np.arange(len(columns)) >= job.setting.warmup))
 
 
-def bout(cells: Sequence[Job], chance: random.Random) -> list[Job]:
-    """Cells of one pipeline, step and seed, in random order, with their calibrations among them:
+def bout(cells: Sequence[Job], chance: random.Random, takes: int = TAKES) -> list[Job]:
+    """Cells of one pipeline, step and seed, in random order, with so many calibrations among them:
     what they are predicted from lies seconds away, so that a machine which is slower for a while is
     so for both."""
-    jobs: list[Job] = []
     first, order = cells[0], chance.sample(cells, len(cells))
-    for take in range(TAKES):
+    if not takes:
+        return order
+    jobs: list[Job] = []
+    for take in range(takes):
         jobs += calibration_jobs(first.pipeline, first.step_s, first.seed, take)
-        jobs += order[take::TAKES]
+        jobs += order[take::takes]
     return jobs
 
 
 def longer(job: Job) -> float:
-    """Times as long as others is its run."""
-    return LONGER.get(job.pipeline, 1.0) * (SHORTER if job.seed < 0 else 1.0)
+    """Times as long as others is its run, and each calibration of it: an interval is of a run as
+    long, and by what runs of one setting differ these tell."""
+    return LONGER.get(job.pipeline, 1.0)
 
 
 def measure_all(
@@ -161,13 +162,14 @@ def measure_all(
     repeats: int,
     seconds: float,
     tell: Callable[[Job, Measured], None],
+    takes: int = TAKES,
 ) -> dict[Job, Measured]:
     """Of each group, which is of one pipeline, step and seed, so many bouts."""
     runs, chance = {}, random.Random(0)
     for repeat in range(repeats):
         for cells in chance.sample(groups, len(groups)):
             with place(cells[0].pipeline):
-                for job in bout(cells, chance):
+                for job in bout(cells, chance, takes):
                     again = replace(job, repeat=repeat)
                     runs[again] = measure(again, seconds * longer(job))
                     tell(again, runs[again])

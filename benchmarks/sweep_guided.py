@@ -1,10 +1,12 @@
 """How good the answer of a model-guided sweep is, and how many settings of its grid it had to try.
 
-    python -m benchmarks.prediction --keep runs.npz
-    python -m benchmarks.sweep_guided runs.npz…
+    python -m benchmarks.sweep_guided [--seconds S] [--seeds 9,10] [--keep FILE]
+    python -m benchmarks.sweep_guided FILE…
 
-A sweep is of one pipeline with one training step: of the settings of the grid it asks for one after
-another, and is given that setting's run of one bout. What it finds to be fastest, and what an
+Without files it makes the runs: 25 settings of each pipeline with two training steps, in two bouts.
+Files are runs that this kept, or `benchmarks.prediction`. A sweep is of one pipeline with one
+training step: of the settings of the grid it asks for one after another, and is given that
+setting's run of one bout. What it finds to be fastest, and what an
 exhaustive sweep finds to be, of all runs of that bout, are both judged by their runs of another
 bout: the fastest of many runs of the same bout owes that to chance in part. *Behind* is by how much
 the guided sweep's choice is slower there, the middle of all pairs of bouts; below zero it is
@@ -23,7 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.prediction_runs import Runs, load
+from benchmarks.prediction import can_be_run
+from benchmarks.prediction_lab import LAB
+from benchmarks.prediction_pipelines import PIPELINES
+from benchmarks.prediction_runs import Grid, Job, Runs, load, measure_all, save
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import plan
 from pipeprof.analyze.way import Measured
@@ -32,6 +37,8 @@ from pipeprof.units import percent
 _BEHIND, _FAR_BEHIND, _FEW = 0.03, 0.08, 0.25
 """Of the bar: within the first on most pipelines, within the second on all, in so many of the
 grid's trials."""
+
+GRID = Grid((0, 1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (0.0, 0.005))
 
 Bout = Mapping[Setting, Measured]
 """The run of each setting."""
@@ -46,6 +53,16 @@ class Sweep:
     """Of the grid."""
     behind: float
     """The exhaustive sweep's choice, relatively, in another bout."""
+
+
+def made(seconds: float, seeds: Sequence[int]) -> Runs:
+    """Of `GRID`, of all pipelines that can be run here."""
+
+    def tell(job: Job, run: Measured) -> None:
+        print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
+
+    pipelines = [name for name in (*PIPELINES, *LAB) if can_be_run(name)]
+    return measure_all(GRID.groups(pipelines, seeds), 1, seconds, tell, takes=0)
 
 
 def swept(runs: Bout, cores: float) -> list[Measured]:
@@ -77,9 +94,16 @@ def bouts_of(runs: Runs, pipeline: str, step_s: float) -> list[Bout]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_guided", description=__doc__)
-    parser.add_argument("kept", type=Path, nargs="+", help="runs, as benchmarks.prediction keeps")
-    kept: list[Path] = parser.parse_args().kept
-    runs = {job: run for path in kept for job, run in load(path).items()}
+    parser.add_argument("kept", type=Path, nargs="*", help="runs")
+    parser.add_argument("--seconds", type=float, default=0.7, help="of each run")
+    parser.add_argument("--seeds", default="9,10", help="of what is random: a bout each")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
+    options = parser.parse_args()
+    runs: Runs = {job: run for path in options.kept for job, run in load(path).items()}
+    if not options.kept:
+        runs = made(options.seconds, [int(seed) for seed in options.seeds.split(",")])
+    if options.keep:
+        save(runs, options.keep)
     cores = len(os.sched_getaffinity(0))
     print(f"{'pipeline':<15}{'step':>8}{'settings':>10}{'tried':>10}{'behind':>9}")
     every = []

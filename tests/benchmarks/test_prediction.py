@@ -74,6 +74,21 @@ def test_a_machine_that_is_slower_in_one_bout_is_so_for_both(runs):
     assert cell.noise < 0.02, "what bouts differ by is none of it"
 
 
+def test_the_error_is_that_of_the_middle_bout(runs):
+    """A run that was slow while its calibrations were not says nothing of the model; it is told as
+    noise, and of all bouts together."""
+    alike = [job for job in runs if not job.repeat]
+    runs |= {replace(job, repeat=repeat): runs[job] for job in alike for repeat in (1, 2)}
+    slow = batches(cpu_s=0.03, send_s=0.0003, receive_s=0.0004)
+    runs[replace(CELL, repeat=1)] = run_of(slow, CELL.setting, Machine(cores=2))
+    (cell,) = cells_of(runs, "computing")
+    assert abs(cell.error) < 0.06
+    assert abs(cell.starved_error) < 0.05
+    assert cell.overall_error > 0.3
+    assert cell.overall_starved_error < -0.05
+    assert cell.noise > 0.2
+
+
 def test_a_pipeline_with_another_step_has_its_own_calibration(runs):
     """A user's profile has the user's step; and what is measured at another says less."""
     quicker = [replace(job, step_s=0.0) for job in runs]
@@ -89,6 +104,8 @@ def test_a_bout_spreads_its_calibrations():
     assert sorted(job.key for job in jobs if job.seed > 0) == sorted(job.key for job in cells)
     first = [jobs.index(calibration_jobs("computing", 0.004, 1, take)[0]) for take in range(TAKES)]
     assert first == [0, 3 + 5, 6 + 9]
+    alone = bout(cells, random.Random(0), takes=0)
+    assert sorted(job.key for job in alone) == sorted(job.key for job in cells)
 
 
 def test_the_whole_grid_asks_each_pipeline_for_the_cells_of_the_bar():
