@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import inf
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +24,22 @@ Floats = npt.NDArray[np.float64]
 
 WARM_S = 0.002
 """So soon after one batch the next is received more quickly: caches and cores have not cooled."""
-_SPELLS = 4
-"""Of waiting and of computing in turn, while a batch is made: it is made of samples. In one of each
-workers would keep step with main."""
 _TURN_S = 0.0025
 """At most so long does a core take to leave what it computes for who is woken."""
+_AT_ONCE = ((1.0, 1.0),)
+
+
+def _spells(seed: int) -> tuple[tuple[float, float], ...]:
+    """Shares of what a batch waits for and of what it computes, in the order in which it does: it
+    is made of samples. All waiting before all computing, workers that feed a training step would
+    keep step with it, and wait whenever main comes for a batch."""
+    chance = Random(seed)
+    waiting, computing = chance.random(), chance.random()
+    return (waiting, computing), (1 - waiting, 1 - computing)
+
+
+_SPELLS = tuple(map(_spells, range(64)))
+"""Of one batch after another."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +153,12 @@ class _Loader:
 
     def make(self, number: int, worker: int = -1) -> Process:
         demand, begun_s = self.demands[number], self.world.now
-        spells = _SPELLS if demand.cpu_s and demand.latency_s + demand.link_bytes else 1
-        for _ in range(spells):
-            yield self.time, demand.latency_s / spells
-            yield self.link, demand.link_bytes / spells
+        by_turns = demand.cpu_s and demand.latency_s + demand.link_bytes
+        for waiting, computing in _SPELLS[number % len(_SPELLS)] if by_turns else _AT_ONCE:
+            yield self.time, waiting * demand.latency_s
+            yield self.link, waiting * demand.link_bytes
             self.computing.add(worker)
-            yield self.cores, demand.cpu_s / spells + self.owed_s.pop(worker, 0.0)
+            yield self.cores, computing * demand.cpu_s + self.owed_s.pop(worker, 0.0)
             self.computing.discard(worker)
         self.making[number] = begun_s, self.world.now, worker
         return number
