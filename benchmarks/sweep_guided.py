@@ -73,8 +73,8 @@ def swept(runs: Bout, cores: float) -> list[Measured]:
     return tried
 
 
-def judged(runs: Bout, others: Bout, cores: float) -> Sweep:
-    tried = swept(runs, cores)
+def judged(tried: Sequence[Measured], runs: Bout, others: Bout) -> Sweep:
+    """``tried``: of ``runs``, as `swept` chose."""
     chosen, best = (others[_fastest(each).setting] for each in (tried, list(runs.values())))
     return Sweep(len(tried), len(runs), best.batches_per_s / chosen.batches_per_s - 1)
 
@@ -108,10 +108,9 @@ def main() -> int:
     print(f"{'pipeline':<15}{'step':>8}{'settings':>10}{'tried':>10}{'behind':>9}")
     every = []
     for pipeline, step_s in sorted({(job.pipeline, job.step_s) for job in runs}):
-        sweeps = [
-            judged(one, other, cores)
-            for one, other in permutations(bouts_of(runs, pipeline, step_s), 2)
-        ]
+        bouts = bouts_of(runs, pipeline, step_s)
+        guided = [(swept(bout, cores), bout) for bout in bouts if len(bouts) > 1]
+        sweeps = [judged(*one, other) for one, (_, other) in permutations(guided, 2)]
         if not sweeps:
             print(f"{pipeline:<15}{step_s * 1e3:>5.0f} ms: one bout, nothing to judge it by")
             continue

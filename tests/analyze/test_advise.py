@@ -33,7 +33,7 @@ def test_more_workers_come_with_what_they_bring_and_what_they_take():
     low, high = advice.interval
     assert low < advice.predicted_samples_per_s < high
     assert low > 4 / 0.030 * 2, "more than two workers make"
-    assert advice.predicted_starved == pytest.approx(0.05, abs=0.08)
+    assert advice.predicted_starved == pytest.approx(0.1, abs=0.08), "seven meet on two cores"
     assert advice.predicted_starved_interval[0] <= advice.predicted_starved
     # five workers more, with two batches each; 6 ms of CPU for each batch
     assert advice.cost.shared_memory_bytes == 10e6
