@@ -21,7 +21,6 @@ from pipeprof.analyze.columns import Columns, Floats
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.pool import cpu_of
 from pipeprof.analyze.predict import (
-    FAR,
     TOLD_APART,
     Prediction,
     doublings,
@@ -57,6 +56,9 @@ _KEPT = 0.5
 """Of the error that was fitted away may be there in another setting."""
 _ROUNDS = 6
 """Of the bootstrap."""
+_FAR = 0.03
+"""By so much more for each doubling of workers a run differs, relatively, where none with two tells
+what they cost each other."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class OneRun:
         """With so many, at least one, and all else as it was."""
         if workers not in self._told:
             setting = self._setting(workers)
-            far = FAR * doublings(setting, self._run.setting.num_workers)
+            far = _FAR * doublings(setting, self._run.setting.num_workers)
             meanings = [replace(each, noise=hypot(each.noise, far)) for each in self._meanings]
             each = (
                 predict(meaning, setting, self._step_s, rounds=_ROUNDS, lone=True)

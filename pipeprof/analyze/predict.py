@@ -21,7 +21,7 @@ _SIGMAS = 1.645
 """Either side, 90 % of a normal distribution."""
 _SIGMAS_OF_FEW = 2.0
 """The same, by some six values."""
-FAR = 0.02
+_FAR = 0.02
 """By so much more, relatively, for each doubling of workers beyond those that were measured, a run
 differs from a prediction: what they cost each other is known less and less."""
 UNSTEADY = 0.15
@@ -75,7 +75,7 @@ def predict(
     rates = np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
     least, most = np.percentile(starved, [5, 95])
-    noise = found.noise if lone else hypot(found.noise, FAR * doublings(setting, measured))
+    noise = found.noise if lone else hypot(found.noise, _FAR * doublings(setting, measured))
     wide = min(1.0, hypot(found.disagreement, _SIGMAS * noise))
     return Prediction(
         setting,
