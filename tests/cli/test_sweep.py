@@ -208,7 +208,7 @@ def test_resuming_takes_the_client_that_was_chosen_and_says_what_is_not_saved(
 
     monkeypatch.setattr(trial, "open_dataset", open_dataset)
     chosen = ["--s3-client", "s3fs", "--storage-options", '{"key": "hunter2"}']
-    assert run(["sweep", data, *QUICK, *chosen, "--max-time", "0.001", "--out", str(out)]) == 0
+    assert run(["sweep", data, *QUICK, *chosen, "--max-time", "0.2", "--out", str(out)]) == 0
     assert capsys.readouterr().err.count("1 of 2 trials") == 1
     assert "hunter2" not in (out / "sweep.json").read_text()
 
@@ -225,7 +225,7 @@ def test_resuming_takes_the_client_that_was_chosen_and_says_what_is_not_saved(
 
 def test_resuming_with_a_client_where_none_was_chosen(data, tmp_path, capsys):
     out = str(tmp_path / "out")
-    assert run(["sweep", data, *QUICK, "--max-time", "0.001", "--out", out]) == 0
+    assert run(["sweep", data, *QUICK, "--max-time", "0.2", "--out", out]) == 0
     capsys.readouterr()
     assert run(["sweep", "--resume", out, "--s3-client", "s3fs"]) == 2
     assert "was begun without --s3-client" in capsys.readouterr().err
