@@ -281,11 +281,8 @@ def runs_for(options: argparse.Namespace, names: Sequence[str], seeds: Sequence[
     steps_s = tuple(float(each) / 1e3 for each in options.steps_ms.split(","))
     grid = QUICK if options.quick else Grid(workers, steps_s=steps_s)
 
-    def tell(job: Job, run: Measured) -> None:
-        print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
-
     runs = measure_all(
-        grid.groups(list(filter(can_be_run, names)), seeds), options.repeats, options.seconds, tell
+        grid.groups(list(filter(can_be_run, names)), seeds), options.repeats, options.seconds
     )
     if options.keep:
         save(runs, options.keep)

@@ -6,6 +6,7 @@ They can be kept in a file, so that another form of the model is tried on the ve
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -157,11 +158,15 @@ def longer(job: Job) -> float:
     return LONGER.get(job.pipeline, 1.0)
 
 
+def tell(job: Job, run: Measured) -> None:
+    """How far the runs are."""
+    print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
+
+
 def measure_all(
     groups: Sequence[Sequence[Job]],
     repeats: int,
     seconds: float,
-    tell: Callable[[Job, Measured], None],
     takes: int = TAKES,
 ) -> dict[Job, Measured]:
     """Of each group, which is of one pipeline, step and seed, so many bouts."""

@@ -6,11 +6,10 @@
 Without files it makes the runs: 25 settings of each pipeline with two training steps, in two bouts.
 Files are runs that this kept, or `benchmarks.prediction`. A sweep is of one pipeline with one
 training step: of the settings of the grid it asks for one after another, and is given that
-setting's run of one bout. What it finds to be fastest, and what an
-exhaustive sweep finds to be, of all runs of that bout, are both judged by their runs of another
-bout: the fastest of many runs of the same bout owes that to chance in part. *Behind* is by how much
-the guided sweep's choice is slower there, the middle of all pairs of bouts; below zero it is
-faster.
+setting's run of one bout. What it finds to be fastest, and what an exhaustive sweep finds to be, of
+all runs of that bout, are both judged by their runs of another bout: the fastest of many runs of
+the same bout owes that to chance in part. *Behind* is by how much the guided sweep's choice is
+slower there, the middle of all pairs of bouts; below zero it is faster.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import numpy as np
 from benchmarks.prediction import can_be_run
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import PIPELINES
-from benchmarks.prediction_runs import Grid, Job, Runs, load, measure_all, save
+from benchmarks.prediction_runs import Grid, Runs, load, measure_all, save
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import plan
 from pipeprof.analyze.way import Measured
@@ -57,12 +56,8 @@ class Sweep:
 
 def made(seconds: float, seeds: Sequence[int]) -> Runs:
     """Of `GRID`, of all pipelines that can be run here."""
-
-    def tell(job: Job, run: Measured) -> None:
-        print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
-
     pipelines = [name for name in (*PIPELINES, *LAB) if can_be_run(name)]
-    return measure_all(GRID.groups(pipelines, seeds), 1, seconds, tell, takes=0)
+    return measure_all(GRID.groups(pipelines, seeds), 1, seconds, takes=0)
 
 
 def swept(runs: Bout, cores: float) -> list[Measured]:
