@@ -2,6 +2,8 @@
 
 More workers are proposed only where they help: not where the cores are used up, where the training
 process is busy receiving, picking or pinning batches, or where a few slow batches hold up the rest.
+Where no setting feeds the accelerator it says what would: cores, bandwidth, larger batches, and how
+much of them.
 What other numbers of workers would give is simulated, every other rate an estimate by the roofline;
 either says so, and `pipeprof sweep` measures.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pipeprof.analyze import estimate
+from pipeprof.analyze import estimate, shortfall
 from pipeprof.analyze.estimate import ENOUGH_SLOW, WORTHWHILE, rate
 from pipeprof.analyze.expect import expected
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
@@ -31,7 +33,10 @@ def advise(facts: Facts) -> tuple[Recommendation, ...]:
         for cure in _FOR_STARVED:
             cures = list(cure(facts))
             if cures:
-                return (*cures, *found)[:_MOST]
+                told = {advice.setting for advice in cures}
+                more = () if shortfall.feeds(facts, cures) else shortfall.everything(facts)
+                short = [advice for advice in more if advice.setting not in told]
+                return (*cures, *short, *found)[:_MOST]
     return tuple(found)
 
 
@@ -192,6 +197,10 @@ def _next_limit(facts: Facts, workers: int) -> str:
 
 def _cheaper(facts: Facts) -> Iterator[Recommendation]:
     """No setting of the loader helps."""
+    short = list(shortfall.everything(facts))
+    if short:
+        yield from short
+        return
     if estimate.cores_are_the_limit(facts) or cores.crowded(facts):
         why = (
             f"a batch takes {format_duration(facts.cpu_s)} of CPU time, and {facts.cores_left:.1f} "

@@ -97,8 +97,9 @@ def test_no_more_workers_than_descriptors_for_their_tensors():
 
 
 def test_as_many_workers_as_cores_for_work_that_computes():
-    (advice,) = advised(workers_run(workers=1, cpu_share=1.0)).values()
+    advice, short = advised(workers_run(workers=1, cpu_share=1.0)).values()
     assert advice.proposed == "2"
+    assert short.setting == "cores", "two workers do not feed it either"
     assert advice.predicted_samples_per_s == pytest.approx(2 * 4 / 0.030, rel=0.15)
     assert "then 2.0 free cores would be the limit" in advice.why
     busy = replace(workers_run(workers=1, cpu_share=1.0), main=MainProcess(cpu_s=0.95, wall_s=1.0))
@@ -131,15 +132,18 @@ def test_no_workers_for_what_costs_more_to_send_than_to_make():
 
 def test_fewer_workers_where_the_cores_are_used_up():
     crowded = seen(workers_run(workers=6, cpu_share=0.3, step_s=0.001), runqueue_s=0.021)
-    fewer, cheaper = advised(crowded).values()
+    fewer, short = advised(crowded).values()
     assert (fewer.setting, fewer.current, fewer.proposed) == ("num_workers", "6", "2")
     assert fewer.predicted_samples_per_s is None, "no gain is promised"
     assert "9.00 ms of CPU time" in fewer.why
-    assert "cheaper way to make a batch" in cheaper.proposed
+    assert short.setting == "cores"
 
 
 def test_no_more_workers_where_cores_are_full():
     (advice,) = advised(workers_run(cpu_share=1.0)).values()
+    assert advice.setting == "cores"
+    assert "at most 267 samples/s with any number of workers" in advice.why
+    (advice,) = advised(workers_run(cpu_share=1.0, step_s=0.0)).values()
     assert advice.proposed == "a cheaper way to make a batch, not more workers"
     assert "at most 267 samples/s; more workers do not raise it" in advice.why
 

@@ -191,10 +191,11 @@ def test_more_workers_are_promised_no_gain_where_the_storage_may_be_full():
     late = waited(log_of(*in_turn(VARIED, 20 * MS, 1e9)), 0.05)
     full = waited(log_of(*in_turn(VARIED, 1 * MS, 20e6)), 0.05)
     for log, doubt in ((late, False), (full, True)):
-        [advice] = assemble(replace(run, requests=log)).recommendations
+        advice, *more = assemble(replace(run, requests=log)).recommendations
         assert advice.setting == "num_workers"
         assert (advice.predicted_samples_per_s is None) == doubt
         assert ("fill the storage's bandwidth" in advice.why) == doubt
+        assert [other.setting for other in more] == ["storage bandwidth"] * doubt
 
 
 def test_a_fix_speaks_of_the_present_settings():

@@ -1,0 +1,175 @@
+"""What would feed the accelerator where no number of workers does: more of what is short, and by
+how much.
+
+All are rooflines of one run. What the accelerator takes, R samples/s, is a batch per training step
+for all but the tolerated starved fraction θ of the time: R = (1 − θ) × samples / step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, hypot, isfinite, sqrt
+
+from pipeprof.analyze import estimate
+from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.stages import CPU
+from pipeprof.analyze.storage import BANDWIDTH, LATENCY
+from pipeprof.model import Cost, Recommendation, RequestStats, Stage
+from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
+
+_NEARLY = 0.05
+"""Below what the accelerator takes counts as feeding it."""
+_ENORMOUS = 100.0
+"""Times what there is: no accelerator takes that, a loop without one does."""
+_SIGMAS = 1.645
+"""Either side, 90 % of a normal distribution."""
+_RUNS_DIFFER = 0.07
+"""By so much, relatively, what computing takes in one run differs from another's."""
+_HANDED = 0.5
+"""By at most so much, relatively, does what handing a batch over takes: mostly one process waits to
+be woken by another."""
+_LARGEST = 64
+"""Times the batch as it is: a training step is another one then."""
+
+
+def everything(facts: Facts) -> Iterator[Recommendation]:
+    """All that is short."""
+    for what in (cores, storage, batch_size):
+        yield from what(facts)
+
+
+def feeds(facts: Facts, cures: Sequence[Recommendation]) -> bool:
+    """Whether one of ``cures`` is predicted to."""
+    return any(
+        (each.predicted_samples_per_s or 0.0) >= (1 - _NEARLY) * _rate(facts) for each in cures
+    )
+
+
+def cores(facts: Facts) -> Iterator[Recommendation]:
+    """R × CPU time of a sample, and what the training process computes."""
+    has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
+    if not has < wanted <= _ENORMOUS * has:
+        return
+    half = _SIGMAS * hypot(_RUNS_DIFFER, _relative_error(facts)) * (wanted - facts.main_cores)
+    main = facts.main_cores
+    beside = f", and {main:.1f} of the training process" if main >= 0.05 else ""
+    best = facts.samples * facts.cores_left / facts.cpu_s
+    yield Recommendation(
+        setting="cores",
+        current=f"{has:.3g}",
+        proposed=f"{wanted:.1f} (90 %: {wanted - half:.1f}–{wanted + half:.1f})",
+        why=f"{_taken(facts)} × {format_duration(facts.cpu_s / facts.samples)} of CPU time each"
+        f"{beside}. {counted(has, 'core')} come to at most {format_count(best)} samples/s with any "
+        f"number of workers. As good: {wanted - has:.1f} cores of other machines that make batches "
+        f"beside this one, or batches that cost {(has - main) / (wanted - main):.2f}× the CPU time",
+    )
+
+
+def storage(facts: Facts) -> Iterator[Recommendation]:
+    """R × bytes of a sample; by Little's law, R × requests of a sample × what one takes."""
+    requests, rate = facts.requests, _rate(facts)
+    sums, part = facts.summary.sums, facts.diagnosis.bottleneck
+    if requests is None or not sums["bytes"] or not facts.rate < rate <= _ENORMOUS * facts.rate:
+        return
+    if part in (BANDWIDTH, str(Stage.READ)):
+        yield _bandwidth(facts, sums["bytes"] / sums["samples"], part == BANDWIDTH)
+    elif part == LATENCY:
+        yield _at_once(facts, requests)
+
+
+def batch_size(facts: Facts) -> Iterator[Recommendation]:
+    """To hand a batch over takes h, whatever its size; a step on k times the samples takes k times
+    as long: k = h (1 − θ) / (θ step)."""
+    handed_s = estimate.receiving_s(facts) + facts.picking_s
+    allowed = facts.diagnosis.threshold
+    times = ceil(handed_s * (1 - allowed) / (allowed * facts.step_s) - 1e-9) if facts.step_s else 0
+    if not 1 < times <= _LARGEST or not facts.tensors < MANY_TENSORS or facts.tensors < 1:
+        return
+    rates = [
+        _of_larger_batches(facts, times, handed_s * share)
+        for share in (1 + _HANDED, 1.0, 1 - _HANDED)
+    ]
+    if rates[1] < estimate.WORTHWHILE * facts.rate:
+        return
+    low, high = rates[0] * (1 - _RUNS_DIFFER), rates[2] * (1 + _RUNS_DIFFER)
+    demand = facts.samples / facts.step_s
+    under_way = (times - 1) * max(1, facts.workers) * facts.prefetch * facts.batch_bytes
+    size = round(facts.samples)
+    yield Recommendation(
+        setting="batch_size",
+        current=str(size),
+        proposed=str(times * size),
+        why=f"a step takes {format_duration(facts.step_s)}, and to hand a batch over "
+        f"{format_duration(handed_s)}, whatever its size: one is due {times} times less often. It "
+        "is another training then (learning rate, statistics over a batch). Estimated from this "
+        "run alone, for steps that take as many times as long; not tried",
+        predicted_samples_per_s=rates[1],
+        interval=(low, high),
+        predicted_starved=1 - rates[1] / demand,
+        predicted_starved_interval=(max(0.0, 1 - high / demand), 1 - low / demand),
+        cost=Cost(None, under_way, under_way) if isfinite(under_way) else None,
+        code=f"DataLoader(…, batch_size={times * size})",
+    )
+
+
+def _rate(facts: Facts) -> float:
+    """What the accelerator takes: samples/s."""
+    if not facts.step_s > 0:
+        return float("inf")
+    return (1 - facts.diagnosis.threshold) * facts.samples / facts.step_s
+
+
+def _taken(facts: Facts) -> str:
+    return f"the accelerator takes {format_count(_rate(facts))} samples/s"
+
+
+def _cores_wanted(facts: Facts) -> float:
+    return _rate(facts) * facts.cpu_s / facts.samples + facts.main_cores
+
+
+def _relative_error(facts: Facts) -> float:
+    """Of the mean CPU time of a batch: one standard error."""
+    seen = facts.summary.resources[CPU]
+    low, high = seen.quantiles(0.16, 0.84)
+    return (high - low) / 2 / seen.mean / sqrt(seen.count) if seen.count and seen.mean else 0.0
+
+
+def _bandwidth(facts: Facts, size: float, sure: bool) -> Recommendation:
+    """``size``: bytes of storage for a sample."""
+    rate, times = _rate(facts), _rate(facts) / facts.rate
+    source = facts.recording.source
+    whole = ""
+    if source is not None:
+        copied = format_duration(source.bytes / (facts.rate * size))
+        whole = f": at the present rate all {format_bytes(source.bytes)} are there after {copied}"
+    return Recommendation(
+        setting="storage bandwidth",
+        current=format_rate(facts.rate * size),
+        proposed=f"{format_rate(rate * size)} ({times:.1f}×)",
+        why=f"{_taken(facts)} × {format_bytes(size)} of storage each. As good: {1 / times:.2f}× "
+        "the bytes for a sample (a denser format, only the columns in use), or the data on a local "
+        f"disk of that bandwidth{whole}"
+        + ("" if sure else ". If it is the storage's bandwidth that holds reading up"),
+    )  # fmt: skip
+
+
+def _at_once(facts: Facts, requests: RequestStats) -> Recommendation:
+    """Requests under way on average, now and then."""
+    each_s = requests.latency_s.mean
+    per_sample = facts.summary.sums["requests"] / facts.summary.sums["samples"]
+    wanted = _rate(facts) * per_sample * each_s
+    return Recommendation(
+        setting="requests under way",
+        current=f"{requests.in_flight:.1f}",
+        proposed=f"{wanted:.1f}",
+        why=f"{_taken(facts)} × {counted(per_sample, 'request')} each × {format_duration(each_s)} "
+        "(Little's law). By workers, by asking for several at a time in each; or by requests that "
+        "bring more samples, or a storage that answers sooner (a local disk)",
+    )
+
+
+def _of_larger_batches(facts: Facts, times: float, handed_s: float) -> float:
+    """Samples/s, with ``handed_s`` for each batch; no more than workers and cores make of them."""
+    made = max(1, facts.workers) * facts.samples / facts.work_s
+    computed = facts.samples * facts.cores_left / facts.cpu_s if facts.cpu_s > 0 else made
+    return min(times * facts.samples / (handed_s + times * facts.step_s), made, computed)
