@@ -38,8 +38,9 @@ MANY_TENSORS = 16
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
 beside it: to ask the worker for the tensor's descriptor, and to map it."""
-_NATIVE = 0.1
-"""Of the time to make a batch: more CPU time of other threads than the feeder may take."""
+_NATIVE, _FEEDER = 0.1, 2.0
+"""Of the time to make a batch, and times its way at the least: more CPU time of other threads than
+those that send batches take."""
 _COMPUTES = 0.3
 """Of a core: less CPU time of the training process may be that of starting workers."""
 _RECENT = 1000
@@ -215,7 +216,8 @@ class Facts:
     def one_run(self) -> OneRun | None:
         """What the batches tell of other numbers of workers; ``None``: too little, or they are made
         by threads that the simulator does not know."""
-        if self.native_share * self.cpu_s > _NATIVE * self.made_s or not self.made_s > 0:
+        feeder_s = _NATIVE * self.made_s + _FEEDER * self.travel_s
+        if self.native_share * self.cpu_s > feeder_s or not self.made_s > 0:
             return None
         every = Columns.of(self.recording.batches)
         seen = steady(every, self.recording.warmup_batches)

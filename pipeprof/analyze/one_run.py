@@ -21,12 +21,14 @@ from pipeprof.analyze.columns import Columns, Floats
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.pool import cpu_of
 from pipeprof.analyze.predict import (
+    BATCHES,
     TOLD_APART,
     Prediction,
     doublings,
     predict,
     settle_by,
 )
+from pipeprof.analyze.receipt import receiving
 from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.way import Measured, Way
 
@@ -111,9 +113,12 @@ class OneRun:
             far = _FAR * doublings(setting, self._run.setting.num_workers)
             meanings = [replace(each, noise=hypot(each.noise, far)) for each in self._meanings]
             each = (
-                predict(meaning, setting, self._step_s, rounds=_ROUNDS, lone=True)
+                predict(
+                    meaning, setting, self._step_s,
+                    rounds=_ROUNDS, lone=True, measured=self._run.setting.num_workers,
+                )
                 for meaning in meanings
-            )
+            )  # fmt: skip
             self._told[workers] = _together(list(each))
         return self._told[workers]
 
@@ -195,6 +200,8 @@ class OneRun:
 
     def _fitted(self, found: Calibration) -> Calibration:
         """With batches that cost so many times what they seemed to that the run is repeated."""
+        if self._run.setting.num_workers and not self._known.pinned:
+            found = replace(found, demands=self._late(found))
         times, fitted = 1.0, found
         off = self._off(found)
         for _ in range(_FITS):
@@ -205,6 +212,17 @@ class OneRun:
             )  # fmt: skip
             off = self._off(fitted)
         return replace(fitted, disagreement=hypot(_KEPT * log(times), off - 1))
+
+    def _late(self, found: Calibration) -> tuple[Demand, ...]:
+        """With main receiving batches as late as it did."""
+        like = receiving(found.demands[:BATCHES], found.machine, [self._run])[0]
+        return tuple(
+            replace(
+                each, late_s=like.late_s,
+                receive_s=like.receive_s, receive_held_s=like.receive_held_s,
+            )
+            for each in found.demands
+        )  # fmt: skip
 
     def _off(self, found: Calibration) -> float:
         """The simulated rate of the run, as a multiple of its own."""

@@ -28,6 +28,11 @@ UNSTEADY = 0.15
 """Runs of one setting that differ by more, relatively (one standard deviation), tell no number."""
 TOLD_APART = 0.05
 """Answers that differ by less are one."""
+_DEAR_S, _BOUND = 0.005, 0.6
+"""A batch that takes main so long to receive is one of many hand-shakes. What these take depends on
+where the processes lie: runs tell it of their own setting only, where they are so much of it."""
+_OTHERWISE = 0.35
+"""By up to so much, relatively, it differs in another: `benchmarks.prediction`'s *many tensors*."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +75,19 @@ def predict(
         for room in rooms
     }
     means = [_rate(each) for each in runs.values()]
-    unsure = max(means) > (1 + TOLD_APART) * min(means)
     every = [run for each in runs.values() for run in each]
+    untold = not _like(setting, measured, lone) and _handing_over(every)
+    unsure = untold or max(means) > (1 + TOLD_APART) * min(means)
     rates = np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
     least, most = np.percentile(starved, [5, 95])
     noise = found.noise if lone else hypot(found.noise, _FAR * doublings(setting, measured))
-    wide = min(1.0, hypot(found.disagreement, _SIGMAS * noise))
+    noise = _SIGMAS * noise if not untold else _OTHERWISE
+    wide = min(1.0, hypot(found.disagreement, noise))
     return Prediction(
         setting,
         float(np.mean(means)),
-        _interval(rates, float(np.mean(means)), found.disagreement, _SIGMAS * noise, lone),
+        _interval(rates, float(np.mean(means)), found.disagreement, noise, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
         settle_by(setting) if unsure else _steadier(found),
@@ -88,7 +95,10 @@ def predict(
 
 
 def settle_by(setting: Setting) -> str:
-    return f"a short run with num_workers={setting.num_workers}"
+    """For one worker also how far it is ahead: that it is at all changes what is shared."""
+    ahead = setting.num_workers == 1 and setting.prefetch_factor > 1
+    prefetch = f", prefetch_factor={setting.prefetch_factor}" if ahead else ""
+    return f"a short run with num_workers={setting.num_workers}{prefetch}"
 
 
 def _steadier(found: Calibration) -> str:
@@ -100,6 +110,24 @@ def _steadier(found: Calibration) -> str:
 def doublings(setting: Setting, measured: int) -> float:
     """Of the workers that were measured, to those of ``setting``."""
     return log2(max(1.0, setting.num_workers / max(1, measured)))
+
+
+def _like(setting: Setting, measured: int, lone: bool) -> bool:
+    """Whether batches were seen to be handed over as they are in ``setting``."""
+    if lone:
+        return setting.num_workers == measured
+    ahead = setting.num_workers == 1 and setting.prefetch_factor > 1
+    return setting.num_workers <= measured and not ahead
+
+
+def _handing_over(runs: Sequence[Run]) -> bool:
+    """Whether that is most of what main does, and dear."""
+    handed_s = sum(float((run.delivered_s - np.maximum(run.asked_s, run.sent_s)).sum())
+                   for run in runs)  # fmt: skip
+    return bool(
+        handed_s > _DEAR_S * sum(len(run.order) for run in runs)
+        and handed_s > _BOUND * sum(run.wall_s for run in runs)
+    )
 
 
 def _interval(

@@ -136,6 +136,27 @@ def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
     assert not predict(found, Setting(2, 4), STEP_S).settle
 
 
+@pytest.mark.parametrize(
+    ("setting", "settle"),
+    [
+        (Setting(1, 1), ""),
+        (Setting(1, 2), "a short run with num_workers=1, prefetch_factor=2"),
+        (Setting(2, 4), ""),
+        (Setting(4, 2), "a short run with num_workers=4"),
+    ],
+)
+def test_hand_shakes_that_are_most_of_the_time_are_told_of_what_was_run(setting, settle):
+    """Of the three settings, and of two workers that prefetch more."""
+    demands = batches(cpu_s=0.004, send_s=0.001, receive_s=0.015)
+    machine = Machine(cores=2)
+    told = predict(calibrated(demands, machine), setting, STEP_S)
+    assert told.settle == settle
+    low, high = told.interval
+    assert (high - low > 0.7 * told.batches_per_s) == bool(settle)
+    slow = predict(calibrated(demands, machine), setting, np.array([0.04]))
+    assert not slow.settle, "where the step is most of the time, it hardly matters"
+
+
 def test_where_runs_of_one_setting_differ_too_much_longer_ones_are_asked_for(computing):
     demands, machine, _ = computing
     settings = (Setting(1, 1), Setting(2, 2))
