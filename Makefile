@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-guided bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -99,6 +99,9 @@ bench-prediction: $(READY) ## how wrong predictions of other settings are
 
 bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 	$(KEEP) prediction-from-one $(BIN)/python -m benchmarks.prediction_from_one
+
+bench-guided: $(READY) ## how good a guided sweep's answer is, and how many trials it takes
+	$(KEEP) sweep-guided $(BIN)/python -m benchmarks.sweep_guided
 
 bench-html: $(READY) ## a million batches as a page: its size, its making, how soon it can be used
 	$(KEEP) html $(BIN)/python -m benchmarks.html_report

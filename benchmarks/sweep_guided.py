@@ -1,15 +1,15 @@
 """How good the answer of a model-guided sweep is, and how many settings of its grid it had to try.
 
-    python -m benchmarks.sweep_guided [--seconds S] [--seeds 9,10] [--keep FILE]
-    python -m benchmarks.sweep_guided FILE…
+    python -m benchmarks.sweep_guided [--seconds S] [--seed N] [--pairs N] [--keep FILE]
+    python -m benchmarks.sweep_guided FILE
 
-Without files it makes the runs: 25 settings of each pipeline with two training steps, in two bouts.
-Files are runs that this kept, or `benchmarks.prediction`. A sweep is of one pipeline with one
-training step: of the settings of the grid it asks for one after another, and is given that
-setting's run of one bout. What it finds to be fastest, and what an exhaustive sweep finds to be, of
-all runs of that bout, are both judged by their runs of another bout: the fastest of many runs of
-the same bout owes that to chance in part. *Behind* is by how much the guided sweep's choice is
-slower there, the middle of all pairs of bouts; below zero it is faster.
+Without a file it makes the runs: 25 settings of each pipeline with two training steps, in random
+order. A sweep is of one pipeline with one step: of the settings of the grid it asks for one after
+another, and is given that setting's run. What it finds to be fastest, and what an exhaustive sweep
+finds to be, of all runs, are then run again by turns, so many pairs: the fastest of many runs owes
+that to chance in part. *Behind* is by how much the guided sweep's choice is slower, the middle of
+the pairs, with the least and the most of them; below zero it is faster, and 0 where both choose the
+same. FILE is of runs that this kept; what is lacking there is run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.prediction import can_be_run
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import PIPELINES
-from benchmarks.prediction_runs import Grid, Runs, load, measure_all, save
+from benchmarks.prediction_runs import Grid, Job, Runs, load, measure_all, save
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import plan
 from pipeprof.analyze.way import Measured
@@ -36,31 +36,34 @@ from pipeprof.units import percent
 _BEHIND, _FAR_BEHIND, _FEW = 0.03, 0.08, 0.25
 """Of the bar: within the first on most pipelines, within the second on all, in so many of the
 grid's trials."""
+_AGAIN = 1000
+"""Added to a seed, for samples of other runs."""
 
 GRID = Grid((0, 1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (0.0, 0.005))
-
-Bout = Mapping[Setting, Measured]
-"""The run of each setting."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Of one bout."""
+    """Of one pipeline with one training step."""
 
     trials: int
     settings: int
     """Of the grid."""
-    behind: float
-    """The exhaustive sweep's choice, relatively, in another bout."""
+    chosen: Job
+    best: Job
+    """The exhaustive sweep's choice."""
+
+    def pairs(self, count: int) -> list[list[Job]]:
+        """Both by turns, of other samples; none where they are the same."""
+        if self.chosen == self.best:
+            return []
+        return [
+            [replace(job, seed=job.seed + number * _AGAIN) for job in (self.chosen, self.best)]
+            for number in range(1, count + 1)
+        ]
 
 
-def made(seconds: float, seeds: Sequence[int]) -> Runs:
-    """Of `GRID`, of all pipelines that can be run here."""
-    pipelines = [name for name in (*PIPELINES, *LAB) if can_be_run(name)]
-    return measure_all(GRID.groups(pipelines, seeds), 1, seconds, takes=0)
-
-
-def swept(runs: Bout, cores: float) -> list[Measured]:
+def swept(runs: Mapping[Setting, Measured], cores: float) -> list[Measured]:
     """What is tried until nothing else can change the answer."""
     tried: list[Measured] = []
     while (setting := plan(list(runs), tried, cores).trial) is not None:
@@ -68,53 +71,63 @@ def swept(runs: Bout, cores: float) -> list[Measured]:
     return tried
 
 
-def judged(tried: Sequence[Measured], runs: Bout, others: Bout) -> Sweep:
-    """``tried``: of ``runs``, as `swept` chose."""
-    chosen, best = (others[_fastest(each).setting] for each in (tried, list(runs.values())))
-    return Sweep(len(tried), len(runs), best.batches_per_s / chosen.batches_per_s - 1)
+def sweep(runs: Runs, cores: float) -> Sweep:
+    """``runs``: the grid's, of one pipeline with one step."""
+    jobs = {job.setting: job for job in runs}
+    tried = swept({job.setting: run for job, run in runs.items()}, cores)
+    chosen, best = (jobs[_fastest(each).setting] for each in (tried, list(runs.values())))
+    return Sweep(len(tried), len(runs), chosen, best)
+
+
+def behind(one: Sweep, runs: Runs, count: int) -> list[float]:
+    """By how much the choice is slower, relatively, in each pair."""
+    pairs = [[runs[job].batches_per_s for job in pair] for pair in one.pairs(count)]
+    return [best / chosen - 1 for chosen, best in pairs] or [0.0]
+
+
+def made(runs: Runs, groups: Sequence[Sequence[Job]], seconds: float) -> Runs:
+    """With those that are lacking; a group's one after another, in random order."""
+    lacking = [group for group in groups if any(job not in runs for job in group)]
+    return {**runs, **measure_all(lacking, 1, seconds, takes=0)}
 
 
 def _fastest(runs: Sequence[Measured]) -> Measured:
     return max(runs, key=lambda run: run.batches_per_s)
 
 
-def bouts_of(runs: Runs, pipeline: str, step_s: float) -> list[Bout]:
-    """Of its cells, with no more than the calibrations that are among them."""
-    by_bout: dict[tuple[int, int], dict[Setting, Measured]] = {}
-    for job, run in runs.items():
-        if (job.pipeline, job.step_s) == (pipeline, step_s) and job.seed > 0:
-            by_bout.setdefault((job.seed, job.repeat), {})[job.setting] = run
-    return list(by_bout.values())
+def asked_of() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_guided", description=__doc__)
+    parser.add_argument("kept", type=Path, nargs="?", metavar="FILE", help="runs")
+    parser.add_argument("--seconds", type=float, default=0.7, help="of each run")
+    parser.add_argument("--seed", type=int, default=9, help="of what is random")
+    parser.add_argument("--pairs", type=int, default=5, help="in which a choice is judged")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
+    return parser.parse_args()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_guided", description=__doc__)
-    parser.add_argument("kept", type=Path, nargs="*", help="runs")
-    parser.add_argument("--seconds", type=float, default=0.7, help="of each run")
-    parser.add_argument("--seeds", default="9,10", help="of what is random: a bout each")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
-    options = parser.parse_args()
-    runs: Runs = {job: run for path in options.kept for job, run in load(path).items()}
-    if not options.kept:
-        runs = made(options.seconds, [int(seed) for seed in options.seeds.split(",")])
+    options, cores = asked_of(), len(os.sched_getaffinity(0))
+    runs: Runs = load(options.kept) if options.kept else {}
+    seed = min((job.seed for job in runs), default=options.seed)
+    pipelines = [name for name in (*PIPELINES, *LAB) if can_be_run(name)]
+    grids = [GRID.jobs(name, step_s, seed) for name, step_s in product(pipelines, GRID.steps_s)]
+    runs = made(runs, grids, options.seconds)
+    sweeps = [sweep({job: runs[job] for job in grid}, cores) for grid in grids]
+    runs = made(runs, [pair for one in sweeps for pair in one.pairs(options.pairs)],
+                options.seconds)  # fmt: skip
     if options.keep:
         save(runs, options.keep)
-    cores = len(os.sched_getaffinity(0))
-    print(f"{'pipeline':<15}{'step':>8}{'settings':>10}{'tried':>10}{'behind':>9}")
+    print(f"{'pipeline':<15}{'step':>8}{'settings':>10}{'tried':>7}{'behind':>9}{'pairs':>18}")
     every = []
-    for pipeline, step_s in sorted({(job.pipeline, job.step_s) for job in runs}):
-        bouts = bouts_of(runs, pipeline, step_s)
-        guided = [(swept(bout, cores), bout) for bout in bouts if len(bouts) > 1]
-        sweeps = [judged(*one, other) for one, (_, other) in permutations(guided, 2)]
-        if not sweeps:
-            print(f"{pipeline:<15}{step_s * 1e3:>5.0f} ms: one bout, nothing to judge it by")
-            continue
-        tried = float(np.mean([sweep.trials for sweep in sweeps]))
-        behind, settings = float(np.median([sweep.behind for sweep in sweeps])), sweeps[0].settings
-        every.append((tried / settings, behind))
-        print(f"{pipeline:<15}{step_s * 1e3:>5.0f} ms{settings:>10}{tried:>10.1f}{behind:>+9.1%}")
-    if every:
-        print_summary(every)
+    for one in sweeps:
+        pairs = behind(one, runs, options.pairs)
+        middle = float(np.median(pairs))
+        every.append((one.trials / one.settings, middle))
+        print(
+            f"{one.best.pipeline:<15}{one.best.step_s * 1e3:>5.0f} ms{one.settings:>10}"
+            f"{one.trials:>7}{middle:>+9.1%}{f'{min(pairs):+.1%} to {max(pairs):+.1%}':>18}"
+        )
+    print_summary(every)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from math import inf
 
 from pipeprof.model import (
     LoaderConfig,
@@ -14,10 +15,12 @@ from pipeprof.model import (
     SweepSpec,
     Trial,
 )
-from pipeprof.units import format_count, format_share
+from pipeprof.units import counted, format_count, format_rate, format_share
 
 CLOSE = 0.03
 """Settings within this share of the fastest count as equally fast."""
+ENORMOUS = 100.0
+"""Times the samples/s that there are: no accelerator takes that, a loop without one does."""
 _WIDTH = 88
 """Columns of code to paste."""
 _NOT_SAVED = "# the sweep was given --storage-options, which are not saved: add storage_options=…"
@@ -41,7 +44,7 @@ def _advise(
     return SweepAdvice(
         url=url,
         format=chosen.format,
-        headline=_headline(chosen, first),
+        headline=_headline(chosen, first, spec.threshold),
         best_trial=best,
         recommendation=_recommendation(first, chosen, url, spec),
     )
@@ -73,7 +76,7 @@ def _cost(trial: Trial) -> tuple[float, ...]:
     return (config.num_workers, config.prefetch_factor or 0, -trial.samples_per_s)
 
 
-def _headline(trial: Trial, first: Trial) -> str:
+def _headline(trial: Trial, first: Trial, threshold: float) -> str:
     setting = describe(trial.config)
     low, high = trial.starved_interval
     share = f"{format_share(trial.starved_fraction)} (95 %: {low * 100:.1f}–{high * 100:.1f} %)"
@@ -89,11 +92,26 @@ def _headline(trial: Trial, first: Trial) -> str:
         return (
             f"Starved at every setting tried: at best, with {setting}, the accelerator waits "
             f"{share} of the time{_shortfall(trial)}; {trial.bottleneck or 'loading'} is to blame."
+            f"{_takes(trial, threshold)}"
         )
     return (
         f"Inconclusive: with {setting} the accelerator waits {share} of the time; "
         "longer trials would tell."
     )
+
+
+def _takes(trial: Trial, threshold: float) -> str:
+    """What would feed: (1 - the tolerated starved share) × the samples/s that the accelerator could
+    take, × what each sample takes of cores and of storage."""
+    demand = trial.demand_samples_per_s or inf
+    if demand > ENORMOUS * trial.samples_per_s:
+        return ""
+    rate, takes = (1 - threshold) * demand, []
+    if trial.cpu_s_per_sample:
+        takes.append(f"{counted(rate * trial.cpu_s_per_sample, 'core')} that make batches")
+    if trial.bytes_per_sample:
+        takes.append(f"{format_rate(rate * trial.bytes_per_sample)} read")
+    return f" To feed it takes {' and '.join(takes)}." if takes else ""
 
 
 def _shortfall(trial: Trial) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, hypot, isfinite, sqrt
 
 from pipeprof.analyze import estimate
+from pipeprof.analyze.choose import ENORMOUS
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
 from pipeprof.analyze.stages import CPU
 from pipeprof.analyze.storage import BANDWIDTH, LATENCY
@@ -19,8 +20,6 @@ from pipeprof.units import counted, format_bytes, format_count, format_duration,
 
 _NEARLY = 0.05
 """Below what the accelerator takes counts as feeding it."""
-_ENORMOUS = 100.0
-"""Times what there is: no accelerator takes that, a loop without one does."""
 _SIGMAS = 1.645
 """Either side, 90 % of a normal distribution."""
 _RUNS_DIFFER = 0.07
@@ -48,7 +47,7 @@ def feeds(facts: Facts, cures: Sequence[Recommendation]) -> bool:
 def cores(facts: Facts) -> Iterator[Recommendation]:
     """R × CPU time of a sample, and what the training process computes."""
     has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
-    if not has < wanted <= _ENORMOUS * has:
+    if not has < wanted <= ENORMOUS * has:
         return
     half = _SIGMAS * hypot(_RUNS_DIFFER, _relative_error(facts)) * (wanted - facts.main_cores)
     main = facts.main_cores
@@ -69,7 +68,7 @@ def storage(facts: Facts) -> Iterator[Recommendation]:
     """R × bytes of a sample; by Little's law, R × requests of a sample × what one takes."""
     requests, rate = facts.requests, _rate(facts)
     sums, part = facts.summary.sums, facts.diagnosis.bottleneck
-    if requests is None or not sums["bytes"] or not facts.rate < rate <= _ENORMOUS * facts.rate:
+    if requests is None or not sums["bytes"] or not facts.rate < rate <= ENORMOUS * facts.rate:
         return
     if part in (BANDWIDTH, str(Stage.READ)):
         yield _bandwidth(facts, sums["bytes"] / sums["samples"], part == BANDWIDTH)

@@ -52,6 +52,16 @@ def test_waiting_for_the_interpreter_of_the_only_worker_speaks_for_another():
     assert not [key for key in advised(seen(busy, computes)) if key.startswith("num_workers 2")]
 
 
+@pytest.mark.parametrize(("beside_s", "simulated"), [(0.001, True), (0.003, False)])
+def test_threads_that_send_batches_are_not_those_of_a_library(beside_s, simulated):
+    """A batch of 6 ms; of a library's own threads the simulator knows nothing."""
+    run = workers_run(fetch_s=0.006, step_s=0.001)
+    threads = seen(run, process_cpu_s=0.0012 + beside_s, runqueue_s=0.0, threads=3)
+    (advice, *_) = assemble(threads).recommendations
+    assert advice.setting == "num_workers"
+    assert (advice.interval is not None) == simulated
+
+
 def test_what_one_run_cannot_tell_is_a_range_and_the_run_that_would():
     """Two workers read 40 MB/s: is that all that the storage gives, or what each is given?"""
     reading = seen(workers_run(cpu_share=0.05), bytes=600e3, requests=1)

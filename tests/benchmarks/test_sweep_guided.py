@@ -2,48 +2,42 @@
 
 import pytest
 
-from benchmarks.prediction_runs import Grid, Job, calibration_jobs
-from benchmarks.sweep_guided import bouts_of, judged, swept
-from pipeprof.analyze.demand import Machine, Setting
+from benchmarks.prediction_runs import Grid, Job
+from benchmarks.sweep_guided import Sweep, behind, sweep
+from pipeprof.analyze.demand import Machine
 from tests.analyze.test_predict import batches, run_of
 
 TWO = Machine(cores=2)
-
-
-def bout(**means):
-    demands = batches(count=160, send_s=0.0003, receive_s=0.0004, **means)
-    jobs = Grid().jobs("sleeping", 0.004, 1)
-    return {job.setting: run_of(demands, job.setting, TWO) for job in jobs}
+SLOW, FAST = (Job("sleeping", workers, 2, 0.004, 1) for workers in (1, 4))
 
 
 @pytest.fixture(scope="module")
 def waiting():
-    return bout(latency_s=0.03)
+    demands = batches(count=160, send_s=0.0003, receive_s=0.0004, latency_s=0.03)
+    jobs = Grid().jobs("sleeping", 0.004, 1)
+    return {job: run_of(demands, job.setting, TWO) for job in jobs}
 
 
 def test_a_sweep_asks_for_few_settings_and_finds_one_as_good_as_the_best(waiting):
-    tried = swept(waiting, 2)
-    sweep = judged(tried, waiting, waiting)
-    assert sweep.settings == 13
-    assert sweep.trials == len(tried) <= 4
-    assert 0 <= sweep.behind <= 0.03
+    found = sweep(waiting, 2)
+    assert found.settings == 13
+    assert found.trials <= 4
+    assert found.best == max(waiting, key=lambda job: waiting[job].batches_per_s)
+    assert waiting[found.best].batches_per_s < 1.03 * waiting[found.chosen].batches_per_s
 
 
-def test_a_choice_is_judged_by_what_it_gives_in_another_bout(waiting):
-    """What was fastest there by chance is not so here."""
-    lucky = dict(waiting)
-    best = max(waiting, key=lambda setting: waiting[setting].batches_per_s)
-    worst = Setting(1, 4)
-    lucky[best], lucky[worst] = lucky[worst], lucky[best]
-    assert judged(swept(waiting, 2), waiting, lucky).behind == pytest.approx(0, abs=0.03)
+def test_both_choices_are_run_again_on_other_samples():
+    pairs = Sweep(3, 13, SLOW, FAST).pairs(2)
+    assert [[job.setting for job in pair] for pair in pairs] == [[SLOW.setting, FAST.setting]] * 2
+    assert len({job.seed for pair in pairs for job in pair} | {1}) == 3
+    assert Sweep(3, 13, FAST, FAST).pairs(2) == [], "there is nothing to be told"
 
 
-def test_cells_are_told_from_calibrations_and_bouts_from_each_other(waiting):
-    cells = {Job("sleeping", each.num_workers, each.prefetch_factor, 0.004, 1, 1): run
-             for each, run in waiting.items()}  # fmt: skip
-    first = {Job("sleeping", 1, 1, 0.004, 1, 0): waiting[Setting(1, 1)]}
-    other = {Job("sleeping", 1, 1, 0.0, 1, 0): waiting[Setting(1, 1)]}
-    jobs = calibration_jobs("sleeping", 0.004, 1)
-    calibrations = {job: waiting[job.setting] for job in jobs if job.num_workers}
-    found = bouts_of({**cells, **first, **other, **calibrations}, "sleeping", 0.004)
-    assert sorted(len(each) for each in found) == [1, 13]
+def test_a_choice_is_behind_by_what_it_gives_beside_the_best(waiting):
+    """Not by what made it seem the best, which is chance in part."""
+    one = Sweep(3, 13, SLOW, FAST)
+    runs = {job: waiting[type(job)("sleeping", job.num_workers, 2, 0.004, 1)]
+            for pair in one.pairs(2) for job in pair}  # fmt: skip
+    times = waiting[FAST].batches_per_s / waiting[SLOW].batches_per_s
+    assert behind(one, runs, 2) == pytest.approx([times - 1] * 2)
+    assert behind(Sweep(3, 13, FAST, FAST), {}, 2) == [0.0]
