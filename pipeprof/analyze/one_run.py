@@ -200,7 +200,8 @@ class OneRun:
 
     def _fitted(self, found: Calibration) -> Calibration:
         """With batches that cost so many times what they seemed to that the run is repeated."""
-        if self._run.setting.num_workers and not self._known.pinned:
+        sent = not np.isnan(self._run.columns.sent_s).all()
+        if self._run.setting.num_workers and sent and not self._known.pinned:
             found = replace(found, demands=self._late(found))
         times, fitted = 1.0, found
         off = self._off(found)

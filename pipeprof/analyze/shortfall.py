@@ -13,7 +13,7 @@ from math import ceil, hypot, isfinite, sqrt
 from pipeprof.analyze import estimate
 from pipeprof.analyze.choose import ENORMOUS
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
-from pipeprof.analyze.stages import CPU
+from pipeprof.analyze.stages import BLOCKED, CPU
 from pipeprof.analyze.storage import BANDWIDTH, LATENCY
 from pipeprof.model import Cost, Recommendation, RequestStats, Stage
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
@@ -27,6 +27,10 @@ _RUNS_DIFFER = 0.07
 _HANDED = 0.5
 """By at most so much, relatively, does what handing a batch over takes: mostly one process waits to
 be woken by another."""
+_MOSTLY = 0.5
+"""Of making a batch is waiting: storage may be what is waited for."""
+_REPEATED = 0.15
+"""Relatively; where handing over does not explain what the run gave, there is another cause."""
 _LARGEST = 64
 """Times the batch as it is: a training step is another one then."""
 
@@ -60,7 +64,8 @@ def cores(facts: Facts) -> Iterator[Recommendation]:
         why=f"{_taken(facts)} × {format_duration(facts.cpu_s / facts.samples)} of CPU time each"
         f"{beside}. {counted(has, 'core')} come to at most {format_count(best)} samples/s with any "
         f"number of workers. As good: {wanted - has:.1f} cores of other machines that make batches "
-        f"beside this one, or batches that cost {(has - main) / (wanted - main):.2f}× the CPU time",
+        "beside this one, or batches that cost "
+        f"{facts.cores_left / (wanted - main):.2f}× the CPU time",
     )
 
 
@@ -70,7 +75,8 @@ def storage(facts: Facts) -> Iterator[Recommendation]:
     sums, part = facts.summary.sums, facts.diagnosis.bottleneck
     if requests is None or not sums["bytes"] or not facts.rate < rate <= ENORMOUS * facts.rate:
         return
-    if part in (BANDWIDTH, str(Stage.READ)):
+    untold = part == str(Stage.READ) and facts.share(BLOCKED) >= _MOSTLY
+    if part == BANDWIDTH or untold:
         yield _bandwidth(facts, sums["bytes"] / sums["samples"], part == BANDWIDTH)
     elif part == LATENCY:
         yield _at_once(facts, requests)
@@ -79,21 +85,22 @@ def storage(facts: Facts) -> Iterator[Recommendation]:
 def batch_size(facts: Facts) -> Iterator[Recommendation]:
     """To hand a batch over takes h, whatever its size; a step on k times the samples takes k times
     as long: k = h (1 − θ) / (θ step)."""
-    handed_s = estimate.receiving_s(facts) + facts.picking_s
-    allowed = facts.diagnosis.threshold
-    times = ceil(handed_s * (1 - allowed) / (allowed * facts.step_s) - 1e-9) if facts.step_s else 0
-    if not 1 < times <= _LARGEST or not facts.tensors < MANY_TENSORS or facts.tensors < 1:
+    handed_s = facts.picking_s
+    handed_s += 0.0 if facts.config.pin_memory else estimate.receiving_s(facts)
+    times = _times_as_large(facts, handed_s)
+    if not 1 < times <= _LARGEST or not 1 <= facts.tensors < MANY_TENSORS:
         return
-    rates = [
+    now = _of_larger_batches(facts, 1, handed_s)
+    low, predicted, high = (
         _of_larger_batches(facts, times, handed_s * share)
         for share in (1 + _HANDED, 1.0, 1 - _HANDED)
-    ]
-    if rates[1] < estimate.WORTHWHILE * facts.rate:
+    )
+    if predicted < estimate.WORTHWHILE * now or abs(now / facts.rate - 1) > _REPEATED:
         return
-    low, high = rates[0] * (1 - _RUNS_DIFFER), rates[2] * (1 + _RUNS_DIFFER)
+    low, high = low * (1 - _RUNS_DIFFER), high * (1 + _RUNS_DIFFER)
     demand = facts.samples / facts.step_s
     under_way = (times - 1) * max(1, facts.workers) * facts.prefetch * facts.batch_bytes
-    size = round(facts.samples)
+    size, ours = round(facts.samples), facts.recording.source
     yield Recommendation(
         setting="batch_size",
         current=str(size),
@@ -102,12 +109,12 @@ def batch_size(facts: Facts) -> Iterator[Recommendation]:
         f"{format_duration(handed_s)}, whatever its size: one is due {times} times less often. It "
         "is another training then (learning rate, statistics over a batch). Estimated from this "
         "run alone, for steps that take as many times as long; not tried",
-        predicted_samples_per_s=rates[1],
+        predicted_samples_per_s=predicted,
         interval=(low, high),
-        predicted_starved=1 - rates[1] / demand,
+        predicted_starved=1 - predicted / demand,
         predicted_starved_interval=(max(0.0, 1 - high / demand), 1 - low / demand),
         cost=Cost(None, under_way, under_way) if isfinite(under_way) else None,
-        code=f"DataLoader(…, batch_size={times * size})",
+        code=f"{'DataLoader' if ours is None else 'open_dataset'}(…, batch_size={times * size})",
     )
 
 
@@ -165,6 +172,15 @@ def _at_once(facts: Facts, requests: RequestStats) -> Recommendation:
         "(Little's law). By workers, by asking for several at a time in each; or by requests that "
         "bring more samples, or a storage that answers sooner (a local disk)",
     )
+
+
+def _times_as_large(facts: Facts, handed_s: float) -> int:
+    """0: without workers nothing is handed over."""
+    allowed = facts.diagnosis.threshold
+    if not facts.workers or not allowed * facts.step_s > 0:
+        return 0
+    times = handed_s * (1 - allowed) / (allowed * facts.step_s)
+    return ceil(min(times, 1.0 + _LARGEST) - 1e-9)
 
 
 def _of_larger_batches(facts: Facts, times: float, handed_s: float) -> float:

@@ -120,7 +120,7 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
         low, high = advice.interval
         return f"open: {format_count(low)} to {format_count(high)} samples/s"
     if not parts:
-        return "not predicted"
+        return "not predicted" if advice.code else ""  # else it is no setting, but what is short
     best = verified if verified is not None else predicted
     if best is not None and now_per_s > 0:
         parts.append(_percent(best / now_per_s - 1))

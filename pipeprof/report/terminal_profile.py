@@ -83,7 +83,8 @@ def changes(page: Page, profile: Profile) -> None:
     for advice in profile.recommendations:
         page.line(f"{advice.setting}: {advice.current} → {advice.proposed}")
         brings = gain(advice, profile.throughput.samples_per_s)
-        page.pairs([("gain", brings), *expected(advice), ("why", advice.why)], indent=4)
+        rows = [("gain", brings), *expected(advice), ("why", advice.why)]
+        page.pairs([row for row in rows if row[1]], indent=4)
         if advice.code:
             page.code(advice.code)
 

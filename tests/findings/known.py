@@ -69,7 +69,7 @@ def rate(count: int, make: Callable[[int], Any], step_s: float, **settings: Any)
     for _batch in DataLoader(Samples(count, make), **settings):
         moments.append(perf_counter())
         sleep(step_s)
-    first = count // 4
+    first = len(moments) // 4
     return (len(moments) - 1 - first) / (moments[-1] - moments[first])
 
 

@@ -125,7 +125,7 @@ def test_handing_over_single_samples_needs_larger_batches():
     assert advice.predicted_starved < 0.06
     # wide margins: what handing over takes differs by half
     assert any(
-        size * rate(400 // size + 16, fetch, size * step_s, batch_size=size, **now)
+        size * rate(60 * size, fetch, size * step_s, batch_size=size, **now)
         >= 0.85 * advice.predicted_samples_per_s
         for _ in range(5)
     )

@@ -32,7 +32,8 @@ def test_the_starved_fraction_the_cost_and_what_would_settle_it() -> None:
 
 
 def test_where_nothing_is_predicted_the_range_is_told() -> None:
-    assert gain(PLAIN, 100.0) == "not predicted"
+    assert gain(PLAIN, 100.0) == "", "nothing to be set: it says what is short"
+    assert gain(replace(PLAIN, code="…"), 100.0) == "not predicted"
     open_ = replace(PLAIN, interval=(100.0, 390.0))
     assert gain(open_, 100.0) == "open: 100 to 390 samples/s"
     assert gain(replace(open_, predicted_samples_per_s=250.0), 100.0) == (
