@@ -12,10 +12,11 @@ from math import ceil, hypot, isfinite, sqrt
 
 from pipeprof.analyze import estimate
 from pipeprof.analyze.choose import ENORMOUS
-from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
+from pipeprof.analyze.findings.reading import read_bytes
 from pipeprof.analyze.stages import BLOCKED, CPU
-from pipeprof.analyze.storage import BANDWIDTH, LATENCY
-from pipeprof.model import Cost, Recommendation, RequestStats, Stage
+from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
+from pipeprof.model import Cost, Recommendation, RequestStats
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
 _NEARLY = 0.05
@@ -71,15 +72,19 @@ def cores(facts: Facts) -> Iterator[Recommendation]:
 
 def storage(facts: Facts) -> Iterator[Recommendation]:
     """R × bytes of a sample; by Little's law, R × requests of a sample × what one takes."""
-    requests, rate = facts.requests, _rate(facts)
-    sums, part = facts.summary.sums, facts.diagnosis.bottleneck
-    if requests is None or not sums["bytes"] or not facts.rate < rate <= ENORMOUS * facts.rate:
+    if not facts.rate < _rate(facts) <= ENORMOUS * facts.rate:
         return
-    untold = part == str(Stage.READ) and facts.share(BLOCKED) >= _MOSTLY
-    if part == BANDWIDTH or untold:
-        yield _bandwidth(facts, sums["bytes"] / sums["samples"], part == BANDWIDTH)
-    elif part == LATENCY:
+    requests, part = facts.requests, facts.diagnosis.bottleneck
+    if requests is not None and part == LATENCY:
         yield _at_once(facts, requests)
+        return
+    # of reads that nobody clocked, what read calls brought
+    size, sums = read_bytes(facts) / facts.samples, facts.summary.sums
+    if requests is not None and sums["bytes"]:
+        size = sums["bytes"] / sums["samples"]
+    waits = facts.blamed(*MAKING) >= _MOSTLY and facts.share(BLOCKED) >= _MOSTLY
+    if part == BANDWIDTH or (waits and size * facts.rate > SLOWEST_LINK):
+        yield _bandwidth(facts, size, part == BANDWIDTH)
 
 
 def batch_size(facts: Facts) -> Iterator[Recommendation]:
@@ -155,7 +160,7 @@ def _bandwidth(facts: Facts, size: float, sure: bool) -> Recommendation:
         why=f"{_taken(facts)} × {format_bytes(size)} of storage each. As good: {1 / times:.2f}× "
         "the bytes for a sample (a denser format, only the columns in use), or the data on a local "
         f"disk of that bandwidth{whole}"
-        + ("" if sure else ". If it is the storage's bandwidth that holds reading up"),
+        + ("" if sure else ". If the storage gives no more: a run with more workers tells"),
     )  # fmt: skip
 
 

@@ -74,6 +74,16 @@ def test_bandwidth_for_what_the_accelerator_takes():
     assert "the data on a local disk of that bandwidth: at the present rate all" in advice.why
 
 
+def test_bandwidth_where_only_read_calls_were_counted():
+    """Nothing was clocked, so whether the storage is full is open."""
+    calls = seen(workers_run(cpu_share=0.05), bytes=0.0, logical_bytes=600e3, runqueue_s=0.0)
+    advice = advised(calls)["storage bandwidth"]
+    assert advice.proposed.startswith("114 MB/s (2.")
+    assert "If the storage gives no more: a run with more workers tells" in advice.why
+    little = seen(workers_run(cpu_share=0.05), bytes=0.0, logical_bytes=6e3, runqueue_s=0.0)
+    assert "storage bandwidth" not in advised(little), "400 kB/s fill no storage"
+
+
 def test_requests_under_way_by_littles_law():
     waits = reading(0.9, requests=4, step_s=0.001)
     assert assemble(waits).diagnosis.bottleneck == "storage-latency"
