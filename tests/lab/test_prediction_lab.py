@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.prediction_lab import DISK_BYTES_PER_S, LINK_MBIT_PER_S
 from benchmarks.prediction_pipelines import BATCH_SIZE
-from benchmarks.prediction_runs import Job, measure, place
+from benchmarks.prediction_runs import Job, measure, place, run
 
 pytestmark = pytest.mark.lab
 
@@ -19,5 +19,20 @@ LIMITS = {
 @pytest.mark.parametrize("name", LIMITS)
 def test_four_workers_get_what_the_disk_or_the_link_gives_and_no_more(name):
     with place(name):
-        run = measure(Job(name, 4, 2, 0.0, 1), 1.5)
-    assert run.batches_per_s == pytest.approx(LIMITS[name], rel=0.1)
+        found = measure(Job(name, 4, 2, 0.0, 1), 1.5)
+    assert found.batches_per_s == pytest.approx(LIMITS[name], rel=0.1)
+
+
+def test_of_a_full_disk_it_is_told_how_much_faster_it_would_have_to_be():
+    """It gives 20 MB/s; an accelerator that takes 8 samples of 32 KiB each 4 ms wants three times
+    that."""
+    with place("throttled disk"):
+        profile = run(Job("throttled disk", 2, 2, 0.004, 1), 3.0).profile()
+    advice = {each.setting: each for each in profile.recommendations}["storage bandwidth"]
+    value, unit = advice.current.split()
+    assert unit == "MB/s"
+    assert float(value) * 1e6 == pytest.approx(DISK_BYTES_PER_S, rel=0.15)
+    step_s = profile.stages["step"].mean_s
+    wanted, unit = advice.proposed.split()[:2]
+    assert unit == "MB/s"
+    assert float(wanted) * 1e6 == pytest.approx(0.95 * BATCH_SIZE * 32 * 1024 / step_s, rel=0.02)
