@@ -217,9 +217,14 @@ def print_cell(one: Cell) -> None:
         f"    W={job.num_workers} P={job.prefetch_factor} step {job.step_s * 1e3:4.0f} ms: error "
         f"{one.error:+6.1%}, noise {one.noise:5.1%}, ± {one.half_width:.1%}; starved "
         f"{one.starved_fraction:.1%}, predicted {one.starved_error:+.1%}; predicted "
-        f"{one.predicted:.1f}, measured {rates}{'; ' + one.settle if one.settle else ''}",
+        f"{one.predicted:.1f}, measured {rates}{_declined(one)}",
         flush=True,
     )
+
+
+def _declined(one: Cell) -> str:
+    why = one.bouts[0][0].why
+    return f"; {one.settle}{why and f', since {why}'}" if one.settle else ""
 
 
 def print_row(name: str, cells: Sequence[Cell], together: bool = False) -> None:

@@ -96,6 +96,11 @@ def counted(count: float, noun: str, several: str = "") -> str:
     return f"{figure} {several or noun + ('es' if noun.endswith('tch') else 's')}"
 
 
+def capital(text: str) -> str:
+    """As a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def percent(share: float) -> str:
     """``"83 %"``."""
     return f"{share * 100:.0f} %"

@@ -10,7 +10,7 @@ from pipeprof.analyze.calibrate import FEWEST
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.storage import BANDWIDTH
 from pipeprof.model import Cost, Recommendation
-from pipeprof.units import counted
+from pipeprof.units import capital, counted
 
 _ROOFLINE = "Estimated from this run alone, not tried"
 _SIMULATED = "Simulated with this run's batches, not tried"
@@ -24,6 +24,7 @@ def expected(facts: Facts, advice: Recommendation, workers: int) -> Recommendati
     told, more = facts.one_run.predict(workers), estimate.slow_ones_wanted(facts)
     low, high = (facts.samples * rate for rate in told.interval)
     doubt = bool(told.settle) and facts.one_run.shares
+    open_ = _DOUBT if doubt else capital(told.why)
     if more:
         why = (
             f"{advice.why}. Too few slow batches were seen to say how much it brings: run "
@@ -33,7 +34,7 @@ def expected(facts: Facts, advice: Recommendation, workers: int) -> Recommendati
     samples_per_s = facts.samples * told.batches_per_s
     return replace(
         advice,
-        why=f"{advice.why}. {_SIMULATED}{f'. {_DOUBT}' if doubt else ''}",
+        why=". ".join(filter(None, (advice.why, _SIMULATED, open_))),
         predicted_samples_per_s=None if doubt else samples_per_s,
         interval=(low, high),
         predicted_starved=None if doubt else told.starved_fraction,

@@ -56,6 +56,7 @@ _MOST = 2.0
 """Times what they seemed to cost, either way: batches are not fitted to more."""
 _KEPT = 0.5
 """Of the error that was fitted away may be there in another setting."""
+_OPEN = "what cores slow each other down by, or what handing over takes, one run leaves open"
 _ROUNDS = 6
 """Of the bootstrap."""
 _FAR = 0.03
@@ -275,4 +276,5 @@ def _together(told: Sequence[Prediction]) -> Prediction:
             max(each.starved_interval[1] for each in told),
         ),
         settle_by(setting) if apart else told[0].settle,
+        next((each.why for each in told if each.why), _OPEN if apart else ""),
     )

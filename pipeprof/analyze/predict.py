@@ -31,6 +31,11 @@ TOLD_APART = 0.05
 _DEAR_S, _BOUND = 0.005, 0.6
 """A batch that takes main so long to receive is one of many hand-shakes. What these take depends on
 where the processes lie: runs tell it of their own setting only, where they are so much of it."""
+_HAND_SHAKES = (
+    "the training process does little but receive batches, and what that takes with so many "
+    "workers no run has told"
+)
+_ROOM = "what workers wait for may have no room for more of them"
 _OTHERWISE = 0.35
 """By up to so much, relatively, it differs in another: `benchmarks.prediction`'s *many tensors*."""
 
@@ -47,6 +52,8 @@ class Prediction:
     starved_interval: tuple[float, float]
     settle: str = ""
     """The one short run that would tell more, where the runs so far cannot; else empty."""
+    why: str = ""
+    """They cannot, in words; else empty."""
 
 
 def predict(
@@ -90,15 +97,13 @@ def predict(
         _interval(rates, float(np.mean(means)), found.disagreement, noise, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
-        settle_by(setting) if unsure else _steadier(found),
+        settle_by(setting) + _ahead(setting) if unsure else _steadier(found),
+        _HAND_SHAKES if untold else _ROOM if unsure else "",
     )
 
 
 def settle_by(setting: Setting) -> str:
-    """For one worker also how far it is ahead: that it is at all changes what is shared."""
-    ahead = setting.num_workers == 1 and setting.prefetch_factor > 1
-    prefetch = f", prefetch_factor={setting.prefetch_factor}" if ahead else ""
-    return f"a short run with num_workers={setting.num_workers}{prefetch}"
+    return f"a short run with num_workers={setting.num_workers}"
 
 
 def _steadier(found: Calibration) -> str:
@@ -112,12 +117,17 @@ def doublings(setting: Setting, measured: int) -> float:
     return log2(max(1.0, setting.num_workers / max(1, measured)))
 
 
+def _ahead(setting: Setting) -> str:
+    """One worker was run, but not ahead of its training."""
+    ahead = setting.num_workers == 1 and setting.prefetch_factor > 1
+    return f" and prefetch_factor={setting.prefetch_factor}" if ahead else ""
+
+
 def _like(setting: Setting, measured: int, lone: bool) -> bool:
     """Whether batches were seen to be handed over as they are in ``setting``."""
     if lone:
         return setting.num_workers == measured
-    ahead = setting.num_workers == 1 and setting.prefetch_factor > 1
-    return setting.num_workers <= measured and not ahead
+    return setting.num_workers <= measured and not _ahead(setting)
 
 
 def _handing_over(runs: Sequence[Run]) -> bool:

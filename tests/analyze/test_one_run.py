@@ -99,6 +99,7 @@ def test_how_cores_slow_each_other_is_open_until_all_of_them_were_busy() -> None
     idle, busy = (from_one(demands[:120], TWO, workers) for workers in (1, 2))
     told = idle.predict(2)
     assert told.settle == "a short run with num_workers=2"
+    assert told.why.startswith("what cores slow each other down by")
     for speed in (1.0, 0.85):
         expected = truth(demands, replace(TWO, crowded=speed), 2).batches_per_s
         assert told.interval[0] <= expected <= told.interval[1]

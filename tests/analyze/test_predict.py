@@ -130,6 +130,7 @@ def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
     assert found.shared_from == inf
     prediction = predict(found, Setting(4), STEP_S)
     assert prediction.settle == "a short run with num_workers=4"
+    assert prediction.why == "what workers wait for may have no room for more of them"
     low, high = prediction.interval
     expected = truth(demands, Setting(4), Machine(cores=2)).batches_per_s
     assert low < 0.6 * expected < expected < 1.05 * high
@@ -140,7 +141,7 @@ def test_where_two_workers_cannot_tell_the_run_that_could_is_named():
     ("setting", "settle"),
     [
         (Setting(1, 1), ""),
-        (Setting(1, 2), "a short run with num_workers=1, prefetch_factor=2"),
+        (Setting(1, 2), "a short run with num_workers=1 and prefetch_factor=2"),
         (Setting(2, 4), ""),
         (Setting(4, 2), "a short run with num_workers=4"),
     ],
@@ -151,6 +152,7 @@ def test_hand_shakes_that_are_most_of_the_time_are_told_of_what_was_run(setting,
     machine = Machine(cores=2)
     told = predict(calibrated(demands, machine), setting, STEP_S)
     assert told.settle == settle
+    assert told.why.startswith("the training process does little but receive") == bool(settle)
     low, high = told.interval
     assert (high - low > 0.7 * told.batches_per_s) == bool(settle)
     slow = predict(calibrated(demands, machine), setting, np.array([0.04]))

@@ -7,7 +7,7 @@ from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY
 from pipeprof.model import RequestStats
-from pipeprof.units import counted, format_bytes, format_duration, format_rate
+from pipeprof.units import capital, counted, format_bytes, format_duration, format_rate
 
 _SMALL = 4e6
 """Bytes below which a request's latency outweighs its transfer on any storage worth its name."""
@@ -42,7 +42,7 @@ def latency_bound(facts: Facts) -> Seen | None:
     beside = "Let each worker ask for several at a time, as open_dataset does. "
     return Seen(
         f"{_requests(facts, requests)}, {requests.in_flight:.1f} under way at a time. "
-        f"{_sentence(facts.diagnosis.evidence)}",
+        f"{capital(facts.diagnosis.evidence)}.",
         f"{workers if wanted else ''}{larger if small else ''}{beside if serial else ''}"
         "Or keep the data on a nearer storage.",
         f": requests are {how}" if how else "",
@@ -63,7 +63,7 @@ def bandwidth_bound(facts: Facts) -> Seen | None:
     more = 2 * max(1, facts.workers)
     return Seen(
         f"{_requests(facts, requests)}, {format_rate(moved)} in all with "
-        f"{requests.in_flight:.1f} under way at a time. {_sentence(facts.diagnosis.evidence)}",
+        f"{requests.in_flight:.1f} under way at a time. {capital(facts.diagnosis.evidence)}.",
         "Move fewer bytes: read only the columns you use, compress, choose a denser format; or "
         "keep the data on a faster storage. Whether each reader or all together are held back, "
         f"one run cannot tell: try num_workers={more} instead of {facts.workers}. If samples/s "
@@ -87,7 +87,7 @@ def client_bound(facts: Facts) -> Seen | None:
     wanted = max(2, facts.workers + 1)
     workers = f"num_workers={wanted} instead of {facts.workers}: each has a client of its own. "
     return Seen(
-        f"{_requests(facts, requests)}. {_sentence(facts.diagnosis.evidence)} One process comes "
+        f"{_requests(facts, requests)}. {capital(facts.diagnosis.evidence)}. One process comes "
         f"to {one} at the most.",
         "Ask for more at once: many samples in one file or shard, larger reads. Use a client that "
         "computes less (for S3: obstore or pyarrow instead of s3fs). "
@@ -101,7 +101,3 @@ def _requests(facts: Facts, requests: RequestStats) -> str:
         f"A batch takes {counted(per_batch, 'request')} of {format_bytes(requests.size.mean)}, "
         f"{format_duration(requests.latency_s.mean)} each"
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
