@@ -83,7 +83,7 @@ def storage(facts: Facts) -> Iterator[Recommendation]:
     if requests is not None and sums["bytes"]:
         size = sums["bytes"] / sums["samples"]
     waits = facts.blamed(*MAKING) >= _MOSTLY and facts.share(BLOCKED) >= _MOSTLY
-    if part == BANDWIDTH or (waits and size * facts.rate > SLOWEST_LINK):
+    if size > 0 and (part == BANDWIDTH or (waits and size * facts.rate > SLOWEST_LINK)):
         yield _bandwidth(facts, size, part == BANDWIDTH)
 
 
