@@ -52,7 +52,7 @@ def feeds(facts: Facts, cures: Sequence[Recommendation]) -> bool:
 def cores(facts: Facts) -> Iterator[Recommendation]:
     """R × CPU time of a sample, and what the training process computes."""
     has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
-    if not has < wanted <= ENORMOUS * has:
+    if not estimate.WORTHWHILE * has < wanted <= ENORMOUS * has:
         return
     half = _SIGMAS * hypot(_RUNS_DIFFER, _relative_error(facts)) * (wanted - facts.main_cores)
     main = facts.main_cores
