@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
+from sys import float_info
 from typing import Final
 
 from pipeprof.model import StageStats
@@ -185,8 +186,9 @@ def percentiles(stages: Mapping[str, StageStats]) -> Spec | None:
 
 
 def _powers(values: Sequence[float]) -> list[float]:
-    """Of ten, from the one below ``values`` to the one above."""
-    return [10.0**n for n in range(floor(log10(min(values))), ceil(log10(max(values))) + 1)]
+    """Of ten, from the one below ``values`` to the one above, if there is one."""
+    last = min(ceil(log10(max(values))), float_info.max_10_exp)
+    return [10.0**n for n in range(floor(log10(min(values))), last + 1)]
 
 
 def blame(charged: Mapping[str, float], stall_s: float) -> Spec:

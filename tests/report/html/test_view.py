@@ -98,6 +98,10 @@ def test_what_is_not_known_has_no_part_in_a_way() -> None:
     assert {row["name"] for row in rows(points)} == {"step"}
 
 
+def test_an_axis_ends_where_numbers_do() -> None:
+    assert charts.percentiles({"step": replace(stage_stats(10.0), p99_s=1.7e308)}) is not None
+
+
 def spans(spec: Spec, kind: str, main: bool) -> list[tuple[float, float]]:
     return [
         (row["x"], row["x2"]) for row in rows(spec)
