@@ -89,12 +89,12 @@ def predict(
     starved = np.array([run.starved_fraction for run in every])
     least, most = np.percentile(starved, [5, 95])
     noise = found.noise if lone else hypot(found.noise, _FAR * doublings(setting, measured))
-    noise = _SIGMAS * noise if not untold else _OTHERWISE
-    wide = min(1.0, hypot(found.disagreement, noise))
+    differs = _OTHERWISE if untold else _SIGMAS * noise
+    wide = min(1.0, hypot(found.disagreement, differs))
     return Prediction(
         setting,
         float(np.mean(means)),
-        _interval(rates, float(np.mean(means)), found.disagreement, noise, lone),
+        _interval(rates, float(np.mean(means)), found.disagreement, differs, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
         settle_by(setting) + _ahead(setting) if unsure else _steadier(found),

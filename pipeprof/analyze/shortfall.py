@@ -16,6 +16,7 @@ from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
 from pipeprof.analyze.findings.reading import read_bytes
 from pipeprof.analyze.stages import BLOCKED, CPU
 from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
+from pipeprof.analyze.two_runs import COMPUTING, HANDED
 from pipeprof.model import Cost, Recommendation, RequestStats
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
@@ -23,11 +24,6 @@ _NEARLY = 0.05
 """Below what the accelerator takes counts as feeding it."""
 _SIGMAS = 1.645
 """Either side, 90 % of a normal distribution."""
-_RUNS_DIFFER = 0.07
-"""By so much, relatively, what computing takes in one run differs from another's."""
-_HANDED = 0.5
-"""By at most so much, relatively, does what handing a batch over takes: mostly one process waits to
-be woken by another."""
 _MOSTLY = 0.5
 """Of making a batch is waiting: storage may be what is waited for."""
 _REPEATED = 0.15
@@ -54,7 +50,7 @@ def cores(facts: Facts) -> Iterator[Recommendation]:
     has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
     if not estimate.WORTHWHILE * has < wanted <= ENORMOUS * has:
         return
-    half = _SIGMAS * hypot(_RUNS_DIFFER, _relative_error(facts)) * (wanted - facts.main_cores)
+    half = _SIGMAS * hypot(COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
     main = facts.main_cores
     beside = f", and {main:.1f} of the training process" if main >= 0.05 else ""
     best = facts.samples * facts.cores_left / facts.cpu_s
@@ -98,13 +94,13 @@ def batch_size(facts: Facts) -> Iterator[Recommendation]:
     now = _of_larger_batches(facts, 1, handed_s)
     low, predicted, high = (
         _of_larger_batches(facts, times, handed_s * share)
-        for share in (1 + _HANDED, 1.0, 1 - _HANDED)
+        for share in (1 + HANDED, 1.0, 1 - HANDED)
     )
     if predicted < estimate.WORTHWHILE * now or abs(now / facts.rate - 1) > _REPEATED:
         return
-    low, high = low * (1 - _RUNS_DIFFER), high * (1 + _RUNS_DIFFER)
+    low, high = low * (1 - COMPUTING), high * (1 + COMPUTING)
     demand = facts.samples / facts.step_s
-    under_way = (times - 1) * max(1, facts.workers) * facts.prefetch * facts.batch_bytes
+    under_way = (times - 1) * facts.workers * facts.prefetch * facts.batch_bytes
     size, ours = round(facts.samples), facts.recording.source
     yield Recommendation(
         setting="batch_size",
@@ -190,6 +186,8 @@ def _times_as_large(facts: Facts, handed_s: float) -> int:
 
 def _of_larger_batches(facts: Facts, times: float, handed_s: float) -> float:
     """Samples/s, with ``handed_s`` for each batch; no more than workers and cores make of them."""
-    made = max(1, facts.workers) * facts.samples / facts.work_s
-    computed = facts.samples * facts.cores_left / facts.cpu_s if facts.cpu_s > 0 else made
-    return min(times * facts.samples / (handed_s + times * facts.step_s), made, computed)
+    made_s, computed_s = facts.work_s / facts.workers, facts.cpu_s / facts.cores_left
+    turn_s = max(handed_s + times * facts.step_s, times * made_s)
+    if computed_s > 0:  # else unknown
+        turn_s = max(turn_s, times * computed_s)
+    return times * facts.samples / turn_s
