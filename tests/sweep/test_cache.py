@@ -3,6 +3,7 @@
 import dataclasses
 import mmap
 import os
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,12 @@ def files_of(folder):
     return [f"{folder}/{number}.parquet" for number in range(FILES)]
 
 
+def shares_in_memory(evidence):
+    """In percent, at the start and at the end: a kernel short of memory may drop a page or two."""
+    told = r"([0-9.]+) % of the pages were in memory at the start, ([0-9.]+) % at the end"
+    return [float(share) for share in re.match(told, evidence).groups()]
+
+
 def trial_of(data, folder, cache, workers, step_s=0.01):
     """A short trial: 16 rows a step, so at most 64 KB each 10 ms, far less than there is."""
     spec = SweepSpec(
@@ -67,7 +74,7 @@ def test_a_warm_trial_reads_from_memory(data, tmp_path, workers):
     evict(files_of(data))
     cache = trial_of(data, tmp_path / "out", "warm", workers).cache
     assert cache.state == "warm", cache.evidence
-    assert cache.evidence.startswith("100 % of the pages were in memory at the start, 100 % at")
+    assert shares_in_memory(cache.evidence) == pytest.approx([100, 100], abs=1), cache.evidence
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -95,7 +102,7 @@ def test_as_is_small_data_turns_warm_and_is_not_called_cold(data, tmp_path):
     evict([f"{data}/0.parquet"])
     cache = trial_of(str(tmp_path / "small"), tmp_path / "out", "as-is", 0, step_s=0).cache
     assert cache.state in ("mixed", "warm")
-    assert "in memory at the start, 100 % at the end" in cache.evidence
+    assert shares_in_memory(cache.evidence)[1] == pytest.approx(100, abs=1), cache.evidence
 
 
 @pytest.mark.parametrize("share", [0, 1])
