@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from math import nan
 from operator import attrgetter
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ import numpy as np
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import SEEN, WAY, Floats, Source, nothing_known
 
-Moments = tuple[float, float, float]
-"""Of a batch on its way to main: received, unpickled, pinned."""
+Moments = tuple[float, float, float, float]
+"""Of a batch on its way to main: received, unpickled, pinned; and the CPU time of unpickling."""
 
-_UNKNOWN: Moments = (nan, nan, nan)
+_UNKNOWN: Moments = (nan, nan, nan, nan)
 _WORKER, _FETCH_START = SEEN.index("worker"), SEEN.index("fetch_start_s")
 
 
@@ -66,7 +66,7 @@ class WorkersObserver:
             if way.pinned:
                 moments = way.noted.pop(task, _UNKNOWN)
             else:
-                moments = way.received_s, now, nan
+                moments = way.received_s, now, nan, thread_time() - way.received_cpu_s
             if isinstance(task, int):
                 self._arrivals.came.append((task, moments))
                 self._next_task = task + 1
@@ -205,8 +205,9 @@ class _Way:
     """Of a batch from the pipe to main: received, unpickled, and, by the pin thread, pinned."""
 
     def __init__(self) -> None:
-        self.received_s = nan
-        """The bytes that came last: without a pin thread, those of the batch that main takes."""
+        self.received_s = self.received_cpu_s = nan
+        """The bytes that came last: without a pin thread, those of the batch that main takes. On
+        the clock, and in CPU time of the thread that received them."""
         self.pinned = False
         """There is a pin thread, which fills `noted`."""
         self.noted: dict[Any, Moments] = {}
@@ -226,6 +227,7 @@ class _Way:
 
         def timed_receive(*arguments: Any) -> Any:
             data = receive(*arguments)
+            self.received_cpu_s = thread_time()
             self.received_s = perf_counter()
             return data
 
@@ -235,17 +237,18 @@ class _Way:
         """In the pin thread, which takes from ``results`` and puts into ``pinned``."""
         taker, take = weakref.ref(results), type(results).get
         putter, put = weakref.ref(pinned), type(pinned).put
-        unpickled_s = nan
+        unpickled_s = cpu_s = nan
 
         def timed_get(*arguments: Any, **options: Any) -> Any:
-            nonlocal unpickled_s
+            nonlocal unpickled_s, cpu_s
             item = take(taker(), *arguments, **options)
             unpickled_s = perf_counter()
+            cpu_s = thread_time() - self.received_cpu_s
             return item
 
         def timed_put(item: Any, *arguments: Any, **options: Any) -> Any:
             if isinstance(item[0], int):
-                self.noted[item[0]] = self.received_s, unpickled_s, perf_counter()
+                self.noted[item[0]] = self.received_s, unpickled_s, perf_counter(), cpu_s
             return put(putter(), item, *arguments, **options)
 
         hooks.add(results, "get", timed_get)

@@ -12,6 +12,8 @@ from pipeprof.analyze.storage import BANDWIDTH
 from pipeprof.model import Cost, Recommendation
 from pipeprof.units import capital, counted
 
+_WIDE = 0.3
+"""Relatively: so wide an interval is told as a range, if one more run would narrow it."""
 _ROOFLINE = "Estimated from this run alone, not tried"
 _SIMULATED = "Simulated with this run's batches, not tried"
 _DOUBT = "More workers bring nothing if all of them together fill the storage's bandwidth"
@@ -23,8 +25,8 @@ def expected(facts: Facts, advice: Recommendation, workers: int) -> Recommendati
         return _by_roofline(facts, advice, workers)
     told, more = facts.one_run.predict(workers), estimate.slow_ones_wanted(facts)
     low, high = (facts.samples * rate for rate in told.interval)
-    doubt = bool(told.settle) and facts.one_run.shares
-    open_ = _DOUBT if doubt else capital(told.why)
+    doubt = bool(told.settle) and (facts.one_run.shares or told.half_width > _WIDE)
+    open_ = _DOUBT if facts.one_run.shares and told.settle else capital(told.why)
     if more:
         why = (
             f"{advice.why}. Too few slow batches were seen to say how much it brings: run "

@@ -51,6 +51,8 @@ _TRAVELS = (1.0, 4.0)
 """Times what it takes at least: a batch's way from a worker where none has sent one yet."""
 _LONG = 3.0
 """Times that: so long main may have waited for the worker's interpreter instead."""
+_COMPUTES = 0.5
+"""Of making a batch: workers that compute less leave their interpreters to others."""
 _FITS = 3
 _MOST = 2.0
 """Times what they seemed to cost, either way: batches are not fitted to more."""
@@ -89,6 +91,7 @@ class OneRun:
         self._step_cpu_s = min(float(columns.step_s.mean()), max(0.0, known.main_cpu_s))
         self._step_s = np.maximum(0.0, columns.step_s - self._step_cpu_s)
         self._cpu_s = cpu_of(columns)
+        self._computing = float(self._cpu_s.sum() / columns.made_s.sum())
         self._blocked_s = _blocked(columns, self._cpu_s)
         waits = self._blocked_s.sum() > _MATTERS * columns.made_s.sum()
         self.shares = bool(waits) and not known.alone and may_share(columns)
@@ -153,7 +156,7 @@ class OneRun:
         run, known = self._run, self._known
         cpu_s, blocked_s = self._cpu_s, self._blocked_s
         tried = max(1, run.setting.num_workers) if self.shares else inf
-        computing = float(cpu_s.sum() / run.columns.made_s.sum())
+        computing = self._computing
         busy = cpu_s.sum() / run.seconds + self._step_cpu_s * run.batches_per_s
         all_busy = min(1.0, max(0.0, busy - (known.cores - 1)))
         uneven = np.random.default_rng(0).lognormal(0.0, _JITTER, len(cpu_s))
@@ -184,11 +187,15 @@ class OneRun:
                     step_cpu_s=self._step_cpu_s,
                 )  # fmt: skip
             return
-        way = Way([run], [])
-        yield self._received(way.demand)
-        if way.always_beside and way.demand.receive_s > _LONG * least_s:
-            # main has computed so long, or waited for the worker's interpreter
-            yield self._received(Way([run], [], _LONG * least_s).demand)
+        way, most_s = Way([run], []), _LONG * least_s
+        if not way.always_beside or way.demand.receive_s <= most_s:
+            yield self._received(way.demand)
+            return
+        # main was busy so long, or waited for the interpreter of a worker that computes
+        computed_s = _median(run.columns.unpickled_cpu_s)
+        if computed_s is None or self._computing < _COMPUTES:
+            yield self._received(way.demand)
+        yield self._received(Way([run], [], max(most_s, _LONG * (computed_s or 0.0))).demand)
 
     def _received(self, way: Demand) -> Demand:
         """A thread that pins also receives, while main trains."""
@@ -231,6 +238,11 @@ class OneRun:
         setting = self._run.setting
         run = simulate(stepping(found.of(setting), self._step_s), setting, found.machine)
         return run.steady(setting).batches_per_s / self._run.batches_per_s
+
+
+def _median(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else None
 
 
 def _dearer(demands: Sequence[Demand], times: float) -> tuple[Demand, ...]:

@@ -55,6 +55,12 @@ class Prediction:
     why: str = ""
     """They cannot, in words; else empty."""
 
+    @property
+    def half_width(self) -> float:
+        """Of the interval, relative to ``batches_per_s``."""
+        low, high = self.interval
+        return (high - low) / 2 / self.batches_per_s
+
 
 def predict(
     found: Calibration,

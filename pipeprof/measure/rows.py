@@ -17,7 +17,7 @@ Arrays = Mapping[str, Floats]
 """Columns of a `BatchLog` by name; NaN is unknown."""
 
 MAIN = ("index", "nth", "epoch", "asked_s", "delivered_s", "done_s")
-WAY = ("received_s", "arrived_s", "pinned_s", "sampler_s")
+WAY = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sampler_s")
 """What main sees of a batch's way to it."""
 SEEN = (*WAY, *FIELDS)
 """What a `Source` fills in."""

@@ -69,6 +69,8 @@ class BatchLog:
     """Unpickled in main."""
     pinned_s: tuple[float | None, ...] = ()
     """In page-locked memory, ready to be taken."""
+    unpickled_cpu_s: tuple[float | None, ...] = ()
+    """CPU time of main, or its pin thread, in unpickling: the rest was waiting for the worker."""
     read_s: tuple[float | None, ...] = ()
     decode_s: tuple[float | None, ...] = ()
     transform_s: tuple[float | None, ...] = ()

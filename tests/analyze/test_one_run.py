@@ -106,6 +106,44 @@ def test_how_cores_slow_each_other_is_open_until_all_of_them_were_busy() -> None
     assert not busy.predict(3).settle
 
 
+WAITED = ({"receive_held_s": 0.012}, 0.0004)
+COMPUTED = ({"receive_s": 0.012}, 0.012)
+FOUR = Machine(cores=4)
+
+
+def clocked(run: Measured, cpu_s: float) -> Measured:
+    """With so much CPU time of main in each receipt."""
+    column = {"unpickled_cpu_s": np.full(len(run.columns), cpu_s)}
+    return replace(run, columns=type(run.columns)({**run.columns._arrays, **column}))
+
+
+@pytest.mark.parametrize(("way", "cpu_s", "making_s"), [(*WAITED, 0.015), (*COMPUTED, 0.02)])
+def test_main_may_have_computed_or_waited_for_an_interpreter(
+    way: dict[str, float], cpu_s: float, making_s: float
+) -> None:
+    """For 12 ms a batch, while its worker was at the next: it has to compute as long for others'
+    batches, but not to wait. Its CPU time tells."""
+    demands = sent(batches(cpu_s=making_s), **way)
+    run = run_of(demands[:120], Setting(1), FOUR)
+    known = Circumstances(4.0, travel_s=0.0005, alone=True)
+    open_, told = (OneRun(clocked(run, each), known).predict(3) for each in (np.nan, cpu_s))
+    expected = truth(demands, FOUR, 3).batches_per_s
+    assert told.batches_per_s == pytest.approx(expected, rel=0.1)
+    assert open_.batches_per_s != pytest.approx(expected, rel=0.2)
+    for each in (open_, told):
+        assert each.interval[0] <= expected <= each.interval[1]
+    assert told.interval[1] - told.interval[0] < 0.7 * (open_.interval[1] - open_.interval[0])
+
+
+def test_a_worker_that_rests_is_not_waited_for() -> None:
+    """Its interpreter is free: receipts that take long without computing have another cause."""
+    demands = sent(batches(cpu_s=0.003, latency_s=0.012), **WAITED[0])
+    run = run_of(demands[:120], Setting(1), FOUR)
+    known = Circumstances(4.0, travel_s=0.0005, alone=True)
+    open_, told = (OneRun(clocked(run, each), known).predict(3) for each in (np.nan, WAITED[1]))
+    assert told == open_
+
+
 def test_a_link_may_be_full_or_not_unless_it_is_known() -> None:
     """Two workers get 40 batches/s each: of a storage that gives 80 in all, or more."""
     demands = sent(batches(link_bytes=1e6))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import perf_counter, sleep
+from time import perf_counter, sleep, thread_time
 from typing import Any
 
 import pytest
@@ -113,6 +113,16 @@ class SlowToReceive:
 
     def __setstate__(self, pause_s):
         sleep(pause_s)
+        self.pause_s = pause_s
+
+
+class DearToReceive(SlowToReceive):
+    """A batch that computes for ``pause_s`` while it is unpickled."""
+
+    def __setstate__(self, pause_s):
+        began_s = thread_time()
+        while thread_time() - began_s < pause_s:
+            pass
         self.pause_s = pause_s
 
 

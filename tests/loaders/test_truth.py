@@ -11,6 +11,7 @@ import pipeprof
 from tests.loaders.forms import (
     Act,
     Backwards,
+    DearToReceive,
     Marked,
     SlowToReceive,
     SlowToSend,
@@ -49,6 +50,24 @@ def test_a_batch_that_is_slow_to_travel(slow, stage):
     assert profile.stages["transfer"].p50_s >= profile.stages[stage].p50_s
     assert profile.diagnosis.bottleneck == "transfer"
     assert profile.blame["transfer"] > 0.8 * profile.stall_s
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(("slow", "computes"), [(DearToReceive, True), (SlowToReceive, False)])
+def test_what_main_computes_to_have_a_batch_is_told_from_what_it_waits(
+    monkeypatch, slow, computes, pinned
+):
+    if pinned:
+        pretend_accelerator(monkeypatch, pin_s=0.0)
+    loader = pipeprof.wrap(DataLoader(
+        Act(lambda index: None), num_workers=1, pin_memory=pinned,
+        collate_fn=lambda samples: slow(0.008),
+    ))  # fmt: skip
+    for _ in loader:
+        pass
+    taken_s = [each for each in loader.recording().batches.unpickled_cpu_s if each is not None]
+    assert len(taken_s) >= len(loader.recording().batches.index) - pinned
+    assert all((each >= 0.008) == computes for each in taken_s), taken_s
 
 
 def test_waiting_for_the_pipe_is_not_serialising():
