@@ -25,6 +25,16 @@ Examples:
   pipeprof size --samples-per-s 2000 --bytes-per-sample 150kB --gpus 1024 --request-bytes 8MiB
       --first-byte-ms 30 --stream-bandwidth 85MB --what-if request-bytes=2x
 """
+_INSTEAD = {
+    "samples_per_s": {"step_s"},
+    "dataset_samples": {"dataset_bytes"},
+    "request_s": {"first_byte_s", "stream_bandwidth"},
+    "request_bytes": {"request_s"},
+    "first_byte_s": {"request_s"},
+    "stream_bandwidth": {"request_s"},
+}
+"""Of these, one follows from the other: what is written takes the place of what a profile or a
+workload says."""
 _SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 
@@ -152,8 +162,9 @@ def _given(
         for name, value in numbers.items()
         if value is not None
     }
-    if "samples_per_s" in written and "step_s" not in written:
-        given.pop("step_s", None)  # of the two, what was written counts
+    for name, instead in _INSTEAD.items():  # of the two, what was written counts
+        if name in written:
+            given = {each: value for each, value in given.items() if each not in instead}
     if not given and not written:
         raise UsageError("give a --profile, a --workload, or figures such as --samples-per-s")
     return given | written

@@ -72,6 +72,7 @@ INPUTS: Final = (
     Input("request_bytes", "request-bytes", "size", "asked for in one request"),
     Input("first_byte_s", "first-byte-ms", "ms", "latency of a request", may_be_zero=True),
     Input("stream_bandwidth", "stream-bandwidth", "rate", "bytes/s of one request"),
+    Input("request_s", "request-ms", "ms", "a whole request, instead of these two"),
     Input("s3_requests_per_prefix", "s3-requests-per-prefix", "count",
           "GET requests/s that a prefix allows", 5500, "AWS, performance guidelines"),
     Input("storage_bandwidth", "storage-bandwidth", "rate", "bytes/s of the storage at hand"),

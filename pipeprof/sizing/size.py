@@ -76,7 +76,7 @@ def _assumed() -> dict[str, SizingInput]:
 
 def _check(known: Mapping[str, SizingInput]) -> None:
     """Raises `UsageError` when two figures say different things."""
-    for name in ("samples_per_s", "dataset_bytes"):
+    for name in ("samples_per_s", "dataset_bytes", "request_s"):
         told = known.get(name)
         without = {each: value for each, value in known.items() if each != name}
         follows = Sheet(without, FORMULAS).value(name)

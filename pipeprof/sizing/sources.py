@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 
 from pipeprof.errors import UsageError
-from pipeprof.model import Profile, SizingInput
+from pipeprof.model import Profile, RequestStats, SizingInput
 from pipeprof.sizing.accelerators import check_accelerator, find_accelerator
 from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.sizing.mlperf import WORKLOADS, find_workload
@@ -13,6 +14,8 @@ from pipeprof.sizing.mlperf import WORKLOADS, find_workload
 Given = dict[str, SizingInput]
 _MADE = ("fetch", "collate")
 """What a worker is busy with."""
+_LEAST_BYTES = 4096
+"""Of a batch, by read calls: fewer are what worker and main tell one another."""
 
 
 def from_workload(workload: str, accelerator: str | None) -> Given:
@@ -57,7 +60,7 @@ def from_profile(profile: Profile, file: str) -> Given:
     samples = rate.samples_per_s / rate.batches_per_s
     made = [profile.stages[name].mean_s for name in _MADE if name in profile.stages]
     cpu, step = profile.resources.get("cpu"), profile.stages.get("step")
-    told = {
+    told: dict[str, float | None] = {
         "batch_size": samples,
         "step_s": step.mean_s if step else None,
         "bytes_per_sample": rate.bytes_per_s / rate.samples_per_s,
@@ -68,9 +71,34 @@ def from_profile(profile: Profile, file: str) -> Given:
         "worker_private_bytes": _mean(profile.batches.private_bytes),
         "physical_share": _share(profile),
         "starved_fraction": profile.diagnosis.starved_fraction,
+        "dataset_bytes": profile.source.bytes if profile.source else None,
     }
-    known = {name: value for name, value in told.items() if value and isfinite(value)}
-    return _taken(f"profile {file}", **known)
+    if profile.requests is not None:
+        told |= _requests(profile.requests)
+    calls = {} if profile.requests is not None else _calls(profile, samples)
+    counted = _taken(f"profile {file}, by read calls", **_known(calls))
+    return counted | _taken(f"profile {file}", **_known(told))
+
+
+def _known(told: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in told.items() if value and isfinite(value)}
+
+
+def _requests(seen: RequestStats) -> dict[str, float]:
+    """Of storage, as they were beside each other in the run."""
+    fit, told = seen.fit, {"request_bytes": seen.size.mean}
+    if fit is not None and fit.bandwidth and fit.latency_intercept_s > 0:
+        return told | {"first_byte_s": fit.latency_intercept_s, "stream_bandwidth": fit.bandwidth}
+    return told | {"request_s": seen.latency_s.mean}
+
+
+def _calls(profile: Profile, samples: float) -> dict[str, float | None]:
+    """Where no requests were seen, by what workers asked of the kernel."""
+    read, calls = (_mean(column) for column in (profile.batches.logical_bytes,
+                                                profile.batches.syscalls))  # fmt: skip
+    if read is None or read < _LEAST_BYTES:
+        return {}
+    return {"bytes_per_sample": read / samples, "request_bytes": read / calls if calls else None}
 
 
 def _mean(column: tuple[float | None, ...], divisor: float = 1.0) -> float | None:

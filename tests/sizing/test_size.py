@@ -18,6 +18,8 @@ from pipeprof.sizing.size import FORMULAS, size
 from pipeprof.sizing.sources import from_accelerator, from_profile, from_workload
 from tests.samples import sample_profile
 
+SECTION = "Storage, for all accelerators"
+
 
 def given(**values: float):
     return {name: BY_NAME[name].taken(value, "given") for name, value in values.items()}
@@ -57,7 +59,66 @@ def test_a_profile_says_what_a_sample_takes():
     assert found["batch_size"].value == samples
     assert found["step_s"].value == profile.stages["step"].mean_s
     assert found["starved_fraction"].value == profile.diagnosis.starved_fraction
+    assert found["dataset_bytes"].value == profile.source.bytes
     assert {each.origin for each in found.values()} == {"profile run.json"}
+
+
+def test_a_profiles_requests_say_how_many_must_be_under_way():
+    """A line through size and time says what a larger request would take; the mean says it of such
+    requests only."""
+    requests = sample_profile().requests
+    found = from_profile(sample_profile(), "run.json")
+    assert found["request_bytes"].value == requests.size.mean
+    assert found["first_byte_s"].value == requests.fit.latency_intercept_s
+    assert found["stream_bandwidth"].value == requests.fit.bandwidth
+    assert "request_s" not in found
+
+    alike = replace(requests, fit=None, fit_missing="all requests are of about one size")
+    found = from_profile(sample_profile(requests=alike), "run.json")
+    assert found["request_s"].value == requests.latency_s.mean
+    sizing = figures(size(found, 8))
+    assert sizing["requests_in_flight"] == pytest.approx(
+        sizing["requests_per_s"] * requests.latency_s.mean, abs=1
+    )
+
+
+def test_a_data_set_of_so_many_samples_is_not_the_one_of_the_profile(tmp_path):
+    sample_profile().save(tmp_path / "run.json")
+    arguments = ["--gpus", "8", "--dataset-samples", "1e9", "--record-bytes", "100kB", "--json"]
+    done = CliRunner().invoke(app, ["size", "--profile", str(tmp_path / "run.json"), *arguments])
+    (sizing,) = orjson.loads(done.output)
+    told = {each["name"]: each["value"] for each in sizing["sections"][SECTION]}
+    assert told["dataset_bytes"] == pytest.approx(1e14)
+
+
+def test_what_is_written_of_requests_counts_more_than_those_of_a_profile(tmp_path):
+    requests = replace(sample_profile().requests, fit=None, fit_missing="only 3 requests came")
+    sample_profile(requests=requests).save(tmp_path / "run.json")
+    arguments = ["size", "--profile", str(tmp_path / "run.json"), "--gpus", "8", "--json"]
+    written = ["--first-byte-ms", "20", "--stream-bandwidth", "100MB", "--request-bytes", "1MB"]
+    done = CliRunner().invoke(app, arguments + written)
+    (sizing,) = orjson.loads(done.output)
+    told = {each["name"]: each["value"] for each in sizing["sections"][SECTION]}
+    assert told["request_s"] == pytest.approx(0.03)
+    sample_profile().save(tmp_path / "run.json")
+    done = CliRunner().invoke(app, [*arguments, "--request-ms", "50"])
+    (sizing,) = orjson.loads(done.output)
+    told = {each["name"]: each["value"] for each in sizing["sections"][SECTION]}
+    assert told["request_s"] == 0.05
+
+
+def test_reads_that_nobody_clocked_are_those_of_read_calls():
+    profile = sample_profile(requests=None)
+    unseen = replace(profile.throughput, bytes_per_s=0.0)
+    counted = replace(profile.batches, logical_bytes=(3e6, None), syscalls=(30.0, None))
+    found = from_profile(replace(profile, throughput=unseen, batches=counted), "run.json")
+    assert found["bytes_per_sample"].value == 3e6 / found["batch_size"].value
+    assert found["request_bytes"].value == 1e5
+    assert found["request_bytes"].origin == "profile run.json, by read calls"
+
+    talk = replace(profile.batches, logical_bytes=(300.0, None), syscalls=(3.0, None))
+    found = from_profile(replace(profile, throughput=unseen, batches=talk), "run.json")
+    assert "bytes_per_sample" not in found, "what worker and main tell one another"
 
 
 def test_an_accelerator_sold_in_two_sizes_does_not_say_its_memory():
