@@ -12,15 +12,14 @@ from pipeprof.analyze.calibrate import Calibration, waits
 from pipeprof.analyze.columns import Floats
 from pipeprof.analyze.demand import Demand, Setting
 from pipeprof.analyze.simulate import Run, simulate, stepping
+from pipeprof.analyze.stats import NORMAL_90
 from pipeprof.units import percent
 
 ROUNDS = 20
 BATCHES = 300
 """Of a simulated run, after those that warm it up."""
-_SIGMAS = 1.645
-"""Either side, 90 % of a normal distribution."""
-_SIGMAS_OF_FEW = 2.0
-"""The same, by some six values."""
+_NORMAL_90_OF_FEW = 2.0
+"""`NORMAL_90` by some six values."""
 _FAR = 0.02
 """By so much more, relatively, for each doubling of workers beyond those that were measured, a run
 differs from a prediction: what they cost each other is known less and less."""
@@ -95,7 +94,7 @@ def predict(
     starved = np.array([run.starved_fraction for run in every])
     least, most = np.percentile(starved, [5, 95])
     noise = found.noise if lone else hypot(found.noise, _FAR * doublings(setting, measured))
-    differs = _OTHERWISE if untold else _SIGMAS * noise
+    differs = _OTHERWISE if untold else NORMAL_90 * noise
     wide = min(1.0, hypot(found.disagreement, differs))
     return Prediction(
         setting,
@@ -154,7 +153,7 @@ def _interval(
     its own runs."""
     low, high = np.percentile(rates, [5, 95]) / mean
     if lone:
-        half = hypot(_SIGMAS_OF_FEW * float(np.std(rates, ddof=1)) / mean, noise)
+        half = hypot(_NORMAL_90_OF_FEW * float(np.std(rates, ddof=1)) / mean, noise)
         below, above = max(half, 1 - low), max(half, high - 1)
     else:
         below, above = max(noise, 1 - low), max(noise, high - 1)

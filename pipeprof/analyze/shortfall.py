@@ -15,6 +15,7 @@ from pipeprof.analyze.choose import ENORMOUS
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
 from pipeprof.analyze.findings.reading import read_bytes
 from pipeprof.analyze.stages import BLOCKED, CPU
+from pipeprof.analyze.stats import NORMAL_90
 from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
 from pipeprof.analyze.two_runs import COMPUTING, HANDED
 from pipeprof.model import Cost, Recommendation, RequestStats
@@ -22,8 +23,6 @@ from pipeprof.units import counted, format_bytes, format_count, format_duration,
 
 _NEARLY = 0.05
 """Below what the accelerator takes counts as feeding it."""
-_SIGMAS = 1.645
-"""Either side, 90 % of a normal distribution."""
 _MOSTLY = 0.5
 """Of making a batch is waiting: storage may be what is waited for."""
 _REPEATED = 0.15
@@ -50,7 +49,7 @@ def cores(facts: Facts) -> Iterator[Recommendation]:
     has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
     if not estimate.WORTHWHILE * has < wanted <= ENORMOUS * has:
         return
-    half = _SIGMAS * hypot(COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
+    half = NORMAL_90 * hypot(COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
     main = facts.main_cores
     beside = f", and {main:.1f} of the training process" if main >= 0.05 else ""
     best = facts.samples * facts.cores_left / facts.cpu_s

@@ -9,6 +9,8 @@ from pipeprof.model import Source, StageStats
 
 _ROUNDS = 1000
 _NORMAL = 1.96
+NORMAL_90 = 1.645
+"""Standard deviations either side that hold 90 % of a normal distribution."""
 
 
 def ratio_interval(top: Floats, bottom: Floats, seed: int = 0) -> tuple[float, float]:
