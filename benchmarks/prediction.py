@@ -15,7 +15,7 @@ prediction with a run that lies seconds away. *Declined* is the share of predict
 number, but say what would tell. An error is that of throughput, over cells in which the accelerator
 waits 5 % of the time or more. The noise of a cell is the standard error of its error, as its bouts
 tell. The last line is of all bouts' runs taken together, in place of the middle one. Pipelines
-whose rate a few slow batches make are run three times as long. ``--keep`` writes the runs to a
+whose rate a few slow batches make are run longer: `LONGER` times. ``--keep`` writes the runs to a
 file, and ``--kept`` predicts those of such files instead of making any.
 """
 

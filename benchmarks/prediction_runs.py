@@ -31,7 +31,7 @@ CALIBRATION = ((0, 1), (1, 1), (2, 2))
 """Workers, and batches for each to prefetch."""
 TAKES = 3
 """Calibrations of a bout, spread over it."""
-LONGER = {"heavy-tailed": 3.0, "one in twenty": 3.0}
+LONGER = {"heavy-tailed": 9.0, "one in twenty": 3.0}
 """Times as long must runs be for their rate to be one, where a few slow batches make it."""
 _FEWEST = 30
 """Batches of a run, whatever the time."""
