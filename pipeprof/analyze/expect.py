@@ -25,8 +25,9 @@ def expected(facts: Facts, advice: Recommendation, workers: int) -> Recommendati
         return _by_roofline(facts, advice, workers)
     told, more = facts.one_run.predict(workers), estimate.slow_ones_wanted(facts)
     low, high = (facts.samples * rate for rate in told.interval)
-    doubt = bool(told.settle) and (facts.one_run.shares or told.half_width > _WIDE)
-    open_ = _DOUBT if facts.one_run.shares and told.settle else capital(told.why)
+    fills = bool(told.settle) and facts.one_run.shares
+    doubt = fills or (bool(told.settle) and told.half_width > _WIDE)
+    open_ = _DOUBT if fills else capital(told.why)
     if more:
         why = (
             f"{advice.why}. Too few slow batches were seen to say how much it brings: run "
