@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pipeprof.errors import UsageError
 
@@ -94,6 +95,11 @@ def counted(count: float, noun: str, several: str = "") -> str:
     if figure == "1":
         return f"1 {noun}"
     return f"{figure} {several or noun + ('es' if noun.endswith('tch') else 's')}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``"a, b and c"``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def capital(text: str) -> str:

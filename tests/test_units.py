@@ -12,6 +12,7 @@ from pipeprof.units import (
     format_duration,
     format_rate,
     format_share,
+    listed,
     parse_size,
 )
 
@@ -119,3 +120,9 @@ def test_shares(share: float, text: str) -> None:
 )
 def test_sizes_that_are_whole_in_binary_units_are_told_in_them(count: int, text: str) -> None:
     assert format_binary(count) == text
+
+
+def test_names_in_a_row() -> None:
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b"]) == "a and b"
+    assert listed(["a", "b", "c"]) == "a, b and c"

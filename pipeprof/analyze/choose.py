@@ -6,21 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from math import inf
 
+from pipeprof.analyze.blame import MAIN
 from pipeprof.model import (
     LoaderConfig,
     PairedRuns,
     ReadOptions,
     Recommendation,
+    Stage,
     SweepAdvice,
     SweepSpec,
     Trial,
 )
-from pipeprof.units import counted, format_count, format_rate, format_share
+from pipeprof.units import counted, format_count, format_rate, format_share, listed
 
 CLOSE = 0.03
 """Settings within this share of the fastest count as equally fast."""
 ENORMOUS = 100.0
 """Times the samples/s that there are: no accelerator takes that, a loop without one does."""
+_HANDING_OVER = (str(Stage.TRANSFER), MAIN)
+"""To blame where a batch takes as long whatever is in it: neither cores nor storage are short."""
 _WIDTH = 88
 """Columns of code to paste."""
 _NOT_SAVED = "# the sweep was given --storage-options, which are not saved: add storage_options=…"
@@ -111,7 +115,9 @@ def _takes(trial: Trial, threshold: float) -> str:
         takes.append(f"{counted(rate * trial.cpu_s_per_sample, 'core')} that make batches")
     if trial.bytes_per_sample:
         takes.append(f"{format_rate(rate * trial.bytes_per_sample)} read")
-    return f" To feed it takes {' and '.join(takes)}." if takes else ""
+    if trial.config.num_workers and trial.bottleneck in _HANDING_OVER:
+        takes.append("fewer, larger batches for the training process to receive")
+    return f" To feed it takes {listed(takes)}." if takes else ""
 
 
 def _shortfall(trial: Trial) -> str:

@@ -58,6 +58,11 @@ def test_what_it_takes_to_feed_is_told_in_cores_and_bytes():
     (advice,) = choose([best], SPEC)
     # 24,320 samples/s × 0.2 ms
     assert "takes 4.9 cores that make batches and 2.43 MB/s read." in advice.headline
+    received = replace(best, cpu_s_per_sample=0.02e-3, bytes_per_sample=0, bottleneck="transfer")
+    assert (
+        "takes 0.5 cores that make batches and fewer, larger batches for the training process to "
+        "receive." in choose([received], SPEC)[0].headline
+    )
     bare = replace(best, demand_samples_per_s=2e6)
     assert "To feed it" not in choose([bare], SPEC)[0].headline, "no accelerator takes that"
 

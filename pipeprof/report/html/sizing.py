@@ -11,7 +11,7 @@ from pipeprof.report import terminal_sizing as terminal
 from pipeprof.report.html.kept import kept
 from pipeprof.report.html.shapes import Chart, Column, Fact, Section, Table, View, row
 from pipeprof.report.html.sizing_chart import grown
-from pipeprof.units import format_share
+from pipeprof.units import format_share, listed
 from pipeprof.version import __version__
 
 _FACTS: Final = {
@@ -62,8 +62,7 @@ def sizing_view(sizings: Sequence[Sizing], created: str) -> View:
 
 
 def _several(names: Sequence[str]) -> str:
-    once = list(dict.fromkeys(names))
-    return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)
+    return listed(list(dict.fromkeys(names)))
 
 
 def _facts(sizing: Sizing) -> Iterator[Fact]:
