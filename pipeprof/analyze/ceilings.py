@@ -6,6 +6,7 @@ makers of batches would get if they did nothing but read, as many requests at a 
 
 from __future__ import annotations
 
+from pipeprof.analyze.estimate import receiving_s
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY, StorageBound
 from pipeprof.model import Ceiling, RequestStats, Stage
@@ -72,7 +73,7 @@ def _whose(facts: Facts) -> str:
 def _of_handing_over(facts: Facts) -> dict[str, Ceiling]:
     """From the workers to the device: each is done by one thread, for one batch after another."""
     found = {}
-    received_s = max(0.0, facts.received_s) if facts.workers else 0.0
+    received_s = max(0.0, receiving_s(facts)) if facts.workers else 0.0
     pinned_s, copied_s = facts.stage_s(Stage.PIN), facts.stage_s(Stage.H2D)
     picked_s = facts.per_batch(facts.summary.sums["sampler_s"])
     if received_s > 0:

@@ -24,6 +24,16 @@ def test_one_thread_receives_what_all_workers_make():
     assert ceilings(workers_run())["transfer"] == pytest.approx(1 / 0.00025)
 
 
+def test_waiting_for_the_interpreter_of_a_worker_that_never_rests_limits_nothing():
+    """Main is seen to take 10 ms to receive a batch, and computes for 0.6 of them in all."""
+    run = workers_run(workers=1, fetch_s=0.012, transfer_s=0.04, step_s=0.0001, cpu_share=0.95)
+    waits, computes = MainProcess(cpu_s=0.05, wall_s=1.0), MainProcess(cpu_s=0.9, wall_s=1.0)
+    assert ceilings(seen(run, waits))["transfer"] == pytest.approx(1 / (0.05 * 0.012), rel=0.02)
+    assert ceilings(seen(run, computes))["transfer"] == pytest.approx(1 / 0.010)
+    rests = seen(run, waits, cpu_s=0.002)
+    assert ceilings(rests)["transfer"] == pytest.approx(1 / 0.010), "it holds up nobody"
+
+
 def test_picking_indices_comes_on_top_of_receiving():
     found = ceilings(seen(workers_run(), sampler_s=0.001))
     assert found["main"] == pytest.approx(1 / 0.00125)

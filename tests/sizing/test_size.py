@@ -116,6 +116,10 @@ def test_reads_that_nobody_clocked_are_those_of_read_calls():
     assert found["request_bytes"].value == 1e5
     assert found["request_bytes"].origin == "profile run.json, by read calls"
 
+    found = from_profile(replace(profile, batches=counted), "run.json")
+    assert found["bytes_per_sample"].origin == "profile run.json", "clocked ones count more"
+    assert found["request_bytes"].value == 1e5
+
     talk = replace(profile.batches, logical_bytes=(300.0, None), syscalls=(3.0, None))
     found = from_profile(replace(profile, throughput=unseen, batches=talk), "run.json")
     assert "bytes_per_sample" not in found, "what worker and main tell one another"

@@ -39,8 +39,9 @@ def sizing_view(sizings: Sequence[Sizing], created: str) -> View:
     ]
     if simulated is not None:
         sections.insert(0, _cluster(alike, simulated))
+    gpus = dict.fromkeys(f"{one.gpus:,.0f}" for one in sizings)
     return View(
-        title=f"What {_several([f'{one.gpus:,.0f}' for one in sizings])} GPUs must be given",
+        title=f"What {listed(list(gpus))} GPUs must be given",
         what="sizing",
         created=created,
         verdicts=(),
@@ -59,10 +60,6 @@ def sizing_view(sizings: Sequence[Sizing], created: str) -> View:
         ),
         version=__version__,
     )
-
-
-def _several(names: Sequence[str]) -> str:
-    return listed(list(dict.fromkeys(names)))
 
 
 def _facts(sizing: Sizing) -> Iterator[Fact]:
