@@ -35,9 +35,11 @@ from pipeprof.model.profile import (
     Profile,
     QueueDepth,
     Recommendation,
+    Speedup,
     Throughput,
     Verdict,
     WorkerStats,
+    Worth,
 )
 from pipeprof.model.reading import OnError, ReadOptions
 from pipeprof.model.recording import BatchLog, Epoch, MainProcess, Overhead, Recording
@@ -117,6 +119,7 @@ __all__ = [
     "Source",
     "Span",
     "Speed",
+    "Speedup",
     "Stage",
     "StageStats",
     "SweepAdvice",
@@ -128,4 +131,5 @@ __all__ = [
     "Untried",
     "Verdict",
     "WorkerStats",
+    "Worth",
 ]

@@ -159,6 +159,24 @@ class Recommendation:
 
 
 @dataclass(frozen=True)
+class Speedup:
+    """What a change brings, as a share of the present throughput: 0.18 is 18 % more samples/s."""
+
+    share: float
+    interval: tuple[float, float]
+    """90 %, of a run with the change against one without it, on this machine."""
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What one cost of the run is worth: the gain if it were cut, by the simulator."""
+
+    cheaper: Speedup
+    """25 % cheaper."""
+    free: Speedup
+
+
+@dataclass(frozen=True)
 class Profile:
     """One run, measured and explained. Saved as JSON; ``docs/profile.schema.json`` describes it."""
 
@@ -181,13 +199,19 @@ class Profile:
     stall_s: float
     """Seconds of the steady state in which the accelerator waited for a batch."""
     blame: Mapping[str, float]
-    """Seconds of stall charged to what the awaited batch was doing; sums to ``stall_s``."""
+    """Seconds of stall charged to what they were waited for, largest first; sums to ``stall_s``."""
     ceilings: Mapping[str, Ceiling]
     diagnosis: Diagnosis
     recommendations: tuple[Recommendation, ...]
     findings: tuple[Finding, ...]
     overhead: Overhead
     batches: BatchLog
+    awaited_in: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of stall by where the awaited batch was, which may not be the cause: a batch in its
+    hand-over may wait for a worker that computes. Largest first; sums to ``stall_s``."""
+    worth: Mapping[str, Worth] = field(default_factory=dict)
+    """Of each cause in ``blame``, in its order. Empty where nothing stalled, or too little is
+    known."""
     resources: Mapping[str, StageStats] = field(default_factory=dict)
     """What making a batch took of the machine, per sampled batch: ``cpu``, of it ``system``;
     ``run-queue``, ``blocked``, and ``native-threads``, which run beside."""
