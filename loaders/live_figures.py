@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeprof.analyze.blame import charge
+from pipeprof.analyze.blame import causes
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.stages import queue_depth, stage_seconds
 from pipeprof.measure.rows import COLUMNS, Floats
@@ -103,6 +103,6 @@ def _mean(values: Floats) -> float | None:
 
 def _most(columns: Columns) -> str | None:
     """What most of the wait is charged to."""
-    charges = {name: float(seconds.sum()) for name, seconds in charge(columns).items()}
+    charges = {name: float(seconds.sum()) for name, seconds in causes(columns)[0].items()}
     most = max(charges, key=lambda name: charges[name])
     return most if charges[most] > 0 else None

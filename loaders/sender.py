@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import SimpleNamespace
 from typing import Any
 
 from pipeprof.loaders.stretches import PAGE, watched
-from pipeprof.measure.ring import RingWriter, note_moment
+from pipeprof.measure.ring import RingWriter, note_sent
 
 
 class Sender:
@@ -50,12 +50,15 @@ class Sender:
             return
         self._put = put
         acquire, memory, waiting = pipe.acquire, self._writer.memory, self._waiting
+        before_s = 0.0
 
         def timed_acquire() -> Any:
+            nonlocal before_s
             try:  # an error would end the feeder thread's work on a batch
-                place = waiting.popleft()
+                place, cpu_s = waiting.popleft(), thread_time()
                 if place is not None:
-                    note_moment(memory, place, perf_counter())
+                    note_sent(memory, place, perf_counter(), cpu_s - before_s)
+                before_s = cpu_s
             except Exception:
                 pass
             return acquire()

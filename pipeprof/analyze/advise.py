@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pipeprof.analyze import estimate, shortfall
 from pipeprof.analyze.estimate import ENOUGH_SLOW, WORTHWHILE, rate
 from pipeprof.analyze.expect import expected
-from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
+from pipeprof.analyze.facts import MANY_TENSORS, Facts
 from pipeprof.analyze.findings import cores, main_process, order, start, transfer
 from pipeprof.model import Recommendation, Stage
 from pipeprof.units import counted, format_count, format_duration, percent
@@ -209,7 +209,7 @@ def _cheaper(facts: Facts) -> Iterator[Recommendation]:
             "workers do not raise it"
         )
         proposed = "a cheaper way to make a batch, not more workers"
-    elif facts.blamed(*MAKING) >= 0.5:
+    elif facts.blamed_on_workers >= 0.5:
         handing = (
             ""
             if facts.workers

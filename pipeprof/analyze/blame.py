@@ -1,96 +1,312 @@
-"""Each second of stall, charged to what the awaited batch was doing in it.
+"""Each second of stall, charged to what it was waited for.
 
-A batch's way is laid out on the time line: it is taken up, read, decoded, transformed and
-collated, transferred until it is unpickled in main, pinned, and handed out. Whatever part of the
-way lies in a stall is charged, so the charges add up to the stall, exactly.
+A stall ends when the awaited batch is handed out. From there it is followed back, each moment to
+what held that up (`causes`):
 
-- Before a worker takes the task up, it is on its way to the worker: `transfer`.
-- Read, decode, transform and the rest of fetch follow one another when each happens once in the
-  batch. When they take turns, as sample by sample, each has its share of any part of fetch.
-- What main does itself is ``sampler`` while it picks the next indices, and else ``main``. Without
-  workers all that comes before fetch is ``sampler``.
+- Main held the batch: its own work is `main` or `sampler`, and `pin` in the pin thread.
+- Main received the batch, or another one before it: main's CPU time, and what handing such a batch
+  over takes at the least, is `transfer`. The rest was waiting for the interpreter of the batch's
+  worker, and is charged to what that worker was at: to its next batch's `decode`, say.
+- The worker serialised it: CPU time of its feeder thread is `transfer`, the rest as above.
+- The worker made it: its stages. The share in which the worker wanted a core and had none is
+  `worker-cpu`, here and above.
+- The worker had not begun it: whatever else that was at; `dispatch` if nothing, `start-up` if it
+  was only being started.
+- `unknown` is what no record tells.
+
+`places` says where the awaited batch was meanwhile, which is not why. Both add up to the stall.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from pipeprof.analyze.columns import Columns, Floats
+from pipeprof.analyze.activity import (
+    IDLE,
+    SENDING,
+    STAGES,
+    STARTING,
+    UNRECORDED,
+    Activity,
+    Rows,
+)  # fmt: skip
+from pipeprof.analyze.columns import Columns, Floats, Mask
 from pipeprof.model import Stage
 
 UNKNOWN, SAMPLER, MAIN = "unknown", "sampler", "main"
+DISPATCH, START_UP, WORKER_CPU = "dispatch", "start-up", "worker-cpu"
+TRANSFER, PIN = str(Stage.TRANSFER), str(Stage.PIN)
+
+_NOTHING_S = 1e-9
+"""Less is rounding."""
+_ENOUGH = 10
+"""Hand-overs by idle workers that tell what one takes at the least."""
+_LEAST = 10
+"""Percentile of hand-overs that passed undisturbed."""
+_TIMES_CPU = 2.0
+"""Times main's CPU time for it: more than that, a hand-over does not wait by itself. Measured: 0.4
+to 1.3 for 1 to 40 tensors (`docs/how-it-measures.md`)."""
+_COMPUTES = 0.1
+"""Of making a batch: a worker that computes less leaves its interpreter to its other threads."""
+_PRESSURE = 0.1
+"""Of the time in which workers could run: less waiting for a core is chance."""
+
+Charges = dict[str, Floats]
 
 
-def charge(columns: Columns) -> dict[str, Floats]:
-    """Per batch, the seconds of its stall charged to each cause."""
-    known = np.isfinite(columns.fetch_start_s)
-    stall = columns.stall_s
-    start = columns.delivered_s - stall
-    charges = {UNKNOWN: np.where(known, 0.0, stall)}
-    line = _Line(np.where(known, start, columns.delivered_s), columns.delivered_s)
+def causes(columns: Columns) -> tuple[Charges, Charges]:
+    """Per batch, the seconds of its stall charged to each cause; and of them, those in which a
+    finished batch waited for its worker's interpreter."""
+    ledger = _Ledger(len(columns))
+    _Walk(columns, ledger).run()
+    return ledger.charges, ledger.held
 
-    inline = columns.worker < 0
-    before = line.until(columns.fetch_start_s)
-    charges[str(Stage.TRANSFER)] = np.where(inline, 0.0, before)
-    picking = np.where(inline, before, 0.0)
-    for stage, seconds in _fetch(columns, line).items():
-        charges[str(stage)] = seconds
-    charges[str(Stage.COLLATE)] = line.until(columns.fetch_end_s)
-    charges[str(Stage.TRANSFER)] += line.until(_or(columns.arrived_s, columns.fetch_end_s))
-    charges[str(Stage.PIN)] = line.until(columns.pinned_s)
-    rest = line.until(columns.delivered_s)
-    picked = np.minimum(rest, np.nan_to_num(columns.sampler_s))
-    charges[SAMPLER] = picking + picked
-    charges[MAIN] = rest - picked
-    return charges
+
+def places(columns: Columns) -> Charges:
+    """Per batch, the seconds of its stall by the stage in which the awaited batch was."""
+    known = _known(columns)
+    start, end = columns.delivered_s - columns.stall_s, columns.delivered_s
+    rows, inline = np.arange(len(columns)), columns.worker < 0
+
+    def until(moment: Floats, otherwise: Floats) -> Floats:
+        return np.clip(np.where(np.isnan(moment), otherwise, moment), start, end)
+
+    begun = until(columns.fetch_start_s, end)
+    made = np.fmax(begun, until(columns.fetch_end_s, end))
+    arrived = np.fmax(made, until(columns.arrived_s, made))
+    pinned = np.fmax(arrived, until(columns.pinned_s, arrived))
+    before, rest = begun - start, end - pinned
+    picked = np.fmin(rest, np.nan_to_num(columns.sampler_s))
+    found = {name: np.zeros(len(columns)) for name in STAGES}
+    for name, seconds in Activity(columns).between(rows, begun, made).items():
+        found[name if name in STAGES else STAGES[3]] += seconds
+    found[TRANSFER] = np.where(inline, 0.0, before) + arrived - made
+    found[PIN] = pinned - arrived
+    found[SAMPLER] = np.where(inline, before, 0.0) + picked
+    found[MAIN] = rest - picked
+    found = {name: np.where(known, seconds, 0.0) for name, seconds in found.items()}
+    found[UNKNOWN] = np.where(known, 0.0, columns.stall_s)
+    return found
 
 
 def ranked(charges: dict[str, float]) -> dict[str, float]:
     """Largest first; what took nothing is left out."""
     ordered = sorted(charges.items(), key=lambda item: -item[1])
-    return {name: seconds for name, seconds in ordered if seconds > 0}
+    return {name: seconds for name, seconds in ordered if seconds > _NOTHING_S}
 
 
-class _Line:
-    """Walks along each batch's stall, from its start to its delivery."""
+class _Ledger:
+    """Seconds charged, by cause. [batches] each."""
 
-    def __init__(self, start: Floats, end: Floats) -> None:
-        self._at, self._end = start, end
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.charges: Charges = {}
+        self.held: Charges = {}
 
-    def until(self, moment: Floats) -> Floats:
-        """Seconds of stall between where we are and ``moment``; none where that is unknown."""
-        reached = np.fmax(self._at, np.fmin(moment, self._end))
-        reached = np.where(np.isnan(moment), self._at, reached)
-        passed: Floats = reached - self._at
-        self._at = reached
-        return passed
+    def charge(self, cause: str, rows: Rows, seconds: Floats) -> None:
+        self._of(self.charges, cause)[rows] += seconds
+
+    def hold(self, cause: str, rows: Rows, seconds: Floats) -> None:
+        self.charge(cause, rows, seconds)
+        self._of(self.held, cause)[rows] += seconds
+
+    def _of(self, charges: Charges, cause: str) -> Floats:
+        return charges.setdefault(cause, np.zeros(self._count))
 
 
-def _fetch(columns: Columns, line: _Line) -> dict[Stage, Floats]:
-    parts = {
-        Stage.READ: columns.read_s, Stage.DECODE: columns.decode_s,
-        Stage.TRANSFORM: columns.transform_s,
-    }  # fmt: skip
-    end = columns.fetch_end_s - columns.collate_s
-    seen = sum((part > 0).astype(float) for part in parts.values())
-    by_turns = columns.turns > seen
-    # a line of its own for each manner: the other manner's batches end where they begin
-    start = line._at
-    in_order = _Line(start, np.where(by_turns, start, line._end))
-    charges, moment = {}, columns.fetch_start_s
-    for stage, seconds in parts.items():
-        moment = moment + seconds
-        charges[stage] = in_order.until(np.fmin(moment, end))
-    charges[Stage.FETCH] = in_order.until(end)
+@dataclass(frozen=True)
+class _HandOver:
+    """What of each batch's hand-over is its own. [batches], seconds; unknown is 0."""
 
-    whole = line.until(end)
-    fetch_s = np.fmax(end - columns.fetch_start_s, 1e-12)
-    shares = {stage: np.nan_to_num(seconds / fetch_s) for stage, seconds in parts.items()}
-    shares[Stage.FETCH] = np.fmax(0.0, 1 - sum(shares.values()))
-    total = np.fmax(sum(shares.values()), 1e-12)
-    for stage, share in shares.items():
-        charges[stage] = np.where(by_turns, whole * share / total, charges[stage])
-    return charges
+    took_s: Floats
+    """From received to unpickled in main."""
+    own_s: Floats
+    """Of that, main's CPU time and what such a batch takes undisturbed."""
+    piped_s: float
+    """From sent to received, undisturbed."""
+
+    @classmethod
+    def of(cls, columns: Columns, activity: Activity) -> _HandOver:
+        rows = np.arange(len(columns))
+        took_s = np.nan_to_num(columns.arrived_s - columns.received_s)
+        cpu_s = np.fmin(took_s, np.nan_to_num(columns.unpickled_cpu_s))
+        rest_s = took_s - cpu_s
+        beside = activity.between(rows, columns.received_s, columns.arrived_s)
+        passed = took_s > 0
+        alone = passed & (beside[IDLE] + beside[SENDING] >= took_s)
+        least_s = _least(rest_s[alone if alone.sum() >= _ENOUGH else passed])
+        computed = cpu_s[passed & (cpu_s > 0)]
+        if alone.sum() < _ENOUGH and len(computed):
+            least_s = min(least_s, _TIMES_CPU * float(np.median(computed)))
+        waited_s = columns.received_s - np.fmax(columns.asked_s, columns.sent_s)
+        return cls(took_s, np.fmin(took_s, cpu_s + least_s), _least(waited_s[waited_s > 0]))
+
+
+def _least(values: Floats) -> float:
+    return float(np.percentile(values, _LEAST)) if len(values) else 0.0
+
+
+class _Walk:
+    """Back from the end of each stall to its start, all stalls at a time."""
+
+    def __init__(self, columns: Columns, ledger: _Ledger) -> None:
+        self._columns, self._ledger = columns, ledger
+        self._activity = Activity(columns)
+        self._hand_over = _HandOver.of(columns, self._activity)
+        self._core = _core_shares(columns)
+        self._pressed = _pressure(columns) >= _PRESSURE
+        self._holds = _computing(columns) >= _COMPUTES
+        self._start = columns.delivered_s - columns.stall_s
+        # a batch is free for main's loop once it is pinned, or has arrived
+        self._free = np.where(np.isnan(columns.pinned_s), columns.arrived_s, columns.pinned_s)
+        self._before = _received_before(columns)
+
+    def run(self) -> None:
+        columns, ledger = self._columns, self._ledger
+        rows = np.arange(len(columns))
+        known = _known(columns)
+        ledger.charge(UNKNOWN, rows[~known], columns.stall_s[~known])
+        inline = known & (columns.worker < 0)
+        self._made_in_main(rows[inline])
+        rows = rows[known & ~inline & (columns.stall_s > 0)]
+        self._from_workers(rows)
+
+    def _made_in_main(self, rows: Rows) -> None:
+        columns, ledger = self._columns, self._ledger
+        start, end = self._start[rows], columns.delivered_s[rows]
+        begun = np.clip(columns.fetch_start_s[rows], start, end)
+        made = np.clip(columns.fetch_end_s[rows], begun, end)
+        pinned = np.fmax(made, np.clip(columns.pinned_s[rows], made, end))
+        ledger.charge(SAMPLER, rows, begun - start)
+        self._made(rows, rows, begun, made)
+        ledger.charge(PIN, rows, pinned - made)
+        ledger.charge(MAIN, rows, end - pinned)
+
+    def _from_workers(self, rows: Rows) -> None:
+        columns, ledger = self._columns, self._ledger
+        at = columns.delivered_s.copy()[rows]
+        free = self._back(at, _or(self._free[rows], columns.fetch_end_s[rows]), rows)
+        picked = np.fmin(at - free, np.nan_to_num(columns.sampler_s[rows]))
+        ledger.charge(SAMPLER, rows, picked)
+        ledger.charge(MAIN, rows, at - free - picked)
+        batch, at = rows, free
+        while len(rows):
+            rows, batch, at = self._received(rows, batch, at)
+
+    def _received(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
+        """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. The
+        stalls that go on with a batch received before it, and where."""
+        columns, ledger = self._columns, self._ledger
+        arrived = self._back(at, columns.arrived_s[batch], rows)
+        ledger.charge(PIN, rows, at - arrived)
+        received = self._back(arrived, columns.received_s[batch], rows)
+        self._handed_over(rows, batch, received, arrived)
+        before = self._before[batch]
+        freed = np.where(before >= 0, self._free[before], -np.inf)
+        late = (freed > columns.sent_s[batch]) & (received > self._start[rows])
+        # main was busy with another batch when this one was sent
+        freed = self._back(received, freed, rows)
+        ledger.charge(TRANSFER, rows[late], (received - freed)[late])
+        self._sent(rows[~late], batch[~late], received[~late])
+        return rows[late], before[late], freed[late]
+
+    def _handed_over(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+        hand_over = self._hand_over
+        share = (end - start) / np.maximum(hand_over.took_s[batch], 1e-12)
+        own_s = np.fmin(end - start, hand_over.own_s[batch] * share)
+        self._ledger.charge(TRANSFER, rows, own_s)
+        self._waited(rows, batch, start, end, end - start - own_s)
+
+    def _sent(self, rows: Rows, batch: Rows, at: Floats) -> None:
+        """Main waited for ``batch``, which its worker had still to send, make or begin."""
+        columns, ledger = self._columns, self._ledger
+        sent = self._back(at, columns.sent_s[batch], rows)
+        piped_s = np.fmin(at - sent, self._hand_over.piped_s)
+        ledger.charge(TRANSFER, rows, piped_s)
+        self._waited(rows, batch, sent, at, at - sent - piped_s)
+        made = self._back(sent, columns.fetch_end_s[batch], rows)
+        own_s = np.fmin(
+            sent - made, _or(columns.serialised_cpu_s[batch], np.full(len(rows), np.inf))
+        )
+        ledger.charge(TRANSFER, rows, own_s)
+        self._waited(rows, batch, made, sent, sent - made - own_s)
+        begun = self._back(made, columns.fetch_start_s[batch], rows)
+        self._made(rows, batch, begun, made)
+        self._not_begun(rows, batch, self._start[rows], begun)
+
+    def _made(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+        for name, seconds in self._activity.between(batch, start, end).items():
+            stage, share = name if name in STAGES else STAGES[3], self._core[batch]
+            self._ledger.charge(stage, rows, seconds * (1 - share))
+            self._ledger.charge(WORKER_CPU, rows, seconds * share)
+
+    def _not_begun(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+        causes = {SENDING: TRANSFER, STARTING: START_UP, IDLE: DISPATCH, UNRECORDED: UNKNOWN}
+        for name, seconds in self._activity.between(batch, start, end).items():
+            self._ledger.charge(causes.get(name, name), rows, seconds)
+
+    def _waited(self, rows: Rows, batch: Rows, start: Floats, end: Floats, seconds: Floats) -> None:
+        """``seconds`` between ``start`` and ``end`` that a finished batch waited for its worker's
+        interpreter, or for a core."""
+        ledger, share = self._ledger, self._core[batch]
+        part = seconds / np.maximum(end - start, 1e-12)
+        for name, spent in self._activity.between(batch, start, end).items():
+            spent = spent * part
+            if name in STAGES and self._holds:
+                ledger.hold(name, rows, spent * (1 - share))
+                ledger.charge(WORKER_CPU, rows, spent * share)
+            elif name == UNRECORDED:
+                ledger.charge(UNKNOWN, rows, spent)
+            else:  # nobody had the interpreter
+                ledger.charge(WORKER_CPU if self._pressed else TRANSFER, rows, spent)
+
+    def _back(self, at: Floats, moment: Floats, rows: Rows) -> Floats:
+        """From ``at`` back to ``moment``, but not beyond the stall's start; no step where that is
+        not known."""
+        return np.fmin(at, np.fmax(_or(moment, at), self._start[rows]))
+
+
+def _known(columns: Columns) -> Mask:
+    """Batches whose record came."""
+    made = np.isfinite(columns.fetch_start_s) & np.isfinite(columns.fetch_end_s)
+    return made & (columns.worker >= -1)
+
+
+def _received_before(columns: Columns) -> Rows:
+    """The batch that main received before each; -1 where there is none."""
+    before = np.full(len(columns), -1)
+    order = np.argsort(columns.received_s, kind="stable")
+    order = order[: int(np.isfinite(columns.received_s).sum())]
+    before[order[1:]] = order[:-1]
+    return before
+
+
+def _core_shares(columns: Columns) -> Floats:
+    """Of making each batch: its worker wanted a core and had none. Of a batch that was not sampled,
+    as of those that were."""
+    made_s = columns.made_s
+    seen = np.isfinite(columns.runqueue_s) & (made_s > 0)
+    if not seen.any():
+        return np.zeros(len(columns))
+    typical = columns.runqueue_s[seen].sum() / made_s[seen].sum()
+    share = np.where(seen, columns.runqueue_s / np.maximum(made_s, 1e-12), typical)
+    return np.clip(share, 0.0, 1.0)
+
+
+def _pressure(columns: Columns) -> float:
+    """Of the time in which workers could run, the share in which they had no core."""
+    seen = np.isfinite(columns.runqueue_s) & np.isfinite(columns.cpu_s)
+    waited_s, ran_s = columns.runqueue_s[seen].sum(), columns.cpu_s[seen].sum()
+    return float(waited_s / (waited_s + ran_s)) if waited_s + ran_s > 0 else 0.0
+
+
+def _computing(columns: Columns) -> float:
+    """Of making batches: the share that is CPU time, or waiting for a core. 1 where unknown."""
+    seen = np.isfinite(columns.cpu_s) & np.isfinite(columns.runqueue_s)
+    made_s = columns.made_s[seen].sum()
+    return float((columns.cpu_s + columns.runqueue_s)[seen].sum() / made_s) if made_s > 0 else 1.0
 
 
 def _or(moment: Floats, otherwise: Floats) -> Floats:

@@ -6,6 +6,7 @@ makers of batches would get if they did nothing but read, as many requests at a 
 
 from __future__ import annotations
 
+from pipeprof.analyze.blame import WORKER_CPU
 from pipeprof.analyze.estimate import receiving_s
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY, StorageBound
@@ -13,7 +14,6 @@ from pipeprof.model import Ceiling, RequestStats, Stage
 from pipeprof.units import counted, format_bytes, format_duration, format_rate
 
 WORKERS = "workers"
-WORKER_CPU = "worker-cpu"
 TRANSFER = "transfer"
 PIN = "pin"
 MAIN = "main"

@@ -45,6 +45,10 @@ class Columns:
             return self
         return Columns({name: array[mask] for name, array in self._arrays.items()})
 
+    def at(self, rows: npt.NDArray[np.intp]) -> Columns:
+        """Those rows, in that order."""
+        return Columns({name: array[rows] for name, array in self._arrays.items()})
+
     @property
     def wait_s(self) -> Floats:
         """The stall as the host saw it."""

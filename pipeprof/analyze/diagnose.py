@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeprof.analyze.blame import UNKNOWN
+from pipeprof.analyze.blame import DISPATCH, START_UP, UNKNOWN, WORKER_CPU
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS
 from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.stats import ratio_interval
@@ -17,6 +17,11 @@ FEWEST_BATCHES = 10
 """Below this no verdict is given."""
 
 
+_NAMED = {
+    WORKER_CPU: "for a core (worker-cpu)",
+    DISPATCH: "for a worker to be given the batch (dispatch)",
+    START_UP: "for workers to start (start-up)",
+}
 _HELD_UP_BY = {
     BANDWIDTH: "the storage's bandwidth",
     LATENCY: "the storage's latency",
@@ -86,7 +91,8 @@ def _headline(
         return f"Fed: the accelerator waited for batches {share}; loading is not the limit."
     culprit, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
     if verdict == "starved":
-        cause = f"; {percent(seconds / sum(charges.values()))} of that wait was {culprit}"
+        blamed = percent(seconds / sum(charges.values()))
+        cause = f"; {blamed} of that wait was {_NAMED.get(culprit, culprit)}"
         why = _why(summary, culprit)
         if culprit == str(Stage.READ) and storage.part is not None:
             why = f", held up by {_HELD_UP_BY[storage.part]}"
@@ -100,12 +106,14 @@ def _headline(
 def _why(summary: Summary, culprit: str) -> str:
     """What lies behind ``culprit``, in brackets; empty when it is not known."""
     tensors = summary.gauges["tensors"].mean
-    waiting = summary.share_of_making(RUN_QUEUE)
-    transfer = culprit == str(Stage.TRANSFER)
-    if transfer and tensors >= MANY_TENSORS:
+    if culprit == str(Stage.TRANSFER) and tensors >= MANY_TENSORS:
         return f" (of {counted(tensors, 'tensor')} a batch)"
-    if waiting >= 0.5 and (transfer or culprit in MAKING):
+    if culprit == WORKER_CPU:
+        waiting = summary.share_of_making(RUN_QUEUE)
         return f" (making a batch is {percent(waiting)} waiting for a core)"
+    held = summary.held[culprit] / summary.blame[culprit] if summary.held[culprit] else 0.0
+    if held >= 0.5:
+        return ", by a worker whose interpreter a finished batch waited for to be handed over"
     native = summary.share_of_making(NATIVE) >= summary.share_of_making(BLOCKED) / 2
     blocked = "waiting for native threads" if native else "blocked"
     for resource, doing in ((BLOCKED, blocked), (CPU, "computing")):

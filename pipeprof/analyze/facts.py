@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
 
-from pipeprof.analyze.blame import MAIN, SAMPLER
+from pipeprof.analyze.blame import MAIN, SAMPLER, WORKER_CPU
 from pipeprof.analyze.columns import Columns, steady
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.one_run import Circumstances, OneRun
@@ -239,6 +239,11 @@ class Facts:
                 alone=where == LATENCY or (where != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
             ),
         )  # fmt: skip
+
+    @property
+    def blamed_on_workers(self) -> float:
+        """0..1 of the stall: making batches, and having no core for that."""
+        return self.blamed(*MAKING, WORKER_CPU)
 
     def blamed(self, *causes: str) -> float:
         """0..1 of the stall."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from pipeprof.analyze.advise import advise
+from pipeprof.analyze.blame import ranked
 from pipeprof.analyze.ceilings import ceilings
 from pipeprof.analyze.columns import Columns, slice_log
 from pipeprof.analyze.diagnose import diagnose
@@ -59,6 +60,7 @@ def assemble(
         workers=summary.worker_stats(),
         stall_s=summary.sums["stall_s"],
         blame=charges,
+        awaited_in=ranked(summary.awaited_in),
         ceilings=ceilings(facts, storage),
         diagnosis=diagnosis,
         recommendations=advise(facts),

@@ -12,7 +12,7 @@ from math import ceil, hypot, isfinite, sqrt
 
 from pipeprof.analyze import estimate
 from pipeprof.analyze.choose import ENORMOUS
-from pipeprof.analyze.facts import MAKING, MANY_TENSORS, Facts
+from pipeprof.analyze.facts import MANY_TENSORS, Facts
 from pipeprof.analyze.findings.reading import read_bytes
 from pipeprof.analyze.stages import BLOCKED, CPU
 from pipeprof.analyze.stats import NORMAL_90
@@ -77,7 +77,7 @@ def storage(facts: Facts) -> Iterator[Recommendation]:
     size, sums = read_bytes(facts) / facts.samples, facts.summary.sums
     if requests is not None and sums["bytes"]:
         size = sums["bytes"] / sums["samples"]
-    waits = facts.blamed(*MAKING) >= _MOSTLY and facts.share(BLOCKED) >= _MOSTLY
+    waits = facts.blamed_on_workers >= _MOSTLY and facts.share(BLOCKED) >= _MOSTLY
     if size > 0 and (part == BANDWIDTH or (waits and size * facts.rate > SLOWEST_LINK)):
         yield _bandwidth(facts, size, part == BANDWIDTH)
 
@@ -175,9 +175,9 @@ def _at_once(facts: Facts, requests: RequestStats) -> Recommendation:
 
 
 def _times_as_large(facts: Facts, handed_s: float) -> int:
-    """0: without workers nothing is handed over."""
+    """0: without workers nothing is handed over, or it is not known how long that takes."""
     allowed = facts.diagnosis.threshold
-    if not facts.workers or not allowed * facts.step_s > 0:
+    if not facts.workers or not allowed * facts.step_s > 0 or not handed_s > 0:
         return 0
     times = handed_s * (1 - allowed) / (allowed * facts.step_s)
     return ceil(min(times, 1.0 + _LARGEST) - 1e-9)

@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from pipeprof.analyze.blame import charge, ranked
-from pipeprof.analyze.columns import Columns, Floats, steady
+from pipeprof.analyze.blame import causes, places, ranked
+from pipeprof.analyze.columns import Columns, Floats, Mask, steady
 from pipeprof.analyze.sketch import Series, Sketch
 from pipeprof.analyze.stages import (
     BLOCKED,
@@ -51,6 +51,11 @@ class Summary:
         self.depth = Sketch()
         """Batches ready when one was asked for."""
         self.blame: defaultdict[str, float] = defaultdict(float)
+        """Seconds of stall by cause."""
+        self.held: defaultdict[str, float] = defaultdict(float)
+        """Of them, those in which a finished batch waited for its worker's interpreter."""
+        self.awaited_in: defaultdict[str, float] = defaultdict(float)
+        """Seconds of stall by where the awaited batch was."""
         self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)
         self.series = Series(("stall_s", "cycle_s", "samples"))
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
@@ -67,6 +72,7 @@ class Summary:
         mask = steady(columns, self._warmup)
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
+        self._charge(columns, mask)
         columns = columns.take(mask)
         if not len(columns):
             return
@@ -81,8 +87,6 @@ class Summary:
             self.stages[str(name)].add(values)
         for resource, values in resource_seconds(columns).items():
             self.resources[resource].add(values)
-        for cause, charged in charge(columns).items():
-            self.blame[cause] += float(charged.sum())
         self._add_workers(columns, seconds)
 
     def stage_stats(self) -> dict[str, StageStats]:
@@ -135,6 +139,15 @@ class Summary:
 
     def ranked_blame(self) -> dict[str, float]:
         return ranked(self.blame)
+
+    def _charge(self, columns: Columns, mask: Mask) -> None:
+        """Of the batches in ``mask``; all of ``columns`` tell what their workers did meanwhile."""
+        charged, held = causes(columns)
+        for sums, found in (
+            (self.blame, charged), (self.held, held), (self.awaited_in, places(columns)),
+        ):  # fmt: skip
+            for cause, seconds in found.items():
+                sums[cause] += float(seconds[mask].sum())
 
     def _source(self, stage: Stage) -> Source:
         """Where serialising is not seen, it is part of what a batch seems to lie ready."""

@@ -29,7 +29,7 @@ SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", 
            "loose_bytes")  # fmt: skip
 TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 """What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
-FIELDS = ("worker", "sent_s", *TOLD)
+FIELDS = ("worker", "sent_s", "serialised_cpu_s", *TOLD)
 """Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
 
 _HEAD = struct.Struct(f"@q{1 + len(PLAIN)}dqq").pack_into
@@ -42,11 +42,12 @@ _SLOT_BYTES = 8 * _WORDS
 _PARTS = struct.Struct(f"@{len(IN_PARTS)}d").pack_into
 _WHOLE = struct.Struct(f"@{len(_REST)}d").pack_into
 _NUMBER = struct.Struct("@q")
-note_moment = struct.Struct("@d").pack_into
-"""Takes a `RingWriter.memory`, what `RingWriter.write` returned, and the moment."""
+_NOTE = struct.Struct("@d").pack_into
 _PLAIN = len(PLAIN)
 _SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
+_SERIALISED_BEYOND = 8 * (_WORDS - 1) - _SENT_AT
 _TOLD_WORD, _AGAIN_WORD = 6, 7
+_SERIALISED_WORD = _WORDS - 1
 _TASK_BITS = 40
 _LENGTH_BITS = 8
 
@@ -87,9 +88,12 @@ class Ring:
         # the second look: it may have been overwritten while it was copied
         still = table[slots, 0].view(np.int64)
         whole = found.view(np.int64)
-        length, plain = whole[:, _TOLD_WORD] % (1 << _LENGTH_BITS), 2 + _PLAIN
+        length, plain = whole[:, _TOLD_WORD] % (1 << _LENGTH_BITS), 3 + _PLAIN
         told[:, 0] = whole[:, _TOLD_WORD] >> _LENGTH_BITS
-        told[:, 1:plain] = found[:, 1:plain]
+        told[:, 1] = found[:, 1]
+        # noted with the moment: before that it is an older record's
+        told[:, 2] = np.where(np.isnan(found[:, 1]), nan, found[:, _SERIALISED_WORD])
+        told[:, 3:plain] = found[:, 2 : 2 + _PLAIN]
         told[:, plain:] = found[:, _LINE_WORDS : _LINE_WORDS + len(_REST)]
         # what is there of what was not told is older
         told[length == _PLAIN, plain : plain + len(IN_PARTS)] = 0.0
@@ -106,6 +110,13 @@ class Ring:
 
     def close(self) -> None:
         self._shared.close()
+
+
+def note_sent(memory: mmap | bytearray, place: int, moment: float, cpu_s: float) -> None:
+    """In a `RingWriter.memory`, where `RingWriter.write` said: when the batch was serialised, and
+    the CPU time that took."""
+    _NOTE(memory, place, moment)
+    _NOTE(memory, place + _SERIALISED_BEYOND, cpu_s)
 
 
 _START = FIELDS.index("fetch_start_s")

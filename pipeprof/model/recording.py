@@ -63,6 +63,8 @@ class BatchLog:
     """Collate included: ready to be handed to the queue."""
     sent_s: tuple[float | None, ...] = ()
     """Serialised, about to go into the pipe."""
+    serialised_cpu_s: tuple[float | None, ...] = ()
+    """CPU time of the worker's feeder thread: to serialise it, and to send the one before."""
     received_s: tuple[float | None, ...] = ()
     """All its bytes had come through the pipe."""
     arrived_s: tuple[float | None, ...] = ()

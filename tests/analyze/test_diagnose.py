@@ -15,7 +15,7 @@ from tests.analyze.runs import seen, transferred
         (seen(workers_run(cpu_share=0.9), runqueue_s=0.0),
          "fetch (making a batch is 90 % computing)"),
         (seen(workers_run(cpu_share=0.3), runqueue_s=0.018),
-         "fetch (making a batch is 60 % waiting for a core)"),
+         "for a core (worker-cpu) (making a batch is 60 % waiting for a core)"),
         (seen(workers_run(cpu_share=0.1), runqueue_s=0.0, process_cpu_s=0.030),
          "fetch (making a batch is 90 % waiting for native threads)"),
         (transferred(tensors=200, batch_bytes=1600), "transfer (of 200 tensors a batch)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.analyze.estimate import cores_are_the_limit, helpful_workers
-from pipeprof.analyze.facts import MAKING, Facts
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.findings.cores import crowded
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
@@ -23,7 +23,7 @@ _ENOUGH_BYTES = 16e6
 
 
 def _to_blame(facts: Facts) -> bool:
-    return facts.starved and facts.blamed(*MAKING) >= _TO_BLAME
+    return facts.starved and facts.blamed_on_workers >= _TO_BLAME
 
 
 def _more_hands(facts: Facts, do: str = "Wait") -> str:

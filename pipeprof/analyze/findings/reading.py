@@ -7,7 +7,7 @@ from math import isnan, nan
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats, steady
-from pipeprof.analyze.facts import MAKING, Facts
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.storage import BANDWIDTH
 from pipeprof.units import counted, format_bytes, format_count, format_rate
@@ -67,7 +67,7 @@ def _to_blame(facts: Facts) -> bool:
     """A data set of `open_dataset` reads what its format needs for the columns that were asked
     for; which format needs less, a sweep measures."""
     own = facts.recording.source is not None
-    return facts.starved and facts.blamed(*MAKING) >= _TO_BLAME and not own
+    return facts.starved and facts.blamed_on_workers >= _TO_BLAME and not own
 
 
 def _at_once(facts: Facts) -> str:
