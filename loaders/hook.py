@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import nan
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -141,8 +141,8 @@ class Making:
     """The hooks of one fetcher. Slots rather than a closure's cells, each of which lies elsewhere:
     what a batch touches is then in few cache lines."""
 
-    __slots__ = ("_alone", "_charged_s", "_collate", "_collating_s", "_counts", "_fetch",
-                 "_may_end", "_meter", "_noted", "_owner", "_tally", "_tell")  # fmt: skip
+    __slots__ = ("_alone", "_charged_s", "_collate", "_collating_cpu_s", "_collating_s", "_counts",
+                 "_fetch", "_may_end", "_meter", "_noted", "_owner", "_tally", "_tell")  # fmt: skip
 
     def __init__(
         self, fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool
@@ -153,7 +153,8 @@ class Making:
         self._may_end = hasattr(fetcher, "ended")
         self._tell, self._meter, self._counts, self._alone = tell, meter, counts, alone
         self._tally, self._noted = Tally(noting=True), requests.waiting
-        self._collating_s, self._charged_s = nan, 0.0
+        self._collating_s = self._collating_cpu_s = nan
+        self._charged_s = 0.0
 
     def watch(self, on: bool) -> None:
         """Put the hooks on, or take them off."""
@@ -171,6 +172,8 @@ class Making:
     def collate(self, samples: Any) -> Any:
         # it is the last that a fetcher does: its end is that of the fetch
         self._charged_s = self._tally.inner_s
+        if self._tally.cpu_s is not None:
+            self._collating_cpu_s = thread_time()
         self._collating_s = perf_counter()
         return self._collate(samples)
 
@@ -180,6 +183,8 @@ class Making:
             outer, current.tally = current.tally, self._tally
         if sampled := not meter.skip:
             sampled = _begun(meter, perf_counter())
+            if sampled:
+                self._tally.cpu_s, self._collating_cpu_s = {}, nan
         else:
             meter.skip -= 1
         start = perf_counter()
@@ -205,6 +210,7 @@ class Making:
     def _tell_more(
         self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
     ) -> None:
+        collate_cpu_s = thread_time() - self._collating_cpu_s if sampled else nan
         made, self._tally = self._tally, Tally(noting=True)
         if collate_s:
             collate_s -= made.inner_s - self._charged_s
@@ -217,6 +223,8 @@ class Making:
         if made.charges:
             self._counts.add_charges(made.charges)
         sample = _ended(self._meter, batch) if sampled else ()
+        if sample:
+            sample = (*sample, *_cpu_of(made), collate_cpu_s)
         self._tell((start, end, collate_s, samples, *_parts(made), *sample))
         if ours:
             current.tally = self._tally
@@ -228,6 +236,12 @@ def _parts(tally: Tally) -> tuple[float, ...]:
         seconds(_READ, 0.0), seconds(_DECODE, 0.0), seconds(_TRANSFORM, 0.0),
         tally.bytes, tally.requests, tally.turns,
     )  # fmt: skip
+
+
+def _cpu_of(tally: Tally) -> tuple[float, ...]:
+    """Of reading, decoding and transforming; unknown where something else clocked them."""
+    cpu_s = tally.cpu_s or {}
+    return tuple(cpu_s.get(name, nan if tally.seconds.get(name) else 0.0) for name in IN_FETCH[:3])
 
 
 def _count(batch: Any) -> float:

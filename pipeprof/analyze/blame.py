@@ -58,7 +58,7 @@ Charges = dict[str, Floats]
 
 def causes(columns: Columns) -> tuple[Charges, Charges]:
     """Per batch, the seconds of its stall charged to each cause; and of them, those in which a
-    finished batch waited for its worker's interpreter."""
+    finished batch waited for its worker's interpreter or for a core."""
     ledger = _Ledger(len(columns))
     _Walk(columns, ledger).run()
     return ledger.charges, ledger.held
@@ -256,11 +256,14 @@ class _Walk:
             spent = spent * part
             if name in STAGES and self._holds:
                 ledger.hold(name, rows, spent * (1 - share))
-                ledger.charge(WORKER_CPU, rows, spent * share)
+                ledger.hold(WORKER_CPU, rows, spent * share)
             elif name == UNRECORDED:
                 ledger.charge(UNKNOWN, rows, spent)
             else:  # nobody had the interpreter
-                ledger.charge(WORKER_CPU if self._pressed else TRANSFER, rows, spent)
+                if self._pressed:
+                    ledger.hold(WORKER_CPU, rows, spent)
+                else:
+                    ledger.charge(TRANSFER, rows, spent)
 
     def _back(self, at: Floats, moment: Floats, rows: Rows) -> Floats:
         """From ``at`` back to ``moment``, but not beyond the stall's start; no step where that is

@@ -9,7 +9,7 @@ interval holds both.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, inf, log
 
@@ -100,6 +100,8 @@ class OneRun:
         self._spared = replace(
             self._meanings[0], demands=_dearer(self._meanings[0].demands, _SPARE)
         )
+        self._rates: dict[int, float] = {}
+        """Of the run as simulated, by meaning."""
         self._told: dict[int, Prediction] = {}
         self._told_with_spare: dict[int, Prediction] = {}
         """By workers."""
@@ -140,6 +142,31 @@ class OneRun:
             range(1, most + 1), True,
             key=lambda workers: self._with_spare(workers).batches_per_s >= near,
         )  # fmt: skip
+
+    @property
+    def columns(self) -> Columns:
+        """The batches, whose rows `gains` counts."""
+        return self._run.columns
+
+    def gains(self, change: Callable[[Demand, int], Demand]) -> list[float]:
+        """Of each meaning of the run: the gain if its batches asked for what ``change`` makes of
+        it, in the setting of the run; 0.1 is 10 % more."""
+        found = []
+        for place, meaning in enumerate(self._meanings):
+            last = list(enumerate(meaning.demands))[-BATCHES - self._run.setting.unsteady :]
+            if place not in self._rates:
+                self._rates[place] = self._rate(meaning, [demand for _, demand in last])
+            changed = [change(demand, row) for row, demand in last]
+            found.append(self._rate(meaning, changed) / self._rates[place] - 1)
+        return found
+
+    def _rate(self, meaning: Calibration, demands: Sequence[Demand]) -> float:
+        """Batches/s with such batches, as it would go on."""
+        setting = self._run.setting
+        enough = setting.unsteady + FEWEST
+        more = -(-enough // len(demands)) if len(demands) < enough else 1
+        run = simulate(stepping([*demands] * more, self._step_s), setting, meaning.machine)
+        return run.steady(setting).batches_per_s
 
     def _with_spare(self, workers: int) -> Prediction:
         told = self._told_with_spare

@@ -15,6 +15,7 @@ from pipeprof.analyze.requests import request_stats
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.storage import storage_bound
 from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.worth import worth
 from pipeprof.model import (
     DataSource,
     DeviceUse,
@@ -61,6 +62,7 @@ def assemble(
         stall_s=summary.sums["stall_s"],
         blame=charges,
         awaited_in=ranked(summary.awaited_in),
+        worth=worth(facts),
         ceilings=ceilings(facts, storage),
         diagnosis=diagnosis,
         recommendations=advise(facts),

@@ -53,7 +53,8 @@ class Summary:
         self.blame: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by cause."""
         self.held: defaultdict[str, float] = defaultdict(float)
-        """Of them, those in which a finished batch waited for its worker's interpreter."""
+        """Of them, those in which a finished batch waited for its worker's interpreter, or for a
+        core."""
         self.awaited_in: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by where the awaited batch was."""
         self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)

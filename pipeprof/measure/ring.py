@@ -26,7 +26,8 @@ IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
 """All 0 for a batch whose data set names no stages."""
 SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
            "syscalls", "private_bytes", "descriptors", "threads", "tensors", "batch_bytes",
-           "loose_bytes")  # fmt: skip
+           "loose_bytes", "read_cpu_s", "decode_cpu_s", "transform_cpu_s",
+           "collate_cpu_s")  # fmt: skip
 TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 """What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
 FIELDS = ("worker", "sent_s", "serialised_cpu_s", *TOLD)

@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import ParamSpec, TypeVar
 
 from pipeprof.errors import UsageError
@@ -30,8 +30,9 @@ _COLLATE = Stage.COLLATE
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("_last", "bytes", "charges", "inner_s", "looked_s", "noting", "requests",
-                 "seconds", "spans", "store_cpu_s", "store_s", "turns", "waited_s")  # fmt: skip
+    __slots__ = ("_last", "bytes", "charges", "cpu_s", "inner_cpu_s", "inner_s", "looked_s",
+                 "noting", "requests", "seconds", "spans", "store_cpu_s", "store_s", "turns",
+                 "waited_s")  # fmt: skip
 
     def __init__(self, keep_spans: bool = False, noting: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
@@ -39,6 +40,9 @@ class Tally:
         self.requests = 0
         self.inner_s = 0.0
         """Already charged within the stage that is open now."""
+        self.cpu_s: dict[Stage, float] | None = None
+        """CPU time of this thread in each stage, where it is to be clocked."""
+        self.inner_cpu_s = 0.0
         self.spans: list[Span] | None = [] if keep_spans else None
         self.turns = 0
         """How often one stage of fetch followed another, the first included."""
@@ -110,17 +114,20 @@ def stage(name: Stage | str) -> Timed:
 class Timed:
     """Made by `stage`. Not to be entered twice at once; a decorated function makes one a call."""
 
-    __slots__ = ("_before_s", "_name", "_start_s", "_tally")
+    __slots__ = ("_before_cpu_s", "_before_s", "_name", "_start_cpu_s", "_start_s", "_tally")
 
     def __init__(self, name: Stage) -> None:
         self._name = name
         self._tally: Tally | None = None
-        self._before_s = self._start_s = 0.0
+        self._before_s = self._start_s = self._before_cpu_s = self._start_cpu_s = 0.0
 
     def __enter__(self) -> None:
         tally = self._tally = current.tally
         if tally is not None:
             self._before_s, tally.inner_s = tally.inner_s, 0.0
+            if tally.cpu_s is not None:
+                self._before_cpu_s, tally.inner_cpu_s = tally.inner_cpu_s, 0.0
+                self._start_cpu_s = thread_time()
             self._start_s = perf_counter()
 
     def __exit__(self, *error: object) -> None:
@@ -129,6 +136,13 @@ class Timed:
             total = perf_counter() - self._start_s
             tally.charge(self._name, total - tally.inner_s)
             tally.inner_s = self._before_s + total
+            if tally.cpu_s is not None:
+                self._charge_cpu(tally, tally.cpu_s)
+
+    def _charge_cpu(self, tally: Tally, charged: dict[Stage, float]) -> None:
+        total = thread_time() - self._start_cpu_s
+        charged[self._name] = charged.get(self._name, 0.0) + total - tally.inner_cpu_s
+        tally.inner_cpu_s = self._before_cpu_s + total
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         name = self._name

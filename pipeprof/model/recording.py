@@ -119,6 +119,12 @@ class BatchLog:
     loose_bytes: tuple[float | None, ...] = ()
     """Of what else is in the batch: text, bytes, numbers, NumPy arrays; ``None`` where it holds
     anything that cannot be weighed."""
+    read_cpu_s: tuple[float | None, ...] = ()
+    """CPU time of the worker's thread in that stage; so are the next three. ``None`` where the data
+    set names no stages."""
+    decode_cpu_s: tuple[float | None, ...] = ()
+    transform_cpu_s: tuple[float | None, ...] = ()
+    collate_cpu_s: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
