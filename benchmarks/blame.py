@@ -6,8 +6,9 @@
 
 Loaders are drawn (`benchmarks.random_loaders`) until so many of them are starved. Each is profiled,
 and run again with all costs of one cause 25 % cheaper, over the same samples, cause by cause; this
-makes a turn, and the next is of other samples. Every run is profiled, so that what profiling costs
-is in all of them. A *gain* is by how much faster a cut run is than the profiled one of its turn.
+makes a turn, and the next is of other samples; where gains differ much from turn to turn, there are
+more. Every run is profiled, so that what profiling costs is in all of them. A *gain* is by how much
+faster a cut run is than the profiled one of its turn.
 
 The cause that is blamed first should be the one whose cut gained most, or within the noise of it:
 what two equal gains differ by at most in 95 % of cases, as the turns of that loader tell. What a
@@ -180,7 +181,7 @@ def _bar(met: bool, bar: str) -> str:
 def asked_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.blame", description=__doc__)
     parser.add_argument("--loaders", type=int, default=40, help="that are starved")
-    parser.add_argument("--turns", type=int, default=3, help="of each loader's runs")
+    parser.add_argument("--turns", type=int, default=3, help="of each loader's runs, at least")
     parser.add_argument("--seconds", type=float, default=1.5, help="of each run")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is drawn")
     parser.add_argument("--verbose", action="store_true", help="each loader")

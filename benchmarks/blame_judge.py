@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, starved
+from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error, starved
 from benchmarks.random_loaders import LoaderSpec
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.stats import student_t
@@ -94,7 +94,7 @@ class Judged:
     @cached_property
     def noise(self) -> float:
         """Standard error of a gain, as a share of the throughput; NaN with one turn."""
-        return float(self._spread / len(self.profiles) ** 0.5)
+        return standard_error(list(self.gains.values()))
 
     def outcome(self, said: Said) -> Outcome:
         """Does the cause that is blamed first gain most? One that no cost belongs to cannot gain
@@ -133,16 +133,6 @@ class Judged:
     def _saved(self, cause: str) -> float:
         """Of the time."""
         return 1 - float(np.exp(-self._log_gain(cause)))
-
-    @property
-    def _spread(self) -> float:
-        """Standard deviation of a turn's gain, from all cuts together."""
-        logs = np.log(np.array(list(self.gains.values())))
-        if self._freedom < 1:
-            return float("nan")
-        return float(
-            np.sqrt(((logs - logs.mean(axis=1, keepdims=True)) ** 2).sum() / self._freedom)
-        )
 
     @property
     def _freedom(self) -> int:

@@ -27,6 +27,8 @@ CHEAPER = 0.75
 """Of a cost, what a cut leaves."""
 _FEWEST = 40
 """Batches of a run, whatever the time."""
+_STEADY, _MOST = 0.015, 2
+"""Where gains are known worse than that, there are up to so many times as many turns."""
 _TURN = 10**6
 """Batches of one turn have no numbers of another's: they are other samples."""
 
@@ -77,16 +79,18 @@ def cuts_of(spec: LoaderSpec) -> dict[str, Cut]:
 
 
 def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> Tried | None:
-    """``None``: it is not starved by so much. Each run takes about so many seconds."""
+    """``None``: it is not starved by so much. Each run takes about so many seconds. Where gains
+    differ much from turn to turn, there are more turns."""
     cuts = list(dict.fromkeys(cuts_of(spec).values()))
-    found = []
+    found: list[Turn] = []
     with surroundings([spec]) as around, any_workers():
         first = run(spec, around, 0, seconds / 2)
         if starved(first) < threshold:
             return None
         # as many batches in each run, so that a cut one has the same
         batches = max(_FEWEST, round(rate(first) * seconds))
-        for turn in range(1, turns + 1):
+        while len(found) < turns or (len(found) < _MOST * turns and _is_unsteady(found)):
+            turn = len(found) + 1
             base = run(spec, around, turn, batches=batches)
             # backwards in every other turn: a drift of the machine befalls each cut alike
             order = cuts if turn % 2 else cuts[::-1]
@@ -94,6 +98,22 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
                     for cut in order}  # fmt: skip
             found.append(Turn(base, made))
     return Tried(spec, tuple(found))
+
+
+def _is_unsteady(turns: Sequence[Turn]) -> bool:
+    return standard_error([[turn.gain(cut) for turn in turns] for cut in turns[0].cuts]) > _STEADY
+
+
+def standard_error(gains: Sequence[Sequence[float]]) -> float:
+    """Of a cut's mean gain, as a share of the throughput. ``gains``: by cut and turn, all of one
+    loader, whose cuts are taken to vary alike; NaN with one turn."""
+    logs = np.log(np.array(gains))
+    cuts, turns = logs.shape
+    freedom = cuts * (turns - 1)
+    if not freedom:
+        return float("nan")
+    squares = float(((logs - logs.mean(axis=1, keepdims=True)) ** 2).sum())
+    return float(np.sqrt(squares / freedom / turns))
 
 
 def run(

@@ -123,6 +123,10 @@ class Work:
     def __reduce__(self) -> Any:
         return Work, (self.spec, self._around, self._first)
 
+    def __del__(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
     def at(self, place: Place) -> list[tuple[int, Cost]]:
         """With their numbers."""
         return [each for each in enumerate(self.spec.costs) if each[1].place == place]
