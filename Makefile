@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-one-profile bench-guided bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -96,6 +96,9 @@ bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the b
 
 bench-prediction: $(READY) ## how wrong predictions of other settings are
 	$(KEEP) prediction $(BIN)/python -m benchmarks.prediction
+
+bench-blame: $(READY) ## whether what is blamed is worth what is promised, on loaders drawn at random
+	$(KEEP) blame $(BIN)/python -m benchmarks.blame
 
 bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 	$(KEEP) prediction-from-one $(BIN)/python -m benchmarks.prediction_from_one

@@ -1,0 +1,213 @@
+"""Is what a profile blames worth what it promises: loaders drawn at random, their costs cut.
+
+    python -m benchmarks.blame [--loaders N] [--turns N] [--seconds S] [--seed N] [--verbose]
+                               [--keep FILE]
+    python -m benchmarks.blame --kept FILE… [--verbose]
+
+Loaders are drawn (`benchmarks.random_loaders`) until so many of them are starved. Each is profiled,
+and run again with all costs of one cause 25 % cheaper, over the same samples, cause by cause; this
+makes a turn, and the next is of other samples; where gains differ much from turn to turn, there are
+more. Every run is profiled, so that what profiling costs is in all of them. A *gain* is by how much
+faster a cut run is than the profiled one of its turn.
+
+The cause that is blamed first should be the one whose cut gained most, or within the noise of it:
+what two equal gains differ by at most in 95 % of cases, as the turns of that loader tell. What a
+profile promises of each cause if it were 25 % cheaper is held against the mean gain of all turns;
+its interval against the gain in its own turn. *worker-cpu* is cut by cutting all that is computed
+in workers; it is compared with other causes where it is blamed first. Seeds come from the clock;
+``--seed`` repeats those of a run. ``--keep`` writes the runs to a file, and ``--kept`` judges those
+of such files by the analysis as it is now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.blame_judge import Held, Judged
+from benchmarks.blame_runs import Tried, keep, load, tell, try_out
+from benchmarks.random_loaders import draw
+from pipeprof.model import Speedup
+from pipeprof.units import percent
+
+STARVED = 0.05
+_RIGHT, _MEDIAN, _WITHIN, _HOLDS = 0.95, 0.02, (0.05, 0.90), (0.85, 0.97)
+"""The bars."""
+_MOST_DRAWN = 20
+"""For each loader that is asked for."""
+
+
+@dataclass(frozen=True)
+class Of:
+    """One promise, and whose."""
+
+    loader: Judged
+    held: Held
+
+
+def drawn(options: argparse.Namespace) -> Iterator[Tried]:
+    """Starved loaders, until there are enough."""
+    count = 0
+    for number in range(_MOST_DRAWN * options.loaders):
+        spec = draw(options.seed * 10_000 + number)
+        tried = try_out(spec, options.turns, options.seconds, STARVED)
+        tell(f"{'' if tried else 'fed: '}{spec}")
+        if tried is None:
+            continue
+        if options.keep:
+            keep(tried, options.keep)
+        yield tried
+        count += 1
+        if count == options.loaders:
+            print(f"{number + 1} loaders drawn, {count} of them starved by at least "
+                  f"{percent(STARVED)}; --seed {options.seed}")  # fmt: skip
+            return
+    print(f"only {count} of {_MOST_DRAWN * options.loaders} loaders are starved")
+
+
+def print_loader(one: Judged) -> None:
+    print(f"{one.spec}\n    starved {percent(one.starved)}")
+    for said in one.profiles:
+        shares = ", ".join(f"{cause} {percent(share)}" for cause, share in said.shares.items())
+        print(f"    blamed: {shares}: {one.outcome(said)}")
+    for cause, cut in one.cuts.items():
+        promises = ", ".join(_promise(said.promise(cause)) for said in one.profiles)
+        kinds = " + ".join(f"{cost.place} {cost.kind}" for cost in cut)
+        print(
+            f"    {cause:<11}{one.gain(cause) * 100:+6.1f} % ± {one.noise * 100:.1f}, promised "
+            f"{promises} ({kinds})",
+            flush=True,
+        )
+
+
+def _promise(promise: Speedup | None) -> str:
+    if promise is None:
+        return "nothing"
+    low, high = promise.interval
+    return f"{promise.share * 100:+.1f} ({low * 100:.1f} to {high * 100:.1f})"
+
+
+def print_summary(every: Sequence[Judged]) -> None:
+    print_blame(every)
+    print_promises(every)
+    noise = np.array([one.noise for one in every]) * 100
+    print(
+        f"noise of a measured gain (standard error): {np.median(noise):.1f} points in the middle, "
+        f"{np.percentile(noise, 90):.1f} in one loader of ten"
+    )
+    print_uncut(every)
+
+
+def print_blame(every: Sequence[Judged]) -> None:
+    outcomes = Counter(one.outcome(said) for one in every for said in one.profiles)
+    total = sum(outcomes.values())
+    right = 1 - outcomes["wrong"] / total
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    print(
+        f"{len(every)} loaders: blamed first is what gains most, or within noise of it, in "
+        f"{percent(right)} of {total} profiles ({counts}){_bar(right >= _RIGHT, percent(_RIGHT))}"
+    )
+
+
+def print_promises(every: Sequence[Judged]) -> None:
+    held = [Of(one, each) for one in every for each in one.held()]
+    lacking = sum(
+        said.promise(cause) is None for one in every for said in one.profiles for cause in one.cuts
+    )
+    if lacking:
+        print(f"no promise: {lacking} of {lacking + len(held)}")
+    if not held:
+        return
+    errors = np.abs([of.held.error for of in held])
+    near = float(np.mean(errors <= _WITHIN[0]))
+    middle, holds = float(np.median(errors)), float(np.mean([of.held.holds for of in held]))
+    print(
+        f"promised against measured: median error {middle * 100:.1f} points"
+        f"{_bar(middle <= _MEDIAN, '2')}; within 5 points {percent(near)}"
+        f"{_bar(near >= _WITHIN[1], percent(_WITHIN[1]))}; intervals hold {percent(holds)}"
+        f"{_bar(_HOLDS[0] <= holds <= _HOLDS[1], '85 to 97 %')}"
+    )
+    print(f"{'points':<15}{'promises':>9}{'median':>8}{'90 %':>8}{'worst':>8}{'≤ 5':>7}{'held':>7}")
+    print_group("all", held)
+    print_group("blamed first", [of for of in held if of.held.first])
+    for kind in sorted({cost.kind for of in held for cost in of.held.cut}):
+        print_group(kind, [of for of in held if kind in {cost.kind for cost in of.held.cut}])
+    for name, counts in _WORKERS.items():
+        print_group(name, [of for of in held if of.loader.spec.num_workers in counts])
+
+
+_WORKERS = {
+    "no workers": (0,), "1 worker": (1,), "2 workers": (2,), "3 and more": range(3, 100),
+}  # fmt: skip
+
+
+def print_group(name: str, held: Sequence[Of]) -> None:
+    if not held:
+        return
+    errors = np.abs([of.held.error for of in held]) * 100
+    holds = np.mean([of.held.holds for of in held])
+    print(
+        f"{name:<15}{len(held):>9}{np.median(errors):>8.1f}{np.percentile(errors, 90):>8.1f}"
+        f"{errors.max():>8.1f}{np.mean(errors <= 5):>7.0%}{holds:>7.0%}"
+    )
+
+
+def print_uncut(every: Sequence[Judged]) -> None:
+    """Causes that no cost belongs to."""
+    shares: dict[str, list[float]] = {}
+    for one in every:
+        for cause, share in (item for said in one.profiles for item in said.shares.items()):
+            if cause not in one.cuts:
+                shares.setdefault(cause, []).append(share)
+    for cause, each in sorted(shares.items(), key=lambda item: -sum(item[1])):
+        print(
+            f"not cut: {cause} is blamed in {len(each)} profiles, for "
+            f"{percent(float(np.median(each)))} of the stall in the middle, "
+            f"{percent(max(each))} at most"
+        )
+
+
+def _bar(met: bool, bar: str) -> str:
+    return f" [bar {bar}: {'met' if met else 'MISSED'}]"
+
+
+def asked_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.blame", description=__doc__)
+    parser.add_argument("--loaders", type=int, default=40, help="that are starved")
+    parser.add_argument("--turns", type=int, default=3, help="of each loader's runs, at least")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each run")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is drawn")
+    parser.add_argument("--verbose", action="store_true", help="each loader")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
+    parser.add_argument("--kept", type=Path, nargs="+", metavar="FILE", help="judge those there")
+    return parser.parse_args(arguments)
+
+
+def judged(tried: Iterable[Tried], verbose: bool) -> Iterator[Judged]:
+    for each in tried:
+        one = Judged.of(each)
+        if verbose:
+            print_loader(one)
+        yield one
+
+
+def main() -> int:
+    options = asked_of()
+    if options.keep:
+        options.keep.unlink(missing_ok=True)
+    tried = load(options.kept) if options.kept else drawn(options)
+    every = list(judged(tried, options.verbose))
+    if every:
+        print_summary(every)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""Is what was blamed worth what was promised: profiles held against runs with less of a cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error, starved
+from benchmarks.random_loaders import LoaderSpec
+from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.stats import student_t
+from pipeprof.model import Speedup, Worth
+
+WORKER_CPU = "worker-cpu"
+Outcome = Literal["most", "within noise", "cannot be cut", "wrong"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one profile says."""
+
+    blame: Mapping[str, float]
+    """Seconds by cause, largest first."""
+    worth: Mapping[str, Worth]
+
+    @property
+    def first(self) -> str | None:
+        """To be blamed."""
+        return next(iter(self.blame), None)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Of the stall, by cause."""
+        stall_s = sum(self.blame.values())
+        return {cause: seconds / stall_s for cause, seconds in self.blame.items()}
+
+    def promise(self, cause: str) -> Speedup | None:
+        """Of the cause 25 % cheaper; ``None``: the profile promises nothing of anything."""
+        if not self.worth:
+            return None
+        worth = self.worth.get(cause)
+        return worth.cheaper if worth else _NOTHING
+
+
+_NOTHING = Speedup(0.0, (0.0, 0.0))
+"""Promised of a cause that is not blamed at all."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One promise against what was measured."""
+
+    cause: str
+    cut: Cut
+    first: bool
+    """It is of the cause that is blamed first."""
+    error: float
+    """Promised less measured, of all turns; 0.01 is one percentage point."""
+    holds: bool
+    """The interval holds what its own turn gained."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A loader's profiles, one a turn, and what its cuts gained in each turn, as a factor."""
+
+    spec: LoaderSpec
+    starved: float
+    profiles: tuple[Said, ...]
+    cuts: Mapping[str, Cut]
+    """By cause; two causes may have the same."""
+    gains: Mapping[Cut, tuple[float, ...]]
+
+    @classmethod
+    def of(cls, tried: Tried) -> Judged:
+        profiles = [assemble(turn.base) for turn in tried.turns]
+        cuts = cuts_of(tried.spec)
+        return cls(
+            tried.spec,
+            float(np.median([starved(turn.base) for turn in tried.turns])),
+            tuple(Said(each.blame, each.worth) for each in profiles),
+            cuts,
+            {cut: tuple(turn.gain(cut) for turn in tried.turns) for cut in cuts.values()},
+        )
+
+    def gain(self, cause: str) -> float:
+        """Share of the throughput by which its cut was faster, in the mean of all turns."""
+        return float(np.exp(self._log_gain(cause))) - 1
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard error of a gain, as a share of the throughput; NaN with one turn."""
+        return standard_error(list(self.gains.values()))
+
+    def outcome(self, said: Said) -> Outcome:
+        """Does the cause that is blamed first gain most? One that no cost belongs to cannot gain
+        more than what is left: if each cost of a run were 25 % cheaper, 25 % of its time would be
+        saved, and what cuts save one by one adds up to no more."""
+        rivals = [cause for cause in self.cuts if cause != WORKER_CPU or said.first == WORKER_CPU]
+        best = max(self._saved(cause) for cause in rivals)
+        if said.first is not None and said.first in self.cuts:
+            behind = best - self._saved(said.first)
+            if behind <= 0:
+                return "most"
+            return "within noise" if behind <= self._difference_by_chance else "wrong"
+        disjoint = [cause for cause in self.cuts if cause != WORKER_CPU]
+        left = 1 - CHEAPER - sum(max(0.0, self._saved(cause)) for cause in disjoint)
+        refuted = said.first is None or best - left > self._difference_by_chance
+        return "wrong" if refuted else "cannot be cut"
+
+    def held(self) -> list[Held]:
+        """All promises of all profiles about costs that were cut."""
+        found = []
+        for turn, said in enumerate(self.profiles):
+            for cause, cut in self.cuts.items():
+                promise = said.promise(cause)
+                # a resource that is not blamed is none of its costs' limit, and promises nothing
+                if promise is None or (promise is _NOTHING and cause == WORKER_CPU):
+                    continue
+                low, high = promise.interval
+                gained = self.gains[cut][turn] - 1
+                error = promise.share - self.gain(cause)
+                found.append(Held(cause, cut, cause == said.first, error, low <= gained <= high))
+        return found
+
+    def _log_gain(self, cause: str) -> float:
+        return float(np.mean(np.log(self.gains[self.cuts[cause]])))
+
+    def _saved(self, cause: str) -> float:
+        """Of the time."""
+        return 1 - float(np.exp(-self._log_gain(cause)))
+
+    @property
+    def _freedom(self) -> int:
+        return len(self.gains) * (len(self.profiles) - 1)
+
+    @property
+    def _difference_by_chance(self) -> float:
+        """By so much two gains differ at most, in 95 % of cases, if they are the same."""
+        if self._freedom < 1:
+            return 0.0
+        return student_t(self._freedom) * self.noise * 2**0.5

@@ -1,0 +1,283 @@
+"""Runs a loader that was drawn at random: what its costs do, and what they need around them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from hashlib import pbkdf2_hmac
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+import pipeprof
+from benchmarks.random_loaders import IN_FETCH, Cost, Kind, LoaderSpec, Place
+from pipeprof.model import Stage
+
+ENDLESS = 10**7
+"""Batches of a map-style data set."""
+_ADDITION_S, _HASH_S, _BLOCK_S, _READ_S = 30e-9, 0.4e-6, 120e-6, 100e-6
+"""About, of an addition in Python, a hash, a block that is inflated, and one read from memory."""
+_BLOCK, _READ = 1 << 16, 1 << 20
+"""Bytes."""
+_FILE_BYTES = 1 << 27
+_ANSWER = 1024
+_SERVER = f"""
+import socket, struct, threading, time
+answer = bytes({_ANSWER})
+def serve(client):
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while request := client.recv(8, socket.MSG_WAITALL):
+        time.sleep(struct.unpack("<d", request)[0])
+        client.sendall(answer)
+server = socket.create_server(("127.0.0.1", 0), backlog=64)
+print(server.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+"""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What costs need to be done; workers get it with the data set."""
+
+    file: Path = Path()
+    port: int = 0
+    """Of the server."""
+    overshoot_s: float = 0.0
+    """By which a sleep is longer than asked for."""
+
+
+@contextmanager
+def surroundings(specs: Sequence[LoaderSpec]) -> Iterator[Surroundings]:
+    """Of any of these loaders."""
+    kinds = {cost.kind for spec in specs for cost in spec.costs}
+    with ExitStack() as stack:
+        file = stack.enter_context(_file()) if "file" in kinds else Path()
+        port = stack.enter_context(_server()) if "request" in kinds else 0
+        yield Surroundings(file, port, _overshoot_s())
+
+
+def loader_of(spec: LoaderSpec, around: Surroundings, first: int = 0) -> DataLoader[Any]:
+    """``first``: the number of the first batch. Batches of the same number are alike in all loaders
+    of a seed, but for what was cut. To be iterated within `pinning`."""
+    work = Work(spec, around, first)
+    options: dict[str, Any] = {
+        "num_workers": spec.num_workers, "collate_fn": _Collate(work),
+        "pin_memory": bool(work.at("pin")),
+    }  # fmt: skip
+    if spec.num_workers:
+        options |= {
+            "prefetch_factor": spec.prefetch_factor, "in_order": spec.in_order,
+            "multiprocessing_context": spec.start_method,
+        }  # fmt: skip
+    if spec.iterable:
+        return DataLoader(_Stream(work), batch_size=spec.batch_size, **options)
+    return DataLoader(_Map(work), batch_sampler=_BatchSampler(work), **options)
+
+
+@contextmanager
+def pinning(spec: LoaderSpec, around: Surroundings, first: int = 0) -> Iterator[None]:
+    """If the loader pins, torch has an accelerator meanwhile; to pin takes as long as it says."""
+    work, count = Work(spec, around, first), iter(range(ENDLESS))
+
+    def pin(data: Any, device: object = None) -> Any:
+        work.do("pin", next(count))
+        return data
+
+    answers = {
+        "is_available": True, "current_accelerator": torch.device("cpu"),
+        "current_device_index": 0, "set_device_index": None,
+    }  # fmt: skip
+    with ExitStack() as stack:
+        if work.at("pin"):
+            stack.enter_context(mock.patch("torch.utils.data._utils.pin_memory.pin_memory", pin))
+            for name, answer in answers.items():
+                fake = mock.Mock(return_value=answer)
+                stack.enter_context(mock.patch.object(torch.accelerator, name, fake))
+        yield
+
+
+class Work:
+    """The costs of a loader, done in whichever process."""
+
+    def __init__(self, spec: LoaderSpec, around: Surroundings, first: int = 0) -> None:
+        self.spec, self._around, self._first = spec, around, first
+        self._connections: dict[int, socket.socket] = {}  # by process
+
+    def __reduce__(self) -> Any:
+        return Work, (self.spec, self._around, self._first)
+
+    def __del__(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def at(self, place: Place) -> list[tuple[int, Cost]]:
+        """With their numbers."""
+        return [each for each in enumerate(self.spec.costs) if each[1].place == place]
+
+    def do(self, place: Place, batch: int, sample: int | None = None) -> None:
+        """Of a batch, or of one of its samples."""
+        for number, cost in self.at(place):
+            pieces, size = cost.pieces, self.spec.batch_size
+            if sample is not None:
+                pieces = (sample + 1) * cost.pieces // size - sample * cost.pieces // size
+            if pieces:
+                seed = (self.spec.seed * 10**9 + self._first + batch) * 10 + number
+                chance = Random(seed)
+                piece_s = cost.piece_s * cost.jitter.factor(chance)
+                for _ in range(pieces):
+                    self._piece(cost.kind, piece_s, chance)
+
+    def _piece(self, kind: Kind, seconds: float, chance: Random) -> None:
+        """As much as takes about so long."""
+        if kind == "sleep":
+            time.sleep(max(0.0, seconds - self._around.overshoot_s))
+        elif kind == "python":
+            _add(round(seconds / _ADDITION_S))
+        elif kind == "hash":
+            pbkdf2_hmac("sha256", b"password", b"salt", max(1, round(seconds / _HASH_S)))
+        elif kind == "inflate":
+            for _ in range(round(seconds / _BLOCK_S)):
+                zlib.decompress(_packed())
+        elif kind == "file":
+            self._read(round(seconds / _READ_S * _READ), chance)
+        elif kind == "request":
+            connection = self._connection()
+            connection.sendall(struct.pack("<d", seconds))
+            connection.recv(_ANSWER, socket.MSG_WAITALL)
+        else:
+            raise ValueError(f"nobody knows how to do {kind}")
+
+    def _read(self, size: int, chance: Random) -> None:
+        with open(self._around.file, "rb") as file:
+            for start in range(0, size, _READ):
+                file.seek(chance.randrange(_FILE_BYTES - _READ) & ~4095)
+                file.read(min(_READ, size - start))
+
+    def _connection(self) -> socket.socket:
+        """This process's."""
+        found = self._connections.get(os.getpid())
+        if found is None:
+            found = socket.create_connection(("127.0.0.1", self._around.port))
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connections[os.getpid()] = found
+        return found
+
+
+def _add(rounds: int) -> int:
+    total = 0
+    for number in range(rounds):
+        total += number
+    return total
+
+
+@cache
+def _packed() -> bytes:
+    return zlib.compress(Random(0).randbytes(_BLOCK // 4) + bytes(_BLOCK - _BLOCK // 4))
+
+
+@cache
+def _overshoot_s() -> float:
+    extra = []
+    for _ in range(51):
+        start = perf_counter()
+        time.sleep(0.5e-3)
+        extra.append(perf_counter() - start - 0.5e-3)
+    return max(0.0, median(extra))
+
+
+def _sample(work: Work, batch: int, sample: int) -> torch.Tensor:
+    for stage in IN_FETCH:
+        if work.at(stage) and work.spec.annotated:
+            with pipeprof.stage(Stage(stage)):
+                work.do(stage, batch, sample)
+        else:
+            work.do(stage, batch, sample)
+    return torch.full((16,), float(batch))
+
+
+class _Map(Dataset[torch.Tensor]):
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return _sample(self._work, *divmod(index, self._work.spec.batch_size))
+
+
+class _Stream(IterableDataset[torch.Tensor]):
+    """Each worker makes batches of its own, without end."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        worker = get_worker_info()
+        batch, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        while True:
+            for sample in range(self._work.spec.batch_size):
+                yield _sample(self._work, batch, sample)
+            batch += step
+
+
+class _BatchSampler:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __iter__(self) -> Iterator[list[int]]:
+        size = self._work.spec.batch_size
+        for batch in range(ENDLESS):
+            self._work.do("sampler", batch)
+            yield list(range(batch * size, (batch + 1) * size))
+
+    def __len__(self) -> int:
+        return ENDLESS
+
+
+class _Collate:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __call__(self, samples: list[torch.Tensor]) -> list[torch.Tensor]:
+        self._work.do("collate", int(samples[0][0]))
+        tensors = sum(cost.pieces for _, cost in self._work.at("transfer"))
+        return [torch.stack(samples), *(torch.zeros(16) for _ in range(tensors))]
+
+
+@contextmanager
+def _file() -> Iterator[Path]:
+    """In the page cache."""
+    with tempfile.NamedTemporaryFile(prefix="pipeprof-bench-") as file:
+        block = os.urandom(1 << 20)
+        for _ in range(_FILE_BYTES >> 20):
+            file.write(block)
+        file.flush()
+        yield Path(file.name)
+
+
+@contextmanager
+def _server() -> Iterator[int]:
+    """Its port."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
