@@ -28,9 +28,11 @@ from pipeprof.model import (
     RequestFit,
     RequestStats,
     Source,
+    Speedup,
     StageStats,
     Throughput,
     WorkerStats,
+    Worth,
 )
 
 BATCHES = 1800
@@ -227,6 +229,11 @@ def sample_profile(**changes: Any) -> Profile:
             "transform": 0.7,
             "transfer": 0.51,
             "collate": 0.22,
+        },
+        awaited_in={"transfer": 11.6, "decode": 0.51, "read": 0.49},
+        worth={
+            "decode": Worth(Speedup(0.31, (0.25, 0.36)), Speedup(0.69, (0.6, 0.78))),
+            "read": Worth(Speedup(0.01, (-0.01, 0.03)), Speedup(0.05, (0.03, 0.07))),
         },
         ceilings=_CEILINGS,
         diagnosis=_STARVED,

@@ -62,6 +62,13 @@ class Activity:
         spent[IDLE] = np.maximum(0.0, length - sum(spent.values()))
         return spent
 
+    def making(self, start: Floats, end: Floats) -> Floats:
+        """Workers that made batches between ``start`` and ``end``, on average. [intervals]"""
+        spent = np.zeros(len(start))
+        for lines in self._lines.values():
+            spent += sum(lines[name].between(start, end) for name in STAGES)
+        return spent / np.maximum(end - start, 1e-12)
+
 
 class _Line:
     """Rises by ``seconds`` from each start to its end, evenly. The pieces follow one another."""

@@ -156,8 +156,10 @@ class _Walk:
         self._activity = Activity(columns)
         self._hand_over = _HandOver.of(columns, self._activity)
         self._core = _core_shares(columns)
-        self._pressed = _pressure(columns) >= _PRESSURE
-        self._holds = _computing(columns) >= _COMPUTES
+        computing = _computing(columns)
+        self._holds = computing >= _COMPUTES
+        self._crowd = computing if _pressure(columns) >= _PRESSURE else 0.0
+        """Of a core, that a worker which makes batches wants, where cores are short."""
         self._start = columns.delivered_s - columns.stall_s
         # a batch is free for main's loop once it is pinned, or has arrived
         self._free = np.where(np.isnan(columns.pinned_s), columns.arrived_s, columns.pinned_s)
@@ -259,11 +261,10 @@ class _Walk:
                 ledger.hold(WORKER_CPU, rows, spent * share)
             elif name == UNRECORDED:
                 ledger.charge(UNKNOWN, rows, spent)
-            else:  # nobody had the interpreter
-                if self._pressed:
-                    ledger.hold(WORKER_CPU, rows, spent)
-                else:
-                    ledger.charge(TRANSFER, rows, spent)
+            else:  # nobody had the interpreter: it waited for a core, if other workers had those
+                crowded = np.minimum(1.0, self._crowd * self._activity.making(start, end))
+                ledger.hold(WORKER_CPU, rows, crowded * spent)
+                ledger.charge(TRANSFER, rows, (1 - crowded) * spent)
 
     def _back(self, at: Floats, moment: Floats, rows: Rows) -> Floats:
         """From ``at`` back to ``moment``, but not beyond the stall's start; no step where that is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 from pipeprof.analyze.advise import advise
 from pipeprof.analyze.blame import ranked
@@ -11,6 +12,7 @@ from pipeprof.analyze.columns import Columns, slice_log
 from pipeprof.analyze.diagnose import diagnose
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import findings
+from pipeprof.analyze.one_story import disagreements
 from pipeprof.analyze.requests import request_stats
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.storage import storage_bound
@@ -43,6 +45,10 @@ def assemble(
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
     diagnosis = diagnose(summary, charges, threshold, storage)
     facts = Facts(recording, summary, diagnosis)
+    worths, allowed, advice = worth(facts), ceilings(facts, storage), advise(facts)
+    diagnosis = replace(
+        diagnosis, disagreements=disagreements(diagnosis, charges, worths, allowed, advice)
+    )
     kept = len(recording.batches.index)
     return Profile(
         name=recording.name,
@@ -62,10 +68,10 @@ def assemble(
         stall_s=summary.sums["stall_s"],
         blame=charges,
         awaited_in=ranked(summary.awaited_in),
-        worth=worth(facts),
-        ceilings=ceilings(facts, storage),
+        worth=worths,
+        ceilings=allowed,
         diagnosis=diagnosis,
-        recommendations=advise(facts),
+        recommendations=advice,
         findings=findings(facts),
         overhead=recording.overhead,
         batches=slice_log(recording.batches, max(0, kept - KEPT_BATCHES), kept),

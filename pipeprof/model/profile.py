@@ -103,6 +103,8 @@ class Diagnosis:
     evidence: str = ""
     """Of storage: why the bottleneck is called what it is, or why it cannot be told which part of
     storage it is. Empty when storage is not to blame."""
+    disagreements: tuple[str, ...] = ()
+    """Where parts of the report name different things: why, in words."""
     more_batches: int | None = None
     """When inconclusive: about how many more batches would settle it."""
 

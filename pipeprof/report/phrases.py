@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipeprof.model import Cost, DataSource, Environment, LoaderConfig, Profile, Recommendation
+from pipeprof.model import (
+    Cost,
+    DataSource,
+    Environment,
+    LoaderConfig,
+    Profile,
+    Recommendation,
+    Speedup,
+)
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
 _TOLD = 0.01
 """Of the core time: less is stolen on any shared host."""
+
+
+WORTH_LEGEND = "Right: samples/s if the cause were cut, simulated from this run; 90 % in brackets."
 
 
 def is_emulated(accelerator: str) -> bool:
@@ -41,6 +52,26 @@ def rule(threshold: float) -> str:
         f"starved if the whole 95 % interval is at {format_share(threshold)} or above, "
         "fed if it is below"
     )
+
+
+def more(speedup: Speedup | None) -> str:
+    """``"+31 % (25–36)"``; empty where nothing is known."""
+    if speedup is None:
+        return ""
+    low, high = (f"{100 * share:.0f}" for share in speedup.interval)
+    return f"{100 * speedup.share:+.0f} % ({low}–{high})".replace("(-", "(−").replace("–-", "–−")
+
+
+def where_awaited(profile: Profile) -> str:
+    """Where the awaited batch was meanwhile, if not at what is blamed; else empty."""
+    if not profile.awaited_in or next(iter(profile.awaited_in)) == next(iter(profile.blame)):
+        return ""
+    shares = [
+        f"{name} {format_share(seconds / profile.stall_s)}"
+        for name, seconds in profile.awaited_in.items()
+        if seconds >= 0.05 * profile.stall_s
+    ]
+    return f"Meanwhile the awaited batch itself was in {', '.join(shares)}: where, not why."
 
 
 def times(ratio: float) -> str:

@@ -9,17 +9,20 @@ from pipeprof.model import STORAGE_PARTS, Profile, StageStats, WorkerStats
 from pipeprof.report.journey import WORKER_STAGES, Row, busy_s, journey
 from pipeprof.report.layout import WORST_STYLE, Column, Page, bar
 from pipeprof.report.phrases import (
+    WORTH_LEGEND,
     count_range,
     data_source,
     expected,
     gain,
     is_emulated,
     machine,
+    more,
     rule,
     settings,
     share_range,
     stolen,
     times,
+    where_awaited,
 )
 from pipeprof.report.terminal_making import device_row, making, queue_row, start_up
 from pipeprof.report.terminal_requests import requests
@@ -150,14 +153,30 @@ def _blame(page: Page, profile: Profile) -> None:
     page.heading("What the accelerator waited for", f"{stall}{_label(profile)}")
     charged = sorted(profile.blame.items(), key=lambda item: -item[1])
     shares = [seconds / profile.stall_s for _, seconds in charged]
+    columns = [Column("cause", right=False), Column("stall"), Column("share")]
+    columns += [Column(right=False, spare=1)]
+    columns += [Column("25 % cheaper"), Column("free")] if profile.worth else []
     page.table(
-        [Column(right=False), Column(), Column(), Column(right=False, spare=1)],
+        columns,
         [
-            (name, format_duration(seconds), format_share(share), bar(share, 40))
+            (name, format_duration(seconds), format_share(share), bar(share, 24).ljust(24),
+             *_worth(profile, name))
             for (name, seconds), share in zip(charged, shares, strict=True)
         ],
         [WORST_STYLE if profile.diagnosis.verdict == "starved" else ""],
-    )
+    )  # fmt: skip
+    if profile.worth:
+        page.line(WORTH_LEGEND)
+    for line in (where_awaited(profile), *profile.diagnosis.disagreements):
+        if line:
+            page.line(line)
+
+
+def _worth(profile: Profile, cause: str) -> tuple[str, ...]:
+    if not profile.worth:
+        return ()
+    worth = profile.worth.get(cause)
+    return (more(worth.cheaper), more(worth.free)) if worth else ("", "")
 
 
 def _ceilings(page: Page, profile: Profile) -> None:

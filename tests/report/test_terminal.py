@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pipeprof.model import Profile, Recommendation
+from pipeprof.model import Profile, Recommendation, Speedup, Worth
 from pipeprof.report.terminal import TerminalRenderer, render_text
 from tests.comparisons import three_runs
 from tests.contracts.report_contract import HOSTILE, ReportContract, Result, renamed, unwrapped
@@ -190,9 +190,24 @@ def test_blame_is_sorted_and_sums_to_the_stall() -> None:
     )
     lines = part.splitlines()
     assert "12.6 s of 30.6 s" in lines[0]
-    assert lines[1].split()[:4] == ["decode", "9.45", "s", "75.0"]
-    assert lines[2].split()[:4] == ["read", "3.15", "s", "25.0"]
-    assert lines[1].count("█") == 3 * lines[2].count("█") == 30
+    assert lines[2].split()[:4] == ["decode", "9.45", "s", "75.0"]
+    assert lines[3].split()[:4] == ["read", "3.15", "s", "25.0"]
+    assert lines[2].count("█") == 3 * lines[3].count("█") == 18
+
+
+def test_what_each_cause_is_worth_stands_beside_it() -> None:
+    worth = {"decode": Worth(Speedup(0.18, (0.15, 0.21)), Speedup(1.5, (1.2, 1.8)))}
+    page = render_text(sample_profile(blame={"read": 3.15, "decode": 9.45}, worth=worth))
+    lines = section(page, "What the acc").splitlines()
+    assert lines[2].endswith("+18 % (15–21)  +150 % (120–180)")
+    assert lines[3].endswith("█"), "nothing is known of read"
+
+
+def test_where_the_batch_was_is_said_where_it_is_not_the_cause() -> None:
+    elsewhere = sample_profile(blame={"decode": 12.6}, awaited_in={"transfer": 12.0, "decode": 0.6})
+    assert "the awaited batch itself was in transfer 95.2 %" in render_text(elsewhere)
+    there = sample_profile(blame={"decode": 12.6}, awaited_in={"decode": 12.6})
+    assert "the awaited batch itself" not in render_text(there)
 
 
 def test_without_a_stall_there_is_nobody_to_blame() -> None:

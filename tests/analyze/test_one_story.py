@@ -1,0 +1,120 @@
+"""A report does not contradict itself, or says why its parts name different things."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from pipeprof.analyze.one_story import disagreements, same
+from pipeprof.analyze.profile import assemble
+from pipeprof.model import Ceiling, Diagnosis, Recommendation, Speedup, Worth
+from tests.analyze.pipelines import inline_run, workers_run
+from tests.analyze.runs import seen, set_to, slow_batches, transferred
+
+STARVED = Diagnosis("starved", 0.8, (0.7, 0.9), 0.05, "decode", "Starved.", 0.2)
+
+
+def worth(share):
+    return Worth(
+        Speedup(share, (share - 0.02, share + 0.02)), Speedup(2 * share, (share, 3 * share))
+    )
+
+
+def story(blame=("decode", "transfer"), worths=(0.3, 0.01), ceiling="workers", setting=None):
+    return disagreements(
+        STARVED,
+        {name: 1.0 / (place + 1) for place, name in enumerate(blame)},
+        {name: worth(share) for name, share in zip(blame, worths, strict=True)},
+        {ceiling: Ceiling(100.0, "")},
+        [Recommendation(setting, "1", "2", "")] if setting else [],
+    )
+
+
+def test_parts_that_agree_need_no_words():
+    assert story(setting="num_workers") == ()
+
+
+def test_another_cause_that_is_worth_more_is_explained():
+    (why,) = story(worths=(0.02, 0.3))
+    assert why.startswith("More is gained from transfer than from decode")
+    (why,) = story(worths=(0.10, 0.13))
+    assert "worth the same" in why
+
+
+def test_another_ceiling_is_explained():
+    (why,) = story(ceiling="transfer")
+    assert "The lowest ceiling is transfer, the cause is decode" in why
+    (why,) = story(ceiling="accelerator")
+    assert "late now and then" in why
+
+
+def test_advice_about_something_else_is_explained():
+    (why,) = story(setting="collate_fn")
+    assert "about collate_fn, not decode" in why
+
+
+def test_storage_workers_and_stages_are_one_matter():
+    assert same("read", "storage-bandwidth")
+    assert same("fetch", "workers")
+    assert not same("transfer", "workers")
+
+
+def random_run(chance):
+    kind = chance.choice((workers_run, workers_run, inline_run, slow_batches, transferred))
+    if kind is workers_run:
+        run = workers_run(
+            chance.randint(30, 150), chance.randint(1, 6), chance.uniform(0.001, 0.05),
+            chance.uniform(0.0001, 0.02), chance.uniform(0.0005, 0.03), chance.random(),
+        )  # fmt: skip
+        run = seen(run, runqueue_s=chance.uniform(0, 0.02), tensors=chance.choice((1, 40)))
+    elif kind is inline_run:
+        run = inline_run(
+            chance.randint(20, 90), *(chance.uniform(0, 0.01) for _ in range(5)),
+            jitter=chance.uniform(0, 0.5), sampler_s=chance.uniform(0, 0.01),
+        )  # fmt: skip
+    else:
+        run = kind()
+    return set_to(run, in_order=chance.random() < 0.8)
+
+
+def agree(profile):
+    """Of each pair of parts, whether they name the same, as a reader would see it."""
+    cause = next(name for name in profile.blame if name != "unknown")
+    yield same(cause, next(iter(profile.ceilings), cause))
+    if cause in profile.worth:
+        most = max(each.cheaper.share for each in profile.worth.values())
+        yield profile.worth[cause].cheaper.share >= most - 0.01
+    if profile.recommendations:
+        cures = {
+            "collate_fn": ("transfer", "main", "pin", "sampler"),
+            "batch_size": ("transfer", "main", "pin", "sampler"),
+            "sampler": ("sampler", "transfer", "main", "pin"),
+        }  # fmt: skip
+        yield cause in cures.get(profile.recommendations[0].setting, (cause,))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_starved_report_names_one_thing_or_says_why_not(seed):
+    profile = assemble(random_run(random.Random(seed)))
+    assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
+    if profile.diagnosis.verdict != "starved" or set(profile.blame) == {"unknown"}:
+        return
+    bottleneck = next(iter(profile.blame))
+    headline = profile.diagnosis.headline
+    assert bottleneck in headline
+    assert all(agree(profile)) or profile.diagnosis.disagreements
+
+
+def test_a_cause_that_is_mostly_unknown_is_said_to_be():
+    recording = workers_run()
+    lost = replace(
+        recording.batches,
+        fetch_start_s=tuple(
+            None if row % 5 else value for row, value in enumerate(recording.batches.fetch_start_s)
+        ),
+    )
+    profile = assemble(replace(recording, batches=lost))
+    assert profile.diagnosis.bottleneck is None
+    assert profile.diagnosis.disagreements[0].startswith("No record tells what")
