@@ -123,10 +123,14 @@ class Batch(NamedTuple):
 
 
 class ClockedCollate:
-    """Sleeps, then makes ``tensors`` tensors of ``values`` numbers each."""
+    """Sleeps, or computes in pure Python, then makes ``tensors`` tensors of ``values`` numbers
+    each."""
 
-    def __init__(self, seconds: float = 0.0, tensors: int = 1, values: int = 16) -> None:
+    def __init__(
+        self, seconds: float = 0.0, tensors: int = 1, values: int = 16, computes_s: float = 0.0
+    ) -> None:
         self._seconds, self._tensors, self._values = seconds, tensors, values
+        self._computes_s = computes_s
         # To free many tensors takes time. Kept until after they were sent, they are freed in here,
         # where that can be clocked.
         self._kept: deque[list[torch.Tensor]] = deque(maxlen=2)
@@ -135,6 +139,9 @@ class ClockedCollate:
         start_s = perf_counter()
         if self._seconds:
             sleep(self._seconds)
+        end_s = thread_time() + self._computes_s
+        while thread_time() < end_s:
+            sum(range(500))
         index = float(samples[0].index)
         tensors = [torch.full((self._values,), index) for _ in range(self._tensors)]
         self._kept.append(tensors)

@@ -10,7 +10,7 @@ from pipeprof.model import Profile
 from pipeprof.selfcheck.pipelines import Pipeline
 from pipeprof.selfcheck.results import Claim, Figure, PipelineResult, Status
 from pipeprof.selfcheck.truth import (
-    BLAME,
+    AWAITED,
     OFF_CORE,
     Floats,
     Mask,
@@ -60,11 +60,11 @@ def as_planned(pipeline: Pipeline, turns: Sequence[Taken], threshold: float) -> 
     share = float(np.sum(truth["wait"]) / np.sum(truth["wait"] + truth["step"]))
     if pipeline.truth.verdict == "fed":
         return share < threshold / 2
-    return share > threshold * 2 and _culprit(turns) in pipeline.truth.culprits
+    return share > threshold * 2 and _place(turns) in pipeline.truth.places
 
 
-def _culprit(turns: Sequence[Taken]) -> str:
-    """What most of the stall is owed to, by the pipeline's own clocks."""
+def _place(turns: Sequence[Taken]) -> str:
+    """Where the awaited batches mostly were, by the pipeline's own clocks."""
     charged = {name: float(charge.sum()) for name, charge in charges(turns).items()}
     return max(charged, key=lambda name: charged[name])
 
@@ -100,8 +100,9 @@ def _sampled(name: str, profile: Profile, count: int) -> Mask:
 
 def _measured(name: str, profile: Profile) -> float | None:
     """Seconds per batch; ``None`` when ``profile`` does not show it."""
-    if name.startswith(BLAME):
-        return profile.blame.get(name.removeprefix(BLAME), 0.0) / profile.measured_batches
+    if name.startswith(AWAITED):
+        waited_s = profile.awaited_in.get(name.removeprefix(AWAITED), 0.0)
+        return waited_s / profile.measured_batches
     if name == OFF_CORE:
         parts = [profile.resources.get(part) for part in ("run-queue", "blocked")]
         return sum(part.mean_s for part in parts if part) if all(parts) else None
@@ -126,7 +127,7 @@ def _claims(
         ),
         Claim(
             "to blame",
-            "accelerator" if truth.verdict == "fed" else _culprit(turns),
+            truth.culprits[0],
             said.bottleneck or "nothing",
             said.bottleneck in truth.culprits,
         ),

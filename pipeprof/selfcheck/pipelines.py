@@ -29,7 +29,8 @@ class Truth:
 
     verdict: Verdict
     culprits: tuple[str, ...]
-    """The bottleneck is one of these."""
+    """The bottleneck is one of these: first what is meant to be, then what else a machine may make
+    of it that is busy with other things."""
     figures: tuple[str, ...]
     """Stages and resources to compare, as `pipeprof.selfcheck.truth.true_seconds` names them."""
     finding: str | None = None
@@ -38,6 +39,12 @@ class Truth:
     """``False``: they would not help, and must not be advised."""
     counted: tuple[str, ...] = ()
     """Of the reads, exactly: ``bytes``, ``requests``."""
+    awaited_in: tuple[str, ...] = ()
+    """Where the awaited batch may mostly be, if not in what is to blame."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return self.awaited_in or self.culprits
 
 
 @dataclass(frozen=True)
@@ -71,11 +78,11 @@ def pipelines(folder: Path) -> tuple[Pipeline, ...]:
         Sleep(0.0005, Stage.TRANSFORM),
     )
     by_turns = (Sleep(0.0005, Stage.READ), Sleep(0.0015, Stage.DECODE))
-    decode_blame = ("blame decode", "blame transform", "blame collate")
+    in_decode = ("awaited in decode", "awaited in transform", "awaited in collate")
     return (
         Pipeline(
             "stages", "sleeps in named stages, workers forked",
-            stages, Truth("starved", ("decode",), (*_NAMED, *TRANSFER, *decode_blame)),
+            stages, Truth("starved", ("decode",), (*_NAMED, *TRANSFER, *in_decode)),
             batches=160, workers=2, collate=ClockedCollate(0.0005),
         ),
         Pipeline(
@@ -90,31 +97,47 @@ def pipelines(folder: Path) -> tuple[Pipeline, ...]:
         ),
         Pipeline(
             "inline", "sleeps in named stages, no workers",
-            stages, Truth("starved", ("decode",), (*_NAMED, "blame read", *decode_blame)),
+            stages, Truth("starved", ("decode",), (*_NAMED, "awaited in read", *in_decode)),
             batches=60, workers=0, step_s=0.003, collate=ClockedCollate(0.0005),
         ),
         Pipeline(
             "burn", "computes in a black box",
             (Burn(0.010),),
-            Truth("starved", ("fetch",), (*_ALWAYS, "cpu", "off-core", "blame fetch")),
+            Truth("starved", ("fetch", "worker-cpu"),
+                  (*_ALWAYS, "cpu", "off-core", "awaited in fetch")),
             batches=150,
         ),
         Pipeline(
-            "python", "computes in pure Python, holding the interpreter",
+            "python", "computes in pure Python: a finished batch waits for the interpreter",
             (Burn(0.005, locked=True),),
-            Truth("starved", (*TRANSFER, "fetch"), (*_ALWAYS, *TRANSFER, "cpu")),
+            Truth("starved", ("fetch", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
+                  awaited_in=(*TRANSFER, "fetch")),
             batches=150,
+        ),
+        Pipeline(
+            "python-collate", "the same in collate",
+            (), Truth("starved", ("collate", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
+                      awaited_in=(*TRANSFER, "collate")),
+            batches=120, collate=ClockedCollate(computes_s=0.008),
+        ),
+        Pipeline(
+            "python-crowd", "pure Python in three times as many workers as cores",
+            (Burn(0.006, locked=True),),
+            Truth("starved", ("worker-cpu", "fetch"), (*_ALWAYS, "cpu"),
+                  more_workers=False, awaited_in=(*TRANSFER, "fetch")),
+            batches=400, workers=6, cores=2, quick=False,
         ),
         Pipeline(
             "sleep", "sleeps in a black box",
             (Sleep(0.020),),
-            Truth("starved", ("fetch",), (*_ALWAYS, "cpu", "off-core", "blocked", "blame fetch")),
+            Truth("starved", ("fetch",),
+                  (*_ALWAYS, "cpu", "off-core", "blocked", "awaited in fetch")),
             batches=100,
         ),
         Pipeline(
             "reads", "reads a file of known size through pipeprof's storage",
             (_read(str(folder / _FILE)),),
-            Truth("starved", ("read",), ("read", *_ALWAYS, "blame read"),
+            Truth("starved", ("read",), ("read", *_ALWAYS, "awaited in read"),
                   counted=("bytes", "requests")),
             batches=80, step_s=0.0005,
         ),
@@ -127,8 +150,8 @@ def pipelines(folder: Path) -> tuple[Pipeline, ...]:
         Pipeline(
             "contention", "computes in twice as many workers as cores",
             (Burn(0.006),),
-            Truth("starved", ("fetch", *TRANSFER), (*_ALWAYS, "cpu", "off-core", "run-queue"),
-                  "cpu-oversubscribed", more_workers=False),
+            Truth("starved", ("worker-cpu", "fetch"), (*_ALWAYS, "cpu", "off-core", "run-queue"),
+                  "cpu-oversubscribed", more_workers=False, awaited_in=("fetch", *TRANSFER)),
             batches=400, workers=4, cores=2,
         ),
         Pipeline(
@@ -138,7 +161,8 @@ def pipelines(folder: Path) -> tuple[Pipeline, ...]:
         ),
         Pipeline(
             "slow-batch", "one batch in ten takes fifteen times as long",
-            (Sleep(0.004),), Truth("starved", ("fetch",), (*_ALWAYS, "reorder", "blame fetch")),
+            (Sleep(0.004),),
+            Truth("starved", ("fetch",), (*_ALWAYS, "reorder", "awaited in fetch")),
             batches=200, workers=2, step_s=0.006, slow_every=10, slow_by=15,
         ),
         Pipeline(

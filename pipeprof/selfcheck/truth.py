@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 
 OFF_CORE = "off-core"
 """Run-queue and blocked together."""
-BLAME = "blame "
+AWAITED = "awaited in "
 """Before a stage's name: the part of the stall in which the awaited batch was in it."""
 
 
@@ -92,7 +92,7 @@ def true_seconds(turns: Sequence[Taken]) -> dict[str, Floats]:
         "run-queue": making - cpu,
         # what sleeps is woken late by a busy machine, but that is no longer sleep
         "blocked": column(lambda turn: sum(sample.sleeps_s for sample in turn.made.samples)),
-        **{BLAME + name: charged for name, charged in charges(turns).items()},
+        **{AWAITED + name: charged for name, charged in charges(turns).items()},
     }
 
 

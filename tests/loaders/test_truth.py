@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+import torch
 from torch.utils.data import DataLoader
 
 import pipeprof
@@ -68,6 +69,52 @@ def test_what_main_computes_to_have_a_batch_is_told_from_what_it_waits(
     taken_s = [each for each in loader.recording().batches.unpickled_cpu_s if each is not None]
     assert len(taken_s) >= len(loader.recording().batches.index) - pinned
     assert all((each >= 0.008) == computes for each in taken_s), taken_s
+
+
+def count(seconds):
+    """In Python, which does not let go of the interpreter."""
+    end, total = time.thread_time() + seconds, 0
+    while time.thread_time() < end:
+        for number in range(200):
+            total += number
+
+
+def counted(samples):
+    count(0.011)
+    return torch.stack(samples)
+
+
+def a_number(index):
+    return torch.zeros(64)
+
+
+def a_counted_number(index):
+    count(0.002)
+    return torch.zeros(64)
+
+
+COUNTING = {
+    "1 worker, 16 ms of Python": (a_counted_number, {"num_workers": 1}, "fetch"),
+    "1 worker, 11 ms of Python in collate": (
+        a_number, {"num_workers": 1, "collate_fn": counted}, "collate",
+    ),
+    "6 workers, 16 ms of Python": (a_counted_number, {"num_workers": 6}, "fetch"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 6 worker processes")
+@pytest.mark.parametrize("name", COUNTING)
+def test_a_batch_that_waits_for_its_workers_interpreter_is_not_slow_to_travel(name):
+    """A finished batch lies in its hand-over while the worker computes the next: to pack its
+    tensors gains nothing, to compute less does."""
+    act, options, stage = COUNTING[name]
+    profile = measured(Act(act, 1600), 0.003, batch_size=8, **options)
+    assert profile.diagnosis.bottleneck in (stage, "worker-cpu"), profile.blame
+    assert profile.blame.get("transfer", 0.0) < 0.3 * profile.stall_s
+    assert sum(profile.awaited_in.values()) == pytest.approx(profile.stall_s)
+    worth = profile.worth
+    assert worth[profile.diagnosis.bottleneck].cheaper.share > 0.12
+    assert worth["transfer"].cheaper.share < 0.08 if "transfer" in worth else True
 
 
 def test_waiting_for_the_pipe_is_not_serialising():

@@ -11,7 +11,7 @@ from pipeprof.selfcheck.acts import Sleep
 from pipeprof.selfcheck.clocked import Made, Mark, Sample
 from pipeprof.selfcheck.judge import RESOURCES
 from pipeprof.selfcheck.pipelines import Pipeline, Truth
-from pipeprof.selfcheck.truth import BLAME, Taken
+from pipeprof.selfcheck.truth import AWAITED, Taken
 from tests.samples import sample_profile, stage_stats
 
 COUNT = 20
@@ -40,10 +40,16 @@ def turns(count: int = COUNT, **how: bool) -> list[Taken]:
 TRUE_MS = {
     "read": 2, "decode": 6, "transform": 0, "fetch": 8, "collate": 1, "transfer": 4,
     "serialise": 1, "pipe": 1, "unpickle": 2, "reorder": 0, "ready": 0, "wait": 12, "step": 8,
-    "cpu": 4, "off-core": 5, "run-queue": 5, "blocked": 3, "blame read": 1, "blame decode": 6,
-    "blame transform": 0, "blame fetch": 0, "blame collate": 1, "blame transfer": 4,
-    "blame main": 0,
+    "cpu": 4, "off-core": 5, "run-queue": 5, "blocked": 3, "awaited in read": 1,
+    "awaited in decode": 6, "awaited in transform": 0, "awaited in fetch": 0,
+    "awaited in collate": 1, "awaited in transfer": 4, "awaited in main": 0,
 }  # fmt: skip
+
+
+_STALL_S = {
+    name: ms * COUNT / 1e3
+    for name, ms in (("decode", 6), ("transfer", 4), ("read", 1), ("collate", 1))
+}
 
 
 def pipeline(figures: Iterable[str] = ("read", "wait"), **truth: Any) -> Pipeline:
@@ -53,7 +59,7 @@ def pipeline(figures: Iterable[str] = ("read", "wait"), **truth: Any) -> Pipelin
 
 def profile(**changes: Any) -> Profile:
     """What pipeprof would say of `turns`, were it without error; ``changes`` replace fields."""
-    seen = [name for name in TRUE_MS if name not in RESOURCES and not name.startswith(BLAME)]
+    seen = [name for name in TRUE_MS if name not in RESOURCES and not name.startswith(AWAITED)]
     return sample_profile(
         **{
             "measured_batches": COUNT,
@@ -61,10 +67,8 @@ def profile(**changes: Any) -> Profile:
             "missing": {},
             "resources": {"run-queue": stats(2), "blocked": stats(3)},
             "stall_s": 0.012 * COUNT,
-            "blame": {
-                name: ms * COUNT / 1e3
-                for name, ms in (("decode", 6), ("transfer", 4), ("read", 1), ("collate", 1))
-            },
+            "blame": _STALL_S,
+            "awaited_in": _STALL_S,
             "diagnosis": diagnosis(),
             "recommendations": (),
             "findings": (),

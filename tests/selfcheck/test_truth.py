@@ -26,8 +26,8 @@ def test_without_a_worker_nothing_was_on_its_way():
     truth = true_seconds(turns(worker=False))
     for name in ("transfer", "serialise", "pipe", "unpickle", "reorder"):
         assert np.isnan(truth[name]).all(), name
-    assert float(truth["blame main"][0]) == pytest.approx(0.004)
-    assert float(truth["blame transfer"][0]) == 0
+    assert float(truth["awaited in main"][0]) == pytest.approx(0.004)
+    assert float(truth["awaited in transfer"][0]) == 0
 
 
 def test_a_batch_that_lay_in_the_pipe_before_it_was_asked_for_says_nothing_of_the_pipe():
