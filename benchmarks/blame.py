@@ -32,7 +32,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.blame_judge import Held, Judged
-from benchmarks.blame_runs import Tried, keep, load, tell, try_out
+from benchmarks.blame_runs import Tried, try_out
+from benchmarks.random_loader_runs import keep, load, tell
 from benchmarks.random_loaders import draw
 from pipeprof.model import Speedup
 from pipeprof.units import percent
