@@ -34,7 +34,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.random_loader_runs import keep, load, rate, run, starved, steady_part, tell
+from benchmarks.random_loader_runs import (
+    keep,
+    lab_kinds,
+    load,
+    rate,
+    run,
+    starved,
+    steady_part,
+    tell,
+)
 from benchmarks.random_loader_work import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
 from pipeprof.analyze.calibrate import Calibration, calibrate
@@ -184,9 +193,10 @@ def _cell(stranger: Stranger, told: Outlook, found: Calibration) -> Cell:
 
 def met(options: argparse.Namespace, cores: float) -> Iterator[Stranger]:
     """So many strangers, run."""
-    count = 0
+    count, lab = 0, lab_kinds()
     for number in range(_MOST_DRAWN * options.strangers):
-        spec = replace(draw(options.seed * 10_000 + number), start_method="fork", num_workers=1)
+        drawn = draw(options.seed * 10_000 + number, lab)
+        spec = replace(drawn, start_method="fork", num_workers=1)
         with surroundings([spec]) as around, any_workers():
             if starved(run(spec, around, 0, options.seconds / 2)) < STARVED:
                 continue

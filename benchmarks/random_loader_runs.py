@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import pipeprof
+from benchmarks.prediction import can_be_run
 from benchmarks.random_loader_work import Surroundings, loader_of, pinning
-from benchmarks.random_loaders import LoaderSpec
+from benchmarks.random_loaders import Kind, LoaderSpec
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.way import Measured
@@ -26,6 +27,12 @@ FEWEST = 40
 """Batches of a run, whatever the time."""
 _TURN = 10**6
 """Batches of one turn have no numbers of another's: they are other samples."""
+
+
+def lab_kinds() -> tuple[Kind, ...]:
+    """Those of the kinds that need root which can be run here; others are said to be left out."""
+    names: dict[Kind, str] = {"disk": "throttled disk", "link": "shaped link"}
+    return tuple(kind for kind, name in names.items() if can_be_run(name))
 
 
 def rate(recording: Recording) -> float:
