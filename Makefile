@@ -94,8 +94,9 @@ bench-s3: $(READY) ## which client reads S3 best
 bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the best of others
 	$(KEEP) readers $(BIN)/python -m benchmarks.readers
 
-bench-prediction: $(READY) ## how wrong predictions of other settings are
+bench-prediction: $(READY) ## how wrong predictions of other settings are, on nine loaders and on strangers
 	$(KEEP) prediction $(BIN)/python -m benchmarks.prediction
+	$(KEEP) prediction-strangers $(BIN)/python -m benchmarks.prediction_strangers
 
 bench-blame: $(READY) ## whether what is blamed is worth what is promised, on loaders drawn at random
 	$(KEEP) blame $(BIN)/python -m benchmarks.blame

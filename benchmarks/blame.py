@@ -32,7 +32,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.blame_judge import Held, Judged
-from benchmarks.blame_runs import Tried, keep, load, tell, try_out
+from benchmarks.blame_runs import Tried, try_out
+from benchmarks.random_loader_runs import keep, lab_kinds, load, tell
 from benchmarks.random_loaders import draw
 from pipeprof.model import Speedup
 from pipeprof.units import percent
@@ -54,9 +55,9 @@ class Of:
 
 def drawn(options: argparse.Namespace) -> Iterator[Tried]:
     """Starved loaders, until there are enough."""
-    count = 0
+    count, lab = 0, lab_kinds()
     for number in range(_MOST_DRAWN * options.loaders):
-        spec = draw(options.seed * 10_000 + number)
+        spec = draw(options.seed * 10_000 + number, lab)
         tried = try_out(spec, options.turns, options.seconds, STARVED)
         tell(f"{'' if tried else 'fed: '}{spec}")
         if tried is None:

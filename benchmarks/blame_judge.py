@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error, starved
+from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error
+from benchmarks.random_loader_runs import starved
 from benchmarks.random_loaders import LoaderSpec
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.stats import student_t

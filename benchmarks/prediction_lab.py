@@ -20,14 +20,14 @@ from tests.lab.net import shaped_link
 
 DISK_BYTES_PER_S = 20_000_000
 LINK_MBIT_PER_S = 80
-_SAMPLE = 32 * 1024
-_SAMPLES = 4096
-_OVER_LINK = 16 * 1024
+SAMPLE = 32 * 1024
+SAMPLES = 4096
+OVER_LINK = 16 * 1024
 _DECODE_S = 1e-3
 _PORT = 8077
 _SERVER = f"""
 import socket, threading
-block = bytes({_OVER_LINK})
+block = bytes({OVER_LINK})
 def serve(client):
     while client.recv(1):
         client.sendall(block)
@@ -48,12 +48,12 @@ _connections: dict[int, socket.socket] = {}
 
 def from_disk(chance: Random, _: int) -> torch.Tensor:
     """Reads a sample that is not in memory, and decodes it without a core."""
-    start = chance.randrange(_SAMPLES) * _SAMPLE
+    start = chance.randrange(SAMPLES) * SAMPLE
     with open(_file, "rb", buffering=0) as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
         file.seek(start)
-        data = bytearray(file.read(_SAMPLE))
-        os.posix_fadvise(file.fileno(), start, _SAMPLE, os.POSIX_FADV_DONTNEED)
+        data = bytearray(file.read(SAMPLE))
+        os.posix_fadvise(file.fileno(), start, SAMPLE, os.POSIX_FADV_DONTNEED)
     time.sleep(_DECODE_S * chance.uniform(0.5, 1.5))
     return torch.frombuffer(data, dtype=torch.uint8)
 
@@ -64,7 +64,7 @@ def over_link(chance: Random, _: int) -> torch.Tensor:
     if connection is None:
         connection = _connections[os.getpid()] = socket.create_connection((_address, _PORT))
     connection.sendall(b"?")
-    data = bytearray(_OVER_LINK)
+    data = bytearray(OVER_LINK)
     rest = memoryview(data)
     while rest:
         rest = rest[connection.recv_into(rest) :]
@@ -73,20 +73,22 @@ def over_link(chance: Random, _: int) -> torch.Tensor:
 
 
 @contextmanager
-def throttled_disk() -> Iterator[None]:
+def throttled_disk() -> Iterator[Path]:
+    """A file on it, out of the page cache."""
     global _file
     with tempfile.TemporaryDirectory(prefix="pipeprof-lab-", dir="/var/tmp") as folder:
         _file = Path(folder, "samples")
         with _file.open("wb") as file:
-            for _ in range(_SAMPLES):
-                file.write(os.urandom(_SAMPLE))
+            for _ in range(SAMPLES):
+                file.write(os.urandom(SAMPLE))
         evict(_file)
         with slow_disk(_file.parent, bytes_per_s=DISK_BYTES_PER_S):
-            yield
+            yield _file
 
 
 @contextmanager
-def link_to_a_host() -> Iterator[None]:
+def link_to_a_host() -> Iterator[tuple[str, int]]:
+    """The address of a server behind it, which answers each byte with `OVER_LINK` bytes."""
     global _address
     with shaped_link(LINK_MBIT_PER_S, 0) as link:
         _address = link.address
@@ -96,7 +98,7 @@ def link_to_a_host() -> Iterator[None]:
             try:
                 assert server.stdout is not None
                 server.stdout.readline()
-                yield
+                yield _address, _PORT
             finally:
                 for connection in _connections.values():
                     connection.close()
@@ -105,7 +107,7 @@ def link_to_a_host() -> Iterator[None]:
 
 
 LAB: dict[
-    str, tuple[Callable[[Random, int], torch.Tensor], Callable[[], AbstractContextManager[None]]]
+    str, tuple[Callable[[Random, int], torch.Tensor], Callable[[], AbstractContextManager[object]]]
 ]
 LAB = {
     "throttled disk": (from_disk, throttled_disk),

@@ -102,7 +102,7 @@ def calibration_jobs(pipeline: str, step_s: float, seed: int, take: int = 0) -> 
     return [Job(pipeline, *setting, step_s, -1 - seed - 100 * take) for setting in CALIBRATION]
 
 
-def place(pipeline: str) -> AbstractContextManager[None]:
+def place(pipeline: str) -> AbstractContextManager[object]:
     """Where it can be run."""
     return LAB[pipeline][1]() if pipeline in LAB else nullcontext()
 

@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import pbkdf2_hmac
 from pathlib import Path
@@ -26,6 +26,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 import pipeprof
+from benchmarks.prediction_lab import OVER_LINK, SAMPLE, SAMPLES, link_to_a_host, throttled_disk
 from benchmarks.random_loaders import IN_FETCH, Cost, Kind, LoaderSpec, Place
 from pipeprof.model import Stage
 
@@ -57,8 +58,12 @@ class Surroundings:
     """What costs need to be done; workers get it with the data set."""
 
     file: Path = Path()
-    port: int = 0
-    """Of the server."""
+    """In the page cache."""
+    server: tuple[str, int] = ("", 0)
+    disk: Path = Path()
+    """A file on a throttled disk."""
+    host: tuple[str, int] = ("", 0)
+    """Behind a shaped link."""
     overshoot_s: float = 0.0
     """By which a sleep is longer than asked for."""
 
@@ -67,10 +72,17 @@ class Surroundings:
 def surroundings(specs: Sequence[LoaderSpec]) -> Iterator[Surroundings]:
     """Of any of these loaders."""
     kinds = {cost.kind for spec in specs for cost in spec.costs}
+    around = Surroundings(overshoot_s=_overshoot_s())
     with ExitStack() as stack:
-        file = stack.enter_context(_file()) if "file" in kinds else Path()
-        port = stack.enter_context(_server()) if "request" in kinds else 0
-        yield Surroundings(file, port, _overshoot_s())
+        if "file" in kinds:
+            around = replace(around, file=stack.enter_context(_file()))
+        if "request" in kinds:
+            around = replace(around, server=stack.enter_context(_server()))
+        if "disk" in kinds:
+            around = replace(around, disk=stack.enter_context(throttled_disk()))
+        if "link" in kinds:
+            around = replace(around, host=stack.enter_context(link_to_a_host()))
+        yield around
 
 
 def loader_of(spec: LoaderSpec, around: Surroundings, first: int = 0) -> DataLoader[Any]:
@@ -118,7 +130,7 @@ class Work:
 
     def __init__(self, spec: LoaderSpec, around: Surroundings, first: int = 0) -> None:
         self.spec, self._around, self._first = spec, around, first
-        self._connections: dict[int, socket.socket] = {}  # by process
+        self._connections: dict[tuple[int, str], socket.socket] = {}  # by process and host
 
     def __reduce__(self) -> Any:
         return Work, (self.spec, self._around, self._first)
@@ -158,9 +170,11 @@ class Work:
         elif kind == "file":
             self._read(round(seconds / _READ_S * _READ), chance)
         elif kind == "request":
-            connection = self._connection()
-            connection.sendall(struct.pack("<d", seconds))
-            connection.recv(_ANSWER, socket.MSG_WAITALL)
+            self._ask(self._around.server, struct.pack("<d", seconds), _ANSWER)
+        elif kind == "disk":
+            self._read_disk(chance)
+        elif kind == "link":
+            self._ask(self._around.host, b"?", OVER_LINK)
         else:
             raise ValueError(f"nobody knows how to do {kind}")
 
@@ -170,14 +184,27 @@ class Work:
                 file.seek(chance.randrange(_FILE_BYTES - _READ) & ~4095)
                 file.read(min(_READ, size - start))
 
-    def _connection(self) -> socket.socket:
+    def _read_disk(self, chance: Random) -> None:
+        """What is not in memory, and will not be."""
+        with open(self._around.disk, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
+            start = chance.randrange(SAMPLES) * SAMPLE
+            file.seek(start)
+            file.read(SAMPLE)
+            os.posix_fadvise(file.fileno(), start, SAMPLE, os.POSIX_FADV_DONTNEED)
+
+    def _ask(self, address: tuple[str, int], request: bytes, size: int) -> None:
+        connection = self._connection(address)
+        connection.sendall(request)
+        connection.recv(size, socket.MSG_WAITALL)
+
+    def _connection(self, address: tuple[str, int]) -> socket.socket:
         """This process's."""
-        found = self._connections.get(os.getpid())
-        if found is None:
-            found = socket.create_connection(("127.0.0.1", self._around.port))
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._connections[os.getpid()] = found
-        return found
+        key = os.getpid(), address[0]
+        if key not in self._connections:
+            self._connections[key] = socket.create_connection(address)
+            self._connections[key].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._connections[key]
 
 
 def _add(rounds: int) -> int:
@@ -271,13 +298,13 @@ def _file() -> Iterator[Path]:
 
 
 @contextmanager
-def _server() -> Iterator[int]:
-    """Its port."""
+def _server() -> Iterator[tuple[str, int]]:
+    """Its address."""
     with subprocess.Popen(
         [sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True
     ) as server:
         try:
             assert server.stdout is not None
-            yield int(server.stdout.readline())
+            yield "127.0.0.1", int(server.stdout.readline())
         finally:
             server.kill()

@@ -20,7 +20,7 @@ Place = Literal["read", "decode", "transform", "collate", "sampler", "pin", "tra
 
 IN_FETCH: tuple[Place, ...] = ("read", "decode", "transform")
 COMPUTING: tuple[Kind, ...] = ("python", "hash", "inflate", "file")
-COUNTED: tuple[Kind, ...] = ("request", "tensors")
+COUNTED: tuple[Kind, ...] = ("request", "tensors", "disk", "link")
 """Cut by doing fewer of them, not by making each smaller."""
 LAB: tuple[Kind, ...] = ("disk", "link")
 _STEPS: tuple[Kind, ...] = ("sleep", "python", "hash", "inflate")
@@ -36,7 +36,9 @@ _KINDS: dict[Place, tuple[Kind, ...]] = {
 _WEIGHTS: dict[Place, int] = {
     "read": 4, "decode": 4, "transform": 3, "collate": 2, "sampler": 1, "pin": 1, "transfer": 1,
 }  # fmt: skip
-_PIECE_S: dict[Kind, float] = {"request": 1.2e-3, "tensors": 0.2e-3}
+_PIECE_S: dict[Kind, float] = {
+    "request": 1.2e-3, "tensors": 0.2e-3, "disk": 1.6e-3, "link": 1.7e-3,
+}  # fmt: skip
 """About, of what is counted."""
 _LEAST_PIECE_S = 0.7e-3
 """A shorter sleep is mostly overshoot."""
@@ -235,8 +237,8 @@ def _cost(chance: Random, kind: Kind, place: Place, batch_s: float, samples: int
 
 
 def _jitter(chance: Random, kind: Kind) -> Jitter:
-    if kind == "tensors":
-        return Jitter()
+    if kind in ("tensors", *LAB):
+        return Jitter()  # they have none, or their own
     sigma = chance.choice((0.1, 0.3, 0.6))
     form: Sequence[Jitter] = (
         Jitter(sigma),

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.blame import print_summary
 from benchmarks.blame_judge import Judged, Said
-from benchmarks.blame_runs import Tried, cuts_of, keep, load, rate, standard_error, try_out
+from benchmarks.blame_runs import Tried, cuts_of, standard_error, try_out
+from benchmarks.random_loader_runs import keep, load, rate
 from benchmarks.random_loaders import Cost, LoaderSpec
 from pipeprof.model import Speedup, Worth
 

@@ -176,7 +176,7 @@ def test_requests_are_cut_by_a_quarter(monkeypatch):
         def recv(self, *_: int) -> bytes:
             return b""
 
-    monkeypatch.setattr(Work, "_connection", lambda self: Connection())
+    monkeypatch.setattr(Work, "_connection", lambda *_: Connection())
     for spec, count in ((one("request", pieces=12), 12), (cheaper(one("request", pieces=12)), 9)):
         sent.clear()
         Work(spec, NOTHING_NEEDED).do("decode", batch=0)

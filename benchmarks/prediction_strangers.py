@@ -1,0 +1,330 @@
+"""How wrong a sweep is about settings that it left untried, on loaders drawn at random.
+
+    python -m benchmarks.prediction_strangers [--strangers N] [--bouts N] [--seconds S] [--pairs N]
+                                              [--seed N] [--verbose] [--keep FILE]
+    python -m benchmarks.prediction_strangers --kept FILE… [--verbose]
+
+Each stranger (`benchmarks.random_loaders`; it is starved with one worker) is run in all settings of
+a grid of workers and prefetching, in random order, and so bout after bout. A sweep asks for one
+setting after another as `pipeprof sweep` does, and is given that setting's run of the first bout;
+of the next one, when it asks for a setting again. What it says of the others is held against all
+their runs: the error of a number against their mean; an interval, and what a setting gives *at
+most*, against each. Counted are settings in which the accelerator waits 5 % of the time or more.
+*Noise* is the standard error of that mean, as runs of one setting tell.
+
+The setting that the sweep chooses, the cheapest within 3 % of the fastest that it tried, is run
+alternately with the fastest of all runs, so many pairs: *behind* is how much slower it is in the
+middle of the pairs. Seeds come from the clock; ``--seed`` repeats those of a run. Workers are
+forked, as a grid of spawned ones takes minutes. ``--kept`` judges runs that ``--keep`` wrote, by
+the analysis as it is now; a choice that was not run in pairs then is compared by the bouts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.random_loader_runs import (
+    keep,
+    lab_kinds,
+    load,
+    rate,
+    run,
+    starved,
+    steady_part,
+    tell,
+)
+from benchmarks.random_loader_work import Surroundings, surroundings
+from benchmarks.random_loaders import LoaderSpec, draw
+from pipeprof.analyze.calibrate import Calibration, calibrate
+from pipeprof.analyze.choose import CLOSE
+from pipeprof.analyze.demand import Setting
+from pipeprof.analyze.guide import Outlook, calibration, plan
+from pipeprof.analyze.predict import predict
+from pipeprof.analyze.way import Measured
+from pipeprof.model import Recording
+from pipeprof.sweep.trial import any_workers
+from pipeprof.units import percent
+
+GRID = tuple(
+    Setting(workers, prefetch)
+    for workers in (0, 1, 2, 3, 4, 6) for prefetch in (1, 2, 4)
+    if workers or prefetch == 2
+)  # fmt: skip
+STARVED = 0.05
+_MEDIAN, _WITHIN, _HOLDS, _AT_MOST = 0.03, (0.10, 0.90), (0.88, 0.97), 0.93
+_GOOD, _TRIED = 0.85, 1 / 3
+"""The bars: of predictions, and of choices."""
+_MOST_DRAWN = 20
+"""For each stranger that is asked for."""
+
+Pair = tuple[Setting, Setting]
+"""The setting chosen, and the fastest of all."""
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A loader's runs in all settings of the grid."""
+
+    spec: LoaderSpec
+    bouts: tuple[Mapping[Setting, Recording], ...]
+    pairs: Mapping[Pair, tuple[tuple[float, float], ...]]
+    """Batches/s of runs by turns."""
+
+    def __reduce__(self) -> Any:
+        return Stranger, (self.spec, self.bouts, self.pairs)  # nothing that is derived from them
+
+    @cached_property
+    def runs(self) -> dict[Setting, list[Measured]]:
+        """Of each setting, one a bout."""
+        return {each: [steady_part(bout[each]) for bout in self.bouts] for each in self.bouts[0]}
+
+    def rates(self, setting: Setting) -> list[float]:
+        return [run.batches_per_s for run in self.runs[setting]]
+
+    def starved(self, setting: Setting) -> float:
+        return float(np.mean([starved(bout[setting]) for bout in self.bouts]))
+
+    @property
+    def best(self) -> Setting:
+        """Fastest, of all runs."""
+        return max(self.runs, key=lambda setting: float(np.mean(self.rates(setting))))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of one run, relatively; NaN where none was run twice."""
+        logs = np.log([self.rates(setting) for setting in self.runs])
+        return float(np.sqrt(logs.var(axis=1, ddof=1).mean()))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a guided sweep of a stranger did and said."""
+
+    stranger: Stranger
+    tried: tuple[Measured, ...]
+    outlooks: tuple[Outlook, ...]
+    """Of the settings that it left untried."""
+
+    @classmethod
+    def of(cls, stranger: Stranger, cores: float) -> Sweep:
+        tried: list[Measured] = []
+        while True:
+            told = plan(list(stranger.runs), tried, cores)
+            if told.trial is None:
+                return cls(stranger, tuple(tried), told.outlooks)
+            again = sum(each.setting == told.trial for each in tried)
+            runs = stranger.runs[told.trial]
+            tried.append(runs[again % len(runs)])
+
+    @property
+    def chosen(self) -> Setting:
+        """The cheapest of those within 3 % of the fastest."""
+        near = max(run.batches_per_s for run in self.tried) * (1 - CLOSE)
+        found = [run.setting for run in self.tried if run.batches_per_s >= near]
+        return min(found, key=lambda each: (each.num_workers, each.prefetch_factor))
+
+    def behind(self) -> tuple[float, bool]:
+        """How much slower the choice is than the best; and whether pairs tell it, or bouts do."""
+        if self.chosen == self.stranger.best:
+            return 0.0, True
+        pairs = self.stranger.pairs.get((self.chosen, self.stranger.best))
+        rates = pairs or list(zip(*map(self.stranger.rates, (self.chosen, self.stranger.best)),
+                                  strict=True))  # fmt: skip
+        return float(np.median([best / chosen - 1 for chosen, best in rates])), bool(pairs)
+
+    def cells(self, cores: float) -> list[Cell]:
+        """Of settings that were left untried and starve."""
+        first = calibration(list(self.stranger.runs))
+        found = calibrate(
+            [run for run in self.tried if run.setting in first or not run.setting.num_workers],
+            cores,
+        )
+        return [
+            _cell(self.stranger, told, found) for told in self.outlooks
+            if self.stranger.starved(told.setting) >= STARVED
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A setting that was left untried, as predicted and as run."""
+
+    setting: Setting
+    batches_per_s: float
+    """Predicted."""
+    most: float
+    interval: tuple[float, float]
+    """90 %, of a run as long."""
+    rates: tuple[float, ...]
+
+    @property
+    def error(self) -> float:
+        return self.batches_per_s / float(np.mean(self.rates)) - 1
+
+    @property
+    def held(self) -> float:
+        """The share of the runs in the interval."""
+        return float(np.mean([self.interval[0] <= each <= self.interval[1] for each in self.rates]))
+
+    @property
+    def most_held(self) -> float:
+        """The share of the runs that were no faster than that."""
+        return float(np.mean([each <= self.most for each in self.rates]))
+
+
+def _cell(stranger: Stranger, told: Outlook, found: Calibration) -> Cell:
+    runs = stranger.runs[told.setting]
+    steps_s, batches = runs[0].columns.step_s, len(runs[0].columns)
+    low, high = predict(found, told.setting, steps_s, batches=batches).interval
+    return Cell(told.setting, told.batches_per_s, told.most, (low, high),
+                tuple(stranger.rates(told.setting)))  # fmt: skip
+
+
+def met(options: argparse.Namespace, cores: float) -> Iterator[Stranger]:
+    """So many strangers, run."""
+    count, lab = 0, lab_kinds()
+    for number in range(_MOST_DRAWN * options.strangers):
+        drawn = draw(options.seed * 10_000 + number, lab)
+        spec = replace(drawn, start_method="fork", num_workers=1)
+        with surroundings([spec]) as around, any_workers():
+            if starved(run(spec, around, 0, options.seconds / 2)) < STARVED:
+                continue
+            tell(str(spec))
+            stranger = _run_all(spec, around, options, cores)
+        if options.keep:
+            keep(stranger, options.keep)
+        yield stranger
+        count += 1
+        if count == options.strangers:
+            print(f"{number + 1} loaders drawn, {count} of them starved with one worker; "
+                  f"--seed {options.seed}")  # fmt: skip
+            return
+
+
+def _run_all(
+    spec: LoaderSpec, around: Surroundings, options: argparse.Namespace, cores: float
+) -> Stranger:
+    chance, bouts, turn = random.Random(spec.seed), [], 0
+    for _ in range(options.bouts):
+        runs = {}
+        for setting in chance.sample(GRID, len(GRID)):
+            turn += 1
+            runs[setting] = run(_with(spec, setting), around, turn, options.seconds)
+        bouts.append(runs)
+    stranger = Stranger(spec, tuple(bouts), {})
+    pair = Sweep.of(stranger, cores).chosen, stranger.best
+    rates = []
+    for _ in range(options.pairs if pair[0] != pair[1] else 0):
+        turn += 1
+        chosen, best = (
+            rate(run(_with(spec, each), around, turn, options.seconds)) for each in pair
+        )
+        rates.append((chosen, best))
+    return replace(stranger, pairs={pair: tuple(rates)} if rates else {})
+
+
+def _with(spec: LoaderSpec, setting: Setting) -> LoaderSpec:
+    return replace(spec, num_workers=setting.num_workers, prefetch_factor=setting.prefetch_factor)
+
+
+def print_sweep(one: Sweep, cells: Sequence[Cell]) -> None:
+    behind, paired = one.behind()
+    chosen, best = (f"{each.num_workers} × {each.prefetch_factor}"
+                    for each in (one.chosen, one.stranger.best))  # fmt: skip
+    print(
+        f"{one.stranger.spec}\n    tried {len(one.tried)} of {len(one.stranger.runs)}; chosen "
+        f"{chosen}, best {best}, behind {behind:+.1%}{'' if paired else ' (by bouts)'}; noise of "
+        f"one run {one.stranger.spread:.1%}",
+        flush=True,
+    )
+    for cell in cells:
+        rates = " ".join(f"{each:.1f}" for each in cell.rates)
+        print(
+            f"    W={cell.setting.num_workers} P={cell.setting.prefetch_factor}: error "
+            f"{cell.error:+6.1%}, noise {one.stranger.spread / len(cell.rates) ** 0.5:.1%}; "
+            f"predicted {cell.batches_per_s:.1f} ({cell.interval[0]:.1f} to "
+            f"{cell.interval[1]:.1f}, at most {cell.most:.1f}), measured {rates}",
+            flush=True,
+        )
+
+
+def print_summary(sweeps: Sequence[Sweep], cells: Sequence[Cell]) -> None:
+    spreads = [one.stranger.spread for one in sweeps]
+    noise = np.array([one.stranger.spread / len(one.stranger.bouts) ** 0.5 for one in sweeps])
+    print(
+        f"{len(sweeps)} sweeps, {len(cells)} settings left untried that starve; runs of a setting "
+        f"differ by {np.median(spreads):.1%} (one standard deviation, in the middle stranger), "
+        f"{max(spreads):.1%} in the worst"
+    )
+    if cells:
+        errors = np.abs([cell.error for cell in cells])
+        middle, near = float(np.median(errors)), float(np.mean(errors <= _WITHIN[0]))
+        held = float(np.mean([cell.held for cell in cells]))
+        most = float(np.mean([cell.most_held for cell in cells]))
+        print(
+            f"errors: median {middle:.1%}{_bar(middle <= _MEDIAN, '3 %')}; within 10 % "
+            f"{percent(near)}{_bar(near >= _WITHIN[1], '90 %')}; 90 % within "
+            f"{np.percentile(errors, 90):.1%}, worst {errors.max():.1%}; noise of what they are "
+            f"held against {np.median(noise):.1%}\n"
+            f"intervals hold {percent(held)}{_bar(_HOLDS[0] <= held <= _HOLDS[1], '88 to 97 %')}; "
+            f"at most holds {percent(most)}{_bar(most >= _AT_MOST, '93 %')}"
+        )
+    behind = np.array([one.behind()[0] for one in sweeps])
+    tried = [len({run.setting for run in one.tried}) / len(one.stranger.runs) for one in sweeps]
+    good = float(np.mean(behind <= CLOSE))
+    print(
+        f"chosen within 3 % of the best: {percent(good)}{_bar(good >= _GOOD, '85 %')}, worst "
+        f"{behind.max():.1%} behind; tried {percent(float(np.mean(tried)))} of the grid"
+        f"{_bar(np.mean(tried) <= _TRIED, 'a third')}, {percent(max(tried))} at most"
+    )
+
+
+def _bar(met: object, bar: str) -> str:
+    return f" [bar {bar}: {'met' if met else 'MISSED'}]"
+
+
+def asked_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.prediction_strangers", description=__doc__
+    )
+    parser.add_argument("--strangers", type=int, default=16)
+    parser.add_argument("--bouts", type=int, default=2, help="in each of which all settings run")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each run")
+    parser.add_argument("--pairs", type=int, default=4, help="in which a choice is judged")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is drawn")
+    parser.add_argument("--verbose", action="store_true", help="each stranger and setting")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")
+    parser.add_argument("--kept", type=Path, nargs="+", metavar="FILE", help="judge those there")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    options, cores = asked_of(), float(len(os.sched_getaffinity(0)))
+    if options.keep:
+        options.keep.unlink(missing_ok=True)
+    sweeps, every = [], []
+    for stranger in load(options.kept) if options.kept else met(options, cores):
+        one = Sweep.of(stranger, cores)
+        cells = one.cells(cores)
+        if options.verbose:
+            print_sweep(one, cells)
+        sweeps.append(one)
+        every += cells
+    if sweeps:
+        print_summary(sweeps, every)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
