@@ -12,6 +12,7 @@ from pipeprof.model.conditions import (
     Environment,
     LoaderConfig,
 )
+from pipeprof.model.pauses import PauseKind
 from pipeprof.model.requests import NO_REQUESTS, LoneRequests, RequestLog
 
 
@@ -117,6 +118,12 @@ class BatchLog:
     loose_bytes: tuple[float | None, ...] = ()
     """Of what else is in the batch: text, bytes, numbers, NumPy arrays; ``None`` where it holds
     anything that cannot be weighed."""
+    pause_s: tuple[float | None, ...] = ()
+    """Of the time between delivered and done: no training step, but a pause."""
+    pause_kind: tuple[int | None, ...] = ()
+    """Place in the recording's ``pause_kinds``; -1: only its length tells."""
+    rested: tuple[int | None, ...] = ()
+    """1: it lay ready, or was in the making, when a pause ended."""
 
 
 @dataclass(frozen=True)
@@ -192,3 +199,5 @@ class Recording:
     notes: tuple[str, ...] = ()
     unix_offset_s: float | None = None
     """Added to a moment of the run: seconds since 1970."""
+    pause_kinds: tuple[PauseKind, ...] = ()
+    """Those that are known exactly."""

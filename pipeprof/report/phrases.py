@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipeprof.model import Cost, DataSource, Environment, LoaderConfig, Profile, Recommendation
-from pipeprof.units import counted, format_bytes, format_count, format_share
+from pipeprof.model import (
+    Cost,
+    DataSource,
+    Environment,
+    LoaderConfig,
+    PauseKind,
+    Pauses,
+    Profile,
+    Recommendation,
+)
+from pipeprof.units import counted, format_bytes, format_count, format_duration, format_share
 
 _TOLD = 0.01
 """Of the core time: less is stolen on any shared host."""
@@ -40,6 +49,23 @@ def rule(threshold: float) -> str:
     return (
         f"starved if the whole 95 % interval is at {format_share(threshold)} or above, "
         "fed if it is below"
+    )
+
+
+def pause_name(kind: PauseKind) -> str:
+    """What was going on in it."""
+    if kind.evidence == "length":
+        return "unnamed, far longer than a step"
+    return f"loader {kind.name}" if kind.evidence == "loader" else kind.name
+
+
+def pauses_row(pauses: Pauses) -> str:
+    """How many and how long, and what the verdict would be with them."""
+    as_steps = pauses.as_steps
+    return (
+        f"{pauses.count:,}, {format_duration(pauses.total_s)} in all, "
+        f"{format_share(pauses.share)} of the time, left out; as steps: {as_steps.verdict} "
+        f"({format_share(as_steps.starved_fraction)})"
     )
 
 
