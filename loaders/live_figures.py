@@ -20,8 +20,8 @@ WINDOW_S = 10.0
 """The last seconds."""
 _MOST, _FEWEST = 1024, 8
 """Batches in the last seconds, however long they take."""
-_NTH, _ASKED, _DELIVERED, _DONE = (
-    COLUMNS.index(name) for name in ("nth", "asked_s", "delivered_s", "done_s")
+_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE = (
+    COLUMNS.index(name) for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s")
 )
 _NOT_SEEN = ("h2d_s", "device_wait_s")
 """Come later, or not at all."""
@@ -49,6 +49,7 @@ class Figures:
         counted = table[table[:, _NTH] >= self._warmup]
         self._wait_s += float((counted[:, _DELIVERED] - counted[:, _ASKED]).sum())
         self._turn_s += float((counted[:, _DONE] - counted[:, _ASKED]).sum())
+        self._turn_s -= float(np.nansum(counted[:, _PAUSE]))
         self._recent.append(table)
         self._rows += len(table)
         while self._rows - len(self._recent[0]) >= _MOST:

@@ -69,7 +69,7 @@ class Watch:
         self._notes: tuple[str, ...] = ()
         self._skips: Skips | None = None
         self._earlier: Summary | None = None
-        self._recorder = Recorder(fold=self._fold)
+        self._recorder = Recorder(fold=self._fold, name=name)
         self._device = DeviceTotals()
         self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
         self._host = HostLook()
@@ -165,6 +165,7 @@ class Watch:
                 *self._live_told(),
             ),
             unix_offset_s=time() - perf_counter(),
+            pause_kinds=tuple(recorder.pauses.kinds),
         )
 
     def _turn(self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer) -> Turn:

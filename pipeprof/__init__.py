@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipeprof.loaders.headspace import headspace
     from pipeprof.loaders.wrap import wrap
     from pipeprof.measure.h2d import to_device
+    from pipeprof.measure.pauses import pause
     from pipeprof.measure.spans import stage
     from pipeprof.model import Profile, ReadOptions, Stage, SweepResult
     from pipeprof.store import load
@@ -30,6 +31,7 @@ _HOMES = {
     "headspace": "pipeprof.loaders.headspace",
     "load": "pipeprof.store",
     "open_dataset": "pipeprof.loaders.dataset",
+    "pause": "pipeprof.measure.pauses",
     "stage": "pipeprof.measure.spans",
     "to_device": "pipeprof.measure.h2d",
     "wrap": "pipeprof.loaders.wrap",
@@ -45,6 +47,7 @@ __all__ = [
     "headspace",
     "load",
     "open_dataset",
+    "pause",
     "stage",
     "to_device",
     "wrap",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeprof.model import (
+    AsSteps,
     BatchLog,
     CacheState,
     Ceiling,
@@ -21,6 +22,9 @@ from pipeprof.model import (
     Finding,
     LoaderConfig,
     Overhead,
+    PauseKind,
+    Pauses,
+    PauseStats,
     Percentiles,
     Profile,
     QueueDepth,
@@ -90,6 +94,7 @@ def sample_stages(count: int = BATCHES) -> dict[str, StageStats]:
         "ready": stage_stats(0.1, count, source="estimated"),
         "wait": stage_stats(7.0, count),
         "step": stage_stats(10.0, count),
+        "pause": stage_stats(2300.0, 2),
     }
 
 
@@ -190,6 +195,18 @@ _BATCHES = BatchLog(
 )
 
 
+_VAL = PauseKind("val.csv", "loader")
+_PAUSES = Pauses(
+    count=2,
+    total_s=4.6,
+    longest_s=2.4,
+    share=0.129,
+    rested_batches=8,
+    kinds=(PauseStats(_VAL, 2, 4.6, 2.4),),
+    as_steps=AsSteps("starved", 0.354, (0.302, 0.41)),
+)
+
+
 def sample_profile(**changes: Any) -> Profile:
     """A starved run; ``changes`` replace fields of `Profile`."""
     stall_s = 12.6
@@ -241,6 +258,7 @@ def sample_profile(**changes: Any) -> Profile:
         findings=(FINDING,),
         overhead=Overhead(0.004, 0.000031, "a loop of empty probes, timed on this machine"),
         resources=_RESOURCES,
+        pauses=_PAUSES,
         epochs=_EPOCHS,
         queue_depth=QueueDepth(mean=0.4, p5=0.0, empty_share=0.71, capacity=4),
         requests=sample_requests(),

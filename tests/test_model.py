@@ -23,7 +23,7 @@ TYPES = [
 UNITS = ("_s", "bytes")
 JOURNEY = (
     "read decode transform fetch collate transfer serialise pipe unpickle reorder pin ready wait "
-    "h2d step"
+    "h2d step pause"
 )
 
 

@@ -49,6 +49,10 @@ class Columns:
         """Those rows, in that order."""
         return Columns({name: array[rows] for name, array in self._arrays.items()})
 
+    def replaced(self, **arrays: Floats) -> Columns:
+        """With these in the place of the columns of the same name."""
+        return Columns({**self._arrays, **arrays})
+
     @property
     def wait_s(self) -> Floats:
         """The stall as the host saw it."""
@@ -64,13 +68,19 @@ class Columns:
         return np.fmin(self.wait_s, self.device_wait_s)
 
     @property
+    def paused_s(self) -> Floats:
+        """Of the time between delivered and done; 0 where there was no pause."""
+        pause_s = self._arrays.get("pause_s")
+        return np.zeros(len(self)) if pause_s is None else np.nan_to_num(pause_s)
+
+    @property
     def step_s(self) -> Floats:
-        return self.done_s - self.delivered_s
+        return self.done_s - self.delivered_s - self.paused_s
 
     @property
     def cycle_s(self) -> Floats:
-        """One turn of the training loop: asked → next asked."""
-        return self.done_s - self.asked_s
+        """One turn of the training loop: asked → next asked, less the pause."""
+        return self.done_s - self.asked_s - self.paused_s
 
     @property
     def made_s(self) -> Floats:
@@ -80,10 +90,26 @@ class Columns:
 
 def steady(columns: Columns, warmup: int) -> Mask:
     """Rows past the first ``warmup`` batches of their epoch; of an epoch so short that this would
-    leave less than half of it, the later half."""
+    leave less than half of it, the later half. And without pauses, see `without_pauses`."""
+    return warmed_up(columns, warmup) & without_pauses(columns)
+
+
+def warmed_up(columns: Columns, warmup: int) -> Mask:
+    """Of `steady`, without regard to pauses."""
     if not len(columns):
         return np.zeros(0, dtype=bool)
     mask: Mask = columns.nth >= np.minimum(warmup, columns.epoch_batches // 2)
+    return mask
+
+
+def without_pauses(columns: Columns) -> Mask:
+    """Not the batches that rested in a pause, nor those in whose step there was one: what surrounds
+    it, as saving the best model after a validation, is no step either. Where most steps have a
+    pause, what is left of them are the steps."""
+    paused = columns.paused_s > 0
+    if 2 * paused.sum() > len(paused):
+        paused[:] = False
+    mask: Mask = ~paused & np.isnan(columns.rested)
     return mask
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pipeprof.analyze.blame import DISPATCH, START_UP, UNKNOWN, WORKER_CPU
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS
+from pipeprof.analyze.sketch import Series
 from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY, StorageBound
 from pipeprof.analyze.summary import Summary
-from pipeprof.model import Diagnosis, Stage, Verdict
+from pipeprof.model import (
+    BY_LENGTH,
+    AsSteps,
+    Diagnosis,
+    PauseKind,
+    Pauses,
+    PauseStats,
+    Stage,
+    Verdict,
+)
 from pipeprof.units import counted, format_share, percent
 
 FEWEST_BATCHES = 10
@@ -36,7 +46,7 @@ def diagnose(
     stall / (stall + the rest of the turn)."""
     count, wall_s = summary.measured, summary.sums["wall_s"]
     fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
-    interval = _interval(summary) if wall_s else (0.0, 1.0)
+    interval = _interval(summary.series) if wall_s else (0.0, 1.0)
     verdict = _verdict(interval, threshold, count)
     culprit = next(iter(charges), None)
     bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
@@ -56,10 +66,40 @@ def diagnose(
     )
 
 
-def _interval(summary: Summary) -> tuple[float, float]:
-    if summary.measured < 2:
+def pauses(summary: Summary, kinds: Sequence[PauseKind], threshold: float) -> Pauses | None:
+    """``kinds``: what their numbers stand for, but for those that only length tells."""
+    if not summary.pauses:
+        return None
+    named = {BY_LENGTH: PauseKind("", "length"), **dict(enumerate(kinds))}
+    found = [
+        PauseStats(
+            named.get(number, PauseKind("unknown", "named")),
+            sketch.count, sketch.total, sketch.quantiles(1.0)[0],
+        )
+        for number, sketch in summary.pauses.items()
+    ]  # fmt: skip
+    total_s = sum(kind.total_s for kind in found)
+    stall_s, wall_s = (float(summary.as_steps[name].sum()) for name in ("stall_s", "cycle_s"))
+    interval = _interval(summary.as_steps)
+    return Pauses(
+        count=sum(kind.count for kind in found),
+        total_s=total_s,
+        longest_s=max(kind.longest_s for kind in found),
+        share=summary.sums["pause_s"] / wall_s if wall_s else 0.0,
+        rested_batches=summary.rested,
+        kinds=tuple(sorted(found, key=lambda kind: -kind.total_s)),
+        as_steps=AsSteps(
+            _verdict(interval, threshold, summary.warmed_up),
+            stall_s / wall_s if wall_s else 0.0,
+            interval,
+        ),
+    )
+
+
+def _interval(series: Series) -> tuple[float, float]:
+    if len(series["stall_s"]) < 2:
         return (0.0, 1.0)
-    low, high = ratio_interval(summary.series["stall_s"], summary.series["cycle_s"])
+    low, high = ratio_interval(series["stall_s"], series["cycle_s"])
     return max(0.0, low), min(1.0, high)
 
 

@@ -9,10 +9,11 @@ from pipeprof.analyze.advise import advise
 from pipeprof.analyze.blame import ranked
 from pipeprof.analyze.ceilings import ceilings
 from pipeprof.analyze.columns import Columns, slice_log
-from pipeprof.analyze.diagnose import diagnose
+from pipeprof.analyze.diagnose import diagnose, pauses
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import findings
 from pipeprof.analyze.one_story import disagreements
+from pipeprof.analyze.pauses import with_pauses
 from pipeprof.analyze.requests import request_stats
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.storage import storage_bound
@@ -39,7 +40,10 @@ def assemble(
     """Analyse ``recording``, and the batches ``earlier`` in the same run that it no longer holds.
     ``threshold`` is the starved share that counts as starved."""
     summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
-    summary.add(Columns.of(recording.batches))
+    recording = replace(
+        recording,
+        batches=with_pauses(recording.batches, summary.add(Columns.of(recording.batches))),
+    )
     charges = summary.ranked_blame()
     requests = request_stats(recording.requests)
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
@@ -58,7 +62,7 @@ def assemble(
         source=recording.source,
         cache=recording.cache,
         wall_s=summary.sums["wall_s"],
-        warmup_batches=summary.total - summary.measured,
+        warmup_batches=summary.total - summary.warmed_up,
         measured_batches=summary.measured,
         first_batch_s=recording.first_batch_s,
         throughput=_throughput(summary),
@@ -84,6 +88,8 @@ def assemble(
         notes=(*recording.notes, *_left_out(recording.source)),
         unix_offset_s=recording.unix_offset_s,
         stolen_share=recording.main.stolen_share,
+        pauses=pauses(summary, recording.pause_kinds, threshold),
+        pause_kinds=recording.pause_kinds,
     )
 
 

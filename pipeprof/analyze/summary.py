@@ -7,7 +7,8 @@ from collections import defaultdict
 import numpy as np
 
 from pipeprof.analyze.blame import causes, places, ranked
-from pipeprof.analyze.columns import Columns, Floats, Mask, steady
+from pipeprof.analyze.columns import Columns, Floats, Mask, steady, warmed_up
+from pipeprof.analyze.pauses import PauseFinder
 from pipeprof.analyze.sketch import Series, Sketch
 from pipeprof.analyze.stages import (
     BLOCKED,
@@ -19,7 +20,7 @@ from pipeprof.analyze.stages import (
     resource_seconds,
     stage_seconds,
 )
-from pipeprof.model import Source, Stage, StageStats, WorkerStats
+from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 
 _SLOW = 5.0
 """A batch that takes so many times the median is slow."""
@@ -30,16 +31,18 @@ _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
 class Summary:
-    """Grows by `add`. Only batches of the steady state count, but for ``total``, ``gauges`` and
-    ``memory``."""
+    """Grows by `add`. Only batches of the steady state count, but for ``total``, ``gauges``,
+    ``memory``, and what is said of pauses."""
 
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
         self.total = 0
+        self.warmed_up = 0
+        """Past warm-up: measured, or left out because of a pause."""
         self.measured = 0
         self.sums: defaultdict[str, float] = defaultdict(float)
         """``samples``, ``bytes``, ``requests``, ``wall_s``, ``stall_s``, ``wait_s``, ``h2d_bytes``,
-        ``sampler_s``;
+        ``sampler_s``; ``pause_s``, past warm-up;
         ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``; ``empty``: times a batch
         was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
         and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
@@ -61,12 +64,25 @@ class Summary:
         self.series = Series(("stall_s", "cycle_s", "samples"))
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         """Worker → (moment, private bytes), warm-up included."""
+        self.finder = PauseFinder(warmup)
+        self.pauses: defaultdict[int, Sketch] = defaultdict(Sketch)
+        """`BatchLog.pause_kind` → seconds of each pause."""
+        self.rested = 0
+        self.as_steps = Series(("stall_s", "cycle_s"))
+        """All batches past warm-up, pauses counted as part of the step."""
 
-    def add(self, columns: Columns) -> None:
-        """The next batches of the run, in the order of their delivery."""
+    def add(self, columns: Columns) -> Columns:
+        """The next batches of the run, in the order of their delivery. Returns them with the pauses
+        that their lengths tell."""
         if not len(columns):
-            return
+            return columns
+        marked = self.finder.mark(columns)
+        self._add(marked)
+        return marked
+
+    def _add(self, columns: Columns) -> None:
         self.total += len(columns)
+        self._add_pauses(columns)
         self._add_memory(columns)
         for gauge in GAUGES:
             self.gauges[gauge].add(getattr(columns, gauge))
@@ -151,7 +167,10 @@ class Summary:
                 sums[cause] += float(seconds[mask].sum())
 
     def _source(self, stage: Stage) -> Source:
-        """Where serialising is not seen, it is part of what a batch seems to lie ready."""
+        """Where serialising is not seen, it is part of what a batch seems to lie ready. How much of
+        a long step is a pause is told by the other steps."""
+        if stage is Stage.PAUSE and BY_LENGTH in self.pauses:
+            return "estimated"
         guessed = stage in (Stage.READY, Stage.REORDER) and not self.stages[Stage.SERIALISE].count
         return "estimated" if guessed else "measured"
 
@@ -168,6 +187,17 @@ class Summary:
         sums["device_batches"] += float(seen.sum())
         for name in ("device_wait_s", "device_busy_s"):
             sums[name] += float(getattr(columns, name)[seen].sum())
+
+    def _add_pauses(self, columns: Columns) -> None:
+        known = (columns.pause_s > 0) & np.isfinite(columns.pause_kind)
+        for kind in np.unique(columns.pause_kind[known]):
+            self.pauses[int(kind)].add(columns.pause_s[columns.pause_kind == kind])
+        self.stages[str(Stage.PAUSE)].add(columns.pause_s)
+        columns = columns.take(warmed_up(columns, self._warmup))
+        self.warmed_up += len(columns)
+        self.rested += int((columns.rested == 1).sum())
+        self.sums["pause_s"] += float(columns.paused_s.sum())
+        self.as_steps.add(columns.stall_s, columns.done_s - columns.asked_s)
 
     def _add_slow(self, columns: Columns) -> None:
         made = columns.made_s

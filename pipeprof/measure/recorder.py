@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
-from math import nan
+from math import inf, nan
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
+from pipeprof.measure import pauses
 from pipeprof.measure.clock import Clock, SystemClock
 from pipeprof.measure.rows import (
     COLUMNS,
@@ -34,7 +35,7 @@ from pipeprof.measure.rows import (
     noted,
     nothing_known,
 )  # fmt: skip
-from pipeprof.model import BatchLog, Epoch
+from pipeprof.model import BatchLog, Epoch, PauseKind
 
 FLUSH_EVERY = 1024
 WINDOW = 8192
@@ -50,8 +51,12 @@ _INDEX, _DONE, _SAMPLES = (COLUMNS.index(name) for name in ("index", "done_s", "
 class Recorder:
     """The rows of all passes over a loader."""
 
-    def __init__(self, clock: Clock | None = None, fold: Fold | None = None) -> None:
+    def __init__(
+        self, clock: Clock | None = None, fold: Fold | None = None, name: str = "loader"
+    ) -> None:
+        self.name = name
         self.now: Callable[[], float] = (clock or SystemClock()).now
+        self.pauses = pauses.PauseLog()
         self.lost_records = 0
         """Of the rows that are flushed."""
         self.epochs: deque[Epoch] = deque(maxlen=KEPT_EPOCHS)
@@ -84,6 +89,8 @@ class Recorder:
         self.epoch_count += 1
         begun = Pass(self, self.epoch_count - 1)
         self._passes.add(begun)
+        pauses.tell(begun)
+        pauses.begin(begun)
         return begun
 
     @property
@@ -152,6 +159,7 @@ class Recorder:
         columns = np.ascontiguousarray(table[:count].T)
         arrays: dict[str, Floats] = dict(zip(COLUMNS, columns, strict=True))
         arrays["epoch_batches"] = batches[:count]
+        arrays["rested"] = np.full(count, nan)  # which, only all steps tell
         arrays["device_wait_s"], arrays["device_busy_s"] = noted(self._device, arrays)
         arrays["h2d_s"], arrays["h2d_bytes"] = noted(self._copies, arrays)
         return arrays
@@ -160,13 +168,15 @@ class Recorder:
 class Pass:
     """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
 
-    __slots__ = ("__weakref__", "_before", "_began_s", "_epoch", "_first_s", "_iterator_s", "_left",
-                 "_notes", "_recorder", "asked_s", "last_rows", "now", "source")  # fmt: skip
+    __slots__ = ("__weakref__", "_before", "_epoch", "_first_s", "_heard", "_iterator_s", "_left_s",
+                 "_notes", "_recorder", "_used_s", "asked_s", "begin_s", "last_rows", "now",
+                 "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
         self._recorder, self.now = recorder, recorder.now
         self._epoch = epoch
-        self._began_s = self.now()
+        self.begin_s = self._used_s = self.now()
+        """``_used_s``: of a pass that was left, when it last did anything before."""
         self._iterator_s = self._first_s = nan
         self.asked_s = nan
         """When the batch that comes next was asked for: to be set from `now`, or by `ask`."""
@@ -180,7 +190,8 @@ class Pass:
         self.last_rows: Floats = np.empty((0, len(COLUMNS)))
         """Of the batches last flushed: [batches, `COLUMNS`]; where these are few, as when a run is
         looked at, also of some before."""
-        self._left = False
+        self._left_s = inf
+        self._heard: deque[pauses.Note] = deque(maxlen=pauses.MOST_NOTES)
 
     @property
     def nth(self) -> int:
@@ -199,7 +210,7 @@ class Pass:
 
     def started(self) -> None:
         """The iterator is there."""
-        self._iterator_s = self.now() - self._began_s
+        self._iterator_s = self.now() - self.begin_s
 
     def ask(self) -> None:
         """The next batch is asked for; the step on the last one has ended."""
@@ -214,6 +225,18 @@ class Pass:
             self.flush()
         elif count == 1 and not self._before:
             self._note_first(notes[0][1])
+
+    def hear(self, note: pauses.Note) -> None:
+        """Of what may be a pause of the step under way."""
+        if self._left_s == inf:
+            self._heard.append(note)
+
+    def within(self, begin_s: float, end_s: float) -> pauses.Interval | None:
+        """This pass as a pause of another's step: where it was over by then, or at least nothing
+        was asked of it any more, as its iterator may be kept."""
+        over_s = self._left_s if self._left_s <= end_s else self._last_s()
+        kind = PauseKind(self._recorder.name, "loader")
+        return pauses.Interval(self.begin_s, over_s, kind) if over_s <= end_s else None
 
     def pass_by(self, count: int) -> None:
         """So many batches were delivered that nothing is to be noted of. After `flush`."""
@@ -236,7 +259,7 @@ class Pass:
 
     def _note_first(self, delivered_s: float) -> None:
         recorder = self._recorder
-        self._first_s = delivered_s - self._began_s
+        self._first_s = delivered_s - self.begin_s
         if recorder.first_batch_s is None:
             recorder.first_batch_s = self._first_s
 
@@ -244,13 +267,16 @@ class Pass:
         """The next rows."""
         count, first = len(done_s), self._before
         seen, lost = nothing_known(count), count
+        paused = np.full((count, 2), nan)
         # what cannot be told must not end the training
         with suppress(Exception):
             if self.source is not None:
                 seen, lost = self.source.columns(keys, moments)
+        with suppress(Exception):
+            paused = self._recorder.pauses.of_steps(self._heard, moments[:, 1], done_s)
         main = np.empty((count, len(MAIN)))
         for place, column in enumerate(
-            (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s)
+            (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s, *paused.T)
         ):
             main[:, place] = column
         table = np.concatenate([main, seen], axis=1)
@@ -263,19 +289,25 @@ class Pass:
         self.last_rows = np.concatenate([self.last_rows, table])[-2 * _FEW :] if few else table
         self._recorder.add(table, lost)
 
+    def _last_s(self) -> float:
+        """When a batch was last asked for or delivered."""
+        if self._left_s < inf or not self._notes:
+            return float(np.fmax(self._used_s, self.asked_s))
+        return max(self._notes[-1][1], self.asked_s)
+
     def leave(self, exhausted: bool = False) -> None:
         """The loop has ended, or was left; only the first call counts."""
-        if self._left:
+        if self._left_s < inf:
             return
-        self._left = True
         now, asked_s = self.now(), self.asked_s
+        self._used_s, self._left_s = self._last_s(), now
         self.flush(now)
         self._recorder.epochs.append(
             Epoch(
                 index=self._epoch,
-                began_s=self._began_s,
+                began_s=self.begin_s,
                 batches=self.nth,
-                wall_s=now - self._began_s,
+                wall_s=now - self.begin_s,
                 iterator_s=known(self._iterator_s),
                 first_batch_s=known(self._first_s),
                 closing_s=known(now - asked_s) if exhausted else None,

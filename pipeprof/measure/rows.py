@@ -16,7 +16,8 @@ Floats = npt.NDArray[np.float64]
 Arrays = Mapping[str, Floats]
 """Columns of a `BatchLog` by name; NaN is unknown."""
 
-MAIN = ("index", "nth", "epoch", "asked_s", "delivered_s", "done_s")
+MAIN = ("index", "nth", "epoch", "asked_s", "delivered_s", "done_s", "pause_s",
+        "pause_kind")  # fmt: skip
 WAY = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sampler_s")
 """What main sees of a batch's way to it."""
 SEEN = (*WAY, *FIELDS)
@@ -24,6 +25,7 @@ SEEN = (*WAY, *FIELDS)
 COLUMNS = (*MAIN, *SEEN)
 _WORKER = SEEN.index("worker")
 _WHOLE = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
+_WHOLE_OR_UNKNOWN = ("pause_kind", "rested")
 _EPOCH_BITS = 32
 
 
@@ -89,4 +91,6 @@ def log_column(name: str, values: Floats) -> tuple[float | int | None, ...]:
         return ()
     if name in _WHOLE:
         return tuple(int(value) for value in values)
+    if name in _WHOLE_OR_UNKNOWN:
+        return tuple(None if value != value else int(value) for value in values)
     return tuple(known(value) for value in values.tolist())

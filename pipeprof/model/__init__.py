@@ -25,13 +25,21 @@ from pipeprof.model.conditions import (
 )
 from pipeprof.model.conversion import Conversion, ConversionSpec, Copy, Gain, Sample
 from pipeprof.model.headspace import Headspace
+from pipeprof.model.pauses import (
+    BY_LENGTH,
+    PauseEvidence,
+    PauseKind,
+    PauseStats,
+)
 from pipeprof.model.profile import (
     PROFILE_SCHEMA,
+    AsSteps,
     Ceiling,
     Cost,
     DeviceUse,
     Diagnosis,
     Finding,
+    Pauses,
     Profile,
     QueueDepth,
     Recommendation,
@@ -67,6 +75,7 @@ from pipeprof.model.sweep import (
 )
 
 __all__ = [
+    "BY_LENGTH",
     "COMPARISON_SCHEMA",
     "NOT_INSPECTED",
     "NO_REQUESTS",
@@ -74,6 +83,7 @@ __all__ = [
     "SIZING_SCHEMA",
     "STORAGE_PARTS",
     "SWEEP_SCHEMA",
+    "AsSteps",
     "BatchLog",
     "CacheState",
     "CacheWanted",
@@ -102,6 +112,10 @@ __all__ = [
     "OnError",
     "Overhead",
     "PairedRuns",
+    "PauseEvidence",
+    "PauseKind",
+    "PauseStats",
+    "Pauses",
     "Percentiles",
     "Profile",
     "QueueDepth",

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pipeprof.model.conditions import CacheState, DataSource, Environment, LoaderConfig
+from pipeprof.model.pauses import PauseKind, PauseStats
 from pipeprof.model.recording import BatchLog, Epoch, Overhead
 from pipeprof.model.requests import RequestStats
 from pipeprof.model.stages import Source, StageStats
@@ -107,6 +108,34 @@ class Diagnosis:
     """Where parts of the report name different things: why, in words."""
     more_batches: int | None = None
     """When inconclusive: about how many more batches would settle it."""
+
+
+@dataclass(frozen=True)
+class AsSteps:
+    """The verdict if pauses, and the batches that rested in them, counted as training steps."""
+
+    verdict: Verdict
+    starved_fraction: float
+    starved_interval: tuple[float, float]
+    """95 %."""
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """What main did between two batches that was no training step: validation, a checkpoint. None
+    of it is in the figures of the steady state."""
+
+    count: int
+    """Steps with a pause in them, of the batches that were watched."""
+    total_s: float
+    longest_s: float
+    share: float
+    """0..1 of the time after warm-up."""
+    rested_batches: int
+    """Left out as well: they lay ready, or were in the making, when a pause ended."""
+    kinds: tuple[PauseStats, ...]
+    """The longest in total first. A step with several pauses counts for the longest of them."""
+    as_steps: AsSteps
 
 
 @dataclass(frozen=True)
@@ -229,6 +258,10 @@ class Profile:
     stolen_share: float | None = None
     """0..1 of the machine's core time while it ran, that the host of this virtual machine gave to
     others. ``None``: unknown."""
+    pauses: Pauses | None = None
+    """Left out of the steady state. ``None``: there was none."""
+    pause_kinds: tuple[PauseKind, ...] = ()
+    """What ``batches.pause_kind`` stands for."""
     schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pipeprof.model.conditions import (
     Environment,
     LoaderConfig,
 )
+from pipeprof.model.pauses import PauseKind
 from pipeprof.model.requests import NO_REQUESTS, LoneRequests, RequestLog
 
 
@@ -93,6 +94,12 @@ class BatchLog:
     """The accelerator had nothing to do, just before this batch."""
     device_busy_s: tuple[float | None, ...] = ()
     """The accelerator's step on it."""
+    pause_s: tuple[float | None, ...] = ()
+    """Of the time between delivered and done: no training step, but a pause."""
+    pause_kind: tuple[int | None, ...] = ()
+    """Place in the recording's ``pause_kinds``; -1: only its length tells."""
+    rested: tuple[int | None, ...] = ()
+    """1: it lay ready, or was in the making, when a pause ended."""
     runqueue_s: tuple[float | None, ...] = ()
     """This and what follows is sampled, a batch now and then. The worker's thread wanted a core,
     and had none."""
@@ -200,3 +207,5 @@ class Recording:
     notes: tuple[str, ...] = ()
     unix_offset_s: float | None = None
     """Added to a moment of the run: seconds since 1970."""
+    pause_kinds: tuple[PauseKind, ...] = ()
+    """Those that are known exactly."""

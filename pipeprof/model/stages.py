@@ -40,7 +40,9 @@ class Stage(str, Enum):
     H2D = "h2d"
     """Main → accelerator: host → device copy."""
     STEP = "step"
-    """In main: batch delivered → next batch asked for."""
+    """In main: batch delivered → next batch asked for, less the pause."""
+    PAUSE = "pause"
+    """In main: between two batches, but no training step: validation, a checkpoint."""
 
     # Enum's own is written in Python, and stages are looked up in hot paths
     __hash__ = str.__hash__

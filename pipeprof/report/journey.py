@@ -23,7 +23,10 @@ _ORDER = (
     Stage.WAIT,
     Stage.STEP,
     Stage.H2D,
+    Stage.PAUSE,
 )
+_BESIDE = (Stage.WAIT, Stage.PAUSE)
+"""Not part of a batch's way."""
 _WITHIN = {
     Stage.READ: Stage.FETCH,
     Stage.DECODE: Stage.FETCH,
@@ -54,8 +57,8 @@ class Row:
     nested: bool
     """Its time is also part of the stage above."""
     share: float | None
-    """Of the journey. ``None`` for `Stage.WAIT`, which passes while other stages run, and where
-    it is not known how long batches were in the making."""
+    """Of the journey. ``None`` for `Stage.WAIT`, which passes while other stages run, for
+    `Stage.PAUSE`, and where it is not known how long batches were in the making."""
 
 
 def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[Row]:
@@ -65,7 +68,7 @@ def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[Row]:
     not counted twice.
     """
     known = [stage for stage in _ORDER if stage in stages]
-    timed = [s for s in known if s != Stage.WAIT and stages[s].source != "unknown"]
+    timed = [s for s in known if s not in _BESIDE and stages[s].source != "unknown"]
     apart = [stage for stage in timed if _WITHIN.get(stage) not in timed]
     making_seen = any(stage in WORKER_STAGES for stage in apart)
     whole_s = sum(stages[stage].total_s for stage in apart) if making_seen else 0.0

@@ -34,6 +34,11 @@ def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
     if (device := profile.device) is not None:
         yield "device/utilisation", device.utilisation
         yield "device/memory_bytes", device.memory_bytes
+    if (pauses := profile.pauses) is not None:
+        yield "pauses/count", pauses.count
+        yield "pauses/total_s", pauses.total_s
+        yield "pauses/longest_s", pauses.longest_s
+        yield "pauses/as_steps/starved_fraction", pauses.as_steps.starved_fraction
     if (requests := profile.requests) is not None:
         yield "requests/count", requests.count
         yield "requests/retries", requests.retries

@@ -9,11 +9,13 @@ from pipeprof.model import (
     DataSource,
     Environment,
     LoaderConfig,
+    PauseKind,
+    Pauses,
     Profile,
     Recommendation,
     Speedup,
 )
-from pipeprof.units import counted, format_bytes, format_count, format_share
+from pipeprof.units import counted, format_bytes, format_count, format_duration, format_share
 
 _TOLD = 0.01
 """Of the core time: less is stolen on any shared host."""
@@ -72,6 +74,23 @@ def where_awaited(profile: Profile) -> str:
         if seconds >= 0.05 * profile.stall_s
     ]
     return f"Meanwhile the awaited batch itself was in {', '.join(shares)}: where, not why."
+
+
+def pause_name(kind: PauseKind) -> str:
+    """What was going on in it."""
+    if kind.evidence == "length":
+        return "unnamed, far longer than a step"
+    return f"loader {kind.name}" if kind.evidence == "loader" else kind.name
+
+
+def pauses_row(pauses: Pauses) -> str:
+    """How many and how long, and what the verdict would be with them."""
+    as_steps = pauses.as_steps
+    return (
+        f"{pauses.count:,}, {format_duration(pauses.total_s)} in all, "
+        f"{format_share(pauses.share)} of the time, left out; as steps: {as_steps.verdict} "
+        f"({format_share(as_steps.starved_fraction)})"
+    )
 
 
 def times(ratio: float) -> str:

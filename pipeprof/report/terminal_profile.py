@@ -17,6 +17,8 @@ from pipeprof.report.phrases import (
     is_emulated,
     machine,
     more,
+    pause_name,
+    pauses_row,
     rule,
     settings,
     share_range,
@@ -45,6 +47,7 @@ def profile_page(page: Page, profile: Profile) -> None:
     making(page, profile)
     requests(page, profile)
     _blame(page, profile)
+    pauses(page, profile)
     _ceilings(page, profile)
     _workers(page, profile)
     findings(page, profile)
@@ -65,6 +68,8 @@ def _verdict(page: Page, profile: Profile) -> None:
     if profile.source is not None:
         rows.append(("data", data_source(profile.source)))
     rows += [row for row in (queue_row(profile), device_row(profile.device)) if row is not None]
+    if profile.pauses is not None:
+        rows.append(("pauses", pauses_row(profile.pauses)))
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
         more = counted(diagnosis.more_batches, "more batch")
         rows.append(("to settle it", f"run about {more}"))
@@ -177,6 +182,37 @@ def _worth(profile: Profile, cause: str) -> tuple[str, ...]:
         return ()
     worth = profile.worth.get(cause)
     return (more(worth.cheaper), more(worth.free)) if worth else ("", "")
+
+
+def pauses(page: Page, profile: Profile) -> None:
+    found = profile.pauses
+    if found is None:
+        return
+    page.heading("Pauses", "between two batches, but no training step")
+    columns = [Column(right=False), Column("pauses"), Column("total"), Column("mean")]
+    page.table(
+        [*columns, Column("longest")],
+        [
+            (
+                pause_name(each.kind),
+                f"{each.count:,}",
+                format_duration(each.total_s),
+                format_duration(each.total_s / max(each.count, 1)),
+                format_duration(each.longest_s),
+            )
+            for each in found.kinds
+        ],
+    )
+    rested = found.rested_batches
+    beside = f", beside {counted(rested, 'batch')} that lay ready after one" if rested else ""
+    verdict = found.as_steps
+    page.line(
+        f"Left out of all other figures{beside}. Counted as training steps: {verdict.verdict}, "
+        f"{format_share(verdict.starved_fraction)} of the time, "
+        f"95 %: {share_range(verdict.starved_interval)}."
+    )
+    if any(each.kind.evidence == "length" for each in found.kinds):
+        page.line('With pipeprof.pause("…") around it a pause has a name and an exact length.')
 
 
 def _ceilings(page: Page, profile: Profile) -> None:

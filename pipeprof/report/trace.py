@@ -105,7 +105,11 @@ class _Row:
         yield _span(f"{STEP}{index}", "user_annotation", MAIN, _LOOP, asked, done)
         yield _span(LOADER, "cpu_op", MAIN, _LOOP, asked, delivered, batch=index)
         launched = {} if isnan(self._value("device_busy_s")) else self._launch()
-        yield _span("step", "cpu_op", MAIN, _LOOP, delivered, done, batch=index, **launched)
+        pause = self._value("pause_s")
+        paused = done if isnan(pause) else done - pause * 1e6
+        yield _span("step", "cpu_op", MAIN, _LOOP, delivered, paused, batch=index, **launched)
+        if paused < done:  # where in the step it lay is not kept
+            yield _span("pause", "cpu_op", MAIN, _LOOP, paused, done, batch=index)
 
     def making(self, index: int) -> Iterator[Event]:
         begun, made = self._at("fetch_start_s"), self._at("fetch_end_s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Mask, steady
+from pipeprof.analyze.pauses import PauseFinder
 from pipeprof.analyze.stats import spread
 from pipeprof.model import Profile, Recording, Trial
 from pipeprof.storage.urls import redact
@@ -22,7 +23,7 @@ def summarise_trial(
 ) -> Trial:
     """``traffic``: what the loader read, where devices can be told from memory; ``kind``: what was
     tried, where it is no data set of a format that we know."""
-    every = Columns.of(recording.batches)
+    every = PauseFinder(recording.warmup_batches).mark(Columns.of(recording.batches))
     columns = every.take(steady(every, recording.warmup_batches))
     whole = every.take(used_up(every))
     samples = float(whole.samples.sum())

@@ -65,10 +65,10 @@ def test_it_has_the_sections_and_tables_of_the_terminal() -> None:
     titles = [re.sub(" \\(.*", "", title) for title in re.findall("<h3>(.*?)</h3>", html)]
     assert titles == [
         "What to change", "Where the time goes", "What making a batch took", "Requests of storage",
-        "What the accelerator waited for", "The most each part allows", "Workers side by side",
-        "Findings", "How sure",
+        "What the accelerator waited for", "Pauses", "The most each part allows",
+        "Workers side by side", "Findings", "How sure",
     ]  # fmt: skip
-    assert html.count("<table>") == 6
+    assert html.count("<table>") == 7
     assert "<strong>↳ decode</strong>" in html, "the stage to blame stands out"
 
 

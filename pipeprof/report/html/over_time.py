@@ -8,7 +8,7 @@ from statistics import median
 
 from pipeprof.model import BatchLog
 from pipeprof.report.html.shapes import Chart
-from pipeprof.report.html.timeline import Stretch
+from pipeprof.report.html.timeline import Stretch, paused_s
 from pipeprof.report.html.vega import ACCENT, COUNTS, SECONDS, Spec, chart
 from pipeprof.units import counted, format_count, format_duration, format_share
 
@@ -41,7 +41,10 @@ def parts(log: BatchLog) -> list[Part]:
         last = first + each if first + 2 * each <= known else known
         begin, end = log.asked_s[first], log.done_s[last - 1]
         waits = zip(log.asked_s[first:last], log.delivered_s[first:last], strict=True)
-        turns = zip(log.asked_s[first:last], log.done_s[first:last], strict=True)
+        turns = [
+            (log.asked_s[place] + paused_s(log, place), log.done_s[place])
+            for place in range(first, last)
+        ]
         samples = sum(log.samples[first:last]) if len(log.samples) >= last else None
         whole = sum(max(done - asked, 0.0) for asked, done in turns)
         if end > begin and whole > 0:

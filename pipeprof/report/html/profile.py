@@ -10,6 +10,7 @@ from pipeprof.report.html.profile_evidence import (
     changes,
     findings,
     how_sure,
+    pauses,
     requests_made,
 )
 from pipeprof.report.html.profile_limits import limits, throughput
@@ -17,7 +18,14 @@ from pipeprof.report.html.profile_way import on_their_way, stall, where_time_goe
 from pipeprof.report.html.profile_workers import side_by_side
 from pipeprof.report.html.shapes import Block, Fact, Lines, Pairs, Said, View
 from pipeprof.report.html.timeline import sound
-from pipeprof.report.phrases import count_range, data_source, is_emulated, settings, share_range
+from pipeprof.report.phrases import (
+    count_range,
+    data_source,
+    is_emulated,
+    pauses_row,
+    settings,
+    share_range,
+)
 from pipeprof.report.terminal_making import device_row, queue_row
 from pipeprof.units import counted, format_count, format_rate, format_share
 
@@ -37,6 +45,7 @@ def profile_view(profile: Profile) -> View:
             limits(profile),
             where_time_goes(profile),
             stall(profile),
+            pauses(profile),
             on_their_way(profile),
             throughput(profile),
             side_by_side(profile),
@@ -95,6 +104,8 @@ def _opening(profile: Profile) -> tuple[Block, ...]:
                  "pipeprof.open_dataset"))  # fmt: skip
     rows.append(("accelerator", profile.environment.accelerator or "unknown"))
     rows += [row for row in (queue_row(profile), device_row(profile.device)) if row is not None]
+    if profile.pauses is not None:
+        rows.append(("pauses", pauses_row(profile.pauses)))
     if diagnosis.evidence:
         rows.append(("storage", diagnosis.evidence))
     blocks: list[Block] = [Pairs(tuple(rows))]

@@ -47,5 +47,14 @@ def findings(profile: Profile) -> Section:
     )
 
 
+def pauses(profile: Profile) -> Section:
+    return kept(
+        "pauses",
+        "Pauses",
+        lambda page: terminal_profile.pauses(page, profile),
+        "Between batches main did nothing but train, as far as can be told.",
+    )
+
+
 def how_sure(profile: Profile) -> Section:
     return kept("sure", "How sure", lambda page: terminal_profile.how_sure(page, profile), "")

@@ -17,6 +17,7 @@ _COLOURS: Final = {
     "on its way": "var(--transfer)",
     "ready": "var(--ready)",
     "step": "var(--step)",
+    "pause": "var(--bar)",
     "awaited": ACCENT,
 }
 """Kind of span → colour, in the order of the legend. *Awaited*: in main the wait, in a worker what
@@ -45,7 +46,10 @@ def typical(log: BatchLog, batches: int) -> Stretch | None:
     if not batches:
         return None
     waits = [max(d - a, 0.0) for a, d in zip(log.asked_s, log.delivered_s, strict=False)]
-    turns = [max(e - a, 0.0) for a, e in zip(log.asked_s, log.done_s, strict=False)]
+    turns = [
+        max(log.done_s[place] - log.asked_s[place] - paused_s(log, place), 0.0)
+        for place in range(known)
+    ]
     whole = _share(sum(waits), sum(turns))
     step = max(batches // 4, 1)
     found = [
@@ -65,6 +69,11 @@ def sound(log: BatchLog) -> BatchLog:
     lengths = {field.name: len(getattr(log, field.name)) for field in fields(log)}
     odd = [name for name, length in lengths.items() if length not in (0, lengths["index"])]
     return replace(log, **dict.fromkeys(odd, ())) if odd else log
+
+
+def paused_s(log: BatchLog, place: int) -> float:
+    """Of the step on that batch."""
+    return _at(log.pause_s, place) or 0.0
 
 
 def size(profile: Profile) -> int:
@@ -157,7 +166,10 @@ def _spans(log: BatchLog, place: int) -> Iterator[_Span]:
     made_by = f" for worker {worker}" if worker >= 0 else ""
     wait = f"{name}: main waited {format_duration(max(delivered - asked, 0))}{made_by}"
     yield _Span(-1, "awaited", asked, delivered, wait)
-    yield _Span(-1, "step", delivered, done, f"{name}: step {format_duration(done - delivered)}")
+    paused = done - paused_s(log, place)  # where in the step it lay is not kept
+    step = f"{name}: step {format_duration(paused - delivered)}"
+    yield _Span(-1, "step", delivered, paused, step)
+    yield _Span(-1, "pause", paused, done, f"{name}: pause {format_duration(done - paused)}")
     begin, made = _at(log.fetch_start_s, place), _at(log.fetch_end_s, place)
     if worker < 0 or begin is None or made is None:
         return

@@ -23,6 +23,7 @@ STAGES: Final = {
     "ready": "main: batch deliverable → asked for: slack, the healthy state",
     "wait": "main: batch asked for → delivered: the stall, seen from the host",
     "step": "main: batch delivered → next batch asked for: the training step",
+    "pause": "main: between two batches, but no training step: validation, a checkpoint",
     "h2d": "main, in step: host → device copy",
 }
 """Where, and from → to; in the order in which a batch passes them."""

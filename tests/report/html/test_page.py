@@ -22,8 +22,8 @@ from tests.strategies import values
 from tests.sweep_samples import sample_sweep
 
 PROFILE_SECTIONS = [
-    "change", "limits", "stages", "stall", "timeline", "throughput", "workers", "requests",
-    "cache", "findings", "sure", "words",
+    "change", "limits", "stages", "stall", "pauses", "timeline", "throughput", "workers",
+    "requests", "cache", "findings", "sure", "words",
 ]  # fmt: skip
 """In the order in which one asks."""
 SWEEP_SECTIONS = ["change", "settings", "trials", "untried", "sure", "words"]
