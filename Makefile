@@ -26,8 +26,8 @@ help: ## list the targets
 
 setup: $(READY) ## make .venv and install pipeprof in it
 
-demo: $(READY) ## generate data, sweep it in three formats and on S3, report
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
+demo: $(READY) ## a training that starves, why, and its fix; then formats and S3: 2 minutes
+	@PATH="$(CURDIR)/$(BIN):$$PATH" python -m scripts.demo
 
 test: $(READY) ## everything that must hold: lint, types, layers, tests
 	@start=$$(date +%s); \

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-KINDS = ("tabular", "images", "tokens")
+KINDS = ("tabular", "wide", "images", "tokens")
 """The kinds of data sets; each lives in ``bench_data/NAME.py`` as ``kind``."""

@@ -43,7 +43,8 @@ _JOBS = 2
 @click.command(epilog=EXAMPLE)
 @click.argument("url")
 @click.option("--kind", type=click.Choice(KINDS), default="tabular", show_default=True,
-              help="A row is a table's, a JPEG and its label, or a list of token ids.")  # fmt: skip
+              help="A row is a table's, of 26 columns or (wide) of 201, a JPEG and its label, "
+              "or a list of token ids.")  # fmt: skip
 @click.option("--format", "format_name", type=click.Choice(list(FORMATS)),
               required=True, help="File format.")  # fmt: skip
 @click.option("--size", type=SIZE, default="1GiB", show_default=True,

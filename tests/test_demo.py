@@ -1,77 +1,116 @@
-"""What `make demo` runs, with a server of S3 and without one. In the place of pipeprof stands a
-script that says how it was called, and whether the bucket is to be had."""
+"""What `make demo` runs, made short: the story that it tells is of what really happened."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
+import stat
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
 
-from tests.needs import missing
+from pipeprof.model import Recommendation
+from scripts.demo import Demo, on_s3, settings_in
+from scripts.demo_s3 import LATENCY_S, NoServer, serve_s3
+from tests.s3.server import rclone
 
-STAND_IN = f"""#!{sys.executable}
-import os, sys
-print("pipeprof", *sys.argv[1:])
-if "s3://bucket/parquet" in sys.argv and sys.argv[1] == "sweep":
-    import s3fs
-    s3fs.S3FileSystem().pipe("bucket/parquet/part", b"rows")
-    print(os.environ["AWS_ENDPOINT_URL"], os.environ["AWS_SECRET_ACCESS_KEY"])
-"""
-LOCAL = "pipeprof sweep demo/data/csv demo/data/parquet demo/data/tfrecord"
+SHORT = ["--photos", "160", "--batches", "45", "--table", "16MB", "--trial-s", "0.5"]
 
 
 @pytest.fixture
-def tree(repo: Path, tmp_path: Path) -> Path:
-    """A repository that holds the demo and nothing else."""
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(repo / "scripts/demo.sh", tmp_path / "scripts")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/pipeprof").write_text(STAND_IN)
-    (tmp_path / "bin/pipeprof").chmod(0o755)
-    return tmp_path
+def beside_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As make has it: programs of this environment are found first."""
+    monkeypatch.setenv("PATH", f"{Path(rclone()).parent}:{os.environ['PATH']}")
 
 
-def demo(tree: Path) -> str:
+@pytest.mark.timed
+@pytest.mark.usefixtures("beside_python")
+def test_the_fix_that_is_advised_feeds_the_accelerator_and_formats_differ(
+    repo: Path, tmp_path: Path
+) -> None:
     done = subprocess.run(
-        ["bash", tree / "scripts/demo.sh"],
-        env={**os.environ, "PATH": f"{tree}/bin:/usr/bin:/bin", "AWS_PROFILE": "the-users-own"},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+        [sys.executable, "-m", "scripts.demo", "--folder", tmp_path / "demo", *SHORT],
+        cwd=repo, capture_output=True, text=True,
+    )  # fmt: skip
+    said = done.stdout
+    assert (done.returncode, done.stderr) == (0, ""), said
+    assert len(said.splitlines()) < 60
+
+    assert re.search(r"^  verdict  STARVED: ", said, re.MULTILINE)
+    assert re.search(r"^  cause    fetch, ", said, re.MULTILINE)
+    [proposed] = re.findall(r"^  advice   num_workers: 0 → (\d+)", said, re.MULTILINE)
+    assert f"$ pipeprof run --set num_workers={proposed}," in said
+    assert re.search(r"^  promised ", said, re.MULTILINE)
+    [gain] = re.findall(r"^  measured +\d+ +([\d.]+)×", said, re.MULTILINE)
+    assert float(gain) > 1.2
+
+    figures = r" +([\d,]+) +([\d,]+) +([\d.]+) (k?)B   [\d.]+ %, \w+"
+    read = {}
+    for label in ("CSV (gzip)", "TFRecord", "Parquet", "Parquet on S3"):
+        [(*_, size, kilo)] = re.findall(f"^  {re.escape(label)}{figures}", said, re.MULTILINE)
+        read[label] = float(size) * (1000 if kilo else 1)
+    assert read["Parquet"] < read["CSV (gzip)"] / 5 < read["TFRecord"] / 5
+
+    [page] = re.findall(r"^Open (\S+\.html) ", said, re.MULTILINE)
+    assert "train_photos.py" in Path(page).read_text()
+    for name in ("compare.html", "sweep.html", "before.log", "after.log", "sweep.log"):
+        assert (tmp_path / "demo" / name).stat().st_size > 0
 
 
-def test_one_of_the_formats_is_swept_on_s3_too_and_the_server_ends_with_it(tree: Path) -> None:
-    rclone = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    (tree / "bin/rclone").symlink_to(rclone or missing("a real S3 server: rclone is missing"))
-    said = demo(tree)
-    assert "pipeprof generate s3://bucket/parquet --kind tabular --format parquet" in said
-    assert f"{LOCAL} s3://bucket/parquet --workers" in said
-    assert (tree / "demo/s3/bucket/parquet/part").read_bytes() == b"rows"
-    [(endpoint, secret)] = re.findall(r"^(http\S+) (\w+)$", said, re.MULTILINE)
-    assert len(secret) == 32
+@pytest.mark.parametrize(
+    ("code", "settings"),
+    [
+        (
+            "DataLoader(…, num_workers=2, prefetch_factor=2, persistent_workers=True)",
+            "num_workers=2,prefetch_factor=2,persistent_workers=True",
+        ),
+        ("DataLoader(…, num_workers=0)", "num_workers=0"),
+        ("def pack(samples): …\n\nDataLoader(…, collate_fn=pack)", ""),
+        (None, ""),
+    ],
+)
+def test_advice_is_taken_where_it_is_of_the_loaders_settings(
+    code: str | None, settings: str
+) -> None:
+    assert settings_in(Recommendation("it", "so", "so", "why", code=code)) == settings
+
+
+@pytest.mark.usefixtures("beside_python")
+def test_the_bucket_is_as_far_away_as_is_said_and_gone_with_the_demo(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    with serve_s3(tmp_path) as env:
+        for _ in range(3):
+            started = time.monotonic()
+            with pytest.raises(HTTPError, match=r"40[03]") as refused:  # a key is asked for
+                urlopen(f"{env['AWS_ENDPOINT_URL']}/table/", timeout=20)
+            refused.value.close()
+            assert time.monotonic() - started >= LATENCY_S
     with pytest.raises(URLError, match="refused"):
-        urlopen(endpoint, timeout=5)
-    assert secret not in said.replace(f"{endpoint} {secret}", "")
-    assert secret not in (tree / "demo/s3.log").read_text()
+        urlopen(env["AWS_ENDPOINT_URL"], timeout=5)
+    assert env["AWS_SECRET_ACCESS_KEY"] not in (tmp_path / "s3.log").read_text()
 
 
-@pytest.mark.parametrize("rclone", [None, "#!/bin/sh\necho no such command >&2; exit 1\n"])
-def test_without_a_server_it_says_so_in_a_line_and_goes_on(rclone: str | None, tree: Path) -> None:
-    if rclone is None and shutil.which("rclone", path="/usr/bin:/bin"):
-        pytest.skip("rclone is part of this system")
-    if rclone is not None:
-        (tree / "bin/rclone").write_text(rclone)
-        (tree / "bin/rclone").chmod(0o755)
-    said = demo(tree)
-    assert len(re.findall(r"^S3 is left out: .*\.$", said, re.MULTILINE)) == 1
-    assert f"{LOCAL} --workers" in said
-    assert "s3://" not in said
+@pytest.mark.parametrize("program", [None, "#!/bin/sh\necho no such command >&2; exit 1\n"])
+def test_without_a_server_it_says_so_in_a_line_and_goes_on(
+    program: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    if program is not None:
+        (tmp_path / "rclone").write_text(program)
+        (tmp_path / "rclone").chmod(stat.S_IRWXU)
+    with ExitStack() as stack:
+        assert on_s3(Demo(tmp_path), stack) == []
+    said = capsys.readouterr().out
+    assert said.startswith("  S3 is left out: ")
+    assert len(said.splitlines()) == 1
+    with pytest.raises(NoServer), serve_s3(tmp_path):
+        pass

@@ -83,7 +83,7 @@ def test_rows_are_those_of_this_generator_version_in_every_process() -> None:
 
 
 def test_an_unknown_kind_names_those_there_are() -> None:
-    with pytest.raises(UsageError, match="tabular, images, tokens"):
+    with pytest.raises(UsageError, match="tabular, wide, images, tokens"):
         rows.get("video")
 
 

@@ -76,7 +76,7 @@ def test_help_explains_the_size_and_has_an_example(capsys: Captured) -> None:
         (["--shards", "158"], "choose 1 to 157"),
         (["--jobs", "-1"], "-1 is not in the range"),
         (["--seed", "-1"], "-1 is not in the range"),
-        (["--kind", "video"], "'tabular', 'images', 'tokens'"),
+        (["--kind", "video"], "'tabular', 'wide', 'images', 'tokens'"),
         (["--format", "avro"], "'csv', 'parquet', 'tfrecord'"),
         (["--compression", "lzma"], "there are none, gzip"),
         (["--storage-options", "key=hunter2"], "must be a JSON object"),
