@@ -140,8 +140,8 @@ def promise(advice: Recommendation) -> str:
     if advice.predicted_samples_per_s:
         return f"it promises {format_count(advice.predicted_samples_per_s)} samples/s"
     if advice.interval:
-        return f"from this run between {between(advice.interval)} samples/s may come of it"
-    return "this run cannot say how much comes of it"
+        return f"it may bring {between(advice.interval)} samples/s, no closer from this run"
+    return "how much it brings, this run cannot say"
 
 
 def settings_in(advice: Recommendation) -> str:
