@@ -105,6 +105,9 @@ class Diagnosis:
     storage it is. Empty when storage is not to blame."""
     more_batches: int | None = None
     """When inconclusive: about how many more batches would settle it."""
+    has_step: bool = True
+    """Whether the loop trains. Where it does not, the loader is measured alone: nothing is starved,
+    and the verdict is *inconclusive*."""
 
 
 @dataclass(frozen=True)
