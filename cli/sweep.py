@@ -122,6 +122,7 @@ def command(
     """
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
     from pipeprof.sweep.grid import check
+    from pipeprof.sweep.warnings_once import each_warning_once
 
     refuse_both(markdown, as_json)
     if html is not None:
@@ -134,24 +135,25 @@ def command(
         check(spec)
     from pipeprof.sweep import run  # imports torch: after whatever can be refused without
 
-    if spec is None:
-        folder, result = Path(str(resume)), run.resume(Path(str(resume)))
-        _check_same(result.spec, urls, client)
-        if result.spec.with_options and not storage_options:
-            click.echo(_GIVE_AGAIN, err=True)
-    else:
-        folder = out or run.new_folder()
-        with listing_shown(quiet=as_json):
-            result = run.begin(spec, folder, urls, storage_options, storages)
-    watcher = SilentWatcher() if as_json else ProgressLines()
-    try:
-        with watcher:
-            outcome = run.go_on(
-                result, folder, watcher, urls or None, storage_options, max_time, storages, keep
-            )
-    except PipeprofError:
-        _say_what_is_saved(folder)
-        raise
+    with each_warning_once():
+        if spec is None:
+            folder, result = Path(str(resume)), run.resume(Path(str(resume)))
+            _check_same(result.spec, urls, client)
+            if result.spec.with_options and not storage_options:
+                click.echo(_GIVE_AGAIN, err=True)
+        else:
+            folder = out or run.new_folder()
+            with listing_shown(quiet=as_json):
+                result = run.begin(spec, folder, urls, storage_options, storages)
+        watcher = SilentWatcher() if as_json else ProgressLines()
+        try:
+            with watcher:
+                outcome = run.go_on(
+                    result, folder, watcher, urls or None, storage_options, max_time, storages, keep
+                )
+        except PipeprofError:
+            _say_what_is_saved(folder)
+            raise
     _show(outcome, folder, markdown, as_json)
     if html is not None:
         write_page(outcome.result, html)

@@ -83,12 +83,13 @@ class Reader:
         """Whole rows → a batch; or batches, and faults for the rows that cannot be in one."""
         try:
             batch = self.parse(rows, schema)
-            if batch.num_rows:
-                yield batch
         except FormatError as error:
             yield from salvaged(
                 bytes(rows), error, lambda part: self.parse(part, schema), halves, self._lose
             )
+        else:
+            if batch.num_rows:
+                yield batch
 
     def _lose(self, rows: bytes) -> int | None:
         """How many rows these are that were not parsed."""

@@ -19,6 +19,7 @@ from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Decoding, Fault, Need, ReadOptions, Split
 from pipeprof.loaders.batcher import batches_of
+from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.loaders.plan import DatasetPlan, explain, plan_dataset
 from pipeprof.loaders.read_ahead import First, Reads, ReadsAhead
 from pipeprof.loaders.shards import Shard, find_rank, shard_of, shuffled
@@ -160,6 +161,8 @@ class FileDataset(IterableDataset[Any]):
         """This worker's share of this rank's share; over and over if it is to repeat."""
         info = get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        if info is not None:
+            end_with_parent()
         making = self._making
         shard = shard_of(making.rank, making.world_size, worker, workers)
         begin = int(self._epoch[0])

@@ -10,6 +10,7 @@ from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.observe import Observer
 from pipeprof.loaders.pace import Pace, PassingBy
 from pipeprof.loaders.stretches import PAGE
+from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.recorder import Pass
 
 
@@ -157,7 +158,8 @@ class ProfiledIterator:
         """As for the loader: ``isinstance`` answers as for the iterator itself."""
         return type(self._turn.iterator)
 
+    @finalizer
     def __del__(self) -> None:
         if "_turn" in self.__dict__:
-            with suppress(Exception):  # Python may be shutting down
+            with suppress(Exception):  # it must not disturb the training
                 self._turn.leave()

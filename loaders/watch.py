@@ -29,6 +29,7 @@ from pipeprof.loaders.describe import (
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.host_look import HostLook
+from pipeprof.loaders.indexing import IndexedData
 from pipeprof.loaders.iterator import ProfiledIterator, Turn
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
@@ -68,6 +69,7 @@ class Watch:
         self._source: DataSource | None = None
         self._notes: tuple[str, ...] = ()
         self._skips: Skips | None = None
+        self._indexed: IndexedData | None = None
         self._earlier: Summary | None = None
         self._recorder = Recorder(fold=self._fold, name=name)
         self._device = DeviceTotals()
@@ -85,6 +87,8 @@ class Watch:
         self._source = describe_source(loader)
         self._notes = describe_notes(loader)
         self._skips = describe_skips(loader)
+        if self._indexed is None:
+            self._indexed = IndexedData(loader)
         turn = self._recorder.begin()
         iterator, observer = self._begin(loader, start)
         turn.started()
@@ -166,6 +170,7 @@ class Watch:
             ),
             unix_offset_s=time() - perf_counter(),
             pause_kinds=tuple(recorder.pauses.kinds),
+            indexing=self._indexed.told() if self._indexed else None,
         )
 
     def _turn(self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer) -> Turn:

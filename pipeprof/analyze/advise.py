@@ -177,12 +177,18 @@ def _more_workers(facts: Facts) -> Iterator[Recommendation]:
         setting="num_workers",
         current=str(facts.workers),
         proposed=str(wanted),
-        why=f"one worker makes {format_count(facts.samples / facts.work_s)} samples/s here, the "
-        f"accelerator takes {format_count(facts.samples / facts.step_s)}; then "
-        f"{_next_limit(facts, wanted)} would be the limit{shares if new else ''}",
+        why=f"one worker makes {format_count(facts.samples / facts.work_s)} samples/s here"
+        f"{_asked(facts)}; then {_next_limit(facts, wanted)} would be the limit"
+        f"{shares if new else ''}",
         code=_loader(facts, wanted),
     )
     yield expected(facts, advice, wanted)
+
+
+def _asked(facts: Facts) -> str:
+    if not facts.diagnosis.has_step:
+        return ""
+    return f", the accelerator takes {format_count(facts.samples / facts.step_s)}"
 
 
 def _next_limit(facts: Facts, workers: int) -> str:
@@ -192,7 +198,7 @@ def _next_limit(facts: Facts, workers: int) -> str:
         return counted(workers, "worker")
     if estimate.cores_are_the_limit(facts):
         return f"{facts.cores_left:.1f} free cores"
-    return "the accelerator"
+    return "the accelerator" if facts.diagnosis.has_step else "the training process"
 
 
 def _cheaper(facts: Facts) -> Iterator[Recommendation]:

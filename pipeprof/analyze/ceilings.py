@@ -26,7 +26,7 @@ def ceilings(facts: Facts, storage: StorageBound) -> dict[str, Ceiling]:
     if not facts.summary.measured:
         return {}
     found = _of_making(facts) | _of_handing_over(facts)
-    if facts.step_s > 0:
+    if facts.step_s > 0 and facts.diagnosis.has_step:
         found[ACCELERATOR] = _serial(facts, facts.step_s, "a step")
     sums = facts.summary.sums
     if facts.requests is not None and sums["bytes"] and sums["requests"]:

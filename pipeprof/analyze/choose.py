@@ -23,6 +23,9 @@ CLOSE = 0.03
 """Settings within this share of the fastest count as equally fast."""
 ENORMOUS = 100.0
 """Times the samples/s that there are: no accelerator takes that, a loop without one does."""
+MOST_CORES = 96
+"""As many as a machine has for the loaders of one training process, the largest ones apart: it is
+no advice to get more."""
 _HANDING_OVER = (str(Stage.TRANSFER), MAIN)
 """To blame where a batch takes as long whatever is in it: neither cores nor storage are short."""
 _WIDTH = 88
@@ -84,6 +87,12 @@ def _headline(trial: Trial, first: Trial, threshold: float) -> str:
     setting = describe(trial.config)
     low, high = trial.starved_interval
     share = f"{format_share(trial.starved_fraction)} (95 %: {low * 100:.1f}–{high * 100:.1f} %)"
+    if not trial.has_step:
+        return (
+            f"No training step: at best, with {setting}, the loader gives "
+            f"{format_count(trial.samples_per_s)} samples/s; "
+            f"{trial.bottleneck or 'loading'} is the limit."
+        )
     if trial.verdict == "fed":
         before = (
             f" With {describe(first.config)} it waited {format_share(first.starved_fraction)}; "
@@ -111,8 +120,9 @@ def _takes(trial: Trial, threshold: float) -> str:
     if demand > ENORMOUS * trial.samples_per_s:
         return ""
     rate, takes = (1 - threshold) * demand, []
-    if trial.cpu_s_per_sample:
-        takes.append(f"{counted(rate * trial.cpu_s_per_sample, 'core')} that make batches")
+    cores = rate * (trial.cpu_s_per_sample or 0.0)
+    if 0 < cores <= MOST_CORES:
+        takes.append(f"{counted(cores, 'core')} that make batches")
     if trial.bytes_per_sample:
         takes.append(f"{format_rate(rate * trial.bytes_per_sample)} read")
     if trial.config.num_workers and trial.bottleneck in _HANDING_OVER:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeprof.analyze import no_step
 from pipeprof.analyze.blame import DISPATCH, START_UP, UNKNOWN, WORKER_CPU
 from pipeprof.analyze.facts import MAKING, MANY_TENSORS
 from pipeprof.analyze.sketch import Series
@@ -23,7 +24,7 @@ from pipeprof.model import (
 )
 from pipeprof.units import counted, format_share, percent
 
-FEWEST_BATCHES = 10
+FEWEST_BATCHES = no_step.FEW
 """Below this no verdict is given."""
 
 
@@ -47,7 +48,8 @@ def diagnose(
     count, wall_s = summary.measured, summary.sums["wall_s"]
     fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
     interval = _interval(summary.series) if wall_s else (0.0, 1.0)
-    verdict = _verdict(interval, threshold, count)
+    trains = no_step.has_step(summary)
+    verdict = _verdict(interval, threshold, count) if trains else "inconclusive"
     culprit = next(iter(charges), None)
     bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
     reads = bottleneck == str(Stage.READ)
@@ -57,12 +59,15 @@ def diagnose(
         starved_interval=interval,
         threshold=threshold,
         bottleneck=storage.part or bottleneck if reads else bottleneck,
-        headline=_headline(verdict, fraction, interval, charges, threshold, summary, storage),
+        headline=_headline(verdict, fraction, interval, charges, threshold, summary, storage)
+        if trains
+        else _without_step(summary, charges, storage),
         evidence=storage.evidence if reads else "",
         accelerator_utilisation=1 - fraction if wall_s else 0.0,
         more_batches=_more(count, fraction, interval, threshold)
-        if verdict == "inconclusive"
+        if verdict == "inconclusive" and trains
         else None,
+        has_step=trains,
     )
 
 
@@ -141,6 +146,14 @@ def _headline(
         f"Inconclusive: the accelerator waited for batches {share}, measured over {count} "
         f"batches; that does not say on which side of {format_share(threshold)} it is."
     )
+
+
+def _without_step(summary: Summary, charges: Mapping[str, float], storage: StorageBound) -> str:
+    cause = next(iter(charges), UNKNOWN)
+    why = _why(summary, cause)
+    if cause == str(Stage.READ) and storage.part is not None:
+        why = f", held up by {_HELD_UP_BY[storage.part]}"
+    return no_step.headline(summary, charges, cause, why)
 
 
 def _why(summary: Summary, culprit: str) -> str:

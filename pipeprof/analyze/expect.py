@@ -26,6 +26,7 @@ def expected(facts: Facts, advice: Recommendation, workers: int) -> Recommendati
     told, more = facts.one_run.predict(workers), estimate.slow_ones_wanted(facts)
     low, high = (facts.samples * rate for rate in told.interval)
     fills = bool(told.settle) and facts.one_run.shares
+    alone = not facts.diagnosis.has_step  # then nothing is starved
     doubt = fills or (bool(told.settle) and told.half_width > _WIDE)
     open_ = _DOUBT if fills else capital(told.why)
     if more:
@@ -40,8 +41,8 @@ def expected(facts: Facts, advice: Recommendation, workers: int) -> Recommendati
         why=". ".join(filter(None, (advice.why, _SIMULATED, open_))),
         predicted_samples_per_s=None if doubt else samples_per_s,
         interval=(low, high),
-        predicted_starved=None if doubt else told.starved_fraction,
-        predicted_starved_interval=told.starved_interval,
+        predicted_starved=None if doubt or alone else told.starved_fraction,
+        predicted_starved_interval=None if alone else told.starved_interval,
         cost=_cost(facts, workers, None if doubt else samples_per_s),
         settle=f"{told.settle}: pipeprof run --set num_workers={workers} train.py"
         if told.settle else None,

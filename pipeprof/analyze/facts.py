@@ -72,7 +72,8 @@ class Facts:
 
     @property
     def starved(self) -> bool:
-        return self.diagnosis.verdict == "starved"
+        """Loading is the limit: of an accelerator, or where there is none."""
+        return self.diagnosis.verdict == "starved" or not self.diagnosis.has_step
 
     @property
     def workers(self) -> int:

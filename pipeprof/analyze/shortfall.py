@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, hypot, isfinite, sqrt
 
 from pipeprof.analyze import estimate
-from pipeprof.analyze.choose import ENORMOUS
+from pipeprof.analyze.choose import ENORMOUS, MOST_CORES
 from pipeprof.analyze.facts import MANY_TENSORS, Facts
 from pipeprof.analyze.findings.reading import read_bytes
 from pipeprof.analyze.stages import BLOCKED, CPU
@@ -32,7 +32,9 @@ _LARGEST = 64
 
 
 def everything(facts: Facts) -> Iterator[Recommendation]:
-    """All that is short."""
+    """All that is short of what the accelerator takes; a loop without one takes whatever comes."""
+    if not facts.diagnosis.has_step:
+        return
     for what in (cores, storage, batch_size):
         yield from what(facts)
 
@@ -47,7 +49,7 @@ def feeds(facts: Facts, cures: Sequence[Recommendation]) -> bool:
 def cores(facts: Facts) -> Iterator[Recommendation]:
     """R × CPU time of a sample, and what the training process computes."""
     has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
-    if not estimate.WORTHWHILE * has < wanted <= ENORMOUS * has:
+    if not estimate.WORTHWHILE * has < wanted <= min(ENORMOUS * has, max(MOST_CORES, has)):
         return
     half = NORMAL_90 * hypot(COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
     main = facts.main_cores

@@ -9,6 +9,7 @@ from random import Random
 from time import perf_counter, thread_time
 from typing import Any
 
+from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.probes import ThreadProbe, read_gauges
 from pipeprof.measure.ring import SAMPLED
 
@@ -114,5 +115,4 @@ class Meter:
             return SAMPLE_EVERY_S
         return min(_RAREST_S, max(SAMPLE_EVERY_S, self._took_s / self._samples / _SHARE))
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = finalizer(close)

@@ -12,6 +12,8 @@ import os
 from contextlib import suppress
 from typing import Any
 
+from pipeprof.measure.finalizer import finalizer
+
 _NAME = "pipeprof"
 
 
@@ -53,6 +55,7 @@ class SharedMemory:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    @finalizer
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
             self.close()

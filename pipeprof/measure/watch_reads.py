@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from pipeprof.measure.watch_fsspec import timed, unwatch_fsspec, watch_fsspec
@@ -37,17 +36,22 @@ def watch_reads() -> None:
         _watch_numpy()
 
 
-@contextmanager
-def reads_watched() -> Iterator[None]:
+def reads_watched() -> AbstractContextManager[None]:
     """Record reads through fsspec while the body runs, then put back exactly what was there.
 
     Fit for the main process: what it replaces is fsspec's alone, and other threads pass through
     it and record nothing, unless they make a batch themselves. May be nested, in threads too.
     """
-    _begin()
-    try:
-        yield
-    finally:
+    return _Watched()
+
+
+class _Watched(AbstractContextManager[None]):
+    """No generator: Python would run the end of one that is still open at interpreter exit."""
+
+    def __enter__(self) -> None:
+        _begin()
+
+    def __exit__(self, *error: object) -> None:
         _end()
 
 
@@ -63,8 +67,7 @@ def _end() -> None:
     global _users
     with _lock:
         _users -= 1
-        # at the interpreter's end, half of what would be put back is gone
-        if not _users and not sys.is_finalizing():
+        if not _users:
             unwatch_fsspec()
 
 

@@ -50,7 +50,14 @@ from pipeprof.model.profile import (
     Worth,
 )
 from pipeprof.model.reading import OnError, ReadOptions
-from pipeprof.model.recording import BatchLog, Epoch, MainProcess, Overhead, Recording
+from pipeprof.model.recording import (
+    BatchLog,
+    Epoch,
+    Indexing,
+    MainProcess,
+    Overhead,
+    Recording,
+)
 from pipeprof.model.requests import (
     NO_REQUESTS,
     STORAGE_PARTS,
@@ -106,6 +113,7 @@ __all__ = [
     "Gain",
     "Headspace",
     "Histogram",
+    "Indexing",
     "LoaderConfig",
     "LoneRequests",
     "MainProcess",

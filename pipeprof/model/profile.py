@@ -108,6 +108,9 @@ class Diagnosis:
     """Where parts of the report name different things: why, in words."""
     more_batches: int | None = None
     """When inconclusive: about how many more batches would settle it."""
+    has_step: bool = True
+    """Whether the loop trains. Where it does not, the loader is measured alone: nothing is starved,
+    and the verdict is *inconclusive*."""
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,18 @@ class MainProcess:
 
 
 @dataclass(frozen=True)
+class Indexing:
+    """A data set in memory without ``__getitems__``: torch asks for one sample at a time."""
+
+    name: str
+    """Its class."""
+    one_by_one_s: float | None = None
+    """To make a batch so, timed after the run; ``None``: that would have called a user's code."""
+    at_once_s: float | None = None
+    """The same batch by one index of each tensor."""
+
+
+@dataclass(frozen=True)
 class Recording:
     """What one run measured, before it is analysed."""
 
@@ -209,3 +221,4 @@ class Recording:
     """Added to a moment of the run: seconds since 1970."""
     pause_kinds: tuple[PauseKind, ...] = ()
     """Those that are known exactly."""
+    indexing: Indexing | None = None

@@ -106,6 +106,8 @@ class Trial:
     """Encoded bytes → arrays, over the whole trial."""
     predicted_samples_per_s: float | None = None
     """What was predicted before it ran; ``None``: nothing was."""
+    has_step: bool = True
+    """Whether anything was done with the batches, see `Diagnosis`."""
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeprof.model import Verdict
+from pipeprof.model import Diagnosis, Trial, Verdict
 
-Word: TypeAlias = Verdict | Literal["slower", "faster", "no difference", "too little to tell"]
+Word: TypeAlias = (
+    Verdict | Literal["no training step", "slower", "faster", "no difference", "too little to tell"]
+)
 """That a report opens with."""
 
 VERDICT_STYLE: dict[Word, str] = {
     "starved": "bold red",
     "fed": "bold green",
     "inconclusive": "bold yellow",
+    "no training step": "bold",
     "slower": "bold red",
     "faster": "bold green",
     "no difference": "bold",
@@ -205,6 +208,11 @@ def bar(share: float, cells: int) -> str:
 def are_bars(cells: Sequence[str]) -> bool:
     """Whether a column is of `bar`, which says to the eye what a figure beside it says in words."""
     return any(cells) and all(set("█▌ ").issuperset(cell) for cell in cells)
+
+
+def opening_word(judged: Diagnosis | Trial) -> Word:
+    """What its report opens with."""
+    return judged.verdict if judged.has_step else "no training step"
 
 
 def after_verdict(headline: str, verdict: str) -> str:

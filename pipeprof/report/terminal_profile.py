@@ -7,7 +7,7 @@ from statistics import median
 
 from pipeprof.model import STORAGE_PARTS, Profile, StageStats, WorkerStats
 from pipeprof.report.journey import WORKER_STAGES, Row, busy_s, journey
-from pipeprof.report.layout import WORST_STYLE, Column, Page, bar
+from pipeprof.report.layout import WORST_STYLE, Column, Page, bar, opening_word
 from pipeprof.report.phrases import (
     WORTH_LEGEND,
     count_range,
@@ -56,12 +56,13 @@ def profile_page(page: Page, profile: Profile) -> None:
 
 def _verdict(page: Page, profile: Profile) -> None:
     diagnosis = profile.diagnosis
-    page.verdict(diagnosis.verdict, diagnosis.headline)
+    page.verdict(opening_word(diagnosis), diagnosis.headline)
     page.gap()
     emulated = " (emulated accelerator)" if _emulated(profile) else ""
     share = f"{format_share(diagnosis.starved_fraction)} of the time{emulated}"
+    starved = ("starved", f"{share}, 95 %: {share_range(diagnosis.starved_interval)}")
     rows = [
-        ("starved", f"{share}, 95 %: {share_range(diagnosis.starved_interval)}"),
+        *[starved] * diagnosis.has_step,
         ("throughput", _throughput(profile)),
         ("loader", settings(profile.config)),
     ]
@@ -155,7 +156,8 @@ def _blame(page: Page, profile: Profile) -> None:
     if profile.stall_s <= 0 or not profile.blame:
         return
     stall = f"{format_duration(profile.stall_s)} of {format_duration(profile.wall_s)}"
-    page.heading("What the accelerator waited for", f"{stall}{_label(profile)}")
+    who = "accelerator" if profile.diagnosis.has_step else "loop"
+    page.heading(f"What the {who} waited for", f"{stall}{_label(profile)}")
     charged = sorted(profile.blame.items(), key=lambda item: -item[1])
     shares = [seconds / profile.stall_s for _, seconds in charged]
     columns = [Column("cause", right=False), Column("stall"), Column("share")]
@@ -224,6 +226,8 @@ def _ceilings(page: Page, profile: Profile) -> None:
         full, of = demand.samples_per_s, f"1.00× is what the accelerator{_label(profile)} asks"
     else:
         full, of = ordered[-1][1].samples_per_s, "the accelerator's demand is unknown"
+        if not profile.diagnosis.has_step:
+            of = "the loop has no training step"
     page.heading("The most each part allows", f"samples/s; {of}")
     page.table(
         [

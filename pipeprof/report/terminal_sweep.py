@@ -6,7 +6,7 @@ from collections import Counter
 
 from pipeprof.model import Headspace, PairedRuns, SweepResult, SweepSpec, Trial, Untried
 from pipeprof.report.data_sets import DataSet, data_sets, own_data_sets
-from pipeprof.report.layout import Column, Page
+from pipeprof.report.layout import Column, Page, opening_word
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
 from pipeprof.report.terminal_gains import gains_section, trial_at
 from pipeprof.units import (
@@ -37,7 +37,7 @@ def _verdicts(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
     widest = max((len(data.label) for data in found), default=0)
     for data in found:
         headline = data.advice.headline if data.advice else _so_far(data)
-        page.verdict(data.best.verdict, headline, of=data.label.ljust(widest))
+        page.verdict(opening_word(data.best), headline, of=data.label.ljust(widest))
     if _emulated(sweep):
         page.gap()
         page.line(f"The accelerator is {sweep.environment.accelerator}.", indent=0)
@@ -218,7 +218,7 @@ def _trial_cells(trial: Trial, best: bool) -> tuple[str, ...]:
         _half_width(trial),
         format_share(trial.spread),
         format_share(trial.starved_fraction),
-        trial.verdict,
+        trial.verdict if trial.has_step else "no step",
         trial.bottleneck or "",
     )
 

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
+from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.spans import record
 from pipeprof.model import ReadOptions, Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
@@ -106,8 +107,7 @@ class LocalStore:
         while self._descriptors:
             os.close(self._descriptors.popitem()[1])
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = finalizer(close)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_direct": self._direct, "notes": self.notes}

@@ -10,6 +10,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.loaders.parent_watch import WorkerInit
 from pipeprof.sweep.grid import Setting
 from pipeprof.sweep.references import Reference
 
@@ -64,6 +65,8 @@ class OwnLoader:
                     f"{self._text} was called with {name}={value}, and its DataLoader has "
                     f"{name}={found}; pass it on"
                 )
+        if not isinstance(loader.worker_init_fn, WorkerInit):  # it may return the same one again
+            loader.worker_init_fn = WorkerInit(loader.worker_init_fn)
         return loader
 
 

@@ -47,6 +47,7 @@ def summarise_trial(
         physical_bytes_per_sample=_physical(bytes_per_sample, traffic),
         cpu_s_per_sample=_cpu(whole),
         decode_s_per_sample=_decode(whole),
+        has_step=profile.diagnosis.has_step,
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeprof.analyze.stats import ratio_interval, spread, summarise
+from pipeprof.analyze.stats import ratio_interval, spread, student_t, summarise
 
 
 def coverage(make, truth, runs=200):
@@ -47,6 +47,15 @@ def test_the_same_data_give_the_same_interval():
 def test_few_values():
     assert ratio_interval(np.zeros(0), np.zeros(0)) == (0.0, float("inf"))
     assert ratio_interval(np.array([1.0]), np.array([2.0])) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),
+    [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (5, 2.5706), (6, 2.4469), (9, 2.2622),
+     (10, 2.2281), (15, 2.1314), (30, 2.0423), (60, 2.0003), (120, 1.9799), (10_000, 1.9602)],
+)  # fmt: skip
+def test_students_quantile_is_that_of_the_tables(degrees, quantile):
+    assert student_t(degrees) == pytest.approx(quantile, abs=5e-4)
 
 
 def test_spread_is_of_five_windows():

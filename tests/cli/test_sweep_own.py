@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,44 @@ def test_what_cannot_be_tried_is_refused_before_anything_is_written(
     assert run(["sweep", *words, "--out", str(tmp_path / "out")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+WARNING = """
+import warnings
+from torch.utils.data import DataLoader
+
+class Unlabelled:
+    def __len__(self):
+        return 1024
+    def __getitem__(self, index):
+        warnings.warn("labels are missing")
+        return index
+
+def make(num_workers):
+    return DataLoader(Unlabelled(), 16, num_workers=num_workers)
+
+def clip(batch):
+    warnings.warn("values are clipped")
+    return batch
+"""
+
+
+def test_what_ones_own_code_warns_of_is_shown_once_a_sweep(tmp_path: Path) -> None:
+    """Not once a trial, nor once a worker."""
+    mine, data = tmp_path / "warning.py", tmp_path / "data"
+    mine.write_text(WARNING)
+    data.mkdir()
+    (data / "rows.csv").write_text("a,b\n" + "1,2\n" * 512)
+    quick = "--workers 0,1,2 --trial-time 0.1 --warmup-time 0.05 --step-ms 1"
+    for asked, words in [
+        (["--loader", f"{mine}:make"], "labels are missing"),
+        ([data, "--transform", f"{mine}:clip", "--batch-size", "16"], "values are clipped"),
+    ]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeprof", "sweep", *asked, *quick.split(),
+             "--out", tmp_path / words],
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("samples/s") == 3, "three trials"
+        assert done.stderr.count(f"UserWarning: {words}") == 1

@@ -36,6 +36,7 @@ CASES: tuple[Case, ...] = (
     making.unseen_wait,
     making.decoding,
     making.computing,
+    making.no_getitems,
     making.page_cache,
     reading.amplified,
     order.slow_batches,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeprof.analyze.estimate import cores_are_the_limit, helpful_workers
+from pipeprof.analyze.estimate import WORTHWHILE, cores_are_the_limit, helpful_workers
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.findings.cores import crowded
@@ -18,6 +18,8 @@ _SMALL_REQUEST = 4e6
 """Bytes below which a request's latency outweighs its transfer on any storage worth its name."""
 _CACHED = 0.1
 """Of the bytes that were read, moved by a device."""
+_PER_SAMPLE_S = 50e-6
+"""To index a sample takes less; what takes longer does something else."""
 _ENOUGH_BYTES = 16e6
 """Read in the sampled batches: below it, the cache does not matter."""
 
@@ -139,6 +141,44 @@ def computing(facts: Facts) -> Seen | None:
         f"{facts.cores_used:.1f} of {counted(facts.environment.cores, 'core')} are busy.",
         f"{_spare_cores(facts)}Cheaper decoding or transforms, or results that are computed once "
         "and kept, shorten the work itself.",
+    )
+
+
+@case("no-getitems", "Data in memory is indexed one sample at a time")
+def no_getitems(facts: Facts) -> Seen | None:
+    """A data set of tensors or arrays has no `__getitems__`, as torch's `TensorDataset` has none.
+
+    Seen by a map-style data set that holds its data, reads nothing, and takes at most 50 µs for a
+    sample, while fetch and collate are half or more of the loop, or of what a worker does. torch's
+    `TensorDataset` is timed after the run, sample by sample and by one index; a data set of the
+    user's is not called. Cured by `__getitems__`, which torch gives all indices of a batch.
+    """
+    indexing, sums = facts.recording.indexing, facts.summary.sums
+    reads = sums["bytes"] > 0 or sums["logical_bytes"] >= _ENOUGH_BYTES
+    indexes = facts.samples > 1 and facts.work_s <= _PER_SAMPLE_S * facts.samples
+    busy = facts.made_s >= _MOSTLY * max(1, facts.workers) * facts.cycle_s
+    if indexing is None or not facts.starved or reads or not indexes or not busy:
+        return None
+    evidence = (
+        f"{indexing.name} holds its data in memory; to make a batch of {facts.samples:.0f} takes "
+        f"{format_duration(facts.made_s)}."
+    )
+    if indexing.one_by_one_s is None or not indexing.at_once_s:
+        evidence += " What one index would take was not measured: the data set's code is yours."
+    else:
+        gain = indexing.one_by_one_s / indexing.at_once_s
+        if gain < WORTHWHILE:
+            return None
+        evidence += (
+            f" Timed after the run: {format_duration(indexing.one_by_one_s)} sample by sample, "
+            f"{format_duration(indexing.at_once_s)} by one index of each tensor, {gain:.1f}× as "
+            "fast."
+        )
+    return Seen(
+        evidence,
+        "Give the data set a method __getitems__(self, indices) that returns the batch, of each "
+        "tensor tensor.index_select(0, torch.tensor(indices)), and the DataLoader a collate_fn "
+        "that returns what it is given.",
     )
 
 

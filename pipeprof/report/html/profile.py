@@ -18,6 +18,7 @@ from pipeprof.report.html.profile_way import on_their_way, stall, where_time_goe
 from pipeprof.report.html.profile_workers import side_by_side
 from pipeprof.report.html.shapes import Block, Fact, Lines, Pairs, Said, View
 from pipeprof.report.html.timeline import sound
+from pipeprof.report.layout import opening_word
 from pipeprof.report.phrases import (
     count_range,
     data_source,
@@ -37,7 +38,7 @@ def profile_view(profile: Profile) -> View:
         title=profile.name,
         what="profile",
         created=profile.created,
-        verdicts=(Said(diagnosis.verdict, diagnosis.headline),),
+        verdicts=(Said(opening_word(diagnosis), diagnosis.headline),),
         facts=_facts(profile),
         opening=_opening(profile),
         sections=(
@@ -73,6 +74,8 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
         f"95 %: {share_range(diagnosis.starved_interval)}; {used}{emulated}",
         "worst" if diagnosis.verdict == "starved" else "",
     )
+    if not diagnosis.has_step:
+        starved = Fact("starved", "no step", "the loader is measured alone")
     read = f"; {format_rate(rates.bytes_per_s)} read" if rates.bytes_per_s else ""
     throughput = Fact(
         "throughput",

@@ -106,7 +106,8 @@ def _legend(profile: Profile, rows: list[Row]) -> list[Block]:
 
 
 def stall(profile: Profile) -> Section:
-    title = "What the accelerator waited for"
+    who = "accelerator" if profile.diagnosis.has_step else "loop"
+    title = f"What the {who} waited for"
     emulated = " (emulated)" if is_emulated(profile.environment.accelerator) else ""
     if profile.stall_s <= 0 or not profile.blame:
         nothing = (

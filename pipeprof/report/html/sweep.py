@@ -28,6 +28,7 @@ from pipeprof.report.html.sweep_trials import (
     untried_section,
 )
 from pipeprof.report.html.words import word
+from pipeprof.report.layout import opening_word
 from pipeprof.report.phrases import settings
 from pipeprof.report.terminal_gains import gains_section
 from pipeprof.units import (
@@ -56,7 +57,7 @@ def _verdict(data: DataSet) -> Said:
     starved = format_share(data.best.starved_fraction)
     so_far = f"best so far, with {settings(data.best.config)}: {starved} of the time."
     headline = data.advice.headline if data.advice else so_far
-    return Said(data.best.verdict, headline, data.label)
+    return Said(opening_word(data.best), headline, data.label)
 
 
 def _facts(sweep: SweepResult, found: list[DataSet]) -> tuple[Fact, ...]:

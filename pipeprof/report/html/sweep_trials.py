@@ -71,7 +71,7 @@ def trials_section(sweep: SweepResult, found: list[DataSet]) -> Section:
                 label_of(trial, found),
                 ", ".join(marks),
                 *(_cell(figure, trial) for figure in shown),
-                trial.verdict,
+                trial.verdict if trial.has_step else "no step",
                 Cell(trial.bottleneck or "", word=word(trial.bottleneck or "")),
                 trial.cache.state,
                 trial.profile,

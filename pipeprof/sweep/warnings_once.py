@@ -1,0 +1,67 @@
+"""A sweep runs the user's code in each trial: what that warns of is shown the first time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from tempfile import TemporaryFile
+from typing import Any
+
+_DIGEST_BYTES = 16
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Show a warning that is repeated, here or in a worker that is forked meanwhile, once.
+
+    Workers that are started otherwise (spawn, forkserver) know nothing of it and show their own.
+    """
+    with TemporaryFile() as file, warnings.catch_warnings():
+        shown, show = _Shown(file.fileno()), warnings.showwarning
+
+        def show_first(
+            message: Any, category: Any, filename: str, lineno: int, *to: Any, **named: Any
+        ) -> None:
+            key = f"{filename}:{lineno}:{category.__qualname__}:{message}"
+            if shown.add(key):
+                show(message, category, filename, lineno, *to, **named)
+
+        warnings.showwarning = show_first
+        yield
+
+
+class _Shown:
+    """Digests of warnings in a file, which forked workers have open too."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._known: set[bytes] = set()
+        """Of them those that this process has read or written."""
+
+    def add(self, key: str) -> bool:
+        """Whether it is new, in any process; also where that cannot be found out."""
+        digest = blake2b(key.encode(errors="replace"), digest_size=_DIGEST_BYTES).digest()
+        if digest in self._known:
+            return False
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+            try:
+                return self._add(digest)
+            finally:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+        except OSError:
+            return True
+
+    def _add(self, digest: bytes) -> bool:
+        size = os.fstat(self._descriptor).st_size
+        digests = os.pread(self._descriptor, size, 0)
+        self._known = {digests[at : at + _DIGEST_BYTES] for at in range(0, size, _DIGEST_BYTES)}
+        if digest in self._known:
+            return False
+        os.pwrite(self._descriptor, digest, size)
+        self._known.add(digest)
+        return True

@@ -1,0 +1,138 @@
+"""Workers of our data sets and of sweeps end with a parent that is killed; a user's own loader is
+left as it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from torch.utils.data import DataLoader
+
+import pipeprof
+from tests.loaders.forms import Act
+from tests.patience import comes
+
+OURS = """
+import os, sys, time
+from torch.utils.data import DataLoader
+import pipeprof
+
+def to_bytes(batch):
+    return bytes(300_000)  # more than a pipe holds: the worker's feeder thread waits for a reader
+
+if __name__ == "__main__":
+    folder, start, parent = sys.argv[1:]
+    data_set = pipeprof.open_dataset(folder, batch_size=16, repeat=True, transform=to_bytes)
+    if parent == "pipe":
+        del os.pidfd_open
+    iterator = iter(DataLoader(data_set, None, num_workers=2, multiprocessing_context=start))
+    next(iterator)
+    print("ready", flush=True)
+    time.sleep(300)
+"""
+THEIRS = """
+from torch.utils.data import DataLoader
+
+class Endless:
+    def __len__(self):
+        return 10**9
+    def __getitem__(self, index):
+        return bytes(10_000)
+
+def make(num_workers, batch_size):
+    return DataLoader(Endless(), batch_size, num_workers=num_workers, collate_fn=b"".join)
+
+def to_bytes(batch):
+    return bytes(300_000)
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.csv").write_text("a,b\n" + "1,2\n" * 512)
+    return folder
+
+
+def family(process: int) -> set[int]:
+    """All that it has started, and these have."""
+    found: set[int] = set()
+    with suppress(OSError):
+        for tasks in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in map(int, tasks.read_text().split()):
+                found |= {child} | family(child)
+    return found
+
+
+def running(processes: set[int]) -> set[int]:
+    """Those that have not ended; who has ended and is not reaped yet has no command."""
+    alive = set()
+    for process in processes:
+        with suppress(OSError):
+            if Path(f"/proc/{process}/cmdline").read_bytes():
+                alive.add(process)
+    return alive
+
+
+def kill(process: subprocess.Popen[str], workers: set[int]) -> None:
+    """Hold that nobody outlives it."""
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    try:
+        assert comes(lambda: not running(workers))
+    finally:
+        for each in running(workers):
+            os.kill(each, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("asked", ["{data} --transform {mine}:to_bytes", "--loader {mine}:make"])
+def test_a_killed_sweep_leaves_no_worker(asked, data, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(THEIRS)
+    words = asked.format(data=data, mine=mine).split()
+    setting = ["--workers", "2", "--batch-size", "64", "--step-ms", "1", "--trial-time", "300"]
+    sweep = subprocess.Popen(
+        [sys.executable, "-m", "pipeprof", "sweep", *words, *setting, "--out", tmp_path / "out"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert comes(lambda: sum(watched(each) for each in family(sweep.pid)) == 2)
+    kill(sweep, family(sweep.pid))
+
+
+def watched(process: int) -> bool:
+    """Whether it is a worker that makes batches: it has handed one over."""
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{process}/task")) >= 2
+    return False
+
+
+@pytest.mark.parametrize(
+    ("start", "parent"),
+    [("fork", "pidfd"), ("fork", "pipe"), ("spawn", "pidfd"), ("forkserver", "pidfd")],
+)
+def test_a_killed_training_leaves_no_worker_of_our_data_set(start, parent, data, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(OURS)
+    training = subprocess.Popen(
+        [sys.executable, script, data, start, parent], stdout=subprocess.PIPE, text=True
+    )
+    assert training.stdout is not None
+    assert training.stdout.readline() == "ready\n"
+    kill(training, family(training.pid))
+
+
+def threads_here(index: int) -> None:
+    if any(each.name == "parent-watch" for each in threading.enumerate()):
+        raise RuntimeError("a user's worker has a thread of ours")
+
+
+def test_a_loader_that_is_only_profiled_gets_no_watch():
+    assert len(list(pipeprof.wrap(DataLoader(Act(threads_here, 32), 4, num_workers=2)))) == 8
