@@ -302,6 +302,9 @@ class Pass:
         now, asked_s = self.now(), self.asked_s
         self._used_s, self._left_s = self._last_s(), now
         self.flush(now)
+        # another pass may note this one, and must not keep what it used
+        self.source, self.last_rows = None, self.last_rows[:0].copy()
+        self._heard.clear()
         self._recorder.epochs.append(
             Epoch(
                 index=self._epoch,

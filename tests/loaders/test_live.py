@@ -12,7 +12,12 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 import pipeprof
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.live import LINE_S, REPAINT_S, SHARE, Live, live_view
+from pipeprof.loaders.live_figures import Figures
 from pipeprof.measure.clock import FakeClock
+from pipeprof.measure.pauses import Named
+from pipeprof.measure.recorder import Recorder
+from pipeprof.model import PauseKind
+from pipeprof.report.live import LiveView
 from tests.loaders.test_stretches import Quick
 from tests.standing import descriptors, threads
 
@@ -268,3 +273,23 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
     thread.start()
     thread.join()
     assert len(file.getvalue().splitlines()) == 3
+
+
+def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
+    clock = FakeClock()
+    recorder, figures = Recorder(clock), Figures(0, 0)
+    recorder.heard = figures.add
+    turn = recorder.begin()
+    for number in range(20):
+        turn.ask()
+        clock.sleep(0.03)
+        turn.deliver()
+        clock.sleep(0.01)
+        if number == 10:
+            begin_s = clock.now()
+            clock.sleep(5.0)
+            turn.hear(Named(begin_s, clock.now(), PauseKind("checkpoint", "named")))
+    turn.leave()
+    view = figures.of_now(LiveView("train", 1, 20, 40))
+    assert (view.starved, view.starved_of_all) == pytest.approx((0.75, 0.75))
+    assert view.left_s == pytest.approx(20 * 0.04)

@@ -1,6 +1,8 @@
 """What is known exactly of pauses, on a fake clock, and `pipeprof.pause` itself."""
 
+import gc
 import threading
+import weakref
 from time import perf_counter
 
 import pytest
@@ -210,3 +212,17 @@ def test_a_pause_is_safe_where_nothing_is_profiled() -> None:
         assert nothing is None
     with pipeprof.pause(3):  # whatever the name is
         pass
+
+
+def test_a_pass_that_another_has_noted_keeps_nothing_of_its_loader() -> None:
+    clock = FakeClock()
+    train, val = Recorder(clock), Recorder(clock)
+    turn = begun(train)
+    step(turn, clock)
+    inner = iterate(val, clock)
+    source = weakref.ref(inner.source)
+    inner.leave(exhausted=True)
+    del inner
+    gc.collect()
+    assert list(turn._heard), "its end is looked up when the step is over"
+    assert source() is None

@@ -109,6 +109,15 @@ def test_a_profile_of_which_little_is_known_is_traced_all_the_same():
     ]  # fmt: skip
 
 
+def test_a_pause_is_no_part_of_its_step():
+    columns = {"index": (0,), "asked_s": (1.0,), "delivered_s": (2.0,), "done_s": (9.0,)}
+    log = BatchLog(**columns, pause_s=(6.0,), pause_kind=(0,))
+    events = spans(trace_of(replace(sample_profile(), batches=log))["traceEvents"])
+    assert [(each["name"], each["ts"], each["dur"]) for each in events[-2:]] == [
+        ("step", 1e6, 1e6), ("pause", 2e6, 6e6),
+    ]  # fmt: skip
+
+
 def test_the_command_writes_it_compressed_or_not(tmp_path, profile):
     profile.save(tmp_path / "run.json")
     run = str(tmp_path / "run.json")

@@ -61,6 +61,8 @@ def typical(log: BatchLog, batches: int) -> Stretch | None:
     if log.index:  # rather one in which no batches were passed by
         in_a_row = [e for e in found if log.index[e.last - 1] - log.index[e.first] == batches - 1]
         found = in_a_row or found
+    # a pause would leave no room for the rest
+    found = [e for e in found if not any(log.pause_s[e.first : e.last])] or found
     return min(found, key=lambda each: abs(each.wait_share - whole), default=None)
 
 

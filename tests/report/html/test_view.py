@@ -159,6 +159,39 @@ def test_a_stretch_waits_as_much_as_the_whole() -> None:
     assert timeline.typical(at_once, 60) is None
 
 
+def with_pause(log: BatchLog, place: int, pause_s: float) -> BatchLog:
+    """Of so long after one batch; all that follow come later by that."""
+    moved = {
+        name: tuple(
+            at + pause_s * (number > place or (number == place and name == "done_s"))
+            for number, at in enumerate(getattr(log, name))
+        )
+        for name in ("asked_s", "delivered_s", "done_s")
+    }
+    paused = tuple(pause_s if number == place else None for number in range(len(log.asked_s)))
+    return replace(log, **moved, pause_s=paused)
+
+
+def test_a_pause_is_no_part_of_its_step() -> None:
+    log, profile = with_pause(log_of(2, 60), 30, 5.0), sample_profile()
+    spec = timeline.timeline(replace(profile, batches=log), timeline.Stretch(0, 60, 0.4))
+    assert length(spans(spec, "pause", main=True)) == pytest.approx(5.0, abs=1e-4)
+    assert length(spans(spec, "step", main=True)) == pytest.approx(0.6, abs=1e-4)
+
+
+def test_a_stretch_without_a_pause_is_shown_if_there_is_one() -> None:
+    found = timeline.typical(with_pause(log_of(2, 300), 30, 5.0), 60)
+    assert found
+    assert found.first > 30
+
+
+def test_the_pace_over_time_leaves_pauses_out() -> None:
+    plain, paused = parts(log_of(2, 300)), parts(with_pause(log_of(2, 300), 30, 5.0))
+    assert [each.samples_per_s for each in paused] == pytest.approx(
+        [each.samples_per_s for each in plain]
+    )
+
+
 def test_the_longest_waits_come_first() -> None:
     log = log_of(2, 40)
     found = timeline.longest_waits(log, timeline.Stretch(0, 40, 0.4), most=3)
