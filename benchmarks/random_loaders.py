@@ -142,8 +142,8 @@ class LoaderSpec:
         stage: str = cost.place
         if stage in IN_FETCH and not self.annotated:
             stage = "read" if cost.kind in ("file", "disk") else "fetch"  # reads of files are seen
-        in_worker = self.num_workers > 0 and (cost.place in IN_FETCH or cost.place == "collate")
-        return (stage, "worker-cpu") if in_worker and cost.computes else (stage,)
+        makes = cost.place in IN_FETCH or cost.place == "collate"
+        return (stage, "worker-cpu") if makes and cost.computes else (stage,)
 
     def costs_of(self, cause: str) -> tuple[Cost, ...]:
         """All that belong to it."""

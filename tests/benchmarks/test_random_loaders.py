@@ -108,7 +108,7 @@ def test_a_count_is_not_cut_to_a_fraction():
     ("spec", "causes"),
     [
         (one("python"), ("decode", "worker-cpu")),
-        (one("python", num_workers=0), ("decode",)),
+        (one("python", num_workers=0), ("decode", "worker-cpu")),
         (one("python", annotated=False), ("fetch", "worker-cpu")),
         (one("sleep", "transform", annotated=False), ("fetch",)),
         (one("file", "read", annotated=False), ("read", "worker-cpu")),
