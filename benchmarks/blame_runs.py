@@ -64,12 +64,10 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
         batches = max(FEWEST, round(rate(first) * seconds))
         while len(found) < turns or (len(found) < _MOST * turns and _is_unsteady(found)):
             turn = len(found) + 1
-            base = run(spec, around, turn, batches=batches)
-            # backwards in every other turn: a drift of the machine befalls each cut alike
-            order = cuts if turn % 2 else cuts[::-1]
-            made = {cut: run(spec.cut(cut, CHEAPER), around, turn, batches=batches)
-                    for cut in order}  # fmt: skip
-            found.append(Turn(base, made))
+            # backwards in every other turn: a drift of the machine befalls each arm alike
+            arms: list[Cut] = [(), *cuts][:: 1 if turn % 2 else -1]
+            made = {cut: run(spec.cut(cut, CHEAPER), around, turn, batches=batches) for cut in arms}
+            found.append(Turn(made.pop(()), made))
     return Tried(spec, tuple(found), Clocks.read().others_since(before))
 
 
