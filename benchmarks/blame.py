@@ -33,7 +33,7 @@ import numpy as np
 
 from benchmarks.blame_judge import Held, Judged
 from benchmarks.blame_runs import Tried, try_out
-from benchmarks.random_loader_runs import keep, lab_kinds, load, tell
+from benchmarks.random_loader_runs import keep, lab_kinds, load, say_if_busy, tell
 from benchmarks.random_loaders import draw
 from pipeprof.model import Speedup
 from pipeprof.units import percent
@@ -41,6 +41,8 @@ from pipeprof.units import percent
 STARVED = 0.05
 _RIGHT, _MEDIAN, _WITHIN, _HOLDS = 0.95, 0.02, (0.05, 0.90), (0.85, 0.97)
 """The bars."""
+_MATTERS = 0.05
+"""Of the stall."""
 _MOST_DRAWN = 20
 """For each loader that is asked for."""
 
@@ -98,12 +100,20 @@ def _promise(promise: Speedup | None) -> str:
 def print_summary(every: Sequence[Judged]) -> None:
     print_blame(every)
     print_promises(every)
+    print_noise(every)
+    print_uncut(every)
+
+
+def print_noise(every: Sequence[Judged]) -> None:
+    """Without which the rest says little."""
     noise = np.array([one.noise for one in every]) * 100
+    apart = float(np.median([one.difference_by_chance for one in every]))
     print(
         f"noise of a measured gain (standard error): {np.median(noise):.1f} points in the middle, "
-        f"{np.percentile(noise, 90):.1f} in one loader of ten"
+        f"{np.percentile(noise, 90):.1f} in one loader of ten; two gains are told apart if they "
+        f"differ by {apart * 100:.1f} points or more, in the middle"
     )
-    print_uncut(every)
+    say_if_busy([one.others for one in every])
 
 
 def print_blame(every: Sequence[Judged]) -> None:
@@ -168,6 +178,8 @@ def print_uncut(every: Sequence[Judged]) -> None:
             if cause not in one.cuts:
                 shares.setdefault(cause, []).append(share)
     for cause, each in sorted(shares.items(), key=lambda item: -sum(item[1])):
+        if max(each) < _MATTERS:
+            continue
         print(
             f"not cut: {cause} is blamed in {len(each)} profiles, for "
             f"{percent(float(np.median(each)))} of the stall in the middle, "
@@ -183,7 +195,7 @@ def asked_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.blame", description=__doc__)
     parser.add_argument("--loaders", type=int, default=40, help="that are starved")
     parser.add_argument("--turns", type=int, default=3, help="of each loader's runs, at least")
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each run")
+    parser.add_argument("--seconds", type=float, default=1.2, help="of each run")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is drawn")
     parser.add_argument("--verbose", action="store_true", help="each loader")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")

@@ -75,6 +75,8 @@ class Judged:
     cuts: Mapping[str, Cut]
     """By cause; two causes may have the same."""
     gains: Mapping[Cut, tuple[float, ...]]
+    others: float | None = None
+    """0..1 of all cores that other processes have had meanwhile."""
 
     @classmethod
     def of(cls, tried: Tried) -> Judged:
@@ -86,6 +88,7 @@ class Judged:
             tuple(Said(each.blame, each.worth) for each in profiles),
             cuts,
             {cut: tuple(turn.gain(cut) for turn in tried.turns) for cut in cuts.values()},
+            tried.others,
         )
 
     def gain(self, cause: str) -> float:
@@ -107,10 +110,10 @@ class Judged:
             behind = best - self._saved(said.first)
             if behind <= 0:
                 return "most"
-            return "within noise" if behind <= self._difference_by_chance else "wrong"
+            return "wrong" if behind > self.difference_by_chance else "within noise"
         disjoint = [cause for cause in self.cuts if cause != WORKER_CPU]
         left = 1 - CHEAPER - sum(max(0.0, self._saved(cause)) for cause in disjoint)
-        refuted = said.first is None or best - left > self._difference_by_chance
+        refuted = said.first is None or best - left > self.difference_by_chance
         return "wrong" if refuted else "cannot be cut"
 
     def held(self) -> list[Held]:
@@ -140,8 +143,9 @@ class Judged:
         return len(self.gains) * (len(self.profiles) - 1)
 
     @property
-    def _difference_by_chance(self) -> float:
-        """By so much two gains differ at most, in 95 % of cases, if they are the same."""
+    def difference_by_chance(self) -> float:
+        """By so much two gains differ at most, in 95 % of cases, if they are the same; NaN with one
+        turn, in which chance is not told from anything."""
         if self._freedom < 1:
-            return 0.0
+            return float("nan")
         return student_t(self._freedom) * self.noise * 2**0.5

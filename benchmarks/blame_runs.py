@@ -12,6 +12,7 @@ from benchmarks.random_loader_work import surroundings
 from benchmarks.random_loaders import Cost, LoaderSpec
 from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers
+from tests.goes import Clocks
 
 CHEAPER = 0.75
 """Of a cost, what a cut leaves."""
@@ -40,6 +41,8 @@ class Tried:
 
     spec: LoaderSpec
     turns: tuple[Turn, ...]
+    others: float | None = None
+    """0..1 of all cores that other processes have had meanwhile."""
 
 
 def cuts_of(spec: LoaderSpec) -> dict[str, Cut]:
@@ -52,6 +55,7 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
     differ much from turn to turn, there are more turns."""
     cuts = list(dict.fromkeys(cuts_of(spec).values()))
     found: list[Turn] = []
+    before = Clocks.read()
     with surroundings([spec]) as around, any_workers():
         first = run(spec, around, 0, seconds / 2)
         if starved(first) < threshold:
@@ -60,13 +64,11 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
         batches = max(FEWEST, round(rate(first) * seconds))
         while len(found) < turns or (len(found) < _MOST * turns and _is_unsteady(found)):
             turn = len(found) + 1
-            base = run(spec, around, turn, batches=batches)
-            # backwards in every other turn: a drift of the machine befalls each cut alike
-            order = cuts if turn % 2 else cuts[::-1]
-            made = {cut: run(spec.cut(cut, CHEAPER), around, turn, batches=batches)
-                    for cut in order}  # fmt: skip
-            found.append(Turn(base, made))
-    return Tried(spec, tuple(found))
+            # backwards in every other turn: a drift of the machine befalls each arm alike
+            arms: list[Cut] = [(), *cuts][:: 1 if turn % 2 else -1]
+            made = {cut: run(spec.cut(cut, CHEAPER), around, turn, batches=batches) for cut in arms}
+            found.append(Turn(made.pop(()), made))
+    return Tried(spec, tuple(found), Clocks.read().others_since(before))
 
 
 def _is_unsteady(turns: Sequence[Turn]) -> bool:

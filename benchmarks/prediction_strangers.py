@@ -40,6 +40,7 @@ from benchmarks.random_loader_runs import (
     load,
     rate,
     run,
+    say_if_busy,
     starved,
     steady_part,
     tell,
@@ -55,6 +56,7 @@ from pipeprof.analyze.way import Measured
 from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
+from tests.goes import Clocks
 
 GRID = tuple(
     Setting(workers, prefetch)
@@ -80,9 +82,16 @@ class Stranger:
     bouts: tuple[Mapping[Setting, Recording], ...]
     pairs: Mapping[Pair, tuple[tuple[float, float], ...]]
     """Batches/s of runs by turns."""
+    others: float | None = None
+    """0..1 of all cores that other processes have had meanwhile."""
 
     def __reduce__(self) -> Any:
-        return Stranger, (self.spec, self.bouts, self.pairs)  # nothing that is derived from them
+        return Stranger, (
+            self.spec,
+            self.bouts,
+            self.pairs,
+            self.others,
+        )  # nothing that is derived from them
 
     @cached_property
     def runs(self) -> dict[Setting, list[Measured]]:
@@ -216,6 +225,7 @@ def _run_all(
     spec: LoaderSpec, around: Surroundings, options: argparse.Namespace, cores: float
 ) -> Stranger:
     chance, bouts, turn = random.Random(spec.seed), [], 0
+    before = Clocks.read()
     for _ in range(options.bouts):
         runs = {}
         for setting in chance.sample(GRID, len(GRID)):
@@ -231,7 +241,8 @@ def _run_all(
             rate(run(_with(spec, each), around, turn, options.seconds)) for each in pair
         )
         rates.append((chosen, best))
-    return replace(stranger, pairs={pair: tuple(rates)} if rates else {})
+    others = Clocks.read().others_since(before)
+    return replace(stranger, pairs={pair: tuple(rates)} if rates else {}, others=others)
 
 
 def _with(spec: LoaderSpec, setting: Setting) -> LoaderSpec:
@@ -288,6 +299,7 @@ def print_summary(sweeps: Sequence[Sweep], cells: Sequence[Cell]) -> None:
         f"{behind.max():.1%} behind; tried {percent(float(np.mean(tried)))} of the grid"
         f"{_bar(np.mean(tried) <= _TRIED, 'a third')}, {percent(max(tried))} at most"
     )
+    say_if_busy([one.stranger.others for one in sweeps])
 
 
 def _bar(met: object, bar: str) -> str:

@@ -22,6 +22,8 @@ from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.way import Measured
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Recording
+from pipeprof.units import percent
+from tests.goes import DISTURBING
 
 FEWEST = 40
 """Batches of a run, whatever the time."""
@@ -88,3 +90,11 @@ def load(paths: Sequence[Path]) -> Iterator[Any]:
 def tell(what: str) -> None:
     """How far it is."""
     print(f"  {what}", file=sys.stderr, flush=True)
+
+
+def say_if_busy(others: Sequence[float | None]) -> None:
+    """``others``: of each loader, 0..1 of all cores that other processes had while it ran."""
+    known = [share for share in others if share is not None]
+    busy = float(np.median(known)) if known else 0.0
+    if busy > DISTURBING:
+        print(f"NOT SETTLED: other processes had {percent(busy)} of the cores meanwhile")

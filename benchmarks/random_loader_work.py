@@ -283,7 +283,7 @@ class _Collate:
     def __call__(self, samples: list[torch.Tensor]) -> list[torch.Tensor]:
         self._work.do("collate", int(samples[0][0]))
         tensors = sum(cost.pieces for _, cost in self._work.at("transfer"))
-        return [torch.stack(samples), *(torch.zeros(16) for _ in range(tensors))]
+        return [torch.stack(samples), *(torch.zeros(16) for _ in range(tensors - 1))]
 
 
 @contextmanager

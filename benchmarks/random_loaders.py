@@ -42,6 +42,8 @@ _PIECE_S: dict[Kind, float] = {
 """About, of what is counted."""
 _LEAST_PIECE_S = 0.7e-3
 """A shorter sleep is mostly overshoot."""
+_LEAST_S: dict[Kind, float] = {"tensors": 2.4e-3}
+"""To hand over fewer tensors takes mostly what each batch takes."""
 _MOST_S: dict[Kind, float] = {"file": 8e-3, "tensors": 16e-3}
 _BATCH_MS, _SHARES = (1.0, 60.0), (0.15, 1.0)
 """Of all costs together; of one cost, relative to the others, before they are scaled to that."""
@@ -142,8 +144,8 @@ class LoaderSpec:
         stage: str = cost.place
         if stage in IN_FETCH and not self.annotated:
             stage = "read" if cost.kind in ("file", "disk") else "fetch"  # reads of files are seen
-        in_worker = self.num_workers > 0 and (cost.place in IN_FETCH or cost.place == "collate")
-        return (stage, "worker-cpu") if in_worker and cost.computes else (stage,)
+        makes = cost.place in IN_FETCH or cost.place == "collate"
+        return (stage, "worker-cpu") if makes and cost.computes else (stage,)
 
     def costs_of(self, cause: str) -> tuple[Cost, ...]:
         """All that belong to it."""
@@ -227,7 +229,7 @@ def _kind(chance: Random, place: Place, lab: Collection[Kind]) -> Kind:
 
 
 def _cost(chance: Random, kind: Kind, place: Place, batch_s: float, samples: int) -> Cost:
-    batch_s = min(max(batch_s, _LEAST_PIECE_S), _MOST_S.get(kind, batch_s))
+    batch_s = max(_LEAST_S.get(kind, _LEAST_PIECE_S), min(batch_s, _MOST_S.get(kind, batch_s)))
     if kind in COUNTED:
         piece_s = _PIECE_S[kind]
         fours = max(1, round(batch_s / piece_s / 4))

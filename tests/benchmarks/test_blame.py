@@ -120,6 +120,14 @@ def test_the_summary_says_which_bars_are_met(capsys):
     assert "not cut: transfer is blamed in 3 profiles, for 75 % of the stall" in said
 
 
+def test_figures_of_a_busy_machine_are_not_settled(capsys):
+    one = judged({"read": 3.0})
+    print_summary([replace(one, others=0.02)])
+    assert "NOT SETTLED" not in capsys.readouterr().out
+    print_summary([replace(one, others=0.6)])
+    assert "NOT SETTLED: other processes had 60 % of the cores" in capsys.readouterr().out
+
+
 def test_without_promises_the_summary_says_so(capsys):
     print_summary([judged({"read": 3.0})])
     assert "no promise: 9 of 9" in capsys.readouterr().out
@@ -138,6 +146,7 @@ def test_a_loader_is_run_whole_and_cut_over_the_same_batches(tmp_path: Path):
     keep(tried, tmp_path / "kept")
     keep(Tried(spec, tried.turns[:1]), tmp_path / "kept")
     assert list(load([tmp_path / "kept"])) == [tried, Tried(spec, tried.turns[:1])]
+    assert tried.others is not None
     one = Judged.of(tried)
     assert one.profiles[0].first is not None
     gains = [turn.gain(spec.costs) for turn in tried.turns]
