@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeprof.analyze.columns import Floats
+from pipeprof.analyze.columns import Columns, Floats
 from pipeprof.analyze.stats import student_t
 
 _PARTS: Final = 8
@@ -54,6 +54,12 @@ class Drift:
             return None
         each = max(0.0, (fine - coarse) / (finer - parts))
         return cls(max(0.0, coarse - parts * each), each)
+
+
+def drift_of(columns: Columns) -> float | None:
+    """One standard deviation of what lasts, relative to the rate. ``None``: too few batches."""
+    found = Drift.of(columns.cycle_s)
+    return math.sqrt(found.lasting) if found else None
 
 
 def between(before: Drift | None, after: Drift | None) -> float:
