@@ -211,7 +211,7 @@ class SweepResult:
     paired: Mapping[str, PairedRuns] = field(default_factory=dict)
     """URL → its best setting against the next, where their order was in doubt."""
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
-    """URL → one of its trials, run again; of data sets with three trials or more, once all have
+    """URL → one of its trials, run again; of data sets with two trials or more, once all have
     run. Not where ``conversion`` has a control."""
     untried: tuple[Untried, ...] = ()
     """Of a sweep that is not exhaustive, once all its trials have run."""

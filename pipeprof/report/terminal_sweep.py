@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import expm1
 
 from pipeprof.model import (
     Headspace,
     PairedRuns,
-    RunNoise,
     SweepResult,
     SweepSpec,
     Trial,
@@ -18,13 +16,13 @@ from pipeprof.report.data_sets import DataSet, data_sets, own_data_sets
 from pipeprof.report.layout import Column, Page
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
 from pipeprof.report.terminal_gains import gains_section, trial_at
+from pipeprof.report.terminal_noise import run_to_run, too_unsteady
 from pipeprof.units import (
     counted,
     format_bytes,
     format_count,
     format_duration,
     format_share,
-    percent,
 )
 
 
@@ -85,7 +83,7 @@ def what_to_set(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
             rows += _by_turns(sweep, sweep.paired[data.url])
         noise, pairs = sweep.noise.get(data.url), sweep.paired.get(data.url)
         if noise is not None and (pairs is None or pairs.difference == "none"):
-            rows += _too_unsteady(noise)
+            rows += too_unsteady(noise)
         if data.url in sweep.headspace:
             rows.append(("left", _left(sweep.headspace[data.url])))
         page.pairs(rows, indent=4)
@@ -108,35 +106,6 @@ def _by_turns(sweep: SweepResult, pairs: PairedRuns) -> list[tuple[str, str]]:
         f"samples/s of {other} (95 %: {low:.3f}–{high:.3f}): {told}"
     )
     return [("by turns", said)]
-
-
-def _too_unsteady(noise: RunNoise) -> list[tuple[str, str]]:
-    """That single runs cannot tell the settings apart, and what would."""
-    if noise.settled or noise.apart is None:
-        return []
-    longer = "longer trials would not: what runs differ by lasts longer than they would"
-    if noise.needed_trial_s is not None:
-        longer = f"trials of {format_duration(noise.needed_trial_s)} would (--trial-time)"
-    said = (
-        f"two runs of one setting differ by up to {percent(expm1(noise.half_width))} here (95 %), "
-        f"and the best setting and the next by {percent(expm1(noise.apart))} or less: single "
-        f"trials cannot tell them apart; {longer}"
-    )
-    return [("unsteady", said)]
-
-
-def _run_to_run(sweep: SweepResult, label: str, noise: RunNoise) -> list[tuple[str, str]]:
-    """What the trial that was run again says, if the file is what it should be."""
-    trial = trial_at(sweep, noise.trial)
-    if trial is None:
-        return []
-    said = (
-        f"{label}: {settings(trial.config)}, run again, gave {format_count(noise.samples_per_s)} "
-        f"samples/s instead of {format_count(noise.first_samples_per_s)}. By this, and by how far "
-        "trials drift, two runs of one setting differ by up to "
-        f"{percent(expm1(noise.half_width))} (95 %): intervals are of one next run, and hold it"
-    )
-    return [("run to run", said)]
 
 
 def _left(headspace: Headspace) -> str:
@@ -275,7 +244,7 @@ def how_sure(page: Page, sweep: SweepResult) -> None:
             row
             for data in data_sets(sweep)
             if data.url in sweep.noise
-            for row in _run_to_run(sweep, data.label, sweep.noise[data.url])
+            for row in run_to_run(sweep, data.label, sweep.noise[data.url])
         ),
         ("spread", "(max - min) / median of samples/s over five equal windows of a trial"),
         ("verdict", rule(spec.threshold)),

@@ -34,7 +34,7 @@ def test_the_next_run_lies_in_the_interval_as_often_as_it_says(sd: float) -> Non
         noise = noise_of(trials, RunNoise(0, 1000 * first, 1000 * again))
         low, high = noise.widen(1000 * now, (1000 * now,) * 2)
         held += low <= 1000 * after <= high
-    assert held / rounds == pytest.approx(0.94, abs=0.03)
+    assert 0.93 <= held / rounds <= 0.99, "surest where the least, which is 0.011, matters"
 
 
 def test_a_repetition_that_differs_widens_and_one_that_does_not_narrows() -> None:
@@ -45,11 +45,11 @@ def test_a_repetition_that_differs_widens_and_one_that_does_not_narrows() -> Non
     ]
     assert widths == sorted(widths)
     alone = Noise.of([0.05])
-    assert (alone.degrees, alone.variance) == (4, pytest.approx(0.05**2 + 0.011**2))
+    assert (alone.degrees, alone.variance) == (2, pytest.approx(0.05**2 + 0.011**2))
     assert Noise.of([0.05], [(0.2, 0.0)]).variance == pytest.approx(
-        (4 * alone.variance + 0.2**2 / 2) / 5
+        (2 * alone.variance + 0.2**2 / 2) / 3
     )
-    assert Noise.of([0.05], [(0.2, 0.02)]).variance == pytest.approx(4 / 5 * alone.variance), (
+    assert Noise.of([0.05], [(0.2, 0.02)]).variance == pytest.approx(2 / 3 * alone.variance), (
         "all by the chance of batches"
     )
 
@@ -76,7 +76,8 @@ def test_of_the_earlier_half_the_fastest_trial_is_repeated() -> None:
     trials = [measured(number, rate) for number, rate in enumerate(rates)]
     assert to_repeat(trials, URL) == 1
     assert to_repeat(trials[:3], URL) == 1
-    assert to_repeat(trials[:2], URL) is None, "it would take half as long again"
+    assert to_repeat(trials[:2], URL) == 0
+    assert to_repeat(trials[:1], URL) is None, "nothing would lie between the two"
     assert to_repeat(trials, "data/parquet") is None
 
 

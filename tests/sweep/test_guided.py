@@ -75,7 +75,7 @@ def _intervals_are_of_the_next_run(result: SweepResult) -> None:
     assert noise.trial < -(-len(result.trials) // 2), "of those that ran some time ago"
     assert noise.first_samples_per_s == result.trials[noise.trial].samples_per_s
     assert noise.samples_per_s > 0
-    assert noise.degrees == 5
+    assert noise.degrees == 3
     for trial in result.trials:
         assert trial.own_interval is not None
         assert trial.interval[0] < trial.own_interval[0] <= trial.samples_per_s
