@@ -116,12 +116,12 @@ def repeated(trials: Sequence[Trial], index: int, samples_per_s: float, trial_s:
 
 def widened(trials: Sequence[Trial], url: str, noise: Noise) -> tuple[Trial, ...]:
     """With the intervals of a data set's trials made to hold the next run."""
-    return tuple(
-        replace(trial, interval=noise.widen(trial.samples_per_s, own_interval(trial)))
-        if trial.url == url
-        else trial
-        for trial in trials
-    )
+    return tuple(_widened(trial, noise) if trial.url == url else trial for trial in trials)
+
+
+def _widened(trial: Trial, noise: Noise) -> Trial:
+    own = own_interval(trial)
+    return replace(trial, interval=noise.widen(trial.samples_per_s, own), own_interval=own)
 
 
 def own_interval(trial: Trial) -> Interval:

@@ -67,6 +67,8 @@ def test_intervals_of_a_data_set_are_widened_from_what_they_were_of_the_run_itse
     assert ratio(once[0], once[1], 0.1) == ratio(trials[0], trials[1], 0.1), (
         "of the runs themselves"
     )
+    older = replace(trials[0], own_interval=None)
+    assert widened([older], URL, noise) == once[:1], "of a sweep that knew no other interval"
     nothing = measured(1, 0.0)
     assert widened([nothing], URL, noise) == (nothing,)
 
