@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -106,6 +106,9 @@ bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 
 bench-guided: $(READY) ## how good a guided sweep's answer is, and how many trials it takes
 	$(KEEP) sweep-guided $(BIN)/python -m benchmarks.sweep_guided
+
+bench-compare: $(READY) ## how often compare calls equal runs different, and finds a real loss
+	$(KEEP) compare-noise $(BIN)/python -m benchmarks.compare_noise
 
 bench-html: $(READY) ## a million batches as a page: its size, its making, how soon it can be used
 	$(KEEP) html $(BIN)/python -m benchmarks.html_report

@@ -32,6 +32,9 @@ class SilentWatcher:
     def finished(self, trial: Trial) -> None:
         pass
 
+    def repeating(self, setting: Setting) -> None:
+        pass
+
     def writing(self, name: str, share: float) -> None:
         pass
 
@@ -92,6 +95,11 @@ class ProgressLines(SilentWatcher):
             soft_wrap=True,
         )
         self._draw(0.0)
+
+    def repeating(self, setting: Setting) -> None:
+        if not self._console.is_terminal:
+            self._console.print("  one trial once more, to measure how much runs differ")
+        self._draw(0.0, f"once more: {describe(setting)}")
 
     def writing(self, name: str, share: float) -> None:
         if share == 0.0 and not self._console.is_terminal:

@@ -45,6 +45,18 @@ def drawn(
     random = np.random.default_rng(seed)
     read = read_ms / 1e3 * _wandering(random, batches, correlation)
     decode = decode_ms / 1e3 * _wandering(random, batches, correlation)
+    return replace(_made_of(read, decode, batch_size), **changes)
+
+
+def paced(turns_s: npt.NDArray[np.float64], **changes: Any) -> Profile:
+    """As `drawn`, of turns that take so long, one after another: more than a step each."""
+    return replace(_made_of(turns_s / 3, 2 * turns_s / 3, batch_size=32), **changes)
+
+
+def _made_of(
+    read: npt.NDArray[np.float64], decode: npt.NDArray[np.float64], batch_size: int
+) -> Profile:
+    batches = len(read)
     made = 100.0 + np.cumsum(read + decode)
     asked, delivered = _delivered(made)
     none = np.zeros(batches)
@@ -57,7 +69,7 @@ def drawn(
         "read_s": read, "decode_s": decode, "transform_s": none, "collate_s": none,
     }  # fmt: skip
     log = BatchLog(**{name: tuple(column.tolist()) for name, column in columns.items()})
-    return replace(_measured(log, batch_size), **changes)
+    return _measured(log, batch_size)
 
 
 def _wandering(

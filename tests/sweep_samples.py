@@ -16,6 +16,7 @@ from pipeprof.model import (
     LoaderConfig,
     PairedRuns,
     Recommendation,
+    RunNoise,
     Sample,
     SweepAdvice,
     SweepResult,
@@ -143,6 +144,9 @@ def sample_sweep(**changes: Any) -> SweepResult:
                 21_400, (21_100, 21_700), 25_500, (25_450, 25_550), 1.19, (1.17, 1.21), 214, 510, 8
             ),
         },
+        noise={
+            "/data/clicks-csv": RunNoise(1, 30_400, 29_700, 0.012, 5, 0.044, 0.0296, False, 21.5),
+        },
         paired={
             "/data/clicks-parquet": PairedRuns(
                 5,
@@ -221,7 +225,8 @@ def sample_conversion(**changes: Any) -> SweepResult:
     )  # fmt: skip
     plain = sample_sweep()
     found = replace(
-        plain, trials=_CONVERSION_TRIALS, planned=len(_CONVERSION_TRIALS), conversion=conversion,
+        plain, noise={}, trials=_CONVERSION_TRIALS, planned=len(_CONVERSION_TRIALS),
+        conversion=conversion,
         advice=(replace(plain.advice[0], best_trial=0, recommendation=None),),
         spec=replace(
             plain.spec, urls=("/data/clicks-csv",), workers=(2,), prefetch=(2,),

@@ -16,13 +16,14 @@ from pipeprof.analyze.choose import CLOSE, best_trial, candidates
 from pipeprof.analyze.stats import student_t
 from pipeprof.model import PairedRuns, Throughput, Trial
 
-_DRIFT = 0.10
+DRIFT = 0.10
 """By so much a machine that others use as well is faster in one minute than in another."""
 
 
-def in_doubt(trials: Sequence[Trial], url: str) -> tuple[int, int] | None:
+def in_doubt(trials: Sequence[Trial], url: str, drift: float = DRIFT) -> tuple[int, int] | None:
     """The best setting of a data set by its trials, and the fastest of the others that may be as
-    good, if the trials cannot tell the two apart."""
+    good, if the trials cannot tell the two apart. ``drift``: half a 95 % interval of the log of
+    what two runs of one setting differ by."""
     own = [index for index, trial in enumerate(trials) if trial.url == url]
     if not own:
         return None
@@ -34,7 +35,7 @@ def in_doubt(trials: Sequence[Trial], url: str) -> tuple[int, int] | None:
     if not others:
         return None
     next_best = max(others, key=lambda index: trials[index].samples_per_s)
-    speed, interval = ratio(trials[best], trials[next_best], _DRIFT)
+    speed, interval = ratio(trials[best], trials[next_best], drift)
     return (best, next_best) if difference(speed, interval) == "none" else None
 
 
@@ -70,11 +71,15 @@ def ratio(
     independent: their logarithms add up as squares.
     """
     speed = math.exp(log_ratio(one, other))
-    down = math.hypot(_log(one.samples_per_s, one.interval[0]),
-                      _log(other.interval[1], other.samples_per_s), drift)  # fmt: skip
-    up = math.hypot(_log(one.interval[1], one.samples_per_s),
-                    _log(other.samples_per_s, other.interval[0]), drift)  # fmt: skip
+    (low, high), (other_low, other_high) = _own(one), _own(other)
+    down = math.hypot(_log(one.samples_per_s, low), _log(other_high, other.samples_per_s), drift)
+    up = math.hypot(_log(high, one.samples_per_s), _log(other.samples_per_s, other_low), drift)
     return speed, (speed * math.exp(-down), speed * math.exp(up))
+
+
+def _own(run: Trial | Throughput) -> tuple[float, float]:
+    """The interval of that very run."""
+    return (isinstance(run, Trial) and run.own_interval) or run.interval
 
 
 def log_ratio(one: Trial | Throughput, other: Trial | Throughput) -> float:

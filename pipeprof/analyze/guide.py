@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pipeprof.analyze.calibrate import Calibration, calibrate
 from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.predict import predict
+from pipeprof.analyze.drift import drift_of
+from pipeprof.analyze.noise import Noise
+from pipeprof.analyze.predict import Prediction, predict
+from pipeprof.analyze.stats import NORMAL_90
 from pipeprof.analyze.way import Measured
 
 _ROUNDS = 3
@@ -29,7 +32,9 @@ class Outlook:
     setting: Setting
     batches_per_s: float
     most: float
-    """``batches_per_s`` at its best, with 95 % confidence."""
+    """``batches_per_s`` at its best, with 95 % confidence: what many runs of it would give."""
+    interval: tuple[float, float]
+    """90 % of what one next run of as long gives: ``most``, widened by what runs differ by."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,15 @@ def calibration(grid: Sequence[Setting]) -> tuple[Setting, Setting]:
     return Setting(1, prefetch[0]), Setting(2, min(prefetch, key=lambda each: abs(each - 2)))
 
 
-def plan(grid: Sequence[Setting], tried: Sequence[Measured], cores: float) -> Plan:
-    """``tried``: what was run, in any order. Raises `UsageError` when a run was too short."""
+def plan(
+    grid: Sequence[Setting], tried: Sequence[Measured], cores: float, noise: Noise | None = None
+) -> Plan:
+    """``tried``: what was run, in any order; each setting once. ``noise``: between runs of one
+    setting; ``None``: as ``tried`` drift. It widens the intervals, and calls for no trial: what a
+    setting gives by the chance of one run is nothing that another run would settle.
+
+    Raises `UsageError` when a run was too short."""
+    noise = noise or Noise.of([drift_of(run.columns) for run in tried])
     known = {run.setting for run in tried}
     first = calibration(grid)
     for setting in first:
@@ -58,7 +70,8 @@ def plan(grid: Sequence[Setting], tried: Sequence[Measured], cores: float) -> Pl
             return Plan(setting)
     found = calibrate([run for run in tried if run.setting in first or not run.setting.num_workers],
                       cores)  # fmt: skip
-    outlooks = tuple(_outlooks([each for each in grid if each not in known], tried, found))
+    left = [each for each in grid if each not in known]
+    outlooks = tuple(_outlooks(left, tried, found, noise))
     best = max(run.batches_per_s for run in tried)
     better = [each for each in outlooks if each.most > best * (1 + CLOSE)]
     if better:
@@ -77,17 +90,20 @@ def _cost(setting: Setting) -> tuple[int, int]:
 
 
 def _outlooks(
-    settings: Sequence[Setting], tried: Sequence[Measured], found: Calibration
+    settings: Sequence[Setting], tried: Sequence[Measured], found: Calibration, noise: Noise
 ) -> list[Outlook]:
-    off = {run.setting: run.batches_per_s / _predicted(found, run)[0] for run in tried}
+    off = {run.setting: run.batches_per_s / _predicted(found, run).batches_per_s for run in tried}
     outlooks = []
     for setting in settings:
         like = _nearest(setting, tried)
-        rate, most = _predicted(found, Measured(setting, like.columns))
-        rate, most = rate * off[like.setting], most * off[like.setting]
+        predicted = _predicted(found, Measured(setting, like.columns))
+        rate = predicted.batches_per_s * off[like.setting]
+        least, most = (end * off[like.setting] for end in predicted.interval)
         if like.setting.num_workers == setting.num_workers:
-            most = min(most, rate * (1 + _ALIKE + 2 * found.noise))
-        outlooks.append(Outlook(setting, rate, most))
+            least, most = (max(least, rate * (1 - _ALIKE - 2 * found.noise)),
+                           min(most, rate * (1 + _ALIKE + 2 * found.noise)))  # fmt: skip
+        next_run = noise.widen(rate, (least, most), runs=1.0, confidence=NORMAL_90)
+        outlooks.append(Outlook(setting, rate, most, next_run))
     return outlooks
 
 
@@ -102,10 +118,9 @@ def _nearest(setting: Setting, tried: Sequence[Measured]) -> Measured:
     )
 
 
-def _predicted(found: Calibration, run: Measured) -> tuple[float, float]:
-    """Batches/s in the setting of ``run``, with its steps, and their upper end; by how far off that
-    is, runs of settings like it tell."""
-    told = predict(
+def _predicted(found: Calibration, run: Measured) -> Prediction:
+    """Of the setting of ``run``, with its steps; by how far off that is, runs of settings like it
+    tell."""
+    return predict(
         found, run.setting, run.columns.step_s, rounds=_ROUNDS, measured=run.setting.num_workers
     )
-    return told.batches_per_s, told.interval[1]

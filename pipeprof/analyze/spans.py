@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats, steady
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
+from pipeprof.analyze.drift import Drift
 from pipeprof.analyze.stages import stage_seconds
 from pipeprof.analyze.stats import ratio_interval, student_t
 from pipeprof.model import BatchLog, Profile, Throughput
@@ -41,6 +42,11 @@ class Spans:
         self._stages = {str(name): seconds for name, seconds in stage_seconds(columns).items()}
         self._samples = columns.samples
         self._stall_s, self._turn_s = columns.stall_s, columns.cycle_s
+
+    @property
+    def drift(self) -> Drift | None:
+        """``None``: too few batches were kept to tell."""
+        return Drift.of(self._turn_s)
 
     @property
     def turn_s(self) -> float:

@@ -2,12 +2,13 @@
 
 The difference of two means has an interval that is made of theirs (MOVER: Zou & Donner 2008). That
 tells by how much two runs differ, not why: the same setting, run twice, gives no equal figures
-either. So every interval is widened by what that is known to be.
+either. So every interval is widened by what that is known to be, and by what the two runs drifted
+while they were measured (`pipeprof.analyze.drift`).
 """
 
 from __future__ import annotations
 
-import math
+from math import hypot
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -22,6 +23,7 @@ from pipeprof.analyze.changes import (
 )
 from pipeprof.analyze.compare import difference, ratio
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
+from pipeprof.analyze.drift import Drift, between
 from pipeprof.analyze.spans import Figure, Spans
 from pipeprof.analyze.stages import BLOCKED
 from pipeprof.analyze.told import headline
@@ -32,8 +34,8 @@ WAITING: Final = 0.03
 COMPUTING: Final = 0.07
 """And where they compute: how cores are shared, and how fast they are, is another each time."""
 HANDED: Final = 0.5
-"""And of the time that the accelerator waits for batches to be handed over: how soon one process
-wakes another."""
+"""And of the time that the accelerator waits for batches to be handed over, where runs are too
+short to measure by how much that drifts: how soon one process wakes another."""
 _HANDING: Final = (Stage.TRANSFER, Stage.SERIALISE, Stage.PIPE, Stage.UNPICKLE, Stage.PIN,
                    Stage.REORDER, Stage.READY)  # fmt: skip
 """Stages that are of that kind, or are whatever the others leave."""
@@ -44,12 +46,14 @@ def two_runs(
 ) -> TwoRuns:
     """``files``: where each profile lies, to name it by. ``drift``: by so much, 0..1, two runs of
     one setting differ by themselves; ``None``: as is known of others."""
-    alone = drift
-    if drift is None or alone is None:
-        alone, drift = _made(before, after), between_runs(before, after)
     per: Literal["batch", "sample"] = "batch" if one_size(before, after) else "sample"
     sizes = batch_sizes(before, after) if per == "sample" else (1.0, 1.0)
     both = Spans(before, 1 / sizes[0]), Spans(after, 1 / sizes[1])
+    alone = drift
+    if drift is None or alone is None:
+        drifted = both[0].drift, both[1].drift
+        alone = hypot(_made(before, after), between(*drifted))
+        drift = between_runs(before, after, drifted)
     turn_s = max(each.turn_s for each in both)
     speed = _speed(before, after, both, drift)
     # as much longer as a turn takes, the accelerator waits
@@ -72,16 +76,21 @@ def two_runs(
     )
 
 
-def between_runs(before: Profile, after: Profile) -> float:
-    """What the throughput of the same setting, run again, may differ by. Loaders that both feed
-    their accelerator hide what their workers take."""
+def between_runs(
+    before: Profile, after: Profile, drifted: tuple[Drift | None, Drift | None] = (None, None)
+) -> float:
+    """What the throughput of the same setting, run again, may differ by: at least what is known of
+    others, and as much more as these two drifted. Loaders that both feed their accelerator hide
+    what their workers take."""
     fed = before.diagnosis.verdict == after.diagnosis.verdict == "fed"
-    made = WAITING if fed else _made(before, after)
-    return made + HANDED * max(_handed(before), _handed(after))
+    least = WAITING if fed else _made(before, after)
+    if None in drifted:
+        least += HANDED * max(_handed(before), _handed(after))
+    return hypot(least, between(*drifted))
 
 
 def _made(before: Profile, after: Profile) -> float:
-    """And what workers take for a batch: also by what others have of the cores meanwhile."""
+    """And what workers take for a batch, at least: also by what others have of the cores."""
     computing = max(_computing(before), _computing(after))
     return WAITING + (COMPUTING - WAITING) * computing + busier(before, after)
 
@@ -139,8 +148,8 @@ def _difference(before: Figure, after: Figure, drift: float, at_once: int = 1) -
     if before.interval is None or after.interval is None:
         return Difference(before.value, after.value, change)
     wider = _quantile(at_once) / _quantile(1)
-    down = math.hypot(after.value - after.interval[0], before.interval[1] - before.value, drift)
-    up = math.hypot(after.interval[1] - after.value, before.value - before.interval[0], drift)
+    down = hypot(after.value - after.interval[0], before.interval[1] - before.value, drift)
+    up = hypot(after.interval[1] - after.value, before.value - before.interval[0], drift)
     interval = change - wider * down, change + wider * up
     return Difference(before.value, after.value, change, interval, _shown(interval))
 

@@ -86,7 +86,8 @@ class Trial:
     """File name of its profile, relative to the sweep's own file."""
     samples_per_s: float
     interval: tuple[float, float]
-    """95 % of ``samples_per_s``."""
+    """95 % of the samples/s of one next run of as long, in this setting on this machine: holds by
+    what runs differ (`RunNoise`). Of a sweep with ``conversion``, as ``own_interval``."""
     spread: float
     """(max - min) / median of ``samples_per_s`` over five equal windows of the trial."""
     starved_fraction: float
@@ -108,6 +109,12 @@ class Trial:
     """What was predicted before it ran; ``None``: nothing was."""
     has_step: bool = True
     """Whether anything was done with the batches, see `Diagnosis`."""
+    own_interval: tuple[float, float] | None = None
+    """95 % of the mean of this run, by its batches alone. ``None``: an older sweep, whose
+    ``interval`` is that."""
+    drift: float | None = None
+    """By so much, relatively, stretches of the trial differ beyond chance (one standard deviation):
+    the machine is not always as fast. ``None``: too few batches to tell."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,37 @@ class Untried:
     samples_per_s: float
     """Predicted."""
     at_most: float
-    """``samples_per_s`` at its best, with 95 % confidence."""
+    """One next run of as long on this machine gives no more, with 95 % confidence."""
+    at_least: float | None = None
+    """Nor less, with 95 %. ``None``: an older sweep."""
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """A trial that was run again when all others had run, and by how much runs of one setting
+    differ here."""
+
+    trial: int
+    """Index into ``trials``: what was run again."""
+    first_samples_per_s: float
+    """Of that trial."""
+    samples_per_s: float
+    """When it was run again."""
+    sd: float = 0.0
+    """A run differs by so much, relatively, from others of its setting (one standard deviation): by
+    this repetition, and by how far trials drift."""
+    degrees: int = 0
+    """Of freedom, that ``sd`` is known with."""
+    half_width: float = 0.0
+    """95 %: two runs of one setting differ by no more, as a logarithm."""
+    apart: float | None = None
+    """The best setting and the next differ by so much, as a logarithm; 3 % at least. ``None``:
+    there is no other."""
+    settled: bool = True
+    """Whether single runs can tell these apart: ``half_width`` is at most ``apart``."""
+    needed_trial_s: float | None = None
+    """Seconds that trials would have to measure to tell them apart. ``None``: they are ``settled``,
+    or no length would, as what runs differ by lasts."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +212,9 @@ class SweepResult:
     """URL → its best setting against data that are free; of data sets whose trials have all run."""
     paired: Mapping[str, PairedRuns] = field(default_factory=dict)
     """URL → its best setting against the next, where their order was in doubt."""
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
+    """URL → one of its trials, run again; of data sets with two trials or more, once all have
+    run. Not where ``conversion`` has a control."""
     untried: tuple[Untried, ...] = ()
     """Of a sweep that is not exhaustive, once all its trials have run."""
     schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipeprof.model import Headspace, PairedRuns, SweepResult, SweepSpec, Trial, Untried
+from pipeprof.model import (
+    Headspace,
+    PairedRuns,
+    SweepResult,
+    SweepSpec,
+    Trial,
+    Untried,
+)
 from pipeprof.report.data_sets import DataSet, data_sets, own_data_sets
 from pipeprof.report.layout import Column, Page, opening_word
 from pipeprof.report.phrases import count_range, gain, is_emulated, machine, rule, settings, times
 from pipeprof.report.terminal_gains import gains_section, trial_at
+from pipeprof.report.terminal_noise import run_to_run, too_unsteady
 from pipeprof.units import (
     counted,
     format_bytes,
@@ -73,6 +81,9 @@ def what_to_set(page: Page, sweep: SweepResult, found: list[DataSet]) -> None:
             rows.insert(0, ("gain", gain(advice, data.trials[0].samples_per_s)))
         if data.url in sweep.paired:
             rows += _by_turns(sweep, sweep.paired[data.url])
+        noise, pairs = sweep.noise.get(data.url), sweep.paired.get(data.url)
+        if noise is not None and (pairs is None or pairs.difference == "none"):
+            rows += too_unsteady(noise)
         if data.url in sweep.headspace:
             rows.append(("left", _left(sweep.headspace[data.url])))
         page.pairs(rows, indent=4)
@@ -182,7 +193,8 @@ def _left_out(data: DataSet, left_out: list[Untried]) -> str:
         f"{counted(len(left_out), 'setting')} of {every} not tried: none is predicted to change "
         f"the answer. At best, with {best.num_workers} "
         f"worker{'s' if best.num_workers != 1 else ''}{prefetch}: "
-        f"{format_count(best.samples_per_s)} samples/s, {format_count(best.at_most)} at most."
+        f"{format_count(best.samples_per_s)} samples/s, {format_count(best.at_most)} at most in "
+        "one run."
     )
     told = [
         f"{trial.predicted_samples_per_s / trial.samples_per_s - 1:+.1%}".replace("%", " %")
@@ -228,6 +240,12 @@ def how_sure(page: Page, sweep: SweepResult) -> None:
     page.heading("How sure")
     rows = [
         ("trials", f"{len(sweep.trials)}, each {_length(spec)}"),
+        *(
+            row
+            for data in data_sets(sweep)
+            if data.url in sweep.noise
+            for row in run_to_run(sweep, data.label, sweep.noise[data.url])
+        ),
         ("spread", "(max - min) / median of samples/s over five equal windows of a trial"),
         ("verdict", rule(spec.threshold)),
         ("accelerator", sweep.environment.accelerator or "unknown"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -11,7 +11,8 @@ from typing import Any
 from pipeprof.analyze.choose import choose
 from pipeprof.analyze.compare import in_doubt
 from pipeprof.analyze.gains import weigh
-from pipeprof.model import SweepResult
+from pipeprof.analyze.noise import Noise, noise_of, repeated, to_repeat, widened
+from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.convert import Places, written
 from pipeprof.sweep.free import if_data_were_free
@@ -19,7 +20,7 @@ from pipeprof.sweep.grid import Setting, grid
 from pipeprof.sweep.guided import Guide, setting_of
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.summarise import summarise_trial
-from pipeprof.sweep.trial import run_script_trial, run_trial
+from pipeprof.sweep.trial import Ran, run_script_trial, run_trial
 from pipeprof.sweep.watcher import Watcher
 
 
@@ -62,14 +63,32 @@ class Going:
             self._watcher.started(choice.setting)
             self._one_more(choice.setting, len(self.result.trials), None, choice.samples_per_s)
             self._watcher.finished(self.result.trials[-1])
-        self._save(replace(self.result, untried=guide.untried(self.result.trials)))
+        self._save(replace(self.result, untried=guide.untried(self.result.trials, {})))
+        self.repeat(settings)
+        untried = guide.untried(self.result.trials, self.result.noise)
+        self._save(replace(self.result, untried=untried))
+
+    def repeat(self, settings: Sequence[Setting]) -> None:
+        """Of each data set one trial, to tell by how much runs of one setting differ."""
+        spec = self.result.spec
+        for url in dict.fromkeys(trial.url for trial in self.result.trials):
+            index = to_repeat(self.result.trials, url)
+            if self.stopped or url in self.result.noise or index is None or self._out_of_time():
+                continue
+            setting = setting_of(self.result.trials[index], settings)
+            self._watcher.repeating(setting)
+            again = self._ran(spec, setting, "again", self._watcher.ticked)[0].throughput
+            found = repeated(self.result.trials, index, again.samples_per_s, spec.trial_s)
+            self._save_with_intervals(
+                replace(self.result, noise={**self.result.noise, url: found}), url
+            )
 
     def pair(self, settings: Sequence[Setting]) -> None:
         """Of each data set its best setting and the next, where the trials leave their order in
         doubt."""
         trials, spec = self.result.trials, self.result.spec
         for url in dict.fromkeys(trial.url for trial in trials):
-            doubt = in_doubt(trials, url)
+            doubt = in_doubt(trials, url, self._noise(url).half_width)
             pairs = how_many(spec, sum(trial.url == url for trial in trials))
             if self.stopped or url in self.result.paired or doubt is None or not pairs:
                 continue
@@ -122,13 +141,10 @@ class Going:
         only: Collection[int] | None,
         predicted: float | None = None,
     ) -> None:
-        result = self.result
-        name, tick = f"trial-{number:03d}", self._watcher.ticked
-        if result.spec.script is not None:
-            ran = run_script_trial(result.spec, setting, self._folder / f"{name}.log")
-        else:
-            ran = run_trial(result.spec, setting, self._options, tick, only)
-        profile, recording, traffic = ran
+        result, name = self.result, f"trial-{number:03d}"
+        profile, recording, traffic = self._ran(
+            result.spec, setting, name, self._watcher.ticked, only
+        )
         file_name = f"{name}.json"
         profile.save(self._folder / file_name)
         kind = "script" if result.spec.script else "loader"
@@ -140,8 +156,7 @@ class Going:
             notes=tuple(dict.fromkeys((*result.notes, *profile.notes))),
         )
         if result.conversion is None:
-            advice = choose(result.trials, result.spec)
-            self._save(replace(result, advice=advice))
+            self._save_with_intervals(result, trial.url)
         else:
             advice, conversion = weigh(result)
             self._save(replace(result, advice=advice, conversion=conversion))
@@ -149,12 +164,34 @@ class Going:
     def _brief(self, setting: Setting, number: int, planned: int) -> float:
         """A run in a pair: samples/s."""
         self._watcher.pairing(setting, number, planned)
-        spec = shorter(self.result.spec)
-        if spec.script is not None:
-            profile, _, _ = run_script_trial(spec, setting, self._folder / "pairs.log")
-        else:
-            profile, _, _ = run_trial(spec, setting, self._options, ask=False)
+        profile, _, _ = self._ran(shorter(self.result.spec), setting, "pairs", ask=False)
         return profile.throughput.samples_per_s
+
+    def _ran(
+        self,
+        spec: SweepSpec,
+        setting: Setting,
+        name: str,
+        tick: Callable[[float], None] = lambda share: None,
+        only: Collection[int] | None = None,
+        ask: bool = True,
+    ) -> Ran:
+        """``name``: of the log, where it is a script."""
+        if spec.script is not None:
+            return run_script_trial(spec, setting, self._folder / f"{name}.log")
+        return run_trial(spec, setting, self._options, tick, only, ask)
+
+    def _noise(self, url: str) -> Noise:
+        own = [trial for trial in self.result.trials if trial.url == url]
+        return noise_of(own, self.result.noise.get(url))
+
+    def _save_with_intervals(self, result: SweepResult, url: str) -> None:
+        """Those of the data set at ``url`` hold what its runs are now known to differ by."""
+        self.result = result
+        trials = widened(result.trials, url, self._noise(url))
+        self._save(
+            replace(result, trials=trials, advice=choose(trials, result.spec, result.paired))
+        )
 
     def _out_of_time(self) -> bool:
         if self._deadline is not None and monotonic() >= self._deadline:

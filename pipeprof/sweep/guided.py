@@ -6,16 +6,17 @@ saved profiles of its trials hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeprof.analyze.columns import Columns, steady
 from pipeprof.analyze.demand import Setting as LoaderSetting
 from pipeprof.analyze.guide import Plan, plan
+from pipeprof.analyze.noise import Noise, noise_of
 from pipeprof.analyze.way import Measured
 from pipeprof.errors import ProfileError, UsageError
-from pipeprof.model import LoaderConfig, Profile, Trial, Untried
+from pipeprof.model import LoaderConfig, Profile, RunNoise, Trial, Untried
 from pipeprof.storage.urls import redact
 from pipeprof.store import load
 from pipeprof.sweep.grid import Setting
@@ -57,19 +58,24 @@ class Guide:
             self._settled.add(key)
         return None
 
-    def untried(self, trials: Sequence[Trial]) -> tuple[Untried, ...]:
-        """What the settings that were left out would give."""
+    def untried(
+        self, trials: Sequence[Trial], noise: Mapping[str, RunNoise]
+    ) -> tuple[Untried, ...]:
+        """What the settings that were left out would give. ``noise``: by URL."""
         found = []
         for group in self._groups.values():
             tried = [trial for trial in trials if _is_of(trial, group[0])]
-            told = self._plan(group, tried) if len(group) > SMALL else None
+            url = redact(group[0].url)
+            between = noise_of([trial for trial in trials if trial.url == url], noise.get(url))
+            told = self._plan(group, tried, between) if len(group) > SMALL else None
             for each in told.outlooks if told else ():
                 setting, samples = each.setting, self._samples(tried)
                 prefetch = setting.prefetch_factor if setting.num_workers else None
                 found.append(
                     Untried(
-                        redact(group[0].url), group[0].batch_size, setting.num_workers, prefetch,
-                        each.batches_per_s * samples, each.most * samples,
+                        url, group[0].batch_size, setting.num_workers, prefetch,
+                        each.batches_per_s * samples, each.interval[1] * samples,
+                        each.interval[0] * samples,
                     )
                 )  # fmt: skip
         return tuple(found)
@@ -87,11 +93,13 @@ class Guide:
         rates = (each.batches_per_s for each in told.outlooks if each.setting == told.trial)
         return Choice(setting, next((rate * self._samples(tried) for rate in rates), None))
 
-    def _plan(self, group: Sequence[Setting], tried: Sequence[Trial]) -> Plan | None:
+    def _plan(
+        self, group: Sequence[Setting], tried: Sequence[Trial], noise: Noise | None = None
+    ) -> Plan | None:
         """``None``: its trials were too short to predict others."""
         try:
             return plan([_loader_setting(each) for each in group], list(self._runs(tried)),
-                        self._cores)  # fmt: skip
+                        self._cores, noise)  # fmt: skip
         except UsageError:
             return None
 

@@ -123,6 +123,7 @@ def go_on(
         if result.conversion is None:
             settings = grid(result.spec, urls)
             (going.run if result.spec.exhaustive else going.guided)(settings)
+            going.repeat(settings)
             going.pair(settings)
             going.free(settings)
         elif len(result.trials) < result.planned:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Mask, steady
+from pipeprof.analyze.drift import drift_of
 from pipeprof.analyze.pauses import PauseFinder
 from pipeprof.analyze.stats import spread
 from pipeprof.model import Profile, Recording, Trial
@@ -36,6 +37,8 @@ def summarise_trial(
         profile=file_name,
         samples_per_s=profile.throughput.samples_per_s,
         interval=profile.throughput.interval,
+        own_interval=profile.throughput.interval,
+        drift=drift_of(columns),
         spread=spread(columns.samples, columns.cycle_s),
         starved_fraction=profile.diagnosis.starved_fraction,
         starved_interval=profile.diagnosis.starved_interval,

@@ -21,6 +21,10 @@ class Watcher(Protocol):
 
     def finished(self, trial: Trial) -> None: ...
 
+    def repeating(self, setting: Setting) -> None:
+        """After the trials, one of them runs again."""
+        ...
+
     def writing(self, name: str, share: float) -> None:
         """A copy of the sample, before the trials."""
         ...

@@ -7,6 +7,7 @@ import pytest
 from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.guide import calibration, plan
+from pipeprof.analyze.noise import Noise
 from tests.analyze.test_predict import batches, run_of
 
 GRID = [Setting(0), *(Setting(w, p) for w in (1, 2, 4, 8) for p in (1, 2, 4))]
@@ -67,6 +68,21 @@ def test_what_is_as_good_and_cheaper_is_tried_too():
     wide = [Setting(4, 2), Setting(8, 2), Setting(3, 2)]
     runs = [run_of(demands, each, machine) for each in (*calibration(wide), Setting(8, 2))]
     assert plan(wide, runs, 2).trial == Setting(3, 2)
+
+
+def test_what_runs_differ_by_widens_intervals_and_calls_for_no_trial():
+    """Whatever one run gives by chance, no other run would settle."""
+    demands, machine = PIPELINES["computes"]
+    runs = [run_of(demands, each, machine) for each in calibration(GRID)]
+    quiet, noisy = (plan(GRID, runs, 2, Noise(sd**2, 5)) for sd in (0.01, 0.2))
+    assert quiet.trial == noisy.trial
+    for one, other in zip(quiet.outlooks, noisy.outlooks, strict=True):
+        assert (one.batches_per_s, one.most) == (other.batches_per_s, other.most)
+        assert other.interval[0] < one.interval[0] < one.batches_per_s
+        assert one.most < one.interval[1] < other.interval[1]
+    drifting = plan(GRID, runs, 2)
+    assert all(each.interval[0] < each.batches_per_s < each.interval[1]
+               for each in drifting.outlooks)  # fmt: skip
 
 
 def test_what_was_not_tried_is_told_with_what_it_would_give():

@@ -271,3 +271,33 @@ def test_a_loader_of_which_the_workers_were_not_seen_is_not_predicted():
     unseen = {**two.columns._arrays, "fetch_start_s": np.full(len(two.columns), np.nan)}
     with pytest.raises(UsageError, match="num_workers=2 measured 0 batches from beginning to end"):
         calibrate([one, replace(two, columns=Columns(unseen))], 2)
+
+
+def test_without_workers_batches_are_not_collated_into_shared_memory():
+    """Nor is it seen how long main takes to hand them out: one worker tells both."""
+    machine, more_s, rest_s = Machine(cores=2), 0.004, 0.0005
+    demands = batches(cpu_s=0.015, send_s=0.0003, receive_s=0.0004)
+    in_workers = [replace(each, cpu_s=each.cpu_s + more_s) for each in demands]
+
+    def seen(setting, system_s=more_s, collate_s=0.006):
+        run = run_of(in_workers, setting, machine)
+        arrays = {name: getattr(run.columns, name) for name in (f.name for f in fields(BatchLog))}
+        count = len(run.columns)
+        arrays |= {
+            "collate_s": np.full(count, collate_s), "system_s": np.full(count, system_s),
+            "arrived_s": run.columns.delivered_s - rest_s,
+        }  # fmt: skip
+        return Measured(setting, Columns(arrays))
+
+    def off(**figures):
+        runs = [seen(setting, **figures) for setting in (Setting(1, 1), Setting(2, 2))]
+        expected = truth([replace(each, cpu_s=each.cpu_s + rest_s) for each in demands],
+                         Setting(0), machine)  # fmt: skip
+        found = predict(calibrate(runs, 2), Setting(0), STEP_S)
+        return found.batches_per_s / expected.batches_per_s - 1
+
+    assert off() == pytest.approx(0.0, abs=0.03)
+    assert off(system_s=np.nan) < -0.1, "the kernel's part is not known: as it is in workers"
+    assert off(system_s=0.009, collate_s=0.004 / 0.85) == pytest.approx(0.0, abs=0.03), (
+        "whatever else the kernel did, to collate took no longer"
+    )

@@ -9,6 +9,7 @@ import pytest
 
 import pipeprof
 from pipeprof.analyze.compare import in_doubt
+from pipeprof.analyze.noise import noise_of
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.terminal import print_report
 from pipeprof.sweep import run
@@ -39,18 +40,25 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     assert begun.stopped == "interrupted"
     assert not begun.result.finished
     result = run.go_on(run.resume(tmp_path), tmp_path, Listener()).result
-    assert result.trials[:2] == begun.result.trials
+    before, after = (
+        [(trial.profile, trial.samples_per_s, trial.own_interval) for trial in each.trials[:2]]
+        for each in (begun.result, result)
+    )
+    assert before == after
     tried = [(trial.config.num_workers, trial.config.prefetch_factor) for trial in result.trials]
     assert tried[:2] == [(1, 1), (2, 2)]
     assert len(tried) <= 5 < len(grid(spec))
     best = result.trials[result.advice[0].best_trial]
     assert best.config.num_workers >= 4
     assert result.finished
-    assert len(tried) < 4 or in_doubt(result.trials, spec.urls[0]) is None or result.paired
+    noise = noise_of(result.trials, result.noise[spec.urls[0]])
+    doubt = in_doubt(result.trials, spec.urls[0], noise.half_width)
+    assert len(tried) < 4 or doubt is None or result.paired
     assert {(each.num_workers, each.prefetch_factor) for each in result.untried} | set(tried) == {
         (each.num_workers, each.prefetch_factor) for each in grid(spec)
     }
     assert len(tried) > 2
+    _intervals_are_of_the_next_run(result)
     for trial in result.trials[2:]:
         assert trial.predicted_samples_per_s == pytest.approx(trial.samples_per_s, rel=0.5)
     assert pipeprof.load(tmp_path / "sweep.json") == result
@@ -58,6 +66,26 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     said = capsys.readouterr().out
     assert f"{len(result.untried)} settings of {len(grid(spec))} not tried" in said
     assert "Predictions were off by" in said
+    assert "run to run" in said
+
+
+def _intervals_are_of_the_next_run(result: SweepResult) -> None:
+    """One trial has run again, and all intervals are wider by what runs differ by."""
+    (noise,) = result.noise.values()
+    assert noise.trial < -(-len(result.trials) // 2), "of those that ran some time ago"
+    assert noise.first_samples_per_s == result.trials[noise.trial].samples_per_s
+    assert noise.samples_per_s > 0
+    assert noise.degrees == 3
+    for trial in result.trials:
+        assert trial.own_interval is not None
+        assert trial.interval[0] < trial.own_interval[0] <= trial.samples_per_s
+        assert trial.samples_per_s <= trial.own_interval[1] < trial.interval[1]
+    for each in result.untried:
+        assert each.at_least is not None
+        assert each.at_least < each.samples_per_s < each.at_most
+    best = result.trials[result.advice[0].best_trial]
+    assert result.advice[0].recommendation is not None
+    assert result.advice[0].recommendation.interval == best.interval
 
 
 def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
@@ -67,7 +95,7 @@ def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
     choice = guide.next(())
     assert choice is not None
     assert (choice.setting, choice.samples_per_s) == (settings[0], None)
-    assert guide.untried(()) == ()
+    assert guide.untried((), {}) == ()
 
 
 def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
     listener = Listener()
     result = run.go_on(run.resume(folder), folder, listener).result
     assert result.trials == outcome.result.trials
+    assert result.noise == outcome.result.noise != {}, "not repeated again"
     pairs = result.paired[text]
     assert len(pairs.samples_per_s) == 4
     assert listener.paired == (7, 8)

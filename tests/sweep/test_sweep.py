@@ -51,6 +51,9 @@ class Listener:
     def finished(self, trial):
         self.trials.append(trial)
 
+    def repeating(self, setting):
+        self.repeated = setting
+
     def pairing(self, setting, number, planned):
         self.paired = (number, planned)
 
@@ -125,7 +128,11 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
     finished = run.go_on(saved, tmp_path / "out", listener)
     assert finished.stopped is None
     assert listener.began == (1, 3)
-    assert finished.result.trials[0] == saved.trials[0]
+    (first, *_), (kept,) = finished.result.trials, saved.trials
+    assert dataclasses.replace(first, interval=kept.interval) == kept, "known to differ by more"
+    (noise,) = finished.result.noise.values()
+    repeated = finished.result.trials[noise.trial].config
+    assert listener.repeated.num_workers == repeated.num_workers
     assert [trial.config.num_workers for trial in finished.result.trials] == [0, 1, 2]
 
 

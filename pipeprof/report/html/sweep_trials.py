@@ -127,5 +127,5 @@ def untried_section(sweep: SweepResult) -> Section:
         sortable=True,
     )
     count = counted(len(ordered), "setting")
-    told = f"{count}: none is predicted to change the answer. At most: with 95 % confidence."
+    told = f"{count}: none is predicted to change the answer. At most: in one run, with 95 %."
     return Section("untried", title, "predicted only", (Lines((told,)), table))
