@@ -138,7 +138,7 @@ def print_promises(every: Sequence[Judged]) -> None:
         return
     errors = np.abs([of.held.error for of in held])
     near = float(np.mean(errors <= _WITHIN[0]))
-    middle, holds = float(np.median(errors)), float(np.mean([of.held.holds for of in held]))
+    middle, holds = float(np.median(errors)), _holding(held)
     print(
         f"promised against measured: median error {middle * 100:.1f} points"
         f"{_bar(middle <= _MEDIAN, '2')}; within 5 points {percent(near)}"
@@ -163,11 +163,16 @@ def print_group(name: str, held: Sequence[Of]) -> None:
     if not held:
         return
     errors = np.abs([of.held.error for of in held]) * 100
-    holds = np.mean([of.held.holds for of in held])
     print(
         f"{name:<15}{len(held):>9}{np.median(errors):>8.1f}{np.percentile(errors, 90):>8.1f}"
-        f"{errors.max():>8.1f}{np.mean(errors <= 5):>7.0%}{holds:>7.0%}"
+        f"{errors.max():>8.1f}{np.mean(errors <= 5):>7.0%}{_holding(held):>7.0%}"
     )
+
+
+def _holding(held: Sequence[Of]) -> float:
+    """The share of their intervals that hold; NaN where there is none."""
+    known = [of.held.holds for of in held if of.held.holds is not None]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def print_uncut(every: Sequence[Judged]) -> None:

@@ -61,8 +61,9 @@ class Held:
     """It is of the cause that is blamed first."""
     error: float
     """Promised less measured, of all turns; 0.01 is one percentage point."""
-    holds: bool
-    """The interval holds what its own turn gained."""
+    holds: bool | None
+    """The interval holds what its own turn gained; ``None``: there is no interval, as the cause is
+    not blamed at all."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,10 @@ class Judged:
                 if promise is None or (promise is _NOTHING and cause == WORKER_CPU):
                     continue
                 low, high = promise.interval
-                gained = self.gains[cut][turn] - 1
+                holds = low <= self.gains[cut][turn] - 1 <= high
                 error = promise.share - self.gain(cause)
-                found.append(Held(cause, cut, cause == said.first, error, low <= gained <= high))
+                told = None if promise is _NOTHING else holds
+                found.append(Held(cause, cut, cause == said.first, error, told))
         return found
 
     def _log_gain(self, cause: str) -> float:
