@@ -161,7 +161,7 @@ class OneRun:
         return found
 
     def _rate(self, meaning: Calibration, demands: Sequence[Demand]) -> float:
-        """Batches/s with such batches, as it would go on."""
+        """Batches/s with such batches, which come round again where they are too few."""
         setting = self._run.setting
         enough = setting.unsteady + FEWEST
         more = -(-enough // len(demands)) if len(demands) < enough else 1
@@ -262,9 +262,7 @@ class OneRun:
 
     def _off(self, found: Calibration) -> float:
         """The simulated rate of the run, as a multiple of its own."""
-        setting = self._run.setting
-        run = simulate(stepping(found.of(setting), self._step_s), setting, found.machine)
-        return run.steady(setting).batches_per_s / self._run.batches_per_s
+        return self._rate(found, found.of(self._run.setting)) / self._run.batches_per_s
 
 
 def _median(values: Floats) -> float | None:

@@ -97,8 +97,7 @@ def _made(before: Profile, after: Profile) -> float:
 
 def _handed(profile: Profile) -> float:
     """0..1 of the time: the accelerator waited for what was made already."""
-    waited = profile.awaited_in or profile.blame  # profiles of old have but one
-    stalls = (waited.get(str(name), 0.0) for name in (Stage.TRANSFER, Stage.PIN, MAIN))
+    stalls = (profile.blame.get(str(name), 0.0) for name in (Stage.TRANSFER, Stage.PIN, MAIN))
     share = sum(stalls) / profile.wall_s if profile.wall_s > 0 else 0.0
     return min(1.0, max(0.0, share))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.probes import ThreadProbe, read_gauges
-from pipeprof.measure.ring import SAMPLED
+from pipeprof.measure.ring import METERED
 
 SAMPLE_EVERY_S = 0.05
 """On average, for the first `_FIRST` samples: a short run needs them too."""
@@ -69,10 +69,10 @@ class Meter:
 
     def end(self, batch: Any) -> Sequence[float]:
         """That batch is made, or ``None`` when it could not be. In the order of
-        `pipeprof.measure.ring.SAMPLED`."""
+        `pipeprof.measure.ring.METERED`."""
         cpu_s = thread_time() - self._cpu_s
         if self._probe is None:
-            return (nan,) * len(SAMPLED)
+            return (nan,) * len(METERED)
         start = perf_counter()
         resources = self._probe.end()
         now = perf_counter()

@@ -24,10 +24,11 @@ from pipeprof.measure.shared import SharedMemory
 PLAIN = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
 IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
 """All 0 for a batch whose data set names no stages."""
-SAMPLED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
+METERED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
            "syscalls", "private_bytes", "descriptors", "threads", "tensors", "batch_bytes",
-           "loose_bytes", "read_cpu_s", "decode_cpu_s", "transform_cpu_s",
-           "collate_cpu_s")  # fmt: skip
+           "loose_bytes")  # fmt: skip
+"""Of a sampled batch, by `pipeprof.measure.meter.Meter`."""
+SAMPLED = (*METERED, "read_cpu_s", "decode_cpu_s", "transform_cpu_s", "collate_cpu_s")
 TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 """What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
 FIELDS = ("worker", "sent_s", "serialised_cpu_s", *TOLD)

@@ -144,7 +144,7 @@ def test_where_the_sending_is_not_seen_slack_is_an_estimate(monkeypatch):
         return {name: stage.source for name, stage in loader.profile().stages.items()}
 
     assert set(told().values()) == {"measured"}
-    monkeypatch.setattr(sender, "note_moment", lambda *_: None)
+    monkeypatch.setattr(sender, "note_sent", lambda *_: None)
     estimated = told()
     assert "serialise" not in estimated
     assert [name for name, source in estimated.items() if source != "measured"] == [

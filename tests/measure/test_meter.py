@@ -9,7 +9,7 @@ import pytest
 
 from pipeprof.measure import meter as meter_module
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
-from pipeprof.measure.ring import SAMPLED
+from pipeprof.measure.ring import METERED
 
 
 def one_tensor(batch):
@@ -66,9 +66,9 @@ def test_a_slow_batch_is_sampled_as_often_as_any_other():
 def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
     meter = Meter(one_tensor)
     meter.begin(1.0)
-    first = dict(zip(SAMPLED, meter.end([]), strict=True))
+    first = dict(zip(METERED, meter.end([]), strict=True))
     meter.begin(2.0)
-    second = dict(zip(SAMPLED, meter.end([]), strict=True))
+    second = dict(zip(METERED, meter.end([]), strict=True))
     assert (first["tensors"], first["batch_bytes"]) == (1, 400)
     assert 0 <= first["cpu_s"] < 1
     assert isnan(second["tensors"]), "gauges are dearer, and rarer"
@@ -78,7 +78,7 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
 def test_a_batch_that_could_not_be_made_is_not_weighed():
     meter = Meter(one_tensor)
     meter.begin(1.0)
-    assert isnan(dict(zip(SAMPLED, meter.end(None), strict=True))["tensors"])
+    assert isnan(dict(zip(METERED, meter.end(None), strict=True))["tensors"])
 
 
 def test_without_a_beginning_nothing_is_known():

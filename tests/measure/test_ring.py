@@ -13,11 +13,13 @@ from pipeprof.measure.ring import (
     PLAIN,
     SAMPLED,
     Ring,
-    note_moment,
+    note_sent,
 )
 from tests.standing import descriptors
 
-WORKER, SENT, START = map(FIELDS.index, ("worker", "sent_s", "fetch_start_s"))
+WORKER, SENT, SERIALISED, START = map(
+    FIELDS.index, ("worker", "sent_s", "serialised_cpu_s", "fetch_start_s")
+)
 
 
 def told(value: int) -> list[float]:
@@ -46,7 +48,7 @@ def read(ring: Ring, task: int, epoch: int = 1) -> list[float] | None:
 def test_a_record_is_read_as_it_was_written_and_says_who_wrote_it():
     ring = Ring(slots=4)
     write(ring, 0, told(4), told(5), told(6), [*told(7), *sample(9)], worker=300)
-    assert ring.read(1, [3])[0].tolist()[2:] == told(7) + sample(9)
+    assert ring.read(1, [3])[0].tolist()[3:] == told(7) + sample(9)
     assert ring.read(1, [0, 3])[:, WORKER].tolist() == [300, 300]
     assert ring.holds(1, [99, 3])
 
@@ -68,15 +70,26 @@ def test_a_batch_without_stages_has_spent_no_time_in_them():
                      "samples": 16, **dict.fromkeys(IN_PARTS, 0.0)}  # fmt: skip
 
 
-def test_when_a_batch_was_sent_is_told_afterwards():
+def test_when_a_batch_was_sent_and_what_that_took_is_noted_afterwards():
     ring = Ring(slots=4)
     writer = ring.writer(1)
     writer.begin_epoch()
     place = writer.write(5, told(7))
-    assert np.isnan(ring.read(1, [5])[0, SENT])
+    assert np.isnan(ring.read(1, [5])[0, [SENT, SERIALISED]]).all()
     assert place is not None
-    note_moment(writer.memory, place, 12.5)
-    assert ring.read(1, [5])[0, SENT] == 12.5
+    note_sent(writer.memory, place, 12.5, 0.25)
+    assert ring.read(1, [5])[0, [SENT, SERIALISED]].tolist() == [12.5, 0.25]
+
+
+def test_what_serialising_took_is_not_taken_for_that_of_the_batch_before_in_the_slot():
+    ring = Ring(slots=4)
+    writer = ring.writer(1)
+    writer.begin_epoch()
+    place = writer.write(1, told(7))
+    assert place is not None
+    note_sent(writer.memory, place, 12.5, 0.25)
+    writer.write(5, told(8))
+    assert np.isnan(ring.read(1, [5])[0, [SENT, SERIALISED]]).all()
 
 
 def test_unused_overwritten_and_foreign_slots_are_lost_records():
