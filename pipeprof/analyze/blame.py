@@ -192,10 +192,22 @@ class _Walk:
         free = self._back(at, _or(self._free[rows], columns.fetch_end_s[rows]), rows)
         picked = np.fmin(at - free, np.nan_to_num(columns.sampler_s[rows]))
         ledger.charge(SAMPLER, rows, picked)
-        ledger.charge(MAIN, rows, at - free - picked)
+        self._handed_out(rows, free, at - picked)
         batch, at = rows, free
         while len(rows):
             rows, batch, at = self._received(rows, batch, at)
+
+    def _handed_out(self, rows: Rows, start: Floats, end: Floats) -> None:
+        """By main, which may have to wait for a core."""
+        took_s = end - start
+        own_s = np.minimum(took_s, _least(took_s[took_s > 0]))
+        crowded = self._crowded(start, end) * (took_s - own_s)
+        self._ledger.charge(WORKER_CPU, rows, crowded)
+        self._ledger.charge(MAIN, rows, took_s - crowded)
+
+    def _crowded(self, start: Floats, end: Floats) -> Floats:
+        """0..1: that what had to wait between those moments waited for a core."""
+        return np.minimum(1.0, self._crowd * self._activity.making(start, end))
 
     def _received(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
         """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. The
@@ -262,7 +274,7 @@ class _Walk:
             elif name == UNRECORDED:
                 ledger.charge(UNKNOWN, rows, spent)
             else:  # nobody had the interpreter: it waited for a core, if other workers had those
-                crowded = np.minimum(1.0, self._crowd * self._activity.making(start, end))
+                crowded = self._crowded(start, end)
                 ledger.hold(WORKER_CPU, rows, crowded * spent)
                 ledger.charge(TRANSFER, rows, (1 - crowded) * spent)
 

@@ -52,6 +52,8 @@ class Facts:
     recording: Recording
     summary: Summary
     diagnosis: Diagnosis
+    limited: str | None = None
+    """The stage that waits for something which gives so much a second, and no more."""
 
     @property
     def config(self) -> LoaderConfig:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pipeprof.analyze.advise import advise
 from pipeprof.analyze.blame import ranked
 from pipeprof.analyze.ceilings import ceilings
-from pipeprof.analyze.columns import Columns, slice_log
+from pipeprof.analyze.columns import Columns, slice_log, steady
 from pipeprof.analyze.diagnose import diagnose, pauses
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import findings
+from pipeprof.analyze.limited_rate import limited_stage
 from pipeprof.analyze.one_story import disagreements
 from pipeprof.analyze.pauses import with_pauses
 from pipeprof.analyze.requests import request_stats
@@ -44,11 +45,15 @@ def assemble(
         recording,
         batches=with_pauses(recording.batches, summary.add(Columns.of(recording.batches))),
     )
+    every = Columns.of(recording.batches)
+    limited = limited_stage(every.take(steady(every, recording.warmup_batches)))
+    if limited is not None:
+        summary.charge_all_to(limited)
     charges = summary.ranked_blame()
     requests = request_stats(recording.requests)
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
     diagnosis = diagnose(summary, charges, threshold, storage)
-    facts = Facts(recording, summary, diagnosis)
+    facts = Facts(recording, summary, diagnosis, limited)
     worths, allowed, advice = worth(facts), ceilings(facts, storage), advise(facts)
     diagnosis = replace(
         diagnosis, disagreements=disagreements(diagnosis, charges, worths, allowed, advice)

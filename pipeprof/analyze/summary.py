@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from pipeprof.analyze.blame import causes, places, ranked
+from pipeprof.analyze.blame import UNKNOWN, causes, places, ranked
 from pipeprof.analyze.columns import Columns, Floats, Mask, steady, warmed_up
 from pipeprof.analyze.pauses import PauseFinder
 from pipeprof.analyze.sketch import Series, Sketch
@@ -153,6 +153,15 @@ class Summary:
         """CPU time to make a batch, native threads included where they were seen; NaN unknown."""
         cpu, native = self.resources[CPU], self.resources[NATIVE]
         return cpu.mean + (native.mean if native.count else 0.0)
+
+    def charge_all_to(self, stage: str) -> None:
+        """What was charged to anything that a batch needs: less of it is made up for by ``stage``,
+        which waits for something that gives so much a second."""
+        unknown = self.blame.pop(UNKNOWN, 0.0)
+        whole = sum(self.blame.values())
+        self.blame.clear()
+        self.blame.update({stage: whole, UNKNOWN: unknown})
+        self.held.clear()
 
     def ranked_blame(self) -> dict[str, float]:
         return ranked(self.blame)

@@ -10,28 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import hypot
+from math import exp, hypot, sqrt
 
 import numpy as np
 
 from pipeprof.analyze.activity import STAGES
 from pipeprof.analyze.blame import MAIN, PIN, SAMPLER, TRANSFER, WORKER_CPU
-from pipeprof.analyze.columns import Columns, Floats
+from pipeprof.analyze.columns import Columns, Floats, steady
 from pipeprof.analyze.demand import Demand
+from pipeprof.analyze.drift import Drift
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.one_run import OneRun
 from pipeprof.analyze.stats import NORMAL_90
-from pipeprof.model import Speedup, Worth
+from pipeprof.model import Speedup, Stage, Worth
 
 QUARTER = 0.25
 _LEAST = 0.01
 """Of the stall: what is charged less is not worth a figure."""
 _ALWAYS_BUSY = 0.9
 """Of the time: a thread that is the limit."""
-_NOISE = 0.01
-"""Relatively, a run differs from the next one: one standard deviation, at the least."""
-_MODEL = 0.1
-"""Of a gain, by which simulated gains were off: one standard deviation (`make bench-blame`)."""
+_NOISE = 0.02
+"""One standard deviation of a run's log rate, at the least."""
+_MODEL = 0.15
+"""Of a gain, by which it is off: one standard deviation (`make bench-blame`)."""
+_UNKNOWN = Drift(0.003, 0.003)
+"""Of a run that is too short to tell."""
 
 Change = Callable[[Demand, int, float], Demand]
 """What a batch asks for, its row in the run, and the share of a cost that is cut."""
@@ -44,11 +47,12 @@ def worth(facts: Facts) -> dict[str, Worth]:
         return {}
     large = [name for name, seconds in facts.summary.ranked_blame().items()
              if seconds >= _LEAST * stall_s]  # fmt: skip
-    gains = _inline(facts) if not facts.workers else _Simulated.gains(facts)
+    gains = _of_limited(facts) if facts.limited else _gains(facts)
     found = ((name, gains(name, QUARTER), gains(name, 1.0)) for name in large)
+    noise = _noise(facts)
     return {
-        name: Worth(_speedup(quarter), _speedup(free)) for name, quarter, free in found
-        if quarter and free
+        name: Worth(_speedup(quarter, noise), _speedup(free, noise))
+        for name, quarter, free in found if quarter and free
     }  # fmt: skip
 
 
@@ -56,10 +60,38 @@ Gains = Callable[[str, float], Sequence[float]]
 """Of a cause, and the share that is cut: the gains that the run may mean; empty if unknown."""
 
 
-def _speedup(gains: Sequence[float]) -> Speedup:
+def _speedup(gains: Sequence[float], noise: float) -> Speedup:
     gain = float(np.mean(gains))
-    half = NORMAL_90 * hypot(_NOISE * (1 + gain), _MODEL * gain)
-    return Speedup(gain, (min(gains) - half, max(gains) + half))
+    half = NORMAL_90 * hypot(noise, _MODEL * gain / (1 + gain))
+    low, high = (1 + min(gains)) * exp(-half), (1 + max(gains)) * exp(half)
+    return Speedup(gain, (low - 1, high - 1))
+
+
+def _noise(facts: Facts) -> float:
+    """One standard deviation of the log of what two runs differ by, as long as this one was."""
+    every = Columns.of(facts.recording.batches)
+    cycle_s = every.take(steady(every, facts.recording.warmup_batches)).cycle_s
+    drift = Drift.of(cycle_s) or _UNKNOWN
+    return sqrt(2 * (_NOISE**2 + drift.lasting + drift.passing))
+
+
+def _gains(facts: Facts) -> Gains:
+    return _Simulated.gains(facts) if facts.workers else _inline(facts)
+
+
+def _of_limited(facts: Facts) -> Gains:
+    """Batches come at the rate of what gives so much a second: less of that is all that helps,
+    until the next limit."""
+    waited_s = facts.stage_s(Stage.READ if facts.limited == Stage.READ else Stage.FETCH)
+    train_s = facts.cycle_s - facts.per_batch(facts.summary.sums["stall_s"])
+    rest_s = max(train_s, max(0.0, facts.made_s - waited_s) / max(1, facts.workers))
+
+    def gains(cause: str, cut: float) -> Sequence[float]:
+        if cause != facts.limited:
+            return (0.0,) if cause in (*STAGES, WORKER_CPU, SAMPLER, MAIN, PIN, TRANSFER) else ()
+        return (_shorter(facts.cycle_s, min(cut * facts.cycle_s, facts.cycle_s - rest_s)),)
+
+    return gains
 
 
 def _inline(facts: Facts) -> Gains:

@@ -1,0 +1,99 @@
+"""Whether waits share a rate, on made-up batches: what they wait for is known, nothing is timed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from pipeprof.analyze.limited_rate import limited_stage
+from tests.analyze.test_blame import log
+
+SEEDS = range(12)
+
+
+def batches(makers, count=200, **extra):
+    """``makers``: of each worker, (start, end, read seconds) of its batches."""
+    rows = sorted((*batch, worker) for worker, made in enumerate(makers) for batch in made)[:count]
+    start, end, read, worker = map(np.array, zip(*rows, strict=True))
+    moments = {"asked_s": start, "delivered_s": end, "done_s": end}
+    return log(
+        **moments, fetch_start_s=start, fetch_end_s=end, worker=worker.astype(float),
+        **{"read_s": read, "read_cpu_s": np.zeros(len(read)), "cpu_s": 0.001 + 0 * read,
+           "runqueue_s": 0 * read, **extra},
+    )  # fmt: skip
+
+
+def private(chance, workers, count=80):
+    """Each wait is its own, however many wait."""
+    made = []
+    for _ in range(workers):
+        now, own = chance.random() * 0.01, []
+        for _ in range(count):
+            other, read = chance.uniform(0.001, 0.02), chance.lognormvariate(-4.6, 0.3)
+            own.append((now, now + read + 0.001, read))
+            now += read + 0.001 + other
+        made.append(own)
+    return made
+
+
+def shared(chance, workers, count=80, size=0.01):
+    """Who waits at once shares one rate: by small steps of time."""
+    step, now = 0.0005, 0.0
+    left = [0.0] * workers
+    begun, rest = [0.0] * workers, [chance.uniform(0, 0.02) for _ in range(workers)]
+    made = [[] for _ in range(workers)]
+    while min(map(len, made)) < count:
+        reading = [worker for worker in range(workers) if left[worker] > 0]
+        for worker in reading:
+            left[worker] -= step / len(reading)
+            if left[worker] <= 0:
+                took = now + step - begun[worker]
+                made[worker].append((begun[worker], now + step + 0.0001, took))
+                rest[worker] = chance.uniform(0, 0.04)
+        for worker in range(workers):
+            if left[worker] <= 0:
+                rest[worker] -= step
+                if rest[worker] <= 0:
+                    left[worker], begun[worker] = size * chance.uniform(0.7, 1.3), now + step
+        now += step
+    return made
+
+
+def quota(chance, count=120, size=0.01):
+    """One maker: what is not asked of the quota while it does something else, it has later."""
+    now, granted, own = 0.0, 0.0, []
+    for _ in range(count):
+        granted += size
+        ready = max(now + 0.0002, granted)
+        own.append((now, ready + 0.0001, ready - now))
+        now = ready + chance.uniform(0.001, 0.008)
+    return [own]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_waits_of_their_own_are_not_taken_for_a_shared_rate(workers, seed):
+    assert limited_stage(batches(private(Random(seed), workers))) is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("workers", [2, 4])
+def test_workers_that_share_a_rate_are_told(workers, seed):
+    assert limited_stage(batches(shared(Random(seed), workers))) == "read"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_quota_is_told_of_a_single_maker(seed):
+    assert limited_stage(batches(quota(Random(seed)))) == "read"
+
+
+def test_what_computes_shares_cores_and_not_a_rate():
+    busy = batches(shared(Random(0), 4))
+    computing = busy.replaced(read_cpu_s=busy.read_s)
+    assert limited_stage(computing) is None
+
+
+def test_of_few_batches_nothing_is_told():
+    assert limited_stage(batches(quota(Random(0)), count=30)) is None
