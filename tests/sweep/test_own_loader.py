@@ -105,7 +105,7 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: Setting) -> None:
     assert len(set(recording.batches.epoch)) > 1, "more than an epoch, as one is too short"
     made_s = profile.stages["fetch"].mean_s
     assert 0.010 <= made_s < 0.030
-    assert profile.diagnosis.verdict == "starved"
+    assert not profile.diagnosis.has_step, "none is emulated"
     assert any("left as it is" in note for note in profile.notes)
 
 
