@@ -164,6 +164,8 @@ def _why(summary: Summary, culprit: str) -> str:
     if culprit == WORKER_CPU:
         waiting = summary.share_of_making(RUN_QUEUE)
         return f" (making a batch is {percent(waiting)} waiting for a core)"
+    if culprit == summary.limited:
+        return ", at a rate that all readers share: time saved elsewhere is lost in waiting for it"
     held = summary.held[culprit] / summary.blame[culprit] if summary.held[culprit] else 0.0
     if held >= 0.5:
         return ", by a worker whose interpreter a finished batch waited for to be handed over"

@@ -86,6 +86,8 @@ def best_workers(facts: Facts) -> int:
 
 def helpful_workers(facts: Facts) -> int | None:
     """How many more of them are worth it; ``None`` when more of them are not."""
+    if facts.limited:
+        return None
     wanted = best_workers(facts)
     if wanted <= facts.workers or rate(facts, wanted) < WORTHWHILE * facts.rate:
         return None

@@ -52,8 +52,6 @@ class Facts:
     recording: Recording
     summary: Summary
     diagnosis: Diagnosis
-    limited: str | None = None
-    """The stage that waits for something which gives so much a second, and no more."""
 
     @property
     def config(self) -> LoaderConfig:
@@ -247,6 +245,11 @@ class Facts:
     def blamed_on_workers(self) -> float:
         """0..1 of the stall: making batches, and having no core for that."""
         return self.blamed(*MAKING, WORKER_CPU)
+
+    @property
+    def limited(self) -> str | None:
+        """The stage that waits for something which gives so much a second, and no more."""
+        return self.summary.limited
 
     def blamed(self, *causes: str) -> float:
         """0..1 of the stall."""

@@ -53,7 +53,7 @@ def assemble(
     requests = request_stats(recording.requests)
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
     diagnosis = diagnose(summary, charges, threshold, storage)
-    facts = Facts(recording, summary, diagnosis, limited)
+    facts = Facts(recording, summary, diagnosis)
     worths, allowed, advice = worth(facts), ceilings(facts, storage), advise(facts)
     diagnosis = replace(
         diagnosis, disagreements=disagreements(diagnosis, charges, worths, allowed, advice)

@@ -80,8 +80,9 @@ def storage(facts: Facts) -> Iterator[Recommendation]:
     if requests is not None and sums["bytes"]:
         size = sums["bytes"] / sums["samples"]
     waits = facts.blamed_on_workers >= _MOSTLY and facts.share(BLOCKED) >= _MOSTLY
-    if size > 0 and (part == BANDWIDTH or (waits and size * facts.rate > SLOWEST_LINK)):
-        yield _bandwidth(facts, size, part == BANDWIDTH)
+    sure = part == BANDWIDTH or facts.limited is not None
+    if size > 0 and (sure or (waits and size * facts.rate > SLOWEST_LINK)):
+        yield _bandwidth(facts, size, sure)
 
 
 def batch_size(facts: Facts) -> Iterator[Recommendation]:

@@ -58,6 +58,8 @@ class Summary:
         self.held: defaultdict[str, float] = defaultdict(float)
         """Of them, those in which a finished batch waited for its worker's interpreter, or for a
         core."""
+        self.limited: str | None = None
+        """The stage that waits for something which gives all of them together so much a second."""
         self.awaited_in: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by where the awaited batch was."""
         self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)
@@ -157,6 +159,7 @@ class Summary:
     def charge_all_to(self, stage: str) -> None:
         """What was charged to anything that a batch needs: less of it is made up for by ``stage``,
         which waits for something that gives so much a second."""
+        self.limited = stage
         unknown = self.blame.pop(UNKNOWN, 0.0)
         whole = sum(self.blame.values())
         self.blame.clear()

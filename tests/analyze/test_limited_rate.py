@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
 from pipeprof.analyze.limited_rate import limited_stage
+from pipeprof.analyze.profile import assemble
+from tests.analyze.pipelines import workers_run
 from tests.analyze.test_blame import log
 
 SEEDS = range(12)
@@ -87,6 +90,27 @@ def test_workers_that_share_a_rate_are_told(workers, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_quota_is_told_of_a_single_maker(seed):
     assert limited_stage(batches(quota(Random(seed)))) == "read"
+
+
+def test_the_report_says_so_and_advises_no_more_workers():
+    shared_rate = batches(shared(Random(0), 4))
+    kept = {name: tuple(map(float, shared_rate._arrays[name])) for name in (
+        "fetch_start_s", "fetch_end_s", "read_s", "read_cpu_s", "cpu_s", "runqueue_s",
+        "asked_s", "delivered_s", "done_s", "worker",
+    )}  # fmt: skip
+    recording = workers_run(len(shared_rate), workers=4)
+    log = replace(recording.batches, **kept, sent_s=(), received_s=(), arrived_s=())
+    moment = [max(0.0, end - 0.002) for end in kept["fetch_end_s"]]
+    log = replace(
+        log, asked_s=tuple(moment), delivered_s=kept["fetch_end_s"],
+        done_s=(*moment[1:], kept["fetch_end_s"][-1] + 0.001),
+        worker=tuple(map(int, kept["worker"])),
+    )  # fmt: skip
+    profile = assemble(replace(recording, batches=log))
+    assert profile.diagnosis.bottleneck == "read"
+    assert "a rate that all readers share" in profile.diagnosis.headline
+    assert all("num_workers" not in advice.setting for advice in profile.recommendations)
+    assert profile.worth["read"].cheaper.share > 0.15
 
 
 def test_what_computes_shares_cores_and_not_a_rate():
