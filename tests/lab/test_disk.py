@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def blocks(tmp_path: Path) -> Path:
 def run(dataset: Dataset[torch.Tensor], workers: int) -> pipeprof.Profile:
     loader = pipeprof.wrap(DataLoader(dataset, batch_size=None, num_workers=workers))
     for _ in loader:
-        pass
+        time.sleep(0.001)
     return loader.profile()
 
 
