@@ -44,13 +44,14 @@ def disagreements(
     worth: Mapping[str, Worth],
     ceilings: Mapping[str, Ceiling],
     advice: Sequence[Recommendation],
+    workers: int,
 ) -> tuple[str, ...]:
-    """Of a starved run; each a sentence or two."""
+    """Of a starved run with so many ``workers``; each a sentence or two."""
     cause = next((name for name in blame if name != UNKNOWN), None)
     if diagnosis.verdict != "starved" or cause is None:
         return ()
     found = [
-        *_of_unknown(blame), *_of_worth(cause, worth), *_of_ceiling(cause, ceilings),
+        *_of_unknown(blame), *_of_worth(cause, worth), *_of_ceiling(cause, ceilings, workers),
         *_of_advice(cause, advice),
     ]  # fmt: skip
     return tuple(found)
@@ -91,11 +92,16 @@ def _of_worth(cause: str, worth: Mapping[str, Worth]) -> Iterator[str]:
         )
 
 
-def _of_ceiling(cause: str, ceilings: Mapping[str, Ceiling]) -> Iterator[str]:
+def _of_ceiling(cause: str, ceilings: Mapping[str, Ceiling], workers: int) -> Iterator[str]:
     lowest = next(iter(ceilings), None)
     if lowest is None or same(cause, lowest):
         return
-    if lowest == "accelerator":
+    if lowest == "accelerator" and not workers:
+        yield (
+            "No ceiling is below the accelerator's, and yet it waits: without workers a batch is "
+            "made while the accelerator stands still, so the times of both add up."
+        )
+    elif lowest == "accelerator":
         yield (
             f"No ceiling is below the accelerator's: on average the loader keeps up. It is starved "
             f"because batches are late now and then, by {cause}."

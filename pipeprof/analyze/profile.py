@@ -55,9 +55,8 @@ def assemble(
     diagnosis = diagnose(summary, charges, threshold, storage)
     facts = Facts(recording, summary, diagnosis)
     worths, allowed, advice = worth(facts), ceilings(facts, storage), advise(facts)
-    diagnosis = replace(
-        diagnosis, disagreements=disagreements(diagnosis, charges, worths, allowed, advice)
-    )
+    said = disagreements(diagnosis, charges, worths, allowed, advice, recording.config.num_workers)
+    diagnosis = replace(diagnosis, disagreements=said)
     kept = len(recording.batches.index)
     return Profile(
         name=recording.name,

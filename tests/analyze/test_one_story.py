@@ -22,13 +22,16 @@ def worth(share):
     )
 
 
-def story(blame=("decode", "transfer"), worths=(0.3, 0.01), ceiling="workers", setting=None):
+def story(
+    blame=("decode", "transfer"), worths=(0.3, 0.01), ceiling="workers", setting=None, workers=2
+):
     return disagreements(
         STARVED,
         {name: 1.0 / (place + 1) for place, name in enumerate(blame)},
         {name: worth(share) for name, share in zip(blame, worths, strict=True)},
         {ceiling: Ceiling(100.0, "")},
         [Recommendation(setting, "1", "2", "")] if setting else [],
+        workers,
     )
 
 
@@ -48,6 +51,8 @@ def test_another_ceiling_is_explained():
     assert "The lowest ceiling is transfer, the cause is decode" in why
     (why,) = story(ceiling="accelerator")
     assert "late now and then" in why
+    (why,) = story(ceiling="accelerator", workers=0)
+    assert "the times of both add up" in why
 
 
 def test_advice_about_something_else_is_explained():
