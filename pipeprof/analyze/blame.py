@@ -19,8 +19,6 @@ what held that up (`causes`):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeprof.analyze.activity import (
@@ -33,6 +31,7 @@ from pipeprof.analyze.activity import (
     Rows,
 )  # fmt: skip
 from pipeprof.analyze.columns import Columns, Floats, Mask
+from pipeprof.analyze.hand_over import HandOver, least
 from pipeprof.model import Stage
 
 UNKNOWN, SAMPLER, MAIN = "unknown", "sampler", "main"
@@ -41,13 +40,6 @@ TRANSFER, PIN = str(Stage.TRANSFER), str(Stage.PIN)
 
 _NOTHING_S = 1e-9
 """Less is rounding."""
-_ENOUGH = 10
-"""Hand-overs by idle workers that tell what one takes at the least."""
-_LEAST = 10
-"""Percentile of hand-overs that passed undisturbed."""
-_TIMES_CPU = 2.0
-"""Times main's CPU time for it: more than that, a hand-over does not wait by itself. Measured: 0.4
-to 1.3 for 1 to 40 tensors (`docs/how-it-measures.md`)."""
 _COMPUTES = 0.1
 """Of making a batch: a worker that computes less leaves its interpreter to its other threads."""
 _PRESSURE = 0.1
@@ -116,45 +108,13 @@ class _Ledger:
         return charges.setdefault(cause, np.zeros(self._count))
 
 
-@dataclass(frozen=True)
-class _HandOver:
-    """What of each batch's hand-over is its own. [batches], seconds; unknown is 0."""
-
-    took_s: Floats
-    """From received to unpickled in main."""
-    own_s: Floats
-    """Of that, main's CPU time and what such a batch takes undisturbed."""
-    piped_s: float
-    """From sent to received, undisturbed."""
-
-    @classmethod
-    def of(cls, columns: Columns, activity: Activity) -> _HandOver:
-        rows = np.arange(len(columns))
-        took_s = np.nan_to_num(columns.arrived_s - columns.received_s)
-        cpu_s = np.fmin(took_s, np.nan_to_num(columns.unpickled_cpu_s))
-        rest_s = took_s - cpu_s
-        beside = activity.between(rows, columns.received_s, columns.arrived_s)
-        passed = took_s > 0
-        alone = passed & (beside[IDLE] + beside[SENDING] >= took_s)
-        least_s = _least(rest_s[alone if alone.sum() >= _ENOUGH else passed])
-        computed = cpu_s[passed & (cpu_s > 0)]
-        if alone.sum() < _ENOUGH and len(computed):
-            least_s = min(least_s, _TIMES_CPU * float(np.median(computed)))
-        waited_s = columns.received_s - np.fmax(columns.asked_s, columns.sent_s)
-        return cls(took_s, np.fmin(took_s, cpu_s + least_s), _least(waited_s[waited_s > 0]))
-
-
-def _least(values: Floats) -> float:
-    return float(np.percentile(values, _LEAST)) if len(values) else 0.0
-
-
 class _Walk:
     """Back from the end of each stall to its start, all stalls at a time."""
 
     def __init__(self, columns: Columns, ledger: _Ledger) -> None:
         self._columns, self._ledger = columns, ledger
         self._activity = Activity(columns)
-        self._hand_over = _HandOver.of(columns, self._activity)
+        self._hand_over = HandOver.of(columns, self._activity)
         self._core = _core_shares(columns)
         computing = _computing(columns)
         self._holds = computing >= _COMPUTES
@@ -200,7 +160,7 @@ class _Walk:
     def _handed_out(self, rows: Rows, start: Floats, end: Floats) -> None:
         """By main, which may have to wait for a core."""
         took_s = end - start
-        own_s = np.minimum(took_s, _least(took_s[took_s > 0]))
+        own_s = np.minimum(took_s, least(took_s[took_s > 0]))
         crowded = self._crowded(start, end) * (took_s - own_s)
         self._ledger.charge(WORKER_CPU, rows, crowded)
         self._ledger.charge(MAIN, rows, took_s - crowded)
