@@ -110,7 +110,7 @@ def print_noise(every: Sequence[Judged]) -> None:
     apart = float(np.median([one.difference_by_chance for one in every]))
     print(
         f"noise of a measured gain (standard error): {np.median(noise):.1f} points in the middle, "
-        f"{np.percentile(noise, 90):.1f} in one loader of ten; two gains are told apart if they "
+        f"{np.percentile(noise, 90):.1f} in one loader of ten; two gains are distinct if they "
         f"differ by {apart * 100:.1f} points or more, in the middle"
     )
     say_if_busy([one.others for one in every])

@@ -81,7 +81,7 @@ class Stranger:
     spec: LoaderSpec
     bouts: tuple[Mapping[Setting, Recording], ...]
     pairs: Mapping[Pair, tuple[tuple[float, float], ...]]
-    """Batches/s of runs by turns."""
+    """Batches/s of alternating runs."""
     others: float | None = None
     """0..1 of all cores that other processes have had meanwhile."""
 

@@ -148,7 +148,7 @@ class _Walk:
 
     def _from_workers(self, rows: Rows) -> None:
         columns, ledger = self._columns, self._ledger
-        at = columns.delivered_s.copy()[rows]
+        at = columns.delivered_s[rows]
         free = self._back(at, _or(self._free[rows], columns.fetch_end_s[rows]), rows)
         picked = np.fmin(at - free, np.nan_to_num(columns.sampler_s[rows]))
         ledger.charge(SAMPLER, rows, picked)
@@ -201,9 +201,7 @@ class _Walk:
         ledger.charge(TRANSFER, rows, piped_s)
         self._waited(rows, batch, sent, at, at - sent - piped_s)
         made = self._back(sent, columns.fetch_end_s[batch], rows)
-        own_s = np.fmin(
-            sent - made, _or(columns.serialised_cpu_s[batch], np.full(len(rows), np.inf))
-        )
+        own_s = np.fmin(sent - made, columns.serialised_cpu_s[batch])  # all of it where unknown
         ledger.charge(TRANSFER, rows, own_s)
         self._waited(rows, batch, made, sent, sent - made - own_s)
         begun = self._back(made, columns.fetch_start_s[batch], rows)

@@ -1,11 +1,11 @@
 """Whether batches wait for something that gives all of them together so much a second, and no more:
 a disk or link whose bandwidth is used up, or a quota.
 
-Then time saved elsewhere is lost in waiting, and only asking for less helps. One run tells it where
+Then time saved elsewhere is lost in waiting, and only asking for less helps. One run shows it where
 waiting varies: beside other workers that wait, each waits longer (its time grows with how many wait
 at once); and a single maker of batches that was busy with something else for longer waits less
 after that, as the quota grew meanwhile. A wait of its own, such as a server's latency, depends on
-neither. Where nothing varies nothing is told, and each wait is taken for its own.
+neither. Where nothing varies, nothing is concluded, and each wait is taken for its own.
 """
 
 from __future__ import annotations

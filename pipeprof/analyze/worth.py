@@ -21,6 +21,7 @@ from pipeprof.analyze.demand import Demand
 from pipeprof.analyze.drift import Drift
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.one_run import OneRun
+from pipeprof.analyze.stages import CPU, RUN_QUEUE
 from pipeprof.analyze.stats import NORMAL_90
 from pipeprof.model import Speedup, Stage, Worth
 
@@ -123,7 +124,7 @@ class _Simulated:
         stages["fetch"] = np.maximum(0.0, columns.made_s - sum(stages.values()))
         computing = _computing(columns, stages)
         self._of_cpu = _shares(stages, computing)
-        waiting = _waiting_per_cpu(columns)
+        waiting = _waiting_per_cpu(facts)
         self._of_blocked = _shares(stages, {
             name: max(0.0, 1 - share * (1 + waiting)) for name, share in computing.items()
         })  # fmt: skip
@@ -228,11 +229,10 @@ def _shares(stages: dict[str, Floats], weights: dict[str, float]) -> dict[str, F
     return {name: seconds / whole for name, seconds in weighed.items()}
 
 
-def _waiting_per_cpu(columns: Columns) -> float:
-    """Seconds of waiting for a core, for each second of computing."""
-    seen = np.isfinite(columns.cpu_s) & np.isfinite(columns.runqueue_s)
-    cpu_s = columns.cpu_s[seen].sum()
-    return float(columns.runqueue_s[seen].sum() / cpu_s) if cpu_s > 0 else 0.0
+def _waiting_per_cpu(facts: Facts) -> float:
+    """Seconds of waiting for a core, for each second of computing; 0 where unknown."""
+    waiting, computing = facts.share(RUN_QUEUE), facts.share(CPU)
+    return waiting / computing if waiting > 0 and computing > 0 else 0.0
 
 
 def _of_main(seconds: float) -> Change:

@@ -21,7 +21,7 @@ _TOLD = 0.01
 """Of the core time: less is stolen on any shared host."""
 
 
-WORTH_LEGEND = "Right: samples/s if the cause were cut, simulated from this run; 90 % in brackets."
+_WORTH_LEGEND = "Right: samples/s if the cause were cut, estimated from this run; 90 % in brackets."
 
 
 def is_emulated(accelerator: str) -> bool:
@@ -64,7 +64,22 @@ def more(speedup: Speedup | None) -> str:
     return f"{100 * speedup.share:+.0f} % ({low}–{high})".replace("(-", "(−").replace("–-", "–−")
 
 
-def where_awaited(profile: Profile) -> str:
+def worth_cells(profile: Profile, cause: str) -> tuple[str, ...]:
+    """25 % cheaper, and free; none where the profile has no such figures."""
+    if not profile.worth:
+        return ()
+    worth = profile.worth.get(cause)
+    return (more(worth.cheaper), more(worth.free)) if worth else ("", "")
+
+
+def stall_notes(profile: Profile) -> tuple[str, ...]:
+    """What stands under the table of causes, a line each."""
+    legend = _WORTH_LEGEND if profile.worth else ""
+    lines = (legend, _where_awaited(profile), *profile.diagnosis.disagreements)
+    return tuple(line for line in lines if line)
+
+
+def _where_awaited(profile: Profile) -> str:
     """Where the awaited batch was meanwhile, if not at what is blamed; else empty."""
     if not profile.awaited_in or next(iter(profile.awaited_in)) == next(iter(profile.blame)):
         return ""

@@ -9,25 +9,22 @@ from pipeprof.model import STORAGE_PARTS, Profile, StageStats, WorkerStats
 from pipeprof.report.journey import WORKER_STAGES, Row, busy_s, journey
 from pipeprof.report.layout import WORST_STYLE, Column, Page, bar, opening_word
 from pipeprof.report.phrases import (
-    WORTH_LEGEND,
     count_range,
     data_source,
     expected,
     gain,
     is_emulated,
     machine,
-    more,
-    pause_name,
     pauses_row,
     rule,
     settings,
     share_range,
     stolen,
     times,
-    where_awaited,
 )
 from pipeprof.report.terminal_making import device_row, making, queue_row, start_up
 from pipeprof.report.terminal_requests import requests
+from pipeprof.report.terminal_stall import pauses, stall
 from pipeprof.units import (
     counted,
     format_bytes,
@@ -46,7 +43,7 @@ def profile_page(page: Page, profile: Profile) -> None:
     _stages(page, profile)
     making(page, profile)
     requests(page, profile)
-    _blame(page, profile)
+    stall(page, profile)
     pauses(page, profile)
     _ceilings(page, profile)
     _workers(page, profile)
@@ -150,71 +147,6 @@ def _legend(page: Page, profile: Profile, rows: list[Row]) -> None:
         reasons.setdefault(reason, []).append(stage)
     for reason, stages in reasons.items():
         page.line(f"Not seen: {', '.join(stages)} ({reason}).")
-
-
-def _blame(page: Page, profile: Profile) -> None:
-    if profile.stall_s <= 0 or not profile.blame:
-        return
-    stall = f"{format_duration(profile.stall_s)} of {format_duration(profile.wall_s)}"
-    who = "accelerator" if profile.diagnosis.has_step else "loop"
-    page.heading(f"What the {who} waited for", f"{stall}{_label(profile)}")
-    charged = sorted(profile.blame.items(), key=lambda item: -item[1])
-    shares = [seconds / profile.stall_s for _, seconds in charged]
-    columns = [Column("cause", right=False), Column("stall"), Column("share")]
-    columns += [Column(right=False, spare=1)]
-    columns += [Column("25 % cheaper"), Column("free")] if profile.worth else []
-    page.table(
-        columns,
-        [
-            (name, format_duration(seconds), format_share(share), bar(share, 24).ljust(24),
-             *_worth(profile, name))
-            for (name, seconds), share in zip(charged, shares, strict=True)
-        ],
-        [WORST_STYLE if profile.diagnosis.verdict == "starved" else ""],
-    )  # fmt: skip
-    if profile.worth:
-        page.line(WORTH_LEGEND)
-    for line in (where_awaited(profile), *profile.diagnosis.disagreements):
-        if line:
-            page.line(line)
-
-
-def _worth(profile: Profile, cause: str) -> tuple[str, ...]:
-    if not profile.worth:
-        return ()
-    worth = profile.worth.get(cause)
-    return (more(worth.cheaper), more(worth.free)) if worth else ("", "")
-
-
-def pauses(page: Page, profile: Profile) -> None:
-    found = profile.pauses
-    if found is None:
-        return
-    page.heading("Pauses", "between two batches, but no training step")
-    columns = [Column(right=False), Column("pauses"), Column("total"), Column("mean")]
-    page.table(
-        [*columns, Column("longest")],
-        [
-            (
-                pause_name(each.kind),
-                f"{each.count:,}",
-                format_duration(each.total_s),
-                format_duration(each.total_s / max(each.count, 1)),
-                format_duration(each.longest_s),
-            )
-            for each in found.kinds
-        ],
-    )
-    rested = found.rested_batches
-    beside = f", beside {counted(rested, 'batch')} that lay ready after one" if rested else ""
-    verdict = found.as_steps
-    page.line(
-        f"Left out of all other figures{beside}. Counted as training steps: {verdict.verdict}, "
-        f"{format_share(verdict.starved_fraction)} of the time, "
-        f"95 %: {share_range(verdict.starved_interval)}."
-    )
-    if any(each.kind.evidence == "length" for each in found.kinds):
-        page.line('With pipeprof.pause("…") around it a pause has a name and an exact length.')
 
 
 def _ceilings(page: Page, profile: Profile) -> None:

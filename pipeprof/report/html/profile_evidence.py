@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.model import Profile
-from pipeprof.report import terminal_profile
+from pipeprof.report import terminal_profile, terminal_stall
 from pipeprof.report.html.kept import kept
 from pipeprof.report.html.shapes import Lines, Section
 from pipeprof.report.terminal_requests import requests
@@ -51,7 +51,7 @@ def pauses(profile: Profile) -> Section:
     return kept(
         "pauses",
         "Pauses",
-        lambda page: terminal_profile.pauses(page, profile),
+        lambda page: terminal_stall.pauses(page, profile),
         "Between batches main did nothing but train, as far as can be told.",
     )
 

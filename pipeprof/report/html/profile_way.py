@@ -19,7 +19,7 @@ from pipeprof.report.html.shapes import (
 )
 from pipeprof.report.html.words import word
 from pipeprof.report.journey import Row, journey
-from pipeprof.report.phrases import WORTH_LEGEND, is_emulated, more, where_awaited
+from pipeprof.report.phrases import is_emulated, stall_notes, worth_cells
 from pipeprof.report.terminal_making import making
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_share
 
@@ -131,24 +131,14 @@ def stall(profile: Profile) -> Section:
                 Cell(name, word=word(name)),
                 format_duration(seconds),
                 Cell(format_share(seconds / profile.stall_s), share=seconds / profile.stall_s),
-                *_worth(profile, name),
+                *worth_cells(profile, name),
             )
             for name, seconds in charged
         ),
     )  # fmt: skip
     note = f"{format_duration(profile.stall_s)} of {format_duration(profile.wall_s)}{emulated}"
     picture = Chart("blame", "Blame", told, charts.blame(profile.blame, profile.stall_s))
-    said = [WORTH_LEGEND] * bool(profile.worth)
-    said += [where_awaited(profile), *profile.diagnosis.disagreements]
-    lines = Lines(tuple(filter(None, said)))
-    return Section("stall", title, note, (picture, table, lines))
-
-
-def _worth(profile: Profile, cause: str) -> tuple[str, ...]:
-    if not profile.worth:
-        return ()
-    worth = profile.worth.get(cause)
-    return (more(worth.cheaper), more(worth.free)) if worth else ("", "")
+    return Section("stall", title, note, (picture, table, Lines(stall_notes(profile))))
 
 
 def on_their_way(profile: Profile) -> Section:
