@@ -165,8 +165,10 @@ if how == "exit":
     persistent = DataLoader(Act(lambda index: None), num_workers=1, persistent_workers=True)
     loaders += [wrap(persistent), wrap(batch for batch in range(9))]
 iterators = [iter(loader) for loader in loaders]
+# a batch of each worker: one whose parent dies before it has begun takes init for its parent, and
+# torch's own worker waits for good
 for iterator in iterators:
-    next(iterator)
+    next(iterator), next(iterator)
 workers = [
     worker.pid for iterator in iterators for worker in getattr(iterator, "_workers", ())
 ]
