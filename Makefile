@@ -78,6 +78,7 @@ bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
 
 bench-overhead: $(READY) ## what profiling costs, against nothing and against others
 	$(KEEP) overhead $(BIN)/python -m benchmarks.overhead --limit 2400
+	$(KEEP) overhead-short $(BIN)/python -m benchmarks.overhead_short
 
 bench-run: $(READY) ## what pipeprof run adds to a script's start and end
 	$(KEEP) run $(BIN)/python benchmarks/run_cost.py

@@ -29,7 +29,7 @@ from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed
 from benchmarks.overhead_switched import Mode, hold_switched_session
-from pipeprof.loaders.stretches import how_many_at
+from pipeprof.loaders.stretches import affordable
 from pipeprof.units import format_duration
 
 PLAIN, AGAIN = Arm("plain"), Arm("plain again")
@@ -68,18 +68,16 @@ class Series:
         plain = [self.of(one, measure) for one in (PLAIN, AGAIN) if one in self.arms]
         return added(self.of(arm, measure), *plain, relative=self.case.relative)
 
-    def every(self) -> int:
-        """Of how many stretches of batches one is watched, as fast as they come here."""
-        return (
-            how_many_at(float(np.median(self.of(PLAIN, "wall_s")))) if PASSING in self.arms else 1
-        )
+    def watched(self) -> float:
+        """The share of batches that is watched, as fast as they come here."""
+        return affordable(float(np.median(self.of(PLAIN, "wall_s")))) if self.case.workers else 1.0
 
     def in_use(self, measure: str) -> Estimate:
         """What pipeprof costs: watching, and passing by, as much as there is of each."""
         spent = self.of(OURS, measure)
         if PASSING in self.arms:
             passing = self.of(PASSING, measure)
-            spent = mixed(1 / self.every(), spent, passing, self.case.relative)
+            spent = mixed(self.watched(), spent, passing, self.case.relative)
         plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
         return added(spent, plain, again, relative=self.case.relative)
 
@@ -123,7 +121,7 @@ def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Ver
     for arm in ours.arms:
         print_row(arm, ours)
     said = "".join(f"{'':>9}   {say(ours.in_use(name), case):<32}" for name in _MEASURES)
-    print(f"  {'pipeprof, in use':<20}{said.rstrip()}  (1 of {ours.every()} stretches watched)")
+    print(f"  {'pipeprof, in use':<20}{said.rstrip()}  ({ours.watched():.0%} watched)")
     sessions = len(ours.sessions)
     print(
         f"  {sessions * case.rounds:,} rounds of {case.batches:,} batches in {sessions} sessions; "

@@ -108,8 +108,8 @@ def cases() -> Iterator[Case]:
         judged=("wall_s", "cpu_s"), relative=False, most=8e-6, quiet=0.5e-6,
     )  # fmt: skip
     yield Case(
-        f"about 1.5 ms a batch, {WORKERS} worker", Work(_repeats()), BATCH_SIZE, WORKERS,
-        batches=4, rounds=400, time_share=0.4,
+        f"about 1.5 ms a batch, {WORKERS} worker", Work(repeats(WORKERS * BATCH_S)),
+        BATCH_SIZE, WORKERS, batches=4, rounds=400, time_share=0.4,
         judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
     )  # fmt: skip
     yield Case(
@@ -119,11 +119,11 @@ def cases() -> Iterator[Case]:
     )  # fmt: skip
 
 
-def _repeats() -> int:
-    """With how many repeats a worker takes `WORKERS` × `BATCH_S` for a batch, on this machine."""
+def repeats(batch_s: float) -> int:
+    """With how many repeats a worker takes ``batch_s`` for a batch, on this machine."""
     few, many = 10, 110
     slope_s = (_batch_s(many) - _batch_s(few)) / (many - few)
-    return max(1, round(few + (WORKERS * BATCH_S - _batch_s(few)) / slope_s))
+    return max(1, round(few + (batch_s - _batch_s(few)) / slope_s))
 
 
 def _batch_s(repeats: int) -> float:

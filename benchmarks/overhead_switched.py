@@ -34,12 +34,17 @@ from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders import hook, observe
 from pipeprof.loaders.hook import Making
 from pipeprof.loaders.iterator import Turn
-from pipeprof.loaders.pace import PassingBy
+from pipeprof.loaders.observe_workers import WorkersObserver
+from pipeprof.loaders.pace import Pace, PassingBy
 from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import Meter
 
-_NEVER = 1 << 62
-"""A task that no session reaches."""
+
+class _Poor(Pace):
+    """Can never afford to watch."""
+
+    def next_stretch(self, observer: WorkersObserver, iterator: Any) -> int | None:
+        return None
 
 
 class Mode(IntEnum):
@@ -181,7 +186,7 @@ class Stream:
             turn._pass.pass_by(self._passing.count())
             self._passing = turn._passing = None
         if mode is Mode.PASSING:
-            self._passing = PassingBy(turn._pass, observer, self.bare, _NEVER)  # type: ignore[arg-type]
+            self._passing = PassingBy(_Poor(), turn._pass, observer, self.bare)  # type: ignore[arg-type]
             turn.pass_by(self._passing)
         observer.watch(mode is Mode.WATCHING)  # type: ignore[attr-defined]
 

@@ -88,7 +88,7 @@ class _Iterator:
 
     def __init__(self) -> None:
         self._dataset_fetcher = _Fetcher()
-        self._rcvd_idx = 0
+        self._rcvd_idx, self._num_workers = 0, 1
 
     def _next_index(self) -> int:
         return self._rcvd_idx
@@ -132,7 +132,7 @@ def _inline_s() -> float:
 
 def _workers_s() -> float:
     ring = Ring(2 * FLUSH_EVERY)
-    sender, queue, fetcher, bare = Sender(ring.writer(0)), _Queue(), _Fetcher(), _Fetcher()
+    sender, queue, fetcher, bare = Sender(ring.writer(0), 0, 1), _Queue(), _Fetcher(), _Fetcher()
     sender.begin_epoch()
     sender.attach(queue)
     instrument(fetcher, sender.tell, Meter(weigh), RequestCounts())
@@ -147,7 +147,7 @@ def _workers_s() -> float:
 
 def _unseen_s() -> float:
     """What is left of the hooks where a batch is passed by, in a worker and in main."""
-    sender, queue = Sender(Ring(1).writer(0)), _Queue()
+    sender, queue = Sender(Ring(1).writer(0), 0, 1), _Queue()
     sender.attach(queue)
     sent_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
     endless, turn = _Endless(), Recorder().begin()

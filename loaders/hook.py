@@ -38,27 +38,34 @@ class WorkerHook:
     """Stands in for the user's ``worker_init_fn``, which it calls; picklable if that is."""
 
     def __init__(
-        self, ring: Ring, table: RequestTable, user_init: Callable[[int], None] | None
+        self,
+        ring: Ring,
+        table: RequestTable,
+        user_init: Callable[[int], None] | None,
+        whole: bool = False,
     ) -> None:
-        self._ring, self._table = ring, table
+        """``whole``: watch all, whatever that costs."""
+        self._ring, self._table, self._whole = ring, table, whole
         self._user_init = user_init
 
     def __call__(self, worker: int) -> None:
         # a torch that we do not know must not cost the user the worker: its records are lost then
         with suppress(Exception):
-            instrument_worker(worker, self._ring, self._table)
+            instrument_worker(worker, self._ring, self._table, self._whole)
         if self._user_init is not None:
             self._user_init(worker)
 
 
-def instrument_worker(worker: int, ring: Ring, table: RequestTable) -> None:
+def instrument_worker(worker: int, ring: Ring, table: RequestTable, whole: bool) -> None:
     """Time every fetcher that this worker process makes for its data set, one per epoch."""
     from torch.utils.data import _DatasetKind, get_worker_info
 
     kinds: Any = _DatasetKind
     create = kinds.create_fetcher
     info = get_worker_info()
-    sender, meter, counts = Sender(ring.writer(worker)), Meter(weigh), table.row(worker)
+    workers = info.num_workers if info is not None else 1
+    sender = Sender(ring.writer(worker), worker, workers)
+    meter, counts = Meter(weigh, whole), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from math import inf
 from time import perf_counter, process_time
 from typing import Any
 
@@ -12,12 +13,16 @@ from pipeprof.loaders.device_side import DeviceTotals
 from pipeprof.measure import host
 from pipeprof.model import LoaderConfig, MainProcess
 
+_EVERY_S = 0.5
+
 
 class HostLook:
     """From the first pass over a loader on."""
 
     def __init__(self) -> None:
         self._began: tuple[float, float] | None = None
+        self._due_s = inf
+        """When to look at what is too dear for a short run."""
         self._core_time: host.CoreTime | None = None
         self._descriptors: int | None = None
         self._threads_at_fork: int | None = None
@@ -28,11 +33,20 @@ class HostLook:
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = perf_counter(), process_time()
-            self._core_time = host.core_time()
+            self._due_s = self._began[0] + _EVERY_S
         if starts and config.num_workers and config.start_method == "fork":
             self._threads_at_fork = host.live_threads()
             self._python_threads_at_fork = _other_threads()
+
+    def glance(self) -> None:
+        """In a pass, now and then: at what is too dear for a short run."""
+        now = perf_counter()
+        if now < self._due_s:
+            return
+        self._due_s = now + _EVERY_S
         self._count_descriptors()
+        if self._core_time is None:
+            self._core_time = host.core_time()
 
     def told(self, device: DeviceTotals) -> MainProcess:
         """At the end, or whenever a profile is wanted."""

@@ -39,6 +39,11 @@ class Turn:
         self._device = finder.find_device()
         self._passing: PassingBy | None = None
         self._looks, self._look_in = 0, 1
+        with suppress(Exception):
+            if self._device is not None:
+                finder.pace.watch_all(observer)
+            else:
+                self._passing = finder.pace.from_start(turn, observer, iterator)
 
     @property
     def delivered(self) -> int:
@@ -98,13 +103,19 @@ class Turn:
         self._leave()
 
     def _look(self) -> None:
-        """For an accelerator, and whether to watch: after two batches, then every page."""
+        """For an accelerator, and whether to watch: after two batches, then every page at least."""
         self._looks += 1
-        self._look_in = PAGE - self._pass.nth % PAGE if self._looks > 1 else 1
-        self._device = self._finder.find_device()
-        if self._device is None:
-            with suppress(Exception):  # of a torch that we do not know: all are watched
-                self._passing = self._finder.pace.pass_by(self._pass, self._observer, self.iterator)
+        self._look_in = PAGE
+        self._device, pace = self._finder.find_device(), self._finder.pace
+        with suppress(Exception):  # of a torch that we do not know
+            if self._device is not None:
+                pace.watch_all(self._observer)
+                return
+            told = pace.look(self._pass, self._observer, self.iterator)
+            if isinstance(told, PassingBy):
+                self._passing = told
+            else:
+                self._look_in = 1 if self._looks == 1 else min(told, PAGE)
 
     def _over(self, passing: PassingBy) -> bool:
         """Whether batches are noted again, from the one on that is asked for now."""
@@ -113,7 +124,7 @@ class Turn:
                 return False
         self._passing = None
         self._pass.pass_by(passing.count())
-        self._look_in = PAGE - self._pass.nth % PAGE
+        self._look_in = 1
         return True
 
     def _leave(self) -> None:

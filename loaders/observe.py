@@ -81,7 +81,9 @@ class InlineObserver:
 
     key, of_batch = None, False
 
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = False) -> None:
+        """``whole``: watch all, whatever that costs."""
+        self._meter = Meter(weigh, whole)
         self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
         """Of the batches last fetched."""
         self.requests = RequestCounts()
@@ -90,7 +92,7 @@ class InlineObserver:
         self._watching = ExitStack()
 
     def attach(self, iterator: Any) -> None:
-        instrument(iterator._dataset_fetcher, self._told.append, Meter(weigh), self.requests)
+        instrument(iterator._dataset_fetcher, self._told.append, self._meter, self.requests)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
         self._watching.enter_context(reads_watched())
         begin_noting()

@@ -28,7 +28,9 @@ class WorkersObserver:
     of_batch = False
 
     def __init__(self, ring: Ring) -> None:
-        self._ring, self._hooks = ring, Hooks()
+        self.ring, self._hooks = ring, Hooks()
+        self.workers = self.capacity = 0
+        """And batches that may be under way at once."""
         self._sampler, self._way = SamplerTime(), _Way()
         self._arrivals = Arrivals(ring, 0, self._sampler)
         self._resumed = 0
@@ -40,7 +42,7 @@ class WorkersObserver:
 
     def begin_epoch(self) -> None:
         """The workers begin their first, or their next."""
-        self._arrivals = Arrivals(self._ring, self._arrivals.epoch + 1, self._sampler)
+        self._arrivals = Arrivals(self.ring, self._arrivals.epoch + 1, self._sampler)
 
     @staticmethod
     def fits(iterator: Any) -> bool:
@@ -54,7 +56,11 @@ class WorkersObserver:
         in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
         if not in_order:
             self.key = self._last_arrived
-        self.may_pause = in_order and hasattr(iterator, "_send_idx")
+        self.may_pause = in_order and all(
+            hasattr(iterator, name) for name in ("_send_idx", "_prefetch_factor")
+        )
+        self.workers = iterator._num_workers
+        self.capacity = self.workers * getattr(iterator, "_prefetch_factor", 2)
         self._way.attach(iterator, self._hooks)
         self._sampler.attach(iterator, self._hooks)
         owner, get_data, way = weakref.ref(iterator), type(iterator)._get_data, self._way
@@ -84,9 +90,9 @@ class WorkersObserver:
         """Put the hooks on, or take them off."""
         self._hooks.set(on)
 
-    def say(self, every: int) -> None:
-        """To the workers: of how many stretches of batches one is watched."""
-        self._ring.say(every)
+    def told(self, tasks: range) -> Floats:
+        """What workers have said of ``tasks``: [tasks, `FIELDS`]."""
+        return self.ring.read(self._arrivals.epoch, tasks)
 
     def forget(self) -> None:
         """What was noted so far is of batches of which there will be no row."""
@@ -181,24 +187,26 @@ class Arrivals:
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
-        if self._new:
-            self._skip_epoch(tasks)
         came = dict(self.came)
         table = nothing_known(len(tasks))
         table[:, : len(WAY) - 1] = [came.get(task, _UNKNOWN) for task in tasks.tolist()]
         table[:, len(WAY) - 1] = self._sampler.until(moments[:, 1])
-        table[:, len(WAY) :] = self._ring.read(self.epoch, tasks)
+        table[:, len(WAY) :] = self._told(tasks)
         lost = np.isnan(table[:, _FETCH_START])
         table[lost, _WORKER] = -2
         last = np.nanmax(tasks, initial=-1.0)
         self.came = [one for one in self.came if one[0] > last]
         return table, int(lost.sum())
 
-    def _skip_epoch(self, tasks: Floats) -> None:
-        """torchdata's loader, resumed at an epoch's end, begins the next as it is made."""
+    def _told(self, tasks: Floats) -> Floats:
+        told = self._ring.read(self.epoch, tasks)
+        # torchdata's loader, resumed at an epoch's end, begins the next as it is made
+        if self._new and np.isnan(told).all():
+            later = self._ring.read(self.epoch + 1, tasks)
+            if not np.isnan(later).all():
+                self.epoch, told = self.epoch + 1, later
         self._new = False
-        if not self._ring.holds(self.epoch, tasks) and self._ring.holds(self.epoch + 1, tasks):
-            self.epoch += 1
+        return told
 
 
 class _Way:

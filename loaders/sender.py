@@ -9,38 +9,39 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from math import nan
 from time import perf_counter, thread_time
 from types import SimpleNamespace
 from typing import Any
 
-from pipeprof.loaders.stretches import PAGE, watched
 from pipeprof.measure.ring import RingWriter, note_sent
 
 
 class Sender:
     """One worker's. Written for few steps, as all that runs once a batch."""
 
-    __slots__ = ("_kept", "_on", "_put", "_until", "_waiting", "_watch", "_writer", "tell")
+    __slots__ = ("_kept", "_on", "_put", "_waiting", "_watch", "_worker", "_workers", "_writer",
+                 "tell")  # fmt: skip
 
-    def __init__(self, writer: RingWriter) -> None:
-        self._writer = writer
+    def __init__(self, writer: RingWriter, worker: int, workers: int) -> None:
+        self._writer, self._worker, self._workers = writer, worker, workers
         self._kept: deque[Sequence[float]] = deque(maxlen=1)
         self.tell = self._kept.append
         """Takes what is known of the batch that is handed over next, as in `TOLD`."""
         self._waiting: deque[int | None] = deque()
         """Of what is put and not yet serialised: where to note the moment."""
         self._watch: Callable[[bool], object] | None = None
-        self._on, self._until = True, 0
+        self._on = True
 
     def begin_epoch(self) -> None:
         """Before `watch` is given the hooks of it."""
         self._writer.begin_epoch()
-        self._on, self._until = True, 0
+        self._on = True
 
     def watch(self, watch: Callable[[bool], object]) -> None:
         """``watch`` puts the hooks on and takes them off; they are on."""
         self._watch = watch
+        self._look(self._worker - self._workers)  # it is sent its own number first
 
     def attach(self, queue: Any) -> None:
         """Before anything is put into ``queue``. To what is no `multiprocessing.Queue` nothing is
@@ -55,10 +56,13 @@ class Sender:
         def timed_acquire() -> Any:
             nonlocal before_s
             try:  # an error would end the feeder thread's work on a batch
-                place, cpu_s = waiting.popleft(), thread_time()
-                if place is not None:
+                place = waiting.popleft()
+                if place is None:
+                    before_s = nan  # to ask for it takes as long as all else here
+                else:
+                    cpu_s = thread_time()
                     note_sent(memory, place, perf_counter(), cpu_s - before_s)
-                before_s = cpu_s
+                    before_s = cpu_s
             except Exception:
                 pass
             return acquire()
@@ -72,17 +76,18 @@ class Sender:
         if type(task) is int:  # else it says that the worker begins an epoch
             if self._kept:
                 place = self._writer.write(task, self._kept.pop())
-            if task >= self._until:
-                self._turn_page(task)
+            self._look(task)
         self._waiting.append(place)
         self._put(obj, block, timeout)
 
-    def _turn_page(self, task: int) -> None:
-        self._until = (task // PAGE + 1) * PAGE
-        with suppress(Exception):  # no memory, or a fetcher that we do not know
-            every = self._writer.heard()
-            # on before a stretch begins: its first batches are being made by then
-            on = watched(task, every) or watched(self._until, every)
-            if on != self._on and self._watch is not None:
+    def _look(self, task: int) -> None:
+        """Whether what comes after ``task`` is to be watched: mostly ``task + workers``, but sooner
+        once other workers have nothing left."""
+        try:
+            first, end = self._writer.heard()
+            on = first <= task + self._workers and task + 1 < end
+            if on is not self._on and self._watch is not None:
                 self._on = on
                 self._watch(on)
+        except Exception:  # no memory, or a fetcher that we do not know
+            return

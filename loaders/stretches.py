@@ -1,53 +1,80 @@
 """Which batches are watched, where to watch all of them would cost too much.
 
-Hooks cost some 50 to 100 µs a batch in all processes together: nothing to a batch of 20 ms, and
-several per cent of one of 1 ms. So of a loader as fast as that, once its beginning has been watched
-whole, one stretch of batches is watched of every so many; between stretches the hooks are taken
-off. What is watched is watched whole, so every figure is as without this, of fewer batches.
+Hooks cost some 50 µs a batch in all processes together: nothing to a batch of 20 ms, and several
+per cent of one of 1 ms. So batches are watched in stretches, as many as a small share of the time
+pays for: the first stretch from the first batch on, those that follow as they can be afforded. What
+is watched is watched whole, so every figure is as without this, of fewer batches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import perf_counter
+
 import numpy as np
 
-from pipeprof.measure.rows import COLUMNS, Floats
+from pipeprof.measure.ring import FIELDS
+from pipeprof.measure.rows import Floats
 
-FIRST = 1024
-"""Batches that are watched whole, before anything is known of a loader."""
-STRETCH = 256
-"""Batches, by their task: main and the workers know it without telling each other."""
+FOREVER = 1 << 40
+"""More tasks than there are."""
 PAGE = 64
-"""A worker looks so often, in batches, whether it is to watch."""
-_COST_S = 80e-6
-"""Of the hooks, all processes together, where batches drive them out of the caches; the slowest
-machine of `python -m benchmarks.overhead`."""
-_SHARE = 0.003
-"""Of the time that they may cost."""
-_RAREST = 64
-
-_ASKED, _DONE, _TURNS, _REQUESTS = (
-    COLUMNS.index(name) for name in ("asked_s", "done_s", "turns", "requests")
-)
-
-
-def watched(task: int, every: int) -> bool:
-    """Whether the batch lies in a stretch that is watched, of ``every`` so many. 0 and 1: all."""
-    return every <= 1 or task // STRETCH % every == 0
+"""Batches after which main looks again whether a stretch can be afforded."""
+LONGEST = 256
+_SHORTEST = 16
+_COST_S = 60e-6
+"""Of watching a batch, all processes together, where batches drive the hooks out of the caches:
+`python -m benchmarks.overhead`."""
+_SHARE = 0.004
+"""Of the time that it may cost."""
+_SAYS = [FIELDS.index("turns"), FIELDS.index("requests")]
+_MOST = 2 * LONGEST
+"""Batches that may be saved up, as while a validation runs."""
 
 
-def next_watched(task: int, every: int) -> int:
-    """The task at which the next stretch begins that is watched."""
-    return (task // (STRETCH * every) + 1) * STRETCH * every
+def shortest(capacity: int) -> int:
+    """Batches of a stretch, of a loader that has so many under way: at the ends of a stretch it is
+    not known what workers did before and after."""
+    return max(_SHORTEST, 2 * capacity + _SHORTEST // 2)
 
 
-def how_many(rows: Floats) -> int:
-    """Of how many stretches one is to be watched, by ``rows`` of batches in a row. All of them
-    where a data set says what it does: its figures are counted to the byte."""
-    if np.nansum(rows[:, _TURNS]) or np.nansum(rows[:, _REQUESTS]):
-        return 1
-    return how_many_at(float(np.median(rows[:, _DONE] - rows[:, _ASKED])))
+def says_what_it_does(rows: Floats) -> bool:
+    """Whether a data set names stages, or asks storage: its figures are counted to the byte, so all
+    its batches are watched. ``rows``: [batches, `FIELDS`]"""
+    return bool(np.nansum(rows[:, _SAYS]))
 
 
-def how_many_at(turn_s: float) -> int:
-    """Of how many stretches one is to be watched, where a batch takes so long in turn."""
-    return int(np.clip(_COST_S / (_SHARE * max(turn_s, 1e-6)), 1, _RAREST))
+def affordable(turn_s: float) -> float:
+    """The share of batches that is watched in the long run, where each takes so long in turn."""
+    return min(1.0, turn_s * _SHARE / _COST_S)
+
+
+class Budget:
+    """How many batches may be watched: a token bucket."""
+
+    def __init__(self, now: Callable[[], float] = perf_counter) -> None:
+        self._now, self._since = now, now()
+        self._tokens: float | None = None
+        self._watched = 0
+
+    def begin(self, count: int) -> bool:
+        """Whether ``count`` batches may be watched from the start of a pass on; of the first pass
+        they always may."""
+        if self._tokens is None:
+            self._tokens = float(count)
+        return self.take(count)
+
+    def take(self, count: int) -> bool:
+        """Whether so many may be watched now; if so, they count as watched."""
+        now = self._now()
+        gained = (now - self._since) * _SHARE / _COST_S
+        self._tokens, self._since = min(_MOST, (self._tokens or 0.0) + gained), now
+        if self._tokens < count:
+            return False
+        self._tokens -= count
+        self._watched += count
+        return True
+
+    def next_length(self, least: int) -> int:
+        """Of the next stretch: longer as the run gets longer, since its ends are half seen."""
+        return max(least, min(LONGEST, self._watched // 2))

@@ -115,6 +115,7 @@ class Watch:
 
     def find_device(self) -> DeviceSide | None:
         """The accelerator's side of a pass, once there is anything to see of it."""
+        self._host.glance()
         try:
             if not DeviceSide.there():
                 return None
@@ -203,6 +204,7 @@ class Watch:
             return self._inline(loader, start())
         observer = self._observer_of(told(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
+            self.pace.begin(observer.ring, _capacity(self._config))
             observer.watch(True)  # workers say through a hook that they begin anew
             return start(), observer
         return self._hooked(loader, start)
@@ -216,7 +218,7 @@ class Watch:
     def _inline(
         self, loader: DataLoader[Any], iterator: Iterator[Any]
     ) -> tuple[Iterator[Any], Observer]:
-        observer = InlineObserver()
+        observer = InlineObserver(self._whole)
         try:
             observer.attach(iterator)
         except Exception:
@@ -233,7 +235,7 @@ class Watch:
         running = told(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
-            self.pace.say(ring)
+            self.pace.begin(ring, _capacity(self._config))
             table = RequestTable(loader.num_workers)
         except OSError as error:
             return start(), self._unseen(
@@ -242,13 +244,14 @@ class Watch:
         observer = WorkersObserver(ring)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
-        loader.worker_init_fn = WorkerHook(ring, table, user_init)
+        loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole)
         try:
             iterator = start()
         finally:
             loader.worker_init_fn = user_init
         known = self._observer_of(iterator)
         if known is not None:
+            self.pace.resume(known.ring)
             return iterator, known
         unseen = _why_unseen(loader, iterator, running)
         if unseen is not None:

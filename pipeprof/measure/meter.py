@@ -24,6 +24,8 @@ _SHORTEST_S = 1e-6
 WEIGH_EVERY_S = 1.0
 _GAUGE_SHARE = 0.0005
 """`read_gauges` walks the page tables: 0.2 to 15 ms. It may take no more of the time than this."""
+_FIRST_GAUGE_S = 1.0
+"""After the first batch: a shorter run is not to wait for what it is of no use to."""
 _NO_GAUGES = (nan,) * 3
 _NOT_WEIGHED = (nan,) * 3
 
@@ -38,11 +40,14 @@ class Meter:
     that are slow, or meets none but those behind them.
     """
 
-    __slots__ = ("_batches", "_cpu_s", "_first_s", "_next_gauge_s", "_next_weigh_s", "_probe",
-                 "_random", "_samples", "_thread", "_took_s", "_weigh", "skip")  # fmt: skip
+    __slots__ = ("_batches", "_cpu_s", "_first_gauge_s", "_first_s", "_next_gauge_s",
+                 "_next_weigh_s", "_probe", "_random", "_samples", "_thread", "_took_s",
+                 "_weigh", "skip")  # fmt: skip
 
-    def __init__(self, weigh: Weigh) -> None:
+    def __init__(self, weigh: Weigh, whole: bool = False) -> None:
+        """``whole``: look at all from the first batch on, whatever that costs."""
         self._weigh = weigh
+        self._first_gauge_s = 0.0 if whole else _FIRST_GAUGE_S
         self._random = Random(0)
         self._probe: ThreadProbe | None = None
         self._thread = 0
@@ -108,6 +113,7 @@ class Meter:
             self.skip = int(self._random.expovariate(1.0) * (1 / share - 1) + 0.5)
         else:
             self._first_s = now
+            self._next_gauge_s = now + self._first_gauge_s
         self._batches += self.skip + 1
 
     def _every_s(self) -> float:

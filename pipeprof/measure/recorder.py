@@ -41,8 +41,6 @@ FLUSH_EVERY = 1024
 WINDOW = 8192
 """The fewest rows that are kept, once there were so many; at most twice as many are, 5 MB."""
 KEPT_EPOCHS = 200
-_FEW = 128
-"""Rows that say little of how fast a loader is."""
 
 Fold = Callable[[Arrays], None]
 _INDEX, _DONE, _SAMPLES = (COLUMNS.index(name) for name in ("index", "done_s", "samples"))
@@ -169,7 +167,7 @@ class Pass:
     """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
 
     __slots__ = ("__weakref__", "_before", "_epoch", "_first_s", "_heard", "_iterator_s", "_left_s",
-                 "_notes", "_recorder", "_used_s", "asked_s", "begin_s", "last_rows", "now",
+                 "_notes", "_recorder", "_used_s", "asked_s", "begin_s", "now",
                  "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
@@ -187,9 +185,6 @@ class Pass:
         self._notes: list[tuple[float, float, Any]] = []
         """When each batch was asked for and delivered, and its key: of those not yet flushed. One
         tuple a batch: to keep it costs less than to write what is in it anywhere."""
-        self.last_rows: Floats = np.empty((0, len(COLUMNS)))
-        """Of the batches last flushed: [batches, `COLUMNS`]; where these are few, as when a run is
-        looked at, also of some before."""
         self._left_s = inf
         self._heard: deque[pauses.Note] = deque(maxlen=pauses.MOST_NOTES)
 
@@ -285,8 +280,6 @@ class Pass:
             table[unknown, _SAMPLES] = 1 if unknown.all() else np.nanmedian(table[:, _SAMPLES])
         self._before += count
         del self._notes[:count]
-        few = len(table) < _FEW
-        self.last_rows = np.concatenate([self.last_rows, table])[-2 * _FEW :] if few else table
         self._recorder.add(table, lost)
 
     def _last_s(self) -> float:
@@ -303,7 +296,7 @@ class Pass:
         self._used_s, self._left_s = self._last_s(), now
         self.flush(now)
         # another pass may note this one, and must not keep what it used
-        self.source, self.last_rows = None, self.last_rows[:0].copy()
+        self.source = None
         self._heard.clear()
         self._recorder.epochs.append(
             Epoch(

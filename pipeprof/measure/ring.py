@@ -44,6 +44,7 @@ _SLOT_BYTES = 8 * _WORDS
 _PARTS = struct.Struct(f"@{len(IN_PARTS)}d").pack_into
 _WHOLE = struct.Struct(f"@{len(_REST)}d").pack_into
 _NUMBER = struct.Struct("@q")
+_WANTED = struct.Struct("@qq")
 _NOTE = struct.Struct("@d").pack_into
 _PLAIN = len(PLAIN)
 _SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
@@ -57,7 +58,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Ring:
-    """Room for the records of the last ``slots`` tasks, and a word that main says to all workers.
+    """Room for the records of the last ``slots`` tasks, and what main says to all workers.
     Linux only: raises OSError elsewhere."""
 
     def __init__(self, slots: int) -> None:
@@ -67,14 +68,10 @@ class Ring:
     def writer(self, worker: int) -> RingWriter:
         return RingWriter(self._shared.view, self._slots, worker)
 
-    def say(self, word: int) -> None:
-        """To all workers: see `RingWriter.heard`. 0 until something else is said."""
+    def say(self, first: int, end: int) -> None:
+        """To all workers: of which tasks a record is wanted. None, until that is said."""
         if self._shared.view is not None:
-            _NUMBER.pack_into(self._shared.view, self._slots * _SLOT_BYTES, word)
-
-    def holds(self, epoch: int, tasks: npt.ArrayLike) -> bool:
-        """Whether the record of any of ``tasks`` is there to be read."""
-        return bool(np.isfinite(self.read(epoch, tasks)[:, _START]).any())
+            _WANTED.pack_into(self._shared.view, self._slots * _SLOT_BYTES, first, end)
 
     def read(self, epoch: int, tasks: npt.ArrayLike) -> Floats:
         """[tasks, `FIELDS`], of the workers' ``epoch``-th epoch (from 1); NaN where one is lost. A
@@ -121,9 +118,6 @@ def note_sent(memory: mmap | bytearray, place: int, moment: float, cpu_s: float)
     _NOTE(memory, place + _SERIALISED_BEYOND, cpu_s)
 
 
-_START = FIELDS.index("fetch_start_s")
-
-
 def _number(epoch: int, task: Any) -> Any:
     """Of a record: never 0, which an unused slot holds, as epochs count from 1."""
     return (epoch << _TASK_BITS) + task
@@ -144,10 +138,9 @@ class RingWriter:
     def begin_epoch(self) -> None:
         self._epoch += 1 << _TASK_BITS
 
-    def heard(self) -> int:
-        """What `Ring.say` said last."""
-        word: int = _NUMBER.unpack_from(self.memory, self._slots * _SLOT_BYTES)[0]
-        return word
+    def heard(self) -> tuple[int, int]:
+        """What `Ring.say` said last. Who reads it meanwhile may hear half of it."""
+        return _WANTED.unpack_from(self.memory, self._slots * _SLOT_BYTES)
 
     def write(self, task: int, told: Sequence[float]) -> int | None:
         """The record of ``task``, as in `TOLD`, before main can know of the batch and so read it.

@@ -4,10 +4,9 @@ import json
 import subprocess
 import sys
 
-from pipeprof.loaders.stretches import FIRST, PAGE
 from tests.unwatched import UNWATCHED
 
-BATCHES = FIRST + 5 * PAGE
+BATCHES = 1_000
 SCRIPT = f"""
 from torch.utils.data import DataLoader
 

@@ -16,7 +16,6 @@ from pipeprof.loaders.override import Override, merged, override, parse_override
 from pipeprof.loaders.patch import note_objects, put_around
 from pipeprof.loaders.places import Places
 from pipeprof.loaders.session import Session
-from pipeprof.loaders.stretches import FIRST, PAGE
 from pipeprof.loaders.watch import Watch
 from pipeprof.loaders.wrap import ProfiledLoader
 
@@ -354,7 +353,7 @@ def test_no_order_is_lost_where_it_is_kept_or_the_data_are_others(changes, loade
 def test_of_a_fast_loader_all_batches_are_watched_when_told_so(whole, loaders, monkeypatch):
     # whatever other tests did in this process: with a device to look at all are watched
     monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
-    session, batches = begin(loaders, whole=whole), FIRST + 5 * PAGE
+    session, batches = begin(loaders, whole=whole), 1_000
     for count, _ in enumerate(loaders(range(10_000), None, num_workers=1), 1):
         if count == batches:
             break

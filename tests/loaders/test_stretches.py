@@ -2,28 +2,20 @@
 
 import queue
 import threading
+import time
 
 import numpy as np
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
-from pipeprof.loaders import pace
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.sender import Sender
-from pipeprof.loaders.stretches import (
-    FIRST,
-    PAGE,
-    STRETCH,
-    how_many,
-    next_watched,
-    watched,
-)
-from pipeprof.measure.ring import Ring
-from pipeprof.measure.rows import COLUMNS, nothing_known
+from pipeprof.loaders.stretches import FOREVER, LONGEST, Budget, says_what_it_does, shortest
+from pipeprof.measure.ring import FIELDS, Ring
 
 BATCHES = 2_600
-EVERY = 4
+MANY = 1_007
 
 
 @pytest.fixture(autouse=True)
@@ -50,34 +42,69 @@ class Named(Quick):
             return index
 
 
-def rows(turn_s: float, **known: float) -> np.ndarray:
-    table = np.concatenate([np.zeros((300, 6)), nothing_known(300)], axis=1)
-    table[:, COLUMNS.index("done_s")] = turn_s
-    for name, value in known.items():
-        table[:, COLUMNS.index(name)] = value
-    return table
+class Clock:
+    def __init__(self):
+        self.now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def watched_of(turn_s: float, batches: int) -> int:
+    """Of a loader whose batches take so long in turn, with two of them under way."""
+    clock, length = Clock(), shortest(2)
+    budget = Budget(clock)
+    assert budget.begin(length), "a run begins with a stretch"
+    watched = length
+    while clock.now_s < turn_s * batches:
+        clock.now_s += turn_s * length
+        if budget.take(length):
+            watched += length
+    return watched
 
 
 @pytest.mark.parametrize(
-    ("turn_s", "every"), [(0.1, 1), (0.02, 1), (0.0036, 7), (0.0015, 17), (1e-4, 64), (0.0, 64)]
+    ("turn_s", "most", "least"), [(0.02, 1.0, 0.95), (0.005, 0.35, 0.3), (0.0005, 0.035, 0.03)]
 )
-def test_the_faster_the_batches_the_fewer_stretches_are_watched(turn_s, every):
-    assert how_many(rows(turn_s)) == every
+def test_the_faster_the_batches_the_fewer_are_watched(turn_s, most, least):
+    assert least * 10_000 <= watched_of(turn_s, 10_000) <= most * 10_000 + 2 * shortest(2)
 
 
-@pytest.mark.parametrize("said", [{"turns": 2.0}, {"requests": 1.0}])
-def test_a_data_set_that_says_what_it_does_is_watched_whole(said):
-    assert how_many(rows(1e-4, **said)) == 1
+def test_of_a_short_run_there_is_one_stretch():
+    assert watched_of(0.0005, 200) == watched_of(0.0015, 100) == shortest(2)
 
 
-def test_stretches_follow_from_the_number_of_a_batch():
-    seen = [task for task in range(20 * STRETCH) if watched(task, 7)]
-    assert seen == [task for first in (0, 7, 14)
-                    for task in range(first * STRETCH, (first + 1) * STRETCH)]  # fmt: skip
-    assert [next_watched(task, 7) for task in (0, STRETCH, 7 * STRETCH - 1, 7 * STRETCH)] == [
-        7 * STRETCH, 7 * STRETCH, 7 * STRETCH, 14 * STRETCH,
-    ]  # fmt: skip
-    assert all(watched(task, every) for every in (0, 1) for task in range(0, 9999, 7))
+def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
+    clock = Clock()
+    budget = Budget(clock)
+    assert budget.begin(16)
+    assert not budget.take(16)
+    clock.now_s = 3_600.0
+    assert sum(budget.take(LONGEST) for _ in range(9)) == 2
+
+
+def test_stretches_get_longer_but_not_without_end():
+    clock = Clock()
+    budget = Budget(clock)
+    budget.begin(16)
+    lengths = []
+    for _ in range(20):
+        lengths.append(budget.next_length(16))
+        clock.now_s += 100.0
+        assert budget.take(lengths[-1])
+    assert lengths == sorted(lengths)
+    assert (lengths[0], lengths[-1]) == (16, LONGEST)
+    assert budget.next_length(300) == 300, "never shorter than its ends are long"
+
+
+@pytest.mark.parametrize(("told", "says"), [({}, False), ({"turns": 2.0}, True),
+                                            ({"requests": 1.0}, True)])  # fmt: skip
+def test_a_data_set_that_says_what_it_does_is_known(told, says):
+    rows = np.full((9, len(FIELDS)), np.nan)
+    rows[3:, FIELDS.index("turns")] = rows[3:, FIELDS.index("requests")] = 0.0
+    for name, value in told.items():
+        rows[5, FIELDS.index(name)] = value
+    assert says_what_it_does(rows) is says
 
 
 class Results(queue.Queue):
@@ -88,49 +115,77 @@ class Results(queue.Queue):
         self._wlock = threading.Lock()
 
 
-def test_a_worker_takes_its_hooks_off_and_has_them_on_before_a_stretch_begins():
+def test_a_worker_has_its_hooks_on_where_main_wants_records():
+    """The second of three workers: it makes batches 1, 4, 7, and so on."""
     ring = Ring(slots=8)
-    sender, results, turned = Sender(ring.writer(0)), Results(), []
+    sender, results, turned = Sender(ring.writer(1), 1, 3), Results(), []
     sender.begin_epoch()
     sender.attach(results)
+    ring.say(0, 16)
     sender.watch(turned.append)
-    ring.say(2)
-    on, seen = True, []
-    for task in range(4 * STRETCH):
-        results.put((task, None))
+    on, made_watched = True, []
+    for task in range(1, 100, 3):
         on = turned[-1] if turned else True
-        seen.append(on)
-    assert turned == [False, True, False, True]
-    assert all(seen[task] for task in range(4 * STRETCH) if watched(task, 2))
-    assert sum(seen) == 2 * STRETCH + 2 * PAGE
-    ring.say(1)
-    results.put((4 * STRETCH, None))
+        if on:
+            made_watched.append(task)
+        if task == 31:
+            ring.say(50, 66)
+        results.put((task, None))
+    assert set(made_watched) >= {*range(1, 16, 3), *range(52, 66, 3)}
+    assert turned == [False, True, False]
+    assert len(made_watched) <= 5 + 5 + 3, "and hardly any more"
+    ring.say(0, FOREVER)
+    results.put((100, None))
     assert turned[-1] is True
 
 
+def test_a_worker_that_begins_where_nothing_is_wanted_makes_no_record():
+    ring = Ring(slots=8)
+    sender, turned = Sender(ring.writer(0), 0, 1), []
+    sender.begin_epoch()
+    ring.say(0, 0)
+    sender.watch(turned.append)
+    assert turned == [False]
+
+
 @pytest.mark.parametrize("kept", [False, True], ids=["new workers", "persistent"])
-def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept, monkeypatch):
-    monkeypatch.setattr(pace, "how_many", lambda rows: EVERY)
+def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept):
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2, persistent_workers=kept))
     for _ in range(2):
         assert list(loader) == list(range(BATCHES))
     profile = loader.profile()
     assert [epoch.batches for epoch in profile.epochs] == [BATCHES, BATCHES]
     noted = profile.measured_batches + profile.warmup_batches
-    assert FIRST < noted < BATCHES
+    assert shortest(4) <= noted < BATCHES
     assert profile.lost_records == 0
-    # what a worker did after a stretch is not recorded
-    assert profile.blame.get("unknown", 0.0) <= 0.03 * profile.stall_s
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
-    assert profile.queue_depth is not None
     assert profile.overhead.share is not None
     [note] = profile.notes
     assert note.startswith(f"Of {2 * BATCHES:,} batches ")
-    # an epoch's beginning is watched, and a stretch is whole but for what was under way
-    nth = np.array(profile.batches.nth)[np.array(profile.batches.epoch) == 1]
-    assert nth[:STRETCH].tolist() == list(range(STRETCH))
-    ends = np.append(nth[:-1][np.diff(nth) > 1], nth[-1]) + 1
-    assert not (ends[:-1] % STRETCH).any()
+    # a run's beginning is watched, and a stretch is whole
+    epochs, nth = np.array(profile.batches.epoch), np.array(profile.batches.nth)
+    assert nth[: shortest(4)].tolist() == list(range(shortest(4)))
+    stretches = np.split(nth, np.flatnonzero((np.diff(nth) != 1) | (np.diff(epochs) != 0)) + 1)
+    assert min(len(stretch) for stretch in stretches[:-1]) >= shortest(4)
+
+
+class Slow(Quick):
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        return index
+
+
+def test_stretches_come_back_as_they_can_be_afforded():
+    loader = pipeprof.wrap(DataLoader(Slow(), None, num_workers=1))
+    for count, _ in enumerate(loader, start=1):
+        if count == 300:
+            break
+    profile = loader.profile()
+    nth = np.array(profile.batches.nth)
+    assert profile.lost_records == 0
+    assert profile.epochs[0].batches == count
+    assert np.count_nonzero(np.diff(nth) > 1) >= 2
+    assert profile.stages["fetch"].count == len(nth) - profile.warmup_batches
 
 
 @pytest.mark.parametrize(
@@ -146,16 +201,40 @@ def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept, monkeypatc
 def test_all_are_watched(make):
     loader = make()
     for count, _ in enumerate(loader, start=1):
-        if count == 2 * FIRST:
+        if count == MANY:
             break
     profile = loader.profile()
-    assert profile.measured_batches + profile.warmup_batches == 2 * FIRST
+    assert profile.measured_batches + profile.warmup_batches == MANY
+    assert profile.lost_records == 0
     assert not profile.notes
+
+
+def test_with_a_device_to_look_at_all_are_watched():
+    loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2))
+    loader._watch.find_device = lambda: Device()
+    for count, _ in enumerate(loader, start=1):
+        if count == MANY:
+            break
+    profile = loader.profile()
+    assert profile.measured_batches + profile.warmup_batches == MANY
+    assert profile.lost_records == 0
+
+
+class Device:
+    """One of which nothing is seen."""
+
+    def ask(self, number):
+        pass
+
+    deliver = ask
+
+    def leave(self):
+        pass
 
 
 def test_a_pass_left_where_batches_are_passed_by_knows_how_many_came():
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2))
     for count, _ in enumerate(loader, start=1):
-        if count == FIRST + 5 * PAGE + 7:
+        if count == MANY:
             break
     assert [epoch.batches for epoch in loader.profile().epochs] == [count]

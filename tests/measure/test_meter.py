@@ -81,6 +81,18 @@ def test_a_batch_that_could_not_be_made_is_not_weighed():
     assert isnan(dict(zip(METERED, meter.end(None), strict=True))["tensors"])
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole, monkeypatch):
+    """That walks its page tables: milliseconds, of which a short run has few."""
+    meter, known, now_s = Meter(one_tensor, whole), [], 0.0
+    monkeypatch.setattr(meter_module, "perf_counter", lambda: now_s)
+    for now_s in (0.0, 0.9, 1.1, 1.2):
+        meter.begin(now_s)
+        told = dict(zip(METERED, meter.end([]), strict=True))
+        known.append(not isnan(told["private_bytes"]))
+    assert known == [whole, whole, True, True]
+
+
 def test_without_a_beginning_nothing_is_known():
     assert all(map(isnan, Meter(one_tensor).end([])))
 

@@ -210,7 +210,4 @@ def test_who_looks_at_a_run_hears_of_its_rows_and_may_ask_for_them_early():
         if number % 100 == 99:
             turn.flush()
     assert [len(table) for table in heard] == [99, 100, 100, 100, 100, 100]
-    assert len(turn.last_rows) >= 200, "enough to judge by how fast batches come"
-    newest, known = turn.last_rows[-1][1:], heard[-1][-1][1:]  # but for the index
-    assert newest.tolist() == pytest.approx(known.tolist(), nan_ok=True)
     assert recorder.log().samples == tuple(range(599))
