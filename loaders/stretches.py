@@ -22,7 +22,7 @@ PAGE = 64
 """Batches after which main looks again whether a stretch can be afforded."""
 LONGEST = 256
 _SHORTEST = 16
-_COST_S = 60e-6
+_COST_S = 50e-6
 """Of watching a batch, all processes together, where batches drive the hooks out of the caches:
 `python -m benchmarks.overhead`."""
 _SHARE = 0.004

@@ -141,7 +141,8 @@ def _profile(pipeline: Pipeline, quick: bool) -> tuple[list[Taken], Profile]:
     """The turns of the steady state, and what pipeprof says of them."""
     accelerator = EmulatedAccelerator(pipeline.step_s)
     with few_cores(pipeline.cores), more_workers_than_cores(), workers_ended_by_ctrl_c():
-        loader = wrap(_loader(pipeline, quick), pipeline.name, accelerator.label)
+        # each turn is held against what is known of it
+        loader = wrap(_loader(pipeline, quick), pipeline.name, accelerator.label, whole=True)
         turns = take(Shielded(loader), accelerator.step)
         profile = loader.profile()
     return turns[len(turns) - profile.measured_batches :], profile

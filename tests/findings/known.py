@@ -55,7 +55,7 @@ def profiled(
     count: int, make: Callable[[int], Any], step_s: float, epochs: int = 1, **settings: Any
 ) -> Profile:
     """A run over ``count`` batches of one sample each, seen by pipeprof."""
-    loader = pipeprof.wrap(DataLoader(Samples(count, make), **settings))
+    loader = pipeprof.wrap(DataLoader(Samples(count, make), **settings), whole=True)
     for _ in range(epochs):
         for _batch in loader:
             sleep(step_s)

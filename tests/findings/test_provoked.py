@@ -117,7 +117,7 @@ class Uneven(IterableDataset):
 
 
 def test_one_worker_is_slower():
-    loader = pipeprof.wrap(DataLoader(Uneven(), num_workers=2, batch_size=1))
+    loader = pipeprof.wrap(DataLoader(Uneven(), num_workers=2, batch_size=1), whole=True)
     for _ in loader:
         time.sleep(0.001)
     text = text_of(loader.profile(), "uneven-workers")

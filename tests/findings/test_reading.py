@@ -77,7 +77,7 @@ class Neighbours(BatchSampler):
 
 
 def profiled(data, batches=30, **settings):
-    loader = pipeprof.wrap(DataLoader(data, num_workers=1, **settings))
+    loader = pipeprof.wrap(DataLoader(data, num_workers=1, **settings), whole=True)
     for _batch, _ in zip(loader, range(batches), strict=False):
         sleep(0.0002)
     return loader.profile()

@@ -65,7 +65,8 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_fetch_collate_and_step_are_the_sleeps_that_were_put_there(form):
-    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, collate_fn=slow_collate, **FORMS[form]))
+    inner = DataLoader(Sleepy(), 4, collate_fn=slow_collate, **FORMS[form])
+    loader = pipeprof.wrap(inner, whole=True)
     for _ in range(2):
         train(loader)
     profile = loader.profile()
@@ -137,7 +138,8 @@ def test_stages_inside_fetch_come_from_user_spans():
 
 
 def test_epoch_starts_are_kept_out_of_the_steady_state():
-    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=1, prefetch_factor=2))
+    inner = DataLoader(Sleepy(), 4, num_workers=1, prefetch_factor=2)
+    loader = pipeprof.wrap(inner, whole=True)
     for _ in range(3):
         train(loader)
     assert loader.profile().warmup_batches == 3 * 2
