@@ -34,18 +34,23 @@ class Shared:
         self._users: list[tuple[float, int, Process]] = []
         """A heap: what is given when that user has got its amount, order of arrival, user."""
         self._arrivals = count()
+        self._speed = each
+        """What each user is given in a second, as `due_s` found it."""
 
     def add(self, amount: float, process: Process) -> None:
         heappush(self._users, (self._given + amount, next(self._arrivals), process))
 
     def due_s(self) -> float:
         """Until something happens here, if nobody comes."""
-        return (self._users[0][0] - self._given) / self._rate() if self._users else inf
+        if not self._users:
+            return inf
+        self._speed = self._rate()
+        return (self._users[0][0] - self._given) / self._speed
 
     def pass_s(self, seconds: float) -> None:
-        """So much time passes: not more than is due."""
+        """So much time passes: not more than is due, as was just asked."""
         if self._users and seconds:
-            self._given += self._rate() * seconds
+            self._given += self._speed * seconds
 
     def happen(self) -> Process | None:
         """What was due: who has got all it wanted."""
@@ -56,7 +61,8 @@ class Shared:
 
     def _rate(self) -> float:
         """Of each user."""
-        return min(self._each, self._total / len(self._users))
+        shared = self._total / len(self._users)
+        return shared if shared < self._each else self._each
 
 
 class Cores(Shared):
@@ -73,9 +79,11 @@ class Cores(Shared):
         return len(self._users) >= self._cores
 
     def _rate(self) -> float:
+        alone = super()._rate()
+        if not self._lost or self._cores <= 1:
+            return alone
         busy = min(len(self._users), self._cores)
-        full = (busy - 1) / (self._cores - 1) if self._lost and self._cores > 1 else 0.0
-        return super()._rate() * (1.0 - self._lost * max(0.0, full))
+        return alone * (1.0 - self._lost * max(0.0, (busy - 1) / (self._cores - 1)))
 
 
 class Locks(Shared):
@@ -144,7 +152,9 @@ class TokenBucket(Shared):
     def pass_s(self, seconds: float) -> None:
         if not seconds:
             return
-        drawn = self._rate() * len(self._users) if self._users else 0.0
+        if not self._users and self._tokens == self._burst:
+            return  # as full as it can be
+        drawn = self._speed * len(self._users)
         super().pass_s(seconds)
         self._tokens += (self._total - drawn) * seconds
         self._tokens = min(self._burst, max(0.0, self._tokens))
@@ -162,7 +172,7 @@ class TokenBucket(Shared):
     def _empty_s(self) -> float:
         if not self._users or self._tokens <= 0:
             return inf
-        net = self._rate() * len(self._users) - self._total
+        net = self._speed * len(self._users) - self._total
         return self._tokens / net if net > 0 else inf
 
 

@@ -32,7 +32,7 @@ PIPELINES = {
         sent(batches(link_bytes=1e6)), replace(TWO, link=Link(160e6, 40e6)),
     ),
     "is slow once in twenty": (
-        sent([Demand(latency_s=0.15 if number % 20 == 7 else 0.008) for number in range(400)]), TWO,
+        sent([Demand(latency_s=0.15 if number % 20 == 7 else 0.008) for number in range(240)]), TWO,
     ),
     "slows its cores": (sent(batches(cpu_s=0.012)), Machine(cores=2, crowded=0.7)),
 }  # fmt: skip

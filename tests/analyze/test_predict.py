@@ -20,7 +20,7 @@ STEP_S = np.array([0.004])
 SETTINGS = [Setting(w, p) for w in (0, 1, 2, 4, 8) for p in (1, 2, 4)]
 
 
-def batches(seed=0, count=400, **means):
+def batches(seed=0, count=240, **means):
     """With jitter, so that they do not lock in phase."""
     random = Random(seed)
     return [
@@ -65,7 +65,7 @@ def truth(demands, setting, machine):
 
 @pytest.fixture(scope="module")
 def computing():
-    demands = batches(cpu_s=0.02, send_s=0.0003, receive_s=0.0004)
+    demands = batches(count=400, cpu_s=0.02, send_s=0.0003, receive_s=0.0004)
     machine = Machine(cores=2, crowded=0.9)
     return demands, machine, calibrated(demands, machine)
 

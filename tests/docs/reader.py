@@ -56,7 +56,7 @@ words = [word.replace("1GiB", "1MiB") for word in sys.argv[1:]]
 if words[0] == "sweep":
     words += {SHORT} + ["--workers", "1"] * ("--workers" not in words)
 if words[0] == "probe":
-    words += ["--seconds", "2", "--feed", "0.2"]  # the last one counts
+    words += ["--seconds", "1", "--feed", "0.2"]  # the last one counts
 from pipeprof.cli.app import main
 if __name__ == "__main__":  # where one process does not suffice, a probe spawns others
     main(words)

@@ -29,7 +29,7 @@ STEP_S = 0.060
 def test_a_loader_that_feeds(make, settings):
     if "multiprocessing_context" in settings:
         make = abs  # what can be pickled, and imported without the tests
-    profile = profiled(30, make, STEP_S, **settings)
+    profile = profiled(25, make, STEP_S, **settings)
     assert codes(profile) == set()
     assert all(advice.code is None for advice in profile.recommendations)
 
@@ -44,5 +44,5 @@ def test_workers_that_persist():
 def test_a_loader_that_reads_files(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(bytes(100_000))
-    profile = profiled(30, lambda index: torch.tensor(len(path.read_bytes())), STEP_S)
+    profile = profiled(25, lambda index: torch.tensor(len(path.read_bytes())), STEP_S)
     assert codes(profile) == set()

@@ -47,8 +47,8 @@ def drawn(data, **options):
     loader = pipeprof.wrap(DataLoader(data, BATCH, shuffle=True, **options))
     began = process_time()
     batches = sum(1 for _ in loader)
-    each_s = (process_time() - began) / batches
-    return loader.profile(), each_s
+    batch_s = (process_time() - began) / batches
+    return loader.profile(), batch_s  # what the profile takes is none of it
 
 
 @pytest.mark.timed
@@ -60,7 +60,7 @@ def test_a_tensor_data_set_is_faster_as_advised():
     promised = re.search(r"([\d.]+)× as fast", text)
     assert promised is not None
     assert float(promised[1]) > 2
-    assert before_s / after_s > 1.5, "picking indices, and our hooks, cost as much as before"
+    assert before_s / after_s > 2, "picking indices, and our hooks, cost as much as before"
     assert "no-getitems" not in codes(after)
 
 

@@ -164,7 +164,7 @@ def test_a_thread_that_holds_the_interpreter():
     beside = threading.Thread(target=count)
     beside.start()
     try:
-        profile = profiled(60, partial(nap, 0.004), 0.002, num_workers=2)
+        profile = profiled(40, partial(nap, 0.004), 0.002, num_workers=2)
     finally:
         over.set()
         beside.join()

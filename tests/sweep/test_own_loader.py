@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -138,6 +139,7 @@ def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
         run_trial(spec, Setting("mine", None, workers, None))
     with pytest.raises(PipeprofError, match=r"make failed .*: ValueError: no such image$"):
         if_data_were_free(spec, Setting("mine", None, workers, None))
+    gc.collect()  # the traceback kept the loader, which would wait those 5 s later
 
 
 @pytest.mark.parametrize("run", [run_trial, if_data_were_free])
