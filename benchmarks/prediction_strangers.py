@@ -47,11 +47,9 @@ from benchmarks.random_loader_runs import (
 )
 from benchmarks.random_loader_work import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
-from pipeprof.analyze.calibrate import Calibration, calibrate
 from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.guide import Outlook, calibration, plan
-from pipeprof.analyze.predict import predict
+from pipeprof.analyze.guide import Outlook, plan
 from pipeprof.analyze.way import Measured
 from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers
@@ -152,15 +150,10 @@ class Sweep:
                                   strict=True))  # fmt: skip
         return float(np.median([best / chosen - 1 for chosen, best in rates])), bool(pairs)
 
-    def cells(self, cores: float) -> list[Cell]:
+    def cells(self) -> list[Cell]:
         """Of settings that were left untried and starve."""
-        first = calibration(list(self.stranger.runs))
-        found = calibrate(
-            [run for run in self.tried if run.setting in first or not run.setting.num_workers],
-            cores,
-        )
         return [
-            _cell(self.stranger, told, found) for told in self.outlooks
+            _cell(self.stranger, told) for told in self.outlooks
             if self.stranger.starved(told.setting) >= STARVED
         ]  # fmt: skip
 
@@ -192,12 +185,10 @@ class Cell:
         return float(np.mean([each <= self.most for each in self.rates]))
 
 
-def _cell(stranger: Stranger, told: Outlook, found: Calibration) -> Cell:
-    runs = stranger.runs[told.setting]
-    steps_s, batches = runs[0].columns.step_s, len(runs[0].columns)
-    low, high = predict(found, told.setting, steps_s, batches=batches).interval
-    return Cell(told.setting, told.batches_per_s, told.most, (low, high),
-                tuple(stranger.rates(told.setting)))  # fmt: skip
+def _cell(stranger: Stranger, told: Outlook) -> Cell:
+    """As `pipeprof sweep` tells of it: *at most* is the interval's upper end."""
+    rates = tuple(stranger.rates(told.setting))
+    return Cell(told.setting, told.batches_per_s, told.interval[1], told.interval, rates)
 
 
 def met(options: argparse.Namespace, cores: float) -> Iterator[Stranger]:
@@ -328,7 +319,7 @@ def main() -> int:
     sweeps, every = [], []
     for stranger in load(options.kept) if options.kept else met(options, cores):
         one = Sweep.of(stranger, cores)
-        cells = one.cells(cores)
+        cells = one.cells()
         if options.verbose:
             print_sweep(one, cells)
         sweeps.append(one)

@@ -49,7 +49,7 @@ def sweep(waiting):
 
 @pytest.fixture(scope="module")
 def cells(sweep):
-    return sweep.cells(CORES)
+    return sweep.cells()
 
 
 def test_a_sweep_leaves_settings_untried_and_says_what_they_give(waiting, sweep, cells):
@@ -65,7 +65,7 @@ def test_a_sweep_leaves_settings_untried_and_says_what_they_give(waiting, sweep,
 
 def test_settings_that_are_fed_are_not_counted(waiting):
     fed = Stranger(waiting.spec, (bout(0, 0.0001), bout(1, 0.0001)), {})
-    assert Sweep.of(fed, CORES).cells(CORES) == []
+    assert Sweep.of(fed, CORES).cells() == []
 
 
 def test_a_bound_is_held_against_each_run(cells):
