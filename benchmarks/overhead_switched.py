@@ -182,13 +182,14 @@ class Stream:
 
     def _turn_main(self, mode: Mode) -> None:
         turn, observer = self.turn, self.turn._observer
+        assert isinstance(observer, WorkersObserver)
         if self._passing is not None:
             turn._pass.pass_by(self._passing.count())
             self._passing = turn._passing = None
         if mode is Mode.PASSING:
-            self._passing = PassingBy(_Poor(), turn._pass, observer, self.bare)  # type: ignore[arg-type]
+            self._passing = PassingBy(_Poor(), turn._pass, observer, self.bare)
             turn.pass_by(self._passing)
-        observer.watch(mode is Mode.WATCHING)  # type: ignore[attr-defined]
+        observer.watch(mode is Mode.WATCHING)
 
 
 class _Pause:

@@ -22,7 +22,7 @@ class HostLook:
     def __init__(self) -> None:
         self._began: tuple[float, float] | None = None
         self._due_s = inf
-        """When to look at what is too dear for a short run."""
+        """When to look at what is too expensive for a short run."""
         self._core_time: host.CoreTime | None = None
         self._descriptors: int | None = None
         self._threads_at_fork: int | None = None
@@ -39,7 +39,7 @@ class HostLook:
             self._python_threads_at_fork = _other_threads()
 
     def glance(self) -> None:
-        """In a pass, now and then: at what is too dear for a short run."""
+        """In a pass, now and then: at what is too expensive for a short run."""
         now = perf_counter()
         if now < self._due_s:
             return

@@ -188,6 +188,17 @@ def test_stretches_come_back_as_they_can_be_afforded():
     assert profile.stages["fetch"].count == len(nth) - profile.warmup_batches
 
 
+def all_watched(loader):
+    """The profile of so many batches, each with its record."""
+    for count, _ in enumerate(loader, start=1):
+        if count == MANY:
+            break
+    profile = loader.profile()
+    assert profile.measured_batches + profile.warmup_batches == MANY
+    assert profile.lost_records == 0
+    return profile
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -200,28 +211,18 @@ def test_stretches_come_back_as_they_can_be_afforded():
 )
 def test_all_are_watched(make):
     loader = make()
-    for count, _ in enumerate(loader, start=1):
-        if count == MANY:
-            break
-    profile = loader.profile()
-    assert profile.measured_batches + profile.warmup_batches == MANY
-    assert profile.lost_records == 0
+    profile = all_watched(loader)
     assert not profile.notes
 
 
 def test_with_a_device_to_look_at_all_are_watched():
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2))
     loader._watch.find_device = lambda: Device()
-    for count, _ in enumerate(loader, start=1):
-        if count == MANY:
-            break
-    profile = loader.profile()
-    assert profile.measured_batches + profile.warmup_batches == MANY
-    assert profile.lost_records == 0
+    all_watched(loader)
 
 
 class Device:
-    """One of which nothing is seen."""
+    """It reports nothing."""
 
     def ask(self, number):
         pass
