@@ -16,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from math import isinf
 from time import perf_counter
 
 import numpy as np
@@ -27,7 +26,7 @@ from benchmarks.overhead_arms import PEER_STEPS, Arm, Ours, TorchProfiler, trace
 from benchmarks.overhead_cases import Case, cases
 from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
-from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed
+from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed, say
 from benchmarks.overhead_switched import Mode, hold_switched_session
 from pipeprof.loaders.stretches import affordable
 from pipeprof.units import format_duration
@@ -120,7 +119,7 @@ def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Ver
     ours = measure_ours(case, start + seconds)
     for arm in ours.arms:
         print_row(arm, ours)
-    said = "".join(f"{'':>9}   {say(ours.in_use(name), case):<32}" for name in _MEASURES)
+    said = "".join(f"{'':>9}   {say(ours.in_use(name), case.relative):<32}" for name in _MEASURES)
     print(f"  {'pipeprof, in use':<20}{said.rstrip()}  ({ours.watched():.0%} watched)")
     sessions = len(ours.sessions)
     print(
@@ -141,16 +140,9 @@ def print_row(arm: Arm, series: Series) -> None:
 def said_of(arm: Arm, series: Series, measure: str) -> str:
     if arm is PLAIN:
         return ""
-    return say(series.control(measure) if arm is AGAIN else series.cost(arm, measure), series.case)
-
-
-def say(estimate: Estimate, case: Case) -> str:
-    scale, unit = (100, "%") if case.relative else (1e6, "µs")
-    middle, low, high = (
-        f"{value * scale:+.2f}" for value in (estimate.middle, estimate.low, estimate.high)
+    return say(
+        series.control(measure) if arm is AGAIN else series.cost(arm, measure), series.case.relative
     )
-    interval = "unknown" if isinf(estimate.high) else f"{low}, {high}"
-    return f"{middle} {unit} [{interval}]"
 
 
 def verdict(series: Series, measure: str) -> tuple[Verdict, str]:
@@ -160,9 +152,9 @@ def verdict(series: Series, measure: str) -> tuple[Verdict, str]:
     what = f"{case.name}: {_MEASURES[measure]}, at most {case.most * scale:+g} {unit}"
     judged = judge(cost, control, case.most, case.quiet)
     if judged != "not judged":
-        return judged, f"{what}: {say(cost, case)}"
+        return judged, f"{what}: {say(cost, case.relative)}"
     return judged, (
-        f"{what}: plain against plain is {say(control, case)}, not within "
+        f"{what}: plain against plain is {say(control, case.relative)}, not within "
         f"±{case.quiet * scale:g} {unit}; give it more time, or a quieter machine"
     )
 

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from benchmarks.overhead_cases import BATCH_SIZE, Work, repeats
-from benchmarks.overhead_stats import Estimate, Floats, Verdict, added, judge
+from benchmarks.overhead_stats import Floats, Verdict, added, judge, say
 
 BATCHES = 200
 """Of an epoch."""
@@ -66,10 +66,11 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
             what = f"{1e3 * batch_s:g} ms"
             print(
                 f"  {what:<16}{name:>5}{1e3 * np.median(plain):>7.0f} ms   "
-                f"{_say(cost):<28}{_say(control)}   {plain.size:,} rounds", flush=True,
+                f"{say(cost, relative=True):<28}{say(control, relative=True)}   "
+                f"{plain.size:,} rounds", flush=True,
             )  # fmt: skip
             line = f"{BATCHES} batches of {what}, start and end too: {name}, at most +1 %: "
-            verdicts.append((judge(cost, control, _MOST, _QUIET), line + _say(cost)))
+            verdicts.append((judge(cost, control, _MOST, _QUIET), line + say(cost, relative=True)))
     return verdicts
 
 
@@ -106,12 +107,6 @@ def _stacked(sessions: list[Floats]) -> Floats:
 
 def _quiet(times: Floats) -> bool:
     return all(added(again, plain, relative=True).within(_QUIET) for plain, _, again in times)
-
-
-def _say(estimate: Estimate) -> str:
-    middle, low, high = (f"{100 * end:+.2f}" for end in
-                         (estimate.middle, estimate.low, estimate.high))  # fmt: skip
-    return f"{middle} % [{low}, {high}]" if np.isfinite(estimate.high) else f"{middle} % [unknown]"
 
 
 def main() -> int:

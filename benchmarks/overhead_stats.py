@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isinf
 from typing import Literal
 
 import numpy as np
@@ -81,6 +82,16 @@ def estimate(
     middles = middle(differences[picks].reshape(_RESAMPLES, -1))
     low, high = np.percentile(middles, [2.5, 97.5])
     return Estimate(found, float(low), float(high))
+
+
+def say(estimate: Estimate, relative: bool) -> str:
+    """In per cent, or in µs."""
+    scale, unit = (100, "%") if relative else (1e6, "µs")
+    middle, low, high = (
+        f"{value * scale:+.2f}" for value in (estimate.middle, estimate.low, estimate.high)
+    )
+    interval = "unknown" if isinf(estimate.high) else f"{low}, {high}"
+    return f"{middle} {unit} [{interval}]"
 
 
 def judge(cost: Estimate, control: Estimate, most: float, quiet: float) -> Verdict:
