@@ -43,11 +43,12 @@ class Pace:
 
     def from_start(self, turn: Pass, observer: Observer, iterator: Any) -> PassingBy | None:
         """What is to be passed by from the first batch on, if anything is."""
-        if not isinstance(observer, WorkersObserver):
+        if self._end or not isinstance(observer, WorkersObserver):
             return None
         if not observer.may_pause:
             self.watch_all(observer)
-        return None if self._end else PassingBy(self, turn, observer, iterator)
+            return None
+        return PassingBy(self, turn, observer, iterator)
 
     def look(self, turn: Pass, observer: Observer, iterator: Any) -> PassingBy | int:
         """Once a page of batches was watched: what is to be passed by from the next on, or after
@@ -55,6 +56,9 @@ class Pace:
         if not isinstance(observer, WorkersObserver) or self._end == FOREVER:
             return PAGE
         task: int = iterator._rcvd_idx
+        if not observer.may_pause:
+            self.watch_all(observer)
+            return PAGE
         length = shortest(observer.capacity)
         # workers are so far ahead; they hear of it before they take their hooks off
         left = self._end - observer.capacity - observer.workers - task
