@@ -32,8 +32,8 @@ from pipeprof.loaders.stretches import affordable
 from pipeprof.units import format_duration
 
 PLAIN, AGAIN = Arm("plain"), Arm("plain again")
-OURS, PASSING = Ours("pipeprof, watching"), Ours("pipeprof, passing by")
-_MODES = {OURS: Mode.WATCHING, PASSING: Mode.PASSING, PLAIN: Mode.OFF, AGAIN: Mode.OFF}
+OURS, CLOCKING = Ours("pipeprof, watching"), Ours("pipeprof, clocking")
+_MODES = {OURS: Mode.WATCHING, CLOCKING: Mode.CLOCKING, PLAIN: Mode.OFF, AGAIN: Mode.OFF}
 _PEER_SHARE = 0.05
 """Of a case's time, for each peer: no bar hangs on how exact they are."""
 _MEASURES = {"wall_s": "wall", "cpu_s": "CPU"}
@@ -72,11 +72,11 @@ class Series:
         return affordable(float(np.median(self.of(PLAIN, "wall_s")))) if self.case.workers else 1.0
 
     def in_use(self, measure: str) -> Estimate:
-        """What pipeprof costs: watching, and passing by, as much as there is of each."""
+        """What pipeprof costs: watching, and clocking, as much as there is of each."""
         spent = self.of(OURS, measure)
-        if PASSING in self.arms:
-            passing = self.of(PASSING, measure)
-            spent = mixed(self.watched(), spent, passing, self.case.relative)
+        if CLOCKING in self.arms:
+            clocking = self.of(CLOCKING, measure)
+            spent = mixed(self.watched(), spent, clocking, self.case.relative)
         plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
         return added(spent, plain, again, relative=self.case.relative)
 
@@ -89,7 +89,7 @@ class Series:
 
 
 def measure_ours(case: Case, end: float) -> Series:
-    series = Series(case, (OURS, *[PASSING] * bool(case.workers), PLAIN, AGAIN), [])
+    series = Series(case, (OURS, *[CLOCKING] * bool(case.workers), PLAIN, AGAIN), [])
     while not series.sessions or (perf_counter() < end and not series.is_quiet()):
         series.hold_another()
     return series

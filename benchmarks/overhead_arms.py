@@ -55,7 +55,7 @@ class Arm:
 
 class Ours(Arm):
     def iterate(self, loader: DataLoader[Any]) -> Iterator[Any]:
-        # whole: the benchmark says itself when batches are passed by
+        # whole: the benchmark says itself when batches are only clocked
         return iter(pipeprof.wrap(loader, whole=True))
 
 

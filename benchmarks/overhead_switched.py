@@ -35,23 +35,17 @@ from pipeprof.loaders import hook, observe
 from pipeprof.loaders.hook import Making
 from pipeprof.loaders.iterator import Turn
 from pipeprof.loaders.observe_workers import WorkersObserver
-from pipeprof.loaders.pace import Pace, PassingBy
 from pipeprof.loaders.sender import Sender
+from pipeprof.loaders.stretches import FOREVER
 from pipeprof.measure.meter import Meter
-
-
-class _Poor(Pace):
-    """Can never afford to watch."""
-
-    def next_stretch(self, observer: WorkersObserver, iterator: Any) -> int | None:
-        return None
+from pipeprof.measure.rows import Unwatched
 
 
 class Mode(IntEnum):
     OFF = 0
     WATCHING = 1
-    PASSING = 2
-    """Batches are passed by."""
+    CLOCKING = 2
+    """Batches are only clocked."""
 
 
 Hook = Callable[[Mode], None]
@@ -153,7 +147,6 @@ class Stream:
         self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
         self.turn: Turn = self.profiled._turn
         self.bare: Iterator[Any] = self.turn.iterator
-        self._passing: PassingBy | None = None
         if case.workers:
             self.plan.add(self._turn_main)
 
@@ -183,12 +176,12 @@ class Stream:
     def _turn_main(self, mode: Mode) -> None:
         turn, observer = self.turn, self.turn._observer
         assert isinstance(observer, WorkersObserver)
-        if self._passing is not None:
-            turn._pass.pass_by(self._passing.count())
-            self._passing = turn._passing = None
-        if mode is Mode.PASSING:
-            self._passing = PassingBy(_Poor(), turn._pass, observer, self.bare)
-            turn.pass_by(self._passing)
+        turn._pass.ask()
+        turn._pass.flush()
+        observer.forget()
+        turn._pass.source = Unwatched() if mode is Mode.CLOCKING else observer.source()
+        turn._know_key()
+        turn._look_in = FOREVER
         observer.watch(mode is Mode.WATCHING)
 
 

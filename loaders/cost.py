@@ -13,16 +13,15 @@ from typing import Any
 
 from pipeprof.loaders.batches import weigh
 from pipeprof.loaders.hook import instrument
-from pipeprof.loaders.iterator import Turn
-from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
+from pipeprof.loaders.observe import InlineObserver
 from pipeprof.loaders.observe_workers import WorkersObserver
-from pipeprof.loaders.pace import Pace, PassingBy
 from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime
 from pipeprof.measure.ring import Ring
+from pipeprof.measure.rows import Source, Unwatched
 from pipeprof.measure.spans import Tally, stage, tallied
 from pipeprof.model import LoaderConfig, Overhead, Stage
 
@@ -40,12 +39,12 @@ def measure_overhead(
     wall_s: float,
     *,
     batches: int,
-    passed_by: int = 0,
+    unwatched: int = 0,
     requests: int = 0,
     charges: int = 0,
 ) -> Overhead:
     """Of worker and main together, against the run's ``wall_s``, for so many ``batches`` that were
-    noted, and others that were ``passed_by``; ``charges``: how often a stage or a read was clocked.
+    watched, and others that were not; ``charges``: how often a stage or a read was clocked.
 
     The worker's part is charged in full, though workers run beside the training loop: an upper
     bound.
@@ -54,22 +53,22 @@ def measure_overhead(
         return Overhead(None, None, "no batch was seen")
     try:
         per_batch_s = _workers_s() if config.num_workers else _inline_s()
-        unseen_s = _unseen_s() if passed_by else 0.0
+        clocked_s = _clocked_s() if unwatched else 0.0
         sample_s = _median_s(_sample())
         request_s = _median_s(_request()) if requests else 0.0
         charge_s = _median_s(_stages) / _IN_A_ROW if charges else 0.0
     except Exception as error:  # what we cannot time must not cost the user the profile
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
     spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
-    spent_s += request_s * requests + charge_s * charges + unseen_s * passed_by
+    spent_s += request_s * requests + charge_s * charges + clocked_s * unwatched
     return Overhead(
         spent_s / wall_s,
-        spent_s / (batches + passed_by),
+        spent_s / (batches + unwatched),
         f"the hooks of a batch, timed {_ROUNDS} times after the run with cold caches, × batches / "
         "wall time; the worker's part in full"
         + ", and its requests" * (requests > 0)
         + ", and each stage or read that was clocked" * (charges > 0)
-        + ", and what is left of them where batches are passed by" * (passed_by > 0),
+        + ", and what is left of them where batches are only clocked" * (unwatched > 0),
     )
 
 
@@ -125,7 +124,7 @@ def _inline_s() -> float:
     iterator, observer = _Iterator(), InlineObserver()
     observer.attach(iterator)
     try:
-        return _main_s(iterator, observer, iterator.inline) - _median_s(_Iterator().inline)
+        return _main_s(iterator, observer, None, iterator.inline) - _median_s(_Iterator().inline)
     finally:
         observer.leave()
 
@@ -141,51 +140,24 @@ def _workers_s() -> float:
     iterator, observer = _Iterator(), WorkersObserver(ring)
     observer.begin_epoch()
     observer.attach(iterator)
-    main_s = _main_s(iterator, observer, iterator.from_worker)
+    main_s = _main_s(iterator, observer.source(), observer.key, iterator.from_worker)
     return made_s + main_s - _median_s(_Iterator().from_worker)
 
 
-def _unseen_s() -> float:
-    """What is left of the hooks where a batch is passed by, in a worker and in main."""
+def _clocked_s() -> float:
+    """What is left of the hooks where a batch is only clocked, in a worker and in main."""
     sender, queue = Sender(Ring(1).writer(0), 0, 1), _Queue()
     sender.attach(queue)
     sent_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
-    endless, turn = _Endless(), Recorder().begin()
-    turns = Turn(endless, _NoDevice(), turn, HostObserver())
-    turns.pass_by(_Forever())
-    return sent_s + _median_s(turns.take) - _median_s(lambda: next(endless))
+    return sent_s + _main_s(None, Unwatched(), None, lambda: None) - _median_s(lambda: None)
 
 
-class _Endless:
-    """Stands for torch's iterator, of which nothing is noted."""
-
-    _rcvd_idx = 0
-
-    def __iter__(self) -> _Endless:
-        return self
-
-    def __next__(self) -> None:
-        return None
-
-
-class _NoDevice:
-    pace = Pace(whole=True)
-
-    def find_device(self) -> None:
-        return None
-
-
-class _Forever(PassingBy):
-    """Batches that are passed by without end."""
-
-    def __init__(self) -> None:
-        self.until = 1
-
-
-def _main_s(iterator: Any, observer: Observer, step: Callable[[], Any]) -> float:
+def _main_s(
+    iterator: Any, source: Source, key: Callable[[Any], Any] | None, step: Callable[[], Any]
+) -> float:
     """Main's part of a batch, as `ProfiledIterator` does it, around ``step``."""
     turn = Recorder().begin()
-    turn.source, key = observer.source(), observer.key
+    turn.source = source
 
     def profiled() -> None:
         turn.asked_s = turn.now()

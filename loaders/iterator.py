@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.observe import Observer
-from pipeprof.loaders.pace import Pace, PassingBy
+from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.stretches import PAGE
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.recorder import Pass
+from pipeprof.measure.rows import Unwatched
 
 
 class Finder(Protocol):
@@ -24,47 +25,41 @@ class Turn:
     """What ``iterator`` hands out, noted. Written for few steps: each costs a microsecond's tenth,
     since the training loop has driven our code out of the caches."""
 
-    __slots__ = ("_device", "_finder", "_key", "_look_in", "_looks", "_now", "_observer",
-                 "_of_batch", "_pass", "_passing", "iterator")  # fmt: skip
+    __slots__ = ("_device", "_finder", "_key", "_look_in", "_now", "_observer", "_of_batch",
+                 "_pass", "iterator")  # fmt: skip
 
     def __init__(
         self, iterator: Iterator[Any], finder: Finder, turn: Pass, observer: Observer
     ) -> None:
-        turn.source = observer.source()
         self.iterator = iterator
         self._finder = finder
         self._pass, self._now = turn, turn.now
-        self._observer = observer
-        self._key, self._of_batch = observer.key, observer.of_batch
-        self._device = finder.find_device()
-        self._passing: PassingBy | None = None
-        self._looks, self._look_in = 0, 1
-        with suppress(Exception):
-            if self._device is not None:
-                finder.pace.watch_all(observer)
-            else:
-                self._passing = finder.pace.from_start(turn, observer, iterator)
+        self._observer, self._of_batch = observer, observer.of_batch
+        self._device: DeviceSide | None = None
+        self._look_in = 1
+        """Batches, after which to look for an accelerator, and which batches to watch."""
+        with suppress(Exception):  # of a torch that we do not know
+            finder.pace.start(turn, observer)
+        self._find_device()
+        self._know_key()
 
     @property
     def delivered(self) -> int:
         """Batches of this pass so far."""
-        unseen = self._passing.count() if self._passing is not None else 0
-        return self._pass.nth + unseen
+        return self._pass.nth
+
+    @property
+    def in_stretches(self) -> bool:
+        """Batches are only clocked now."""
+        return isinstance(self._pass.source, Unwatched)
 
     def take(self) -> Any:
         """The next batch."""
-        passing = self._passing
-        if passing is not None and (
-            self.iterator._rcvd_idx < passing.until  # type: ignore[attr-defined]
-            or not self._over(passing)
-        ):
-            try:
-                return next(self.iterator)
-            except StopIteration:
-                self.leave()
-                raise
-        turn, device = self._pass, self._device
+        turn = self._pass
         turn.asked_s = self._now()
+        if not self._look_in:
+            self._look()
+        device = self._device
         if device is not None:
             device.ask(turn.number)
         try:
@@ -85,47 +80,31 @@ class Turn:
         turn.deliver(told)
         if device is not None:
             device.deliver(number)
-        else:
-            self._look_in -= 1
-            if not self._look_in:
-                self._look()
+        self._look_in -= 1
         return batch
 
-    def pass_by(self, passing: PassingBy) -> None:
-        """Note nothing of the batches that come, until that is over."""
-        self._passing = passing
-
     def leave(self) -> None:
-        if self._passing is not None:
-            self._pass.pass_by(self._passing.count())
-            self._passing = None
         self._pass.leave()
         self._leave()
 
     def _look(self) -> None:
-        """For an accelerator, and whether to watch: after two batches, then every page at least."""
-        self._looks += 1
+        """After the first batch, then every page at least. What that takes is no stall."""
         self._look_in = PAGE
-        self._device, pace = self._finder.find_device(), self._finder.pace
-        with suppress(Exception):  # of a torch that we do not know
-            if self._device is not None:
-                pace.watch_all(self._observer)
-                return
-            told = pace.look(self._pass, self._observer, self.iterator)
-            if isinstance(told, PassingBy):
-                self._passing = told
-            else:
-                self._look_in = 1 if self._looks == 1 else min(told, PAGE)
-
-    def _over(self, passing: PassingBy) -> bool:
-        """Whether batches are noted again, from the one on that is asked for now."""
+        if self._device is None:
+            self._find_device()
         with suppress(Exception):  # what we cannot do must not disturb the training
-            if not passing.over():
-                return False
-        self._passing = None
-        self._pass.pass_by(passing.count())
-        self._look_in = 1
-        return True
+            look_in = self._finder.pace.look(self._pass, self._observer, self.iterator)
+            self._look_in = min(PAGE, look_in)
+        self._know_key()
+        self._pass.ask()
+
+    def _find_device(self) -> None:
+        self._device = self._finder.find_device()
+        if self._device is not None:
+            self._finder.pace.watch_all()
+
+    def _know_key(self) -> None:
+        self._key = None if self.in_stretches else self._observer.key
 
     def _leave(self) -> None:
         self._observer.leave()

@@ -176,7 +176,7 @@ class LiveTurn(Turn):
             shown.epoch,
             self.delivered,
             shown.length,
-            in_stretches=self._passing is not None,
+            in_stretches=self.in_stretches,
         )
         return shown.figures.of_now(view)
 

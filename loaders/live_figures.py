@@ -13,15 +13,15 @@ from pipeprof.analyze.blame import causes
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.stages import queue_depth, stage_seconds
 from pipeprof.measure.rows import COLUMNS, Floats
-from pipeprof.model import Stage
+from pipeprof.model import UNWATCHED, Stage
 from pipeprof.report.live import LiveView
 
 WINDOW_S = 10.0
 """The last seconds."""
 _MOST, _FEWEST = 1024, 8
 """Batches in the last seconds, however long they take."""
-_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE = (
-    COLUMNS.index(name) for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s")
+_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE, _WORKER = (
+    COLUMNS.index(name) for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s", "worker")
 )
 _NOT_SEEN = ("h2d_s", "device_wait_s")
 """Come later, or not at all."""
@@ -38,8 +38,7 @@ class Figures:
         """On showing this loader."""
         self._warmup = warmup
         self._capacity = capacity
-        self._recent: deque[Floats] = deque()
-        self._rows = 0
+        self._recent, self._watched = _Last(), _Last()
         self._wait_s = self._turn_s = 0.0
         self._seen: dict[str, None] = {}
         """Stages that took time in any batch so far: a panel that keeps its height is calm."""
@@ -50,21 +49,18 @@ class Figures:
         self._wait_s += float((counted[:, _DELIVERED] - counted[:, _ASKED]).sum())
         self._turn_s += float((counted[:, _DONE] - counted[:, _ASKED]).sum())
         self._turn_s -= float(np.nansum(counted[:, _PAUSE]))
-        self._recent.append(table)
-        self._rows += len(table)
-        while self._rows - len(self._recent[0]) >= _MOST:
-            self._rows -= len(self._recent.popleft())
+        self._recent.add(table)
+        self._watched.add(table[table[:, _WORKER] != UNWATCHED])
 
     def of_now(self, view: LiveView) -> LiveView:
         """``view`` with what is known by now; its ``length`` must be told."""
-        if not self._rows:
-            return view
-        columns = self._last()
+        columns = self._recent.columns()
+        watched = self._watched.columns()
         turn_s, wait_s = float(columns.cycle_s.sum()), float(columns.wait_s.sum())
         if not turn_s > 0:
             return view
         left = view.length - view.batches if view.length is not None else None
-        depth = _mean(queue_depth(columns, self._capacity))
+        depth = _mean(queue_depth(watched, self._capacity))
         return replace(
             view,
             window_s=float(columns.done_s[-1] - columns.asked_s[0]),
@@ -72,20 +68,11 @@ class Figures:
             samples_per_s=float(columns.samples.sum()) / turn_s,
             starved=wait_s / turn_s,
             starved_of_all=self._wait_s / self._turn_s if self._turn_s > 0 else None,
-            waits_for=_most(columns),
+            waits_for=_most(watched),
             ready=depth if self._capacity else None,
             capacity=self._capacity,
-            stages=self._stages(columns),
+            stages=self._stages(watched),
         )
-
-    def _last(self) -> Columns:
-        """The batches of the last seconds."""
-        table = np.concatenate(list(self._recent))[-_MOST:]
-        late = np.searchsorted(table[:, _DONE], table[-1, _DONE] - WINDOW_S)
-        table = table[min(int(late), max(0, len(table) - _FEWEST)) :]
-        arrays: dict[str, Any] = dict(zip(COLUMNS, table.T, strict=True))
-        unknown = np.full(len(table), np.nan)
-        return Columns({**arrays, **dict.fromkeys(_NOT_SEEN, unknown)})
 
     def _stages(self, columns: Columns) -> dict[str, float | None]:
         """Of `fetch` its parts, where these are known."""
@@ -94,6 +81,32 @@ class Figures:
         if any(str(stage) in self._seen for stage in _INSIDE):
             self._seen.pop(str(Stage.FETCH), None)
         return {str(stage): means[stage] for stage in _SHOWN if str(stage) in self._seen}
+
+
+class _Last:
+    """The batches of the last seconds."""
+
+    def __init__(self) -> None:
+        self._tables: deque[Floats] = deque()
+        self._rows = 0
+
+    def add(self, table: Floats) -> None:
+        """[batches, `COLUMNS`]"""
+        if not len(table):
+            return
+        self._tables.append(table)
+        self._rows += len(table)
+        while self._rows - len(self._tables[0]) >= _MOST:
+            self._rows -= len(self._tables.popleft())
+
+    def columns(self) -> Columns:
+        table = np.concatenate([np.empty((0, len(COLUMNS))), *self._tables])[-_MOST:]
+        if len(table):
+            late = np.searchsorted(table[:, _DONE], table[-1, _DONE] - WINDOW_S)
+            table = table[min(int(late), max(0, len(table) - _FEWEST)) :]
+        arrays: dict[str, Any] = dict(zip(COLUMNS, table.T, strict=True))
+        unknown = np.full(len(table), np.nan)
+        return Columns({**arrays, **dict.fromkeys(_NOT_SEEN, unknown)})
 
 
 def _mean(values: Floats) -> float | None:
@@ -105,5 +118,5 @@ def _mean(values: Floats) -> float | None:
 def _most(columns: Columns) -> str | None:
     """What most of the wait is charged to."""
     charges = {name: float(seconds.sum()) for name, seconds in causes(columns)[0].items()}
-    most = max(charges, key=lambda name: charges[name])
-    return most if charges[most] > 0 else None
+    most = max(charges, key=lambda name: charges[name], default="")
+    return most if most and charges[most] > 0 else None

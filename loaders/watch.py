@@ -155,8 +155,8 @@ class Watch:
             overhead=measure_overhead(
                 self._config,
                 recorder.wall_s,
-                batches=recorder.noted,
-                passed_by=recorder.passed_by,
+                batches=recorder.count - recorder.unwatched,
+                unwatched=recorder.unwatched,
                 requests=requests.count,
                 charges=self._requests.charges,
             ),
@@ -277,13 +277,13 @@ class Watch:
 
 
 def _told_of(recorder: Recorder) -> tuple[str, ...]:
-    if not recorder.passed_by:
+    if not recorder.unwatched:
         return ()
-    share = format_share(recorder.noted / recorder.count)
+    share = format_share(1 - recorder.unwatched / recorder.count)
     note = (
-        f"Of {recorder.count:,} batches {share} were watched, in stretches: they come so fast that "
-        "to watch them all would cost some per cent. pipeprof.wrap(loader, whole=True), or "
-        "pipeprof run --whole, does it."
+        f"Of {recorder.count:,} batches {share} were watched on their way, in stretches, and all "
+        "others only clocked: they come so fast that to watch them all would cost some per cent. "
+        "pipeprof.wrap(loader, whole=True), or pipeprof run --whole, does it."
     )
     return (note,)
 

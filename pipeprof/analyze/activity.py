@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.analyze.columns import Columns, Floats
-from pipeprof.analyze.stages import passed_by
+from pipeprof.analyze.stages import unwatched_before
 from pipeprof.model import Stage
 
 STAGES = tuple(
@@ -84,9 +84,9 @@ class _Line:
 
 
 def _stretches(columns: Columns) -> npt.NDArray[np.intp]:
-    """Numbers the stretches of batches in a row: of one epoch, none passed by."""
+    """Numbers the stretches of batches in a row: of one epoch, all watched."""
     begins = np.diff(columns.epoch, prepend=columns.epoch[:1]) != 0
-    begins[passed_by(columns)] = True
+    begins[unwatched_before(columns)] = True
     return np.cumsum(begins)
 
 

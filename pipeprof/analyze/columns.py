@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.model import BatchLog
+from pipeprof.model import UNWATCHED, BatchLog
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -52,6 +53,12 @@ class Columns:
     def replaced(self, **arrays: Floats) -> Columns:
         """With these in the place of the columns of the same name."""
         return Columns({**self._arrays, **arrays})
+
+    @property
+    def watched(self) -> Mask:
+        """Batches whose records were asked for; the others were only clocked."""
+        mask: Mask = self.worker != UNWATCHED
+        return mask
 
     @property
     def wait_s(self) -> Floats:
@@ -111,6 +118,13 @@ def without_pauses(columns: Columns) -> Mask:
         paused[:] = False
     mask: Mask = ~paused & np.isnan(columns.rested)
     return mask
+
+
+def take_rows(log: BatchLog, mask: Mask) -> BatchLog:
+    """Those rows of ``log``."""
+    if mask.all():
+        return log
+    return BatchLog(*(tuple(compress(getattr(log, field.name), mask)) for field in fields(log)))
 
 
 def slice_log(log: BatchLog, start: int, stop: int) -> BatchLog:

@@ -205,7 +205,7 @@ class Facts:
     @property
     def slow_share(self) -> float:
         """0..1 of the batches took many times as long to make as the median one."""
-        return self.per_batch(self.summary.sums["slow"])
+        return self.summary.sums["slow"] / self.summary.watched if self.summary.watched else nan
 
     @property
     def slow_s(self) -> float:

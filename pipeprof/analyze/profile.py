@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipeprof.analyze.advise import advise
 from pipeprof.analyze.blame import ranked
 from pipeprof.analyze.ceilings import ceilings
-from pipeprof.analyze.columns import Columns, slice_log, steady
+from pipeprof.analyze.columns import Columns, slice_log, steady, take_rows
 from pipeprof.analyze.diagnose import diagnose, pauses
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import findings
@@ -41,12 +41,12 @@ def assemble(
     """Analyse ``recording``, and the batches ``earlier`` in the same run that it no longer holds.
     ``threshold`` is the starved share that counts as starved."""
     summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
-    recording = replace(
-        recording,
-        batches=with_pauses(recording.batches, summary.add(Columns.of(recording.batches))),
-    )
-    every = Columns.of(recording.batches)
-    limited = limited_stage(every.take(steady(every, recording.warmup_batches)))
+    every = summary.add(Columns.of(recording.batches))
+    summary.extrapolate()
+    batches = with_pauses(recording.batches, every)
+    recording = replace(recording, batches=take_rows(batches, every.watched))
+    watched = Columns.of(recording.batches)
+    limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
     if limited is not None:
         summary.charge_all_to(limited)
     charges = summary.ranked_blame()

@@ -51,20 +51,20 @@ def deliverable_s(columns: Columns) -> Floats:
 
 def queue_depth(columns: Columns, capacity: int) -> Floats:
     """Batches that lay ready when each was asked for; NaN in the last ``capacity`` rows, and before
-    batches that were passed by: it is not known what came after them."""
+    batches that were not watched: it is not known what came after them."""
     depth = np.full(len(columns), np.nan)
     ready_s = deliverable_s(columns)
     if len(columns) > capacity and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
         made = np.searchsorted(np.sort(ready_s), columns.asked_s, side="right")
         taken = np.searchsorted(np.sort(columns.delivered_s), columns.asked_s, side="right")
         depth = np.clip(made - taken, 0, capacity).astype(np.float64)
-        for end in (*passed_by(columns), len(columns)):
+        for end in (*unwatched_before(columns), len(columns)):
             depth[max(0, end - capacity) : end] = np.nan
     return depth
 
 
-def passed_by(columns: Columns) -> npt.NDArray[np.intp]:
-    """Rows before which batches of the same epoch were passed by."""
+def unwatched_before(columns: Columns) -> npt.NDArray[np.intp]:
+    """Rows before which batches of the same epoch were not watched."""
     apart = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
     return np.flatnonzero(apart) + 1
 

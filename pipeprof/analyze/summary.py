@@ -27,6 +27,9 @@ _SLOW = 5.0
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
+_COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
+_ALIKE = 2.0
+"""Times the stall of batches that were watched: what others stalled beyond that is unknown."""
 _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
@@ -39,10 +42,11 @@ class Summary:
         self.total = 0
         self.warmed_up = 0
         """Past warm-up: measured, or left out because of a pause."""
-        self.measured = 0
+        self.measured = self.watched = 0
+        """All, and those of them whose records were asked for."""
         self.sums: defaultdict[str, float] = defaultdict(float)
-        """``samples``, ``bytes``, ``requests``, ``wall_s``, ``stall_s``, ``wait_s``, ``h2d_bytes``,
-        ``sampler_s``; ``pause_s``, past warm-up;
+        """``samples``, ``wall_s``, ``stall_s``, ``wait_s``; ``pause_s``, past warm-up. Of those
+        watched: ``watched_stall_s``, ``bytes``, ``requests``, ``h2d_bytes``, ``sampler_s``;
         ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``; ``empty``: times a batch
         was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
         and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
@@ -89,24 +93,56 @@ class Summary:
         for gauge in GAUGES:
             self.gauges[gauge].add(getattr(columns, gauge))
         mask = steady(columns, self._warmup)
+        self._add_clocked(columns.take(mask))
+        watched = columns.watched
+        self._add_watched(columns.take(watched), mask[watched])
+
+    def _add_clocked(self, columns: Columns) -> None:
+        self.measured += len(columns)
+        self.series.add(columns.stall_s, columns.cycle_s, columns.samples)
+        for stage, seconds in ((Stage.WAIT, columns.wait_s), (Stage.STEP, columns.step_s)):
+            self.stages[str(stage)].add(seconds)
+        for name in ("samples", "stall_s", "wait_s"):
+            self.sums[name] += float(np.nansum(getattr(columns, name)))
+        self.sums["wall_s"] += float(columns.cycle_s.sum())
+
+    def _add_watched(self, columns: Columns, mask: Mask) -> None:
+        """What their records tell, of those in ``mask``."""
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
         self._charge(columns, mask)
         columns = columns.take(mask)
         if not len(columns):
             return
-        self.measured += len(columns)
+        self.watched += len(columns)
+        self.sums["watched_stall_s"] += float(columns.stall_s.sum())
         self.depth.add(depth)
         self.sums["empty"] += float((depth < 0.5).sum())
         self.made.add(columns.made_s)
-        self.series.add(columns.stall_s, columns.cycle_s, columns.samples)
         self._add_sums(columns)
         self._add_slow(columns)
         for name, values in seconds.items():
-            self.stages[str(name)].add(values)
+            if name not in (Stage.WAIT, Stage.STEP):
+                self.stages[str(name)].add(values)
         for resource, values in resource_seconds(columns).items():
             self.resources[resource].add(values)
         self._add_workers(columns, seconds)
+
+    def extrapolate(self) -> None:
+        """From the batches that were watched to all. To be called once, after the last `add`."""
+        if self.watched == self.measured:
+            return
+        times = self.measured / self.watched if self.watched else 0.0
+        for name in _COUNTED:
+            self.sums[name] *= times
+        stall_s, seen_s = self.sums["stall_s"], self.sums["watched_stall_s"]
+        longer = min(stall_s / seen_s, _ALIKE * times) if seen_s > 0 else 0.0
+        for charges in (self.blame, self.held, self.awaited_in):
+            for cause in charges:
+                charges[cause] *= longer
+        for charges in (self.blame, self.awaited_in):
+            charges[UNKNOWN] += stall_s - longer * seen_s
+        self.sums["slow_stall_s"] *= longer
 
     def stage_stats(self) -> dict[str, StageStats]:
         """Stages that took no time in any batch of a black-box data set are left out."""
@@ -188,12 +224,11 @@ class Summary:
 
     def _add_sums(self, columns: Columns) -> None:
         sums = self.sums
-        for name in ("samples", "bytes", "requests", "stall_s", "wait_s", "h2d_bytes", "sampler_s"):
+        for name in _COUNTED:
             sums[name] += float(np.nansum(getattr(columns, name)))
         told = np.isfinite(columns.logical_bytes) & np.isfinite(columns.physical_bytes)
         for name in COUNTERS:
             sums[name] += float(np.nansum(getattr(columns, name)[told]))
-        sums["wall_s"] += float(columns.cycle_s.sum())
         sums["sampled_bytes"] += float(np.nansum(columns.bytes[np.isfinite(columns.logical_bytes)]))
         seen = np.isfinite(columns.device_wait_s)
         sums["device_batches"] += float(seen.sum())

@@ -35,7 +35,7 @@ from pipeprof.measure.rows import (
     noted,
     nothing_known,
 )  # fmt: skip
-from pipeprof.model import BatchLog, Epoch, PauseKind
+from pipeprof.model import UNWATCHED, BatchLog, Epoch, PauseKind
 
 FLUSH_EVERY = 1024
 WINDOW = 8192
@@ -43,7 +43,9 @@ WINDOW = 8192
 KEPT_EPOCHS = 200
 
 Fold = Callable[[Arrays], None]
-_INDEX, _DONE, _SAMPLES = (COLUMNS.index(name) for name in ("index", "done_s", "samples"))
+_INDEX, _DONE, _WORKER, _SAMPLES = (
+    COLUMNS.index(name) for name in ("index", "done_s", "worker", "samples")
+)
 
 
 class Recorder:
@@ -61,8 +63,8 @@ class Recorder:
         """Those that ended."""
         self.epoch_count = 0
         """Those that began."""
-        self.passed_by = 0
-        """Batches delivered of which nothing is noted."""
+        self.unwatched = 0
+        """Batches that were only clocked, of the rows that are flushed."""
         self.heard: Callable[[Floats], None] | None = None
         """Told of rows as they come: [rows, `COLUMNS`]."""
         self.first_batch_s: float | None = None
@@ -77,6 +79,8 @@ class Recorder:
         self._rows = 0
         self._folded = 0
         """Rows that are no longer kept."""
+        self._usual = 1.0
+        """Samples of a batch, where they were counted last."""
         self._device: dict[int, tuple[float, float]] = {}
         self._copies: dict[int, tuple[float, int]] = {}
 
@@ -92,14 +96,9 @@ class Recorder:
         return begun
 
     @property
-    def noted(self) -> int:
-        """Batches delivered that have a row, or will."""
-        return self._folded + self._rows + sum(running.pending for running in list(self._passes))
-
-    @property
     def count(self) -> int:
         """Batches delivered."""
-        return self.noted + self.passed_by
+        return self._folded + self._rows + sum(running.pending for running in list(self._passes))
 
     @property
     def wall_s(self) -> float:
@@ -108,9 +107,11 @@ class Recorder:
 
     def add(self, table: Floats, lost: int) -> None:
         """Rows of batches whose step has ended: [rows, `COLUMNS`], but for their index."""
-        first = self._folded + self._rows + self.passed_by
+        first = self._folded + self._rows
         table[:, _INDEX] = np.arange(first, first + len(table))
+        self._count_samples(table)
         self.lost_records += lost
+        self.unwatched += int((table[:, _WORKER] == UNWATCHED).sum())
         self.last_s = max(self.last_s, float(table[-1, _DONE]))
         self._tables.append(table)
         self._rows += len(table)
@@ -143,6 +144,14 @@ class Recorder:
             field.name: log_column(field.name, arrays[field.name]) for field in fields(BatchLog)
         }
         return BatchLog(**columns)
+
+    def _count_samples(self, table: Floats) -> None:
+        """Where they were not counted, a batch has as many as others."""
+        samples = table[:, _SAMPLES]
+        unknown = np.isnan(samples)
+        if not unknown.all():
+            self._usual = float(np.rint(np.nanmean(samples)))
+        samples[unknown] = self._usual
 
     def _hand_over(self, arrays: Arrays) -> None:
         if self._fold is not None:
@@ -179,9 +188,9 @@ class Pass:
         self.asked_s = nan
         """When the batch that comes next was asked for: to be set from `now`, or by `ask`."""
         self.source: Source | None = None
-        """To be set before the first batch."""
+        """Of the batches that are not flushed. To be set before the first one."""
         self._before = 0
-        """Batches delivered that are no longer in `_notes`, or never were."""
+        """Batches delivered that are no longer in `_notes`."""
         self._notes: list[tuple[float, float, Any]] = []
         """When each batch was asked for and delivered, and its key: of those not yet flushed. One
         tuple a batch: to keep it costs less than to write what is in it anywhere."""
@@ -233,11 +242,6 @@ class Pass:
         kind = PauseKind(self._recorder.name, "loader")
         return pauses.Interval(self.begin_s, over_s, kind) if over_s <= end_s else None
 
-    def pass_by(self, count: int) -> None:
-        """So many batches were delivered that nothing is to be noted of. After `flush`."""
-        self._before += count
-        self._recorder.passed_by += count
-
     def flush(self, left_s: float | None = None) -> None:
         """Give the recorder the rows of the batches that are done with; all are, when the loop
         was left at ``left_s``."""
@@ -274,13 +278,9 @@ class Pass:
             (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s, *paused.T)
         ):
             main[:, place] = column
-        table = np.concatenate([main, seen], axis=1)
-        unknown = np.isnan(table[:, _SAMPLES])
-        if unknown.any():
-            table[unknown, _SAMPLES] = 1 if unknown.all() else np.nanmedian(table[:, _SAMPLES])
         self._before += count
         del self._notes[:count]
-        self._recorder.add(table, lost)
+        self._recorder.add(np.concatenate([main, seen], axis=1), lost)
 
     def _last_s(self) -> float:
         """When a batch was last asked for or delivered."""

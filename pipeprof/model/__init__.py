@@ -51,6 +51,7 @@ from pipeprof.model.profile import (
 )
 from pipeprof.model.reading import OnError, ReadOptions
 from pipeprof.model.recording import (
+    UNWATCHED,
     BatchLog,
     Epoch,
     Indexing,
@@ -91,6 +92,7 @@ __all__ = [
     "SIZING_SCHEMA",
     "STORAGE_PARTS",
     "SWEEP_SCHEMA",
+    "UNWATCHED",
     "AsSteps",
     "BatchLog",
     "CacheState",

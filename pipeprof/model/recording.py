@@ -36,6 +36,11 @@ class Epoch:
     stopped in it. ``None`` when the pass was left before."""
 
 
+UNWATCHED = -3
+"""In the place of a worker, of a batch that main only clocked: no record of it was asked for. A
+profile holds none."""
+
+
 @dataclass(frozen=True)
 class BatchLog:
     """Consecutive batches, a column per figure. Every column is as long as ``index``, or empty
@@ -53,7 +58,7 @@ class BatchLog:
     epoch_batches: tuple[int, ...] = ()
     """How many its epoch had by the end of what was seen."""
     worker: tuple[int, ...] = ()
-    """-1: made in the main process; -2: not known."""
+    """-1: made in the main process; -2: not known; `UNWATCHED`."""
     samples: tuple[int, ...] = ()
     asked_s: tuple[float, ...] = ()
     delivered_s: tuple[float, ...] = ()

@@ -1,6 +1,6 @@
 """A run told in pieces is the run told at once."""
 
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 import pytest
@@ -8,6 +8,8 @@ import pytest
 from pipeprof.analyze.columns import Columns, slice_log
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
+from pipeprof.measure.rows import MAIN
+from pipeprof.model import UNWATCHED, BatchLog, Recording
 from tests.analyze.pipelines import inline_run, workers_run
 
 
@@ -44,3 +46,54 @@ def test_nothing_is_summed_of_nothing():
     summary = Summary(1)
     summary.add(Columns({"index": np.zeros(0)}))
     assert (summary.total, summary.measured, summary.stage_stats()) == (0, 0, {})
+
+
+CLOCKED = (*MAIN, "samples", "epoch_batches")
+
+
+def only_clocked(recording: Recording, first: int, longer_s: float = 0.0) -> Recording:
+    """Of the batches from ``first`` on no record was asked for, and each was waited for so much
+    longer."""
+    log = recording.batches
+    unseen = len(log.index) - first
+    columns = {
+        field.name: (*getattr(log, field.name)[:first], *[None] * unseen)
+        for field in fields(BatchLog)
+        if field.name not in CLOCKED and getattr(log, field.name)
+    }
+    columns["worker"] = (*log.worker[:first], *[UNWATCHED] * unseen)
+    for name, least in (("asked_s", 0), ("delivered_s", 1), ("done_s", 1)):
+        columns[name] = tuple(
+            moment + longer_s * max(0, place - first + least)
+            for place, moment in enumerate(getattr(log, name))
+        )
+    return replace(recording, batches=replace(log, **columns))
+
+
+def test_batches_that_are_only_clocked_count_for_all_that_clocks_tell():
+    whole, profile = assemble(inline_run(60)), assemble(only_clocked(inline_run(60), 40))
+    assert profile.measured_batches == whole.measured_batches
+    assert profile.diagnosis.starved_fraction == whole.diagnosis.starved_fraction
+    assert profile.diagnosis.headline == whole.diagnosis.headline
+    assert astuple(profile.throughput)[:3] == pytest.approx(astuple(whole.throughput)[:3])
+    assert profile.stages["step"] == whole.stages["step"]
+    assert profile.blame == pytest.approx(whole.blame), "others waited for the same"
+    assert profile.stages["decode"].count == 39
+    assert profile.batches.index == tuple(range(40)), "of which there is more to say"
+
+
+def test_what_they_stalled_far_more_than_those_that_were_watched_is_unknown():
+    """Watched batches waited 15 ms each; a batch that was not watched waited 60 ms more."""
+    profile = assemble(only_clocked(inline_run(61), 31, longer_s=0.060))
+    assert profile.stall_s == pytest.approx(60 * 0.015 + 30 * 0.060)
+    assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
+    assert sum(profile.awaited_in.values()) == pytest.approx(profile.stall_s)
+    assert profile.blame["decode"] == pytest.approx(0.008 * 120)
+    assert profile.blame["unknown"] == pytest.approx(60 * 0.015 + 30 * 0.060 - 0.015 * 120)
+
+
+def test_of_a_run_of_which_nothing_was_watched_the_stall_is_known_and_not_why():
+    profile = assemble(only_clocked(inline_run(60), 0))
+    assert profile.diagnosis.verdict == "starved"
+    assert profile.blame == pytest.approx({"unknown": profile.stall_s})
+    assert profile.diagnosis.bottleneck is None

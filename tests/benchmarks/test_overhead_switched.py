@@ -62,8 +62,8 @@ def in_a_fork(call, *arguments):
     [
         (0, (Mode.WATCHING, Mode.OFF, Mode.WATCHING)),
         (2, (Mode.WATCHING, Mode.OFF, Mode.WATCHING)),
-        (2, (Mode.WATCHING, Mode.PASSING, Mode.WATCHING)),
-        (2, (Mode.PASSING, Mode.OFF, Mode.WATCHING)),
+        (2, (Mode.WATCHING, Mode.CLOCKING, Mode.WATCHING)),
+        (2, (Mode.CLOCKING, Mode.OFF, Mode.WATCHING)),
     ],
 )
 def test_hooks_come_and_go(workers, modes):

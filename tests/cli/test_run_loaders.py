@@ -98,7 +98,8 @@ if __name__ == "__main__":
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     (folder / "script.py").write_text(LOADERS)
-    return call([*RUN, "script.py"], folder, os.environ), profiles(folder / "pipeprof-run")
+    done = call([*RUN, "--whole", "script.py"], folder, os.environ)
+    return done, profiles(folder / "pipeprof-run")
 
 
 def test_the_script_is_not_disturbed(run):

@@ -11,7 +11,7 @@ from pipeprof.measure.meter import SAMPLE_EVERY_S
 from pipeprof.model import LoaderConfig
 from tests.loaders.forms import SAMPLES, Marked
 
-WORKER_S, INLINE_S, UNSEEN_S, OTHER_S = 40e-6, 4e-6, 1e-6, 200e-6
+WORKER_S, INLINE_S, CLOCKED_S, OTHER_S = 40e-6, 4e-6, 1e-6, 200e-6
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def known(monkeypatch):
     """What each hook takes."""
     monkeypatch.setattr(cost, "_workers_s", lambda: WORKER_S)
     monkeypatch.setattr(cost, "_inline_s", lambda: INLINE_S)
-    monkeypatch.setattr(cost, "_unseen_s", lambda: UNSEEN_S)
+    monkeypatch.setattr(cost, "_clocked_s", lambda: CLOCKED_S)
     monkeypatch.setattr(cost, "_median_s", lambda call: OTHER_S)  # a sample, a request, 16 stages
 
 
@@ -30,21 +30,21 @@ def known(monkeypatch):
         (2, 1e6, {}, 1000 * (WORKER_S + OTHER_S)),
         (0, 1e6, {}, 1000 * (INLINE_S + OTHER_S)),
         (2, 1.0, {}, 1000 * WORKER_S + OTHER_S / SAMPLE_EVERY_S),
-        (2, 1e6, {"passed_by": 5000}, 1000 * (WORKER_S + OTHER_S) + 5000 * UNSEEN_S),
+        (2, 1e6, {"unwatched": 5000}, 1000 * (WORKER_S + OTHER_S) + 5000 * CLOCKED_S),
         (2, 1e6, {"requests": 300}, 1000 * (WORKER_S + OTHER_S) + 300 * OTHER_S),
         (2, 1e6, {"charges": 320}, 1000 * (WORKER_S + OTHER_S) + 20 * OTHER_S),
     ],
-    ids=["workers", "inline", "many batches a sample", "passed by", "requests", "stages"],
+    ids=["workers", "inline", "many batches a sample", "only clocked", "requests", "stages"],
 )
 def test_it_is_each_hook_times_how_often_it_ran(workers, wall_s, counts, spent_s):
     told = measure_overhead(LoaderConfig(workers), wall_s, batches=1000, **counts)
     assert told.share == pytest.approx(spent_s / wall_s)
-    assert told.per_batch_s == pytest.approx(spent_s / (1000 + counts.get("passed_by", 0)))
+    assert told.per_batch_s == pytest.approx(spent_s / (1000 + counts.get("unwatched", 0)))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_hooks_are_timed_for_real(workers):
-    counts = dict.fromkeys(("batches", "passed_by", "requests", "charges"), 1000)
+    counts = dict.fromkeys(("batches", "unwatched", "requests", "charges"), 1000)
     told = measure_overhead(LoaderConfig(workers), 1e3, **counts)
     assert 0 < told.per_batch_s < 0.1
     assert told.share == pytest.approx(told.per_batch_s * 2000 / 1e3)

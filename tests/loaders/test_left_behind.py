@@ -320,4 +320,4 @@ def test_without_proc_what_it_tells_is_unknown_and_not_zero(repo):
         assert "cpu" in resources
         assert lost == 0
     _, _, lost = answer["seen"][2]
-    assert lost == 20, "a spawned worker finds the ring through /proc"
+    assert 16 <= lost <= 20, "a spawned worker finds the ring through /proc"

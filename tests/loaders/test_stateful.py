@@ -129,7 +129,8 @@ def test_it_resumes_with_and_without_us_where_it_was(stateful, form, workers):
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("dataset", [Marked, MarkedStream])
 def test_the_stages_of_each_batch_are_seen(stateful, dataset, persistent):
-    loader = pipeprof.wrap(stateful(dataset(), 4, num_workers=2, persistent_workers=persistent))
+    own = stateful(dataset(), 4, num_workers=2, persistent_workers=persistent)
+    loader = pipeprof.wrap(own, whole=True)
     loader.state_dict()  # which starts the workers
     count = sum(1 for _ in range(2) for _ in loader)
     profile = loader.profile()
@@ -142,7 +143,8 @@ def test_the_stages_of_each_batch_are_seen(stateful, dataset, persistent):
 @pytest.mark.parametrize("persistent", [False, True])
 def test_the_stages_are_seen_after_it_resumed_at_the_end_of_an_epoch(stateful, persistent):
     def loader():
-        return pipeprof.wrap(stateful(Marked(), 4, num_workers=2, persistent_workers=persistent))
+        own = stateful(Marked(), 4, num_workers=2, persistent_workers=persistent)
+        return pipeprof.wrap(own, whole=True)
 
     first, again = loader(), loader()
     list(first)

@@ -29,7 +29,8 @@ LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 def run(tmp_path_factory):
     """(trace, profile); torch watches the batches from the tenth to the thirtieth."""
     path = tmp_path_factory.mktemp("torch") / "host.123.pt.trace.json"
-    loader = pipeprof.wrap(DataLoader(torch.arange(800).reshape(200, 4), 4, num_workers=2))
+    own = DataLoader(torch.arange(800).reshape(200, 4), 4, num_workers=2)
+    loader = pipeprof.wrap(own, whole=True)
     watching = torch_profile(activities=[ProfilerActivity.CPU])
     for number, _ in enumerate(loader):
         if number == 10:

@@ -29,7 +29,8 @@ from tests.sweep_samples import sample_sweep
 @pytest.fixture(scope="module")
 def profile():
     """Of a real loader with two workers, as no made-up one is irregular enough."""
-    loader = pipeprof.wrap(DataLoader(torch.arange(400).reshape(100, 4), 2, num_workers=2))
+    own = DataLoader(torch.arange(400).reshape(100, 4), 2, num_workers=2)
+    loader = pipeprof.wrap(own, whole=True)
     for _ in loader:
         sum(range(2000))
     return loader.profile()

@@ -69,7 +69,7 @@ def slow_batches(facts: Facts) -> Seen | None:
         fix = ("Set in_order=False: the others then pass it, and the order of batches is no longer "
                f"the same each time. {fix}")  # fmt: skip
     return Seen(
-        f"{sums['slow']:.0f} of {facts.summary.measured:,} batches took "
+        f"{sums['slow']:.0f} of {facts.summary.watched:,} batches took "
         f"{format_duration(facts.slow_s)} to make, the median one {format_duration(usual_s)}; "
         f"{percent(sums['slow_stall_s'] / sums['stall_s'])} of the stall was waiting for them.",
         fix,

@@ -58,7 +58,7 @@ def typical(log: BatchLog, batches: int) -> Stretch | None:
         for at in range(0, known - batches + 1, step)
     ]  # fmt: skip
     found = [each for each in found if log.done_s[each.last - 1] > log.asked_s[each.first]]
-    if log.index:  # rather one in which no batches were passed by
+    if log.index:  # rather one in which all batches were watched
         in_a_row = [e for e in found if log.index[e.last - 1] - log.index[e.first] == batches - 1]
         found = in_a_row or found
     # a pause would leave no room for the rest
