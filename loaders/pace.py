@@ -19,6 +19,8 @@ class Pace:
         """``whole``: all of them, whatever that costs."""
         self._whole = whole
         self._budget = Budget()
+        self._asked = False
+        """Whether the data set says what it does."""
         self._first = self._end = 0
         """Tasks of the stretch that is watched, or will be next."""
 
@@ -65,16 +67,19 @@ class Pace:
         task: int = iterator._rcvd_idx
         # workers are so far ahead; they hear of it before they take their hooks off
         left = self._end - observer.capacity - observer.workers - task
-        if left > 0:
+        if left > 0 and self._asked:
             return left
         if task >= self._end:
             turn.flush()
             self._stop(turn, observer)
             return self._unwatched(turn, observer, iterator)
         length = shortest(observer.capacity)
+        self._asked = True
         if says_what_it_does(observer.told(range(max(self._first, task - length), task))):
             self.watch_all()
             return self._watched(turn, observer, iterator)
+        if left > 0:
+            return left
         if self._budget.take(length):
             self._say(observer.ring, self._first, self._end + length)
             return length

@@ -90,6 +90,7 @@ class Watch:
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         turn = self._recorder.begin()
+        turn.may_wait = not told(loader, "persistent_workers")
         iterator, observer = self._begin(loader, start)
         turn.started()
         return ProfiledIterator(self._turn(loader, iterator, turn, observer))

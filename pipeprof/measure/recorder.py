@@ -1,7 +1,8 @@
 """Main's notebook of a run: one row per delivered batch, bounded however long the run is.
 
-A pass notes two moments of each batch, and fills in the rest every `FLUSH_EVERY` batches, when the
-code and the data for it are at hand: in between, a training loop has driven both out of the caches.
+A pass notes two moments of each batch, and fills in the rest every `FLUSH_EVERY` batches, however
+many passes these are of: then the code and the data for it are at hand, which a training loop
+drives out of the caches in between.
 Rows are kept until there are `WINDOW` to spare; then the oldest are handed to ``fold``, which adds
 them to running figures, and forgotten here.
 """
@@ -41,6 +42,8 @@ FLUSH_EVERY = 1024
 WINDOW = 8192
 """The fewest rows that are kept, once there were so many; at most twice as many are, 5 MB."""
 KEPT_EPOCHS = 200
+_MOST_LEFT = 8
+"""Passes that ended and are yet to be filled in: each keeps what its workers wrote."""
 
 Fold = Callable[[Arrays], None]
 _INDEX, _DONE, _WORKER, _SAMPLES = (
@@ -74,6 +77,8 @@ class Recorder:
         self._began_s = 0.0
         self._fold = fold
         self._passes: WeakSet[Pass] = WeakSet()
+        self._left: deque[Pass] = deque()
+        """Those that ended and are yet to be filled in, in the order of their ends."""
         self._tables: list[Floats] = []
         """[rows, `COLUMNS`]."""
         self._rows = 0
@@ -88,12 +93,25 @@ class Recorder:
         """The iterator is asked for."""
         if not self.epoch_count:
             self._began_s = self.now()
+        if len(self._left) >= _MOST_LEFT or sum(left.pending for left in self._left) > FLUSH_EVERY:
+            self.settle()
         self.epoch_count += 1
         begun = Pass(self, self.epoch_count - 1)
         self._passes.add(begun)
         pauses.tell(begun)
         pauses.begin(begun)
         return begun
+
+    def leave(self, ended: Pass) -> None:
+        """It is filled in now, or with others that end after it."""
+        self._left.append(ended)
+        if not ended.may_wait:
+            self.settle()
+
+    def settle(self) -> None:
+        """Fill in the passes that have ended."""
+        while self._left:
+            self._left.popleft().settle()
 
     @property
     def count(self) -> int:
@@ -135,6 +153,7 @@ class Recorder:
 
     def log(self) -> BatchLog:
         """The rows that are kept, as columns; a column that nothing is known of is empty."""
+        self.settle()
         for running in list(self._passes):
             running.flush()
         if not self._rows:
@@ -176,8 +195,8 @@ class Pass:
     """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
 
     __slots__ = ("__weakref__", "_before", "_epoch", "_first_s", "_heard", "_iterator_s", "_left_s",
-                 "_notes", "_recorder", "_used_s", "asked_s", "begin_s", "now",
-                 "source")  # fmt: skip
+                 "_notes", "_recorder", "_used_s", "asked_s", "begin_s", "may_wait",
+                 "now", "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
         self._recorder, self.now = recorder, recorder.now
@@ -189,6 +208,8 @@ class Pass:
         """When the batch that comes next was asked for: to be set from `now`, or by `ask`."""
         self.source: Source | None = None
         """Of the batches that are not flushed. To be set before the first one."""
+        self.may_wait = False
+        """Nobody writes over what it is filled in from, when it has ended."""
         self._before = 0
         """Batches delivered that are no longer in `_notes`."""
         self._notes: list[tuple[float, float, Any]] = []
@@ -242,11 +263,21 @@ class Pass:
         kind = PauseKind(self._recorder.name, "loader")
         return pauses.Interval(self.begin_s, over_s, kind) if over_s <= end_s else None
 
-    def flush(self, left_s: float | None = None) -> None:
-        """Give the recorder the rows of the batches that are done with; all are, when the loop
-        was left at ``left_s``."""
-        if not self._notes:
-            return
+    def flush(self) -> None:
+        """Give the recorder the rows of the batches that are done with."""
+        if self._left_s == inf and self._notes:
+            self._recorder.settle()  # rows come in the order of their batches
+            self._fill()
+
+    def settle(self) -> None:
+        """All are done with, as the loop was left."""
+        if self._notes:
+            self._fill(self._left_s)
+        # another pass may note this one, and must not keep what it used
+        self.source = None
+        self._heard.clear()
+
+    def _fill(self, left_s: float | None = None) -> None:
         asked_s, delivered_s, keys = zip(*self._notes, strict=True)
         # a batch is done with when the next is asked for
         ended = self.asked_s > delivered_s[-1]
@@ -294,10 +325,7 @@ class Pass:
             return
         now, asked_s = self.now(), self.asked_s
         self._used_s, self._left_s = self._last_s(), now
-        self.flush(now)
-        # another pass may note this one, and must not keep what it used
-        self.source = None
-        self._heard.clear()
+        self._recorder.leave(self)
         self._recorder.epochs.append(
             Epoch(
                 index=self._epoch,

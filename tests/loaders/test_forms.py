@@ -104,7 +104,7 @@ FORMS = {
 def test_each_batch_has_its_own_record_in_each_epoch(form):
     dataset, options = FORMS[form]
     options = {"batch_size": 4, **options}
-    loader = pipeprof.wrap(DataLoader(dataset(), **options))
+    loader = pipeprof.wrap(DataLoader(dataset(), **options), whole=True)
     epochs = [list(loader) for _ in range(2)]
     batches = [batch for epoch in epochs for batch in epoch]
     workers = options.get("num_workers", 0)
@@ -128,7 +128,7 @@ def test_each_batch_has_its_own_record_in_each_epoch(form):
 def test_pinned_batches_have_their_records_in_each_epoch(dataset, monkeypatch):
     pretend_accelerator(monkeypatch, pin_s=0.001)
     settings = {"num_workers": 1, "pin_memory": True, "persistent_workers": True}
-    loader = pipeprof.wrap(DataLoader(dataset(), 4, **settings))
+    loader = pipeprof.wrap(DataLoader(dataset(), 4, **settings), whole=True)
     batches = [batch for _ in range(3) for batch in loader]
     # the thread waits for the first batch before it can be hooked
     assert_told(loader, batches, first_arrival=False)
@@ -139,7 +139,7 @@ def test_pinned_batches_have_their_records_in_each_epoch(dataset, monkeypatch):
 
 def test_where_the_sending_is_not_seen_slack_is_an_estimate(monkeypatch):
     def told():
-        loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1))
+        loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1), whole=True)
         list(loader)
         return {name: stage.source for name, stage in loader.profile().stages.items()}
 
@@ -156,7 +156,7 @@ def test_where_the_sending_is_not_seen_slack_is_an_estimate(monkeypatch):
 @pytest.mark.parametrize("dataset", [Marked, MarkedStream])
 def test_an_epoch_that_is_left_does_not_confuse_the_next(dataset, persistent):
     options = {"prefetch_factor": 4, "persistent_workers": persistent}
-    loader = pipeprof.wrap(DataLoader(dataset(), 4, num_workers=2, **options))
+    loader = pipeprof.wrap(DataLoader(dataset(), 4, num_workers=2, **options), whole=True)
     batches = []
     for stop in (1, 3, 100):
         for number, batch in enumerate(loader, 1):
@@ -171,7 +171,7 @@ def test_an_epoch_that_is_left_does_not_confuse_the_next(dataset, persistent):
 
 def test_a_persistent_loader_that_also_runs_without_us_is_seen_when_it_runs_with_us():
     inner = DataLoader(Marked(), 4, num_workers=2, persistent_workers=True)
-    loader = pipeprof.wrap(inner)
+    loader = pipeprof.wrap(inner, whole=True)
     batches = list(loader)
     for _ in inner:
         break
@@ -189,7 +189,7 @@ def test_a_batch_that_raises_is_passed_over(workers):
                 raise LookupError(index)
             return super().__getitem__(index)
 
-    loader = pipeprof.wrap(DataLoader(Torn(), 4, num_workers=workers))
+    loader = pipeprof.wrap(DataLoader(Torn(), 4, num_workers=workers), whole=True)
     iterator, batches = iter(loader), []
     for _ in range(10):
         with suppress(LookupError):
@@ -201,7 +201,7 @@ def test_a_batch_that_raises_is_passed_over(workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_profile_may_be_asked_for_at_any_time(workers):
-    loader = pipeprof.wrap(DataLoader(Marked(), 4, num_workers=workers))
+    loader = pipeprof.wrap(DataLoader(Marked(), 4, num_workers=workers), whole=True)
     assert loader.profile().diagnosis.verdict == "inconclusive"
     batches = []
     for _ in range(2):
@@ -212,7 +212,7 @@ def test_a_profile_may_be_asked_for_at_any_time(workers):
 
 
 def test_passes_over_one_loader_may_lie_within_one_another():
-    loader = pipeprof.wrap(DataLoader(Marked(), 20, num_workers=1))
+    loader = pipeprof.wrap(DataLoader(Marked(), 20, num_workers=1), whole=True)
     batches = []
     for outer in loader:
         batches += [outer, *loader]
@@ -241,7 +241,7 @@ def test_a_framework_may_make_the_loader_anew():
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_loader_that_is_rebuilt_for_each_epoch_is_seen_in_each(persistent):
-    watch = Watch("train.py:42")
+    watch = Watch("train.py:42", whole=True)
     for _ in range(3):
         rebuilt = DataLoader(Marked(), 4, num_workers=1, persistent_workers=persistent)
         list(watch.iterate(rebuilt, lambda made=rebuilt: iter(made)))

@@ -156,6 +156,34 @@ def test_the_rest_of_a_row_is_filled_in_for_many_at_once():
     assert asked == [FLUSH_EVERY, FLUSH_EVERY, 5]
 
 
+def test_short_passes_are_filled_in_together_and_in_order():
+    recorder, heard = Recorder(FakeClock()), []
+    recorder.heard = heard.append
+    for number in range(20):
+        turn = begun(recorder)
+        turn.may_wait = True
+        for _ in range(2):
+            turn.ask()
+            turn.deliver({"samples": number})
+        turn.leave()
+    assert recorder.count == 40
+    assert len(heard) == 16, "of eight passes at a time"
+    assert recorder.log().samples == tuple(number for number in range(20) for _ in range(2))
+    assert [epoch.batches for epoch in recorder.epochs] == [2] * 20
+
+
+def test_a_pass_that_may_wait_is_filled_in_before_what_comes_after_it():
+    recorder = Recorder(FakeClock())
+    for may_wait in (True, False):
+        turn = begun(recorder)
+        turn.may_wait = may_wait
+        turn.ask()
+        turn.deliver({"samples": int(may_wait)})
+        turn.leave()
+    assert recorder.lost_records == 0
+    assert recorder.log().samples == (1, 0)
+
+
 def test_epochs_are_bounded_too():
     recorder = Recorder(FakeClock())
     for _ in range(KEPT_EPOCHS + 5):

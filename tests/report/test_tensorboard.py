@@ -70,7 +70,7 @@ def wait_until_loaded(server):
 
 @pytest.fixture(scope="module")
 def profile():
-    loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2))
+    loader = pipeprof.wrap(DataLoader(Slow(), 8, num_workers=2), whole=True)
     for _ in loader:
         time.sleep(STEP_S)
     return loader.profile()
