@@ -20,7 +20,9 @@ class Pace:
         self._whole = whole
         self._budget = Budget()
         self._asked = False
-        """Whether the data set says what it does."""
+        """Whether the data set says what it does: to find out takes half a millisecond."""
+        self._unasked: WorkersObserver | None = None
+        """Of the pass that would tell."""
         self._first = self._end = 0
         """Tasks of the stretch that is watched, or will be next."""
 
@@ -28,6 +30,8 @@ class Pace:
         """A pass begins, with ``capacity`` batches under way; its workers are to hear of it before
         they make any."""
         length = shortest(capacity)
+        if self._unasked is not None and self._says(self._unasked, range(length)):
+            self._whole = True
         if self._whole:
             length = FOREVER
         elif not self._budget.begin(length):
@@ -45,8 +49,12 @@ class Pace:
     def start(self, turn: Pass, observer: Observer) -> None:
         """The first batch of a pass is asked for next."""
         turn.source = observer.source()
-        if not self._end and isinstance(observer, WorkersObserver) and observer.may_pause:
+        if not isinstance(observer, WorkersObserver):
+            return
+        if not self._end and observer.may_pause:
             self._stop(turn, observer)
+        elif not self._asked:
+            self._unasked = observer
 
     def look(self, turn: Pass, observer: Observer, iterator: Any) -> int:
         """Before a batch is asked for: begin or end a stretch, if it is time. After how many
@@ -67,23 +75,24 @@ class Pace:
         task: int = iterator._rcvd_idx
         # workers are so far ahead; they hear of it before they take their hooks off
         left = self._end - observer.capacity - observer.workers - task
-        if left > 0 and self._asked:
+        if left > 0:
             return left
         if task >= self._end:
             turn.flush()
             self._stop(turn, observer)
             return self._unwatched(turn, observer, iterator)
         length = shortest(observer.capacity)
-        self._asked = True
-        if says_what_it_does(observer.told(range(max(self._first, task - length), task))):
+        if self._says(observer, range(max(self._first, task - length), task)):
             self.watch_all()
             return self._watched(turn, observer, iterator)
-        if left > 0:
-            return left
         if self._budget.take(length):
             self._say(observer.ring, self._first, self._end + length)
             return length
         return self._end - task
+
+    def _says(self, observer: WorkersObserver, tasks: range) -> bool:
+        self._asked, self._unasked = True, None
+        return says_what_it_does(observer.told(tasks))
 
     def _unwatched(self, turn: Pass, observer: WorkersObserver, iterator: Any) -> int:
         task: int = iterator._rcvd_idx
