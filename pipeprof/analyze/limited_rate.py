@@ -3,9 +3,11 @@ a disk or link whose bandwidth is used up, or a quota.
 
 Then time saved elsewhere is lost in waiting, and only asking for less helps. One run shows it where
 waiting varies: beside other workers that wait, each waits longer (its time grows with how many wait
-at once); and a single maker of batches that was busy with something else for longer waits less
-after that, as the quota grew meanwhile. A wait of its own, such as a server's latency, depends on
-neither. Where nothing varies, nothing is concluded, and each wait is taken for its own.
+at once); a single maker of batches that was busy with something else for longer waits less after
+that, as the quota grew meanwhile; and where a quota is dealt out in lumps, as Linux does to a
+container ten times a second, long waits for no more bytes than others end at even intervals. A wait
+of its own, such as a server's latency, does none of that. Where nothing varies, nothing is
+concluded, and each wait is taken for its own.
 """
 
 from __future__ import annotations
@@ -27,6 +29,15 @@ _VARIES = 0.05
 _MADE_UP, _TOGETHER = -0.2, -0.4
 """Seconds of waiting that a second of other work saves: 0 where a wait is its own, -1 where all of
 it is made up for. And the correlation of the two."""
+_LUMPS, _LONG, _MOST, _MORE = 8, 4.0, 0.5, 1.25
+"""The fewest lumps; times the median, a wait for the next one; of all waiting, at least so much is
+for lumps; times the bytes of other batches, those of the batches that waited for a lump at most:
+where they have more, it is for these that they waited, as for a row group."""
+_EVEN = 0.1
+"""Relatively, the most by which intervals between lumps vary: 0.02 on a throttled disk, 0.25 and
+more where waits have a long tail."""
+_AT_ONCE = 0.3
+"""Of a wait for a lump: those of several workers that end within so much are for the same."""
 
 
 def limited_stage(columns: Columns) -> str | None:
@@ -45,7 +56,7 @@ def limited_stage(columns: Columns) -> str | None:
     columns, seconds = _in_time(columns, seconds)
     alone = len(np.unique(columns.worker)) == 1
     limited = _made_up_for(columns, seconds) if alone else _grows(columns, seconds)
-    return str(stage) if limited else None
+    return str(stage) if limited or _in_lumps(columns, seconds) else None
 
 
 def _waiting(columns: Columns, seconds: Floats, named: bool) -> float:
@@ -94,6 +105,18 @@ def _made_up_for(columns: Columns, seconds: Floats) -> bool:
         return False
     slope, correlation = _line(other_s[usual], seconds[1:][usual])
     return slope <= _MADE_UP and correlation <= _TOGETHER
+
+
+def _in_lumps(columns: Columns, seconds: Floats) -> bool:
+    long, size = seconds > _LONG * np.median(seconds), columns.bytes
+    if not long.any() or not (size > 0).all() or size[long].mean() > _MORE * size.mean():
+        return False
+    ends = np.sort(columns.fetch_end_s[long])
+    apart = np.diff(ends, prepend=-np.inf) > _AT_ONCE * seconds[long].mean()
+    between_s = np.diff(ends[apart])
+    if seconds[long].sum() < _MOST * seconds.sum() or len(between_s) < _LUMPS - 1:
+        return False
+    return bool(between_s.std() <= _EVEN * between_s.mean())
 
 
 def _line(along: Floats, of: Floats) -> tuple[float, float]:

@@ -92,6 +92,59 @@ def test_a_quota_is_told_of_a_single_maker(seed):
     assert limited_stage(batches(quota(Random(seed)))) == "read"
 
 
+LUMP_S = 0.1
+
+
+def lumps(chance, workers, batches_a_lump=16, count=200):
+    """Whoever comes when the lump is used up waits for the next one."""
+    now = [0.001 * worker for worker in range(workers)]
+    made, used, lump = [[] for _ in now], 0, 0
+    for _ in range(count):
+        worker = min(range(workers), key=lambda each: now[each])
+        begun = now[worker]
+        if int(begun / LUMP_S) > lump:
+            used, lump = 0, int(begun / LUMP_S)
+        if used == batches_a_lump:
+            used, lump = 0, lump + 1
+        used += 1
+        read = max(0.0, lump * LUMP_S - begun) + chance.uniform(0.001, 0.002)
+        made[worker].append((begun, begun + read + 0.001, read))
+        now[worker] = begun + read + 0.001 + chance.uniform(0, 0.002)
+    return made
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_quota_in_lumps_is_told(workers, seed):
+    made = batches(lumps(Random(seed), workers))
+    assert limited_stage(made.replaced(bytes=np.full(len(made), 1e5))) == "read"
+
+
+def long_ones(made):
+    return made.read_s > 4 * np.median(made.read_s)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_row_group_now_and_then_is_no_lump(seed):
+    """The batch that waits has its bytes, and the others have none to read."""
+    made = batches(lumps(Random(seed), 1))
+    read = made.replaced(bytes=np.where(long_ones(made), 16e5, 1e3))
+    assert limited_stage(read) is None
+    assert limited_stage(made) is None, "nor is anything told where bytes are not known"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_long_tail_is_no_quota(seed):
+    chance = Random(seed)
+    made, now = [], 0.0
+    for _ in range(300):
+        read = 0.001 * (80 if chance.random() < 1 / 16 else 1)
+        made.append((now, now + read + 0.001, read))
+        now += read + 0.002
+    tail = batches([made], count=300)
+    assert limited_stage(tail.replaced(bytes=np.full(300, 1e5))) is None
+
+
 def test_the_report_says_so_and_advises_no_more_workers():
     shared_rate = batches(shared(Random(0), 4))
     kept = {name: tuple(map(float, shared_rate._arrays[name])) for name in (
