@@ -16,7 +16,7 @@ from tests.goes import Clocks
 
 CHEAPER = 0.75
 """Of a cost, what a cut leaves."""
-_STEADY, _MOST = 0.015, 4
+_STEADY, _MOST = 0.015, 2
 """Where gains are known worse than that, there are up to so many times as many turns."""
 
 Cut = tuple[Cost, ...]

@@ -12,16 +12,19 @@ their runs: the error of a number against their mean; an interval, and what a se
 most*, against each. Counted are settings in which the accelerator waits 5 % of the time or more.
 *Noise* is the standard error of that mean, as runs of one setting tell.
 
-The setting that the sweep chooses, the cheapest within 3 % of the fastest that it tried, is run
-alternately with the fastest of all runs, so many pairs: *behind* is how much slower it is in the
-middle of the pairs. Seeds come from the clock; ``--seed`` repeats those of a run. Workers are
-forked, as a grid of spawned ones takes minutes. ``--kept`` judges runs that ``--keep`` wrote, by
-the analysis as it is now; a choice that was not run in pairs then is compared by the bouts.
+The setting that the sweep chooses is the cheapest within 3 % of the fastest that it tried; where
+another that it tried may be as good, the two are run by turns as `pipeprof sweep` does, and what
+these pairs tell decides. The choice is run alternately with the fastest of all runs, so many pairs:
+*behind* is how much slower it is in the middle of the pairs. Seeds come from the clock; ``--seed``
+repeats those of a run. Workers are forked, as a grid of spawned ones takes minutes. ``--kept``
+judges runs that ``--keep`` wrote, by the analysis as it is now; a choice that was not run in pairs
+then is compared by the bouts.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import sys
@@ -48,6 +51,7 @@ from benchmarks.random_loader_runs import (
 from benchmarks.random_loader_work import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
 from pipeprof.analyze.choose import CLOSE
+from pipeprof.analyze.compare import paired
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import Outlook, plan
 from pipeprof.analyze.way import Measured
@@ -68,8 +72,14 @@ _GOOD, _TRIED = 0.85, 1 / 3
 _MOST_DRAWN = 20
 """For each stranger that is asked for."""
 
+_DOUBT = 0.2
+"""Less than so much, relatively, a sweep's trials do not tell settings apart."""
+_SHORTER, _FEWEST_PAIRS, _MOST_PAIRS = 4, 4, 12
+"""Times that a run of the pairs which settle a sweep's choice is shorter than a trial; and pairs:
+as `pipeprof.sweep.pairs` has it, half the time of the trials."""
+
 Pair = tuple[Setting, Setting]
-"""The setting chosen, and the fastest of all."""
+"""Two settings that were run by turns."""
 
 
 @dataclass(frozen=True)
@@ -135,20 +145,47 @@ class Sweep:
             tried.append(runs[again % len(runs)])
 
     @property
-    def chosen(self) -> Setting:
-        """The cheapest of those within 3 % of the fastest."""
+    def first_choice(self) -> Setting:
+        """By the trials: the cheapest of those within 3 % of the fastest."""
         near = max(run.batches_per_s for run in self.tried) * (1 - CLOSE)
-        found = [run.setting for run in self.tried if run.batches_per_s >= near]
-        return min(found, key=lambda each: (each.num_workers, each.prefetch_factor))
+        return min((run.setting for run in self.tried if run.batches_per_s >= near), key=_cost)
+
+    @property
+    def doubt(self) -> Pair | None:
+        """The first choice, and the fastest of the others that were tried, if it may be as good."""
+        first = self.first_choice
+        others = [run for run in self.tried if run.setting != first]
+        if not others:
+            return None
+        rival = max(others, key=lambda run: run.batches_per_s)
+        rate = max(run.batches_per_s for run in self.tried if run.setting == first)
+        return (first, rival.setting) if rival.batches_per_s > rate * (1 - _DOUBT) else None
+
+    @property
+    def chosen(self) -> Setting:
+        """The first choice, or its rival where pairs of runs say so."""
+        rates = self.stranger.pairs.get(self.doubt) if self.doubt else None
+        if self.doubt is None or not rates:
+            return self.first_choice
+        told = paired(0, 1, rates).difference
+        return min(self.doubt, key=_cost) if told == "none" else self.doubt[told == "slower"]
+
+    @property
+    def pairs(self) -> int:
+        """That it may run to settle its choice."""
+        pairs = min(_MOST_PAIRS, len(self.tried)) // 2 * 2
+        return pairs if self.doubt and pairs >= _FEWEST_PAIRS else 0
 
     def behind(self) -> tuple[float, bool]:
         """How much slower the choice is than the best; and whether pairs tell it, or bouts do."""
-        if self.chosen == self.stranger.best:
+        pair = self.chosen, self.stranger.best
+        if pair[0] == pair[1]:
             return 0.0, True
-        pairs = self.stranger.pairs.get((self.chosen, self.stranger.best))
-        rates = pairs or list(zip(*map(self.stranger.rates, (self.chosen, self.stranger.best)),
-                                  strict=True))  # fmt: skip
-        return float(np.median([best / chosen - 1 for chosen, best in rates])), bool(pairs)
+        bouts = list(zip(*map(self.stranger.rates, pair), strict=True))
+        rates = self.stranger.pairs.get(pair, bouts)
+        return float(np.median([best / chosen - 1 for chosen, best in rates])), pair in (
+            self.stranger.pairs
+        )
 
     def cells(self) -> list[Cell]:
         """Of settings that were left untried and starve."""
@@ -223,17 +260,32 @@ def _run_all(
             turn += 1
             runs[setting] = run(_with(spec, setting), around, turn, options.seconds)
         bouts.append(runs)
+
+    def by_turns(pair: Pair, count: int, seconds: float) -> dict[Pair, tuple[Any, ...]]:
+        found = []
+        for nth in range(count):  # either is first as often
+            rates = {
+                each: rate(run(_with(spec, each), around, next(turns), seconds))
+                for each in pair[:: 1 if nth % 2 else -1]
+            }
+            found.append(tuple(rates[each] for each in pair))
+        return {pair: tuple(found)}
+
+    turns = itertools.count(turn + 1)
     stranger = Stranger(spec, tuple(bouts), {})
+    sweep = Sweep.of(stranger, cores)
+    if sweep.pairs and sweep.doubt:
+        told = by_turns(sweep.doubt, sweep.pairs, options.seconds / _SHORTER)
+        stranger = replace(stranger, pairs=told)
     pair = Sweep.of(stranger, cores).chosen, stranger.best
-    rates = []
-    for _ in range(options.pairs if pair[0] != pair[1] else 0):
-        turn += 1
-        chosen, best = (
-            rate(run(_with(spec, each), around, turn, options.seconds)) for each in pair
-        )
-        rates.append((chosen, best))
-    others = Clocks.read().others_since(before)
-    return replace(stranger, pairs={pair: tuple(rates)} if rates else {}, others=others)
+    if pair[0] != pair[1]:
+        told = by_turns(pair, options.pairs, options.seconds)
+        stranger = replace(stranger, pairs={**stranger.pairs, **told})
+    return replace(stranger, others=Clocks.read().others_since(before))
+
+
+def _cost(setting: Setting) -> tuple[int, int]:
+    return setting.num_workers, setting.prefetch_factor
 
 
 def _with(spec: LoaderSpec, setting: Setting) -> LoaderSpec:

@@ -106,6 +106,25 @@ def test_a_choice_is_behind_by_what_the_pairs_tell(waiting):
     assert best.behind() == (0.0, True), "there is nothing to be told"
 
 
+def test_where_two_settings_may_be_as_good_pairs_of_runs_decide(waiting):
+    several = tuple(waiting.runs[setting][0] for setting in GRID)
+    sweep = Sweep(waiting, several, ())
+    first, rival = sweep.doubt
+    assert sweep.chosen == first
+    assert sweep.pairs == 8
+
+    def chosen(rates):
+        pairs = {sweep.doubt: tuple(rates)}
+        return replace(sweep, stranger=replace(waiting, pairs=pairs)).chosen
+
+    assert chosen([(10.0, 12.0), (10.0, 12.1), (10.0, 12.2)]) == rival
+    assert chosen([(12.0, 10.0), (12.1, 10.0), (12.2, 10.0)]) == first
+    cheaper = min((first, rival), key=lambda each: (each.num_workers, each.prefetch_factor))
+    assert chosen([(10.0, 10.1), (10.0, 9.9), (10.0, 10.1)]) == cheaper
+    alone = Sweep(waiting, several[:1], ())
+    assert (alone.doubt, alone.pairs) == (None, 0)
+
+
 def test_a_sweep_that_asks_again_is_given_another_run(waiting, monkeypatch):
     class Plan:
         def __init__(self, trial):
