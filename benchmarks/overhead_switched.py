@@ -38,7 +38,6 @@ from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.sender import Sender
 from pipeprof.loaders.stretches import FOREVER
 from pipeprof.measure.meter import Meter
-from pipeprof.measure.rows import Unwatched
 
 
 class Mode(IntEnum):
@@ -176,11 +175,7 @@ class Stream:
     def _turn_main(self, mode: Mode) -> None:
         turn, observer = self.turn, self.turn._observer
         assert isinstance(observer, WorkersObserver)
-        turn._pass.ask()
-        turn._pass.flush()
-        observer.forget()
-        turn._pass.source = Unwatched() if mode is Mode.CLOCKING else observer.source()
-        turn._know_key()
+        turn._watch(mode is not Mode.CLOCKING)
         turn._look_in = FOREVER
         observer.watch(mode is Mode.WATCHING)
 

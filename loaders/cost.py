@@ -14,14 +14,14 @@ from typing import Any
 from pipeprof.loaders.batches import weigh
 from pipeprof.loaders.hook import instrument
 from pipeprof.loaders.observe import InlineObserver
-from pipeprof.loaders.observe_workers import WorkersObserver
+from pipeprof.loaders.observe_workers import WorkersObserver, clocked
 from pipeprof.loaders.sender import Sender
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime
 from pipeprof.measure.ring import Ring
-from pipeprof.measure.rows import Source, Unwatched
+from pipeprof.measure.rows import Source
 from pipeprof.measure.spans import Tally, stage, tallied
 from pipeprof.model import LoaderConfig, Overhead, Stage
 
@@ -149,7 +149,9 @@ def _clocked_s() -> float:
     sender, queue = Sender(Ring(1).writer(0), 0, 1), _Queue()
     sender.attach(queue)
     sent_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
-    return sent_s + _main_s(None, Unwatched(), None, lambda: None) - _median_s(lambda: None)
+    observer = WorkersObserver(Ring(1))
+    main_s = _main_s(None, observer.source(), clocked, lambda: None)
+    return sent_s + main_s - _median_s(lambda: None)
 
 
 def _main_s(

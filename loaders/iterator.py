@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.observe import Observer
+from pipeprof.loaders.observe_workers import clocked
 from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.stretches import PAGE
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.recorder import Pass
-from pipeprof.measure.rows import Unwatched
 
 
 class Finder(Protocol):
@@ -38,10 +38,10 @@ class Turn:
         self._device: DeviceSide | None = None
         self._look_in = 1
         """Batches, after which to look for an accelerator, and which batches to watch."""
+        turn.source, self._key = observer.source(), observer.key
         with suppress(Exception):  # of a torch that we do not know
-            finder.pace.start(turn, observer)
+            self._watch(finder.pace.start(observer))
         self._find_device()
-        self._know_key()
 
     @property
     def delivered(self) -> int:
@@ -51,7 +51,7 @@ class Turn:
     @property
     def in_stretches(self) -> bool:
         """Batches are only clocked now."""
-        return isinstance(self._pass.source, Unwatched)
+        return self._key is clocked
 
     def take(self) -> Any:
         """The next batch."""
@@ -93,9 +93,11 @@ class Turn:
         if self._device is None:
             self._find_device()
         with suppress(Exception):  # what we cannot do must not disturb the training
-            look_in = self._finder.pace.look(self._pass, self._observer, self.iterator)
-            self._look_in = min(PAGE, look_in)
-        self._know_key()
+            watched, left = self._finder.pace.look(
+                self._observer, self.iterator, not self.in_stretches
+            )
+            self._watch(watched)
+            self._look_in = min(PAGE, left)
         self._pass.ask()
 
     def _find_device(self) -> None:
@@ -103,8 +105,8 @@ class Turn:
         if self._device is not None:
             self._finder.pace.watch_all()
 
-    def _know_key(self) -> None:
-        self._key = None if self.in_stretches else self._observer.key
+    def _watch(self, watched: bool) -> None:
+        self._key = self._observer.key if watched else clocked
 
     def _leave(self) -> None:
         self._observer.leave()

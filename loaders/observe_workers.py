@@ -14,12 +14,19 @@ import numpy as np
 
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import SEEN, WAY, Floats, Source, nothing_known
+from pipeprof.model import UNWATCHED
 
 Moments = tuple[float, float, float, float]
 """Of a batch on its way to main: received, unpickled, pinned; and the CPU time of unpickling."""
 
 _UNKNOWN: Moments = (nan, nan, nan, nan)
+_CLOCKED = 0
 _WORKER, _FETCH_START = SEEN.index("worker"), SEEN.index("fetch_start_s")
+
+
+def clocked(iterator: Any) -> int:
+    """The key of a batch of which no record is asked for."""
+    return _CLOCKED
 
 
 class WorkersObserver:
@@ -89,15 +96,8 @@ class WorkersObserver:
     def watch(self, on: bool) -> None:
         """Put the hooks on, or take them off."""
         self._hooks.set(on)
-
-    def told(self, tasks: range) -> Floats:
-        """What workers have said of ``tasks``: [tasks, `FIELDS`]."""
-        return self.ring.read(self._arrivals.epoch, tasks)
-
-    def forget(self) -> None:
-        """What was noted so far is of batches of which there will be no row."""
-        self._sampler.forget()
-        self._way.noted.clear()
+        if not on:  # what came since to the pin thread is of batches that nobody asks about
+            self._way.noted.clear()
 
     def leave(self) -> None:
         pass
@@ -163,9 +163,6 @@ class SamplerTime:
 
         hooks.add(iterator, "_next_index", timed_next_index)
 
-    def forget(self) -> None:
-        self._spent.clear()
-
     def until(self, moments: Floats) -> Floats:
         """Spent before each of these ``moments``, and after the one before it. They must come after
         those of earlier calls."""
@@ -187,13 +184,18 @@ class Arrivals:
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
+        clocked = tasks < 0
+        tasks[clocked] = nan
         came = dict(self.came)
         table = nothing_known(len(tasks))
         table[:, : len(WAY) - 1] = [came.get(task, _UNKNOWN) for task in tasks.tolist()]
         table[:, len(WAY) - 1] = self._sampler.until(moments[:, 1])
-        table[:, len(WAY) :] = self._told(tasks)
-        lost = np.isnan(table[:, _FETCH_START])
+        if not clocked.all():
+            table[:, len(WAY) :] = self._told(tasks)
+        lost = np.isnan(table[:, _FETCH_START]) & ~clocked
         table[lost, _WORKER] = -2
+        table[clocked] = nan
+        table[clocked, _WORKER] = UNWATCHED
         last = np.nanmax(tasks, initial=-1.0)
         self.came = [one for one in self.came if one[0] > last]
         return table, int(lost.sum())

@@ -6,110 +6,87 @@ from typing import Any
 
 from pipeprof.loaders.observe import Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
-from pipeprof.loaders.stretches import FOREVER, PAGE, Budget, says_what_it_does, shortest
-from pipeprof.measure.recorder import Pass
+from pipeprof.loaders.stretches import FOREVER, PAGE, Budget, shortest
 from pipeprof.measure.ring import Ring
-from pipeprof.measure.rows import Unwatched
 
 
 class Pace:
-    """Of all passes over one loader: which batches are watched."""
+    """Of all passes over one loader: which batches are watched. Each ring holds the tasks of the
+    stretch that is watched, or will be next."""
 
     def __init__(self, whole: bool = False) -> None:
         """``whole``: all of them, whatever that costs."""
         self._whole = whole
         self._budget = Budget()
-        self._asked = False
-        """Whether the data set says what it does: to find out takes half a millisecond."""
-        self._unasked: WorkersObserver | None = None
-        """Of the pass that would tell."""
-        self._first = self._end = 0
-        """Tasks of the stretch that is watched, or will be next."""
 
     def begin(self, ring: Ring, capacity: int) -> None:
         """A pass begins, with ``capacity`` batches under way; its workers are to hear of it before
         they make any."""
         length = shortest(capacity)
-        if self._unasked is not None and self._says(self._unasked, range(length)):
-            self._whole = True
         if self._whole:
             length = FOREVER
         elif not self._budget.begin(length):
             length = 0
-        self._say(ring, 0, length)
-
-    def resume(self, ring: Ring) -> None:
-        """A pass begins whose workers are under way already."""
-        self._first, self._end = ring.writer(0).heard()
+        ring.say(0, length)
 
     def watch_all(self) -> None:
         """From the next look on, and in later passes."""
         self._whole = True
 
-    def start(self, turn: Pass, observer: Observer) -> None:
-        """The first batch of a pass is asked for next."""
-        turn.source = observer.source()
-        if not isinstance(observer, WorkersObserver):
-            return
-        if not self._end and observer.may_pause:
-            self._stop(turn, observer)
-        elif not self._asked:
-            self._unasked = observer
+    def start(self, observer: Observer) -> bool:
+        """Whether the first batch of a pass, which is asked for next, is watched."""
+        if not isinstance(observer, WorkersObserver) or not observer.may_pause:
+            return True
+        watched = observer.ring.said()[1] > 0
+        observer.watch(watched)
+        return watched
 
-    def look(self, turn: Pass, observer: Observer, iterator: Any) -> int:
-        """Before a batch is asked for: begin or end a stretch, if it is time. After how many
-        batches to look again."""
+    def look(self, observer: Observer, iterator: Any, watched: bool) -> tuple[bool, int]:
+        """Before a batch is asked for, and its predecessor was ``watched`` or not: whether it is,
+        and after how many batches to look again."""
         if not isinstance(observer, WorkersObserver):
-            return PAGE
-        if not observer.may_pause:
-            self.watch_all()
-        if isinstance(turn.source, Unwatched):
-            return self._unwatched(turn, observer, iterator)
-        return self._watched(turn, observer, iterator)
+            return True, PAGE
+        if not observer.may_pause or observer.ring.says_what_it_does():
+            self._whole = True
+        if watched:
+            left = self._left(observer, iterator._rcvd_idx)
+            if left > 0:
+                return True, left
+            observer.watch(False)
+        left = self._until_next(observer, iterator)
+        return (False, left) if left > 0 else (True, self._left(observer, iterator._rcvd_idx))
 
-    def _watched(self, turn: Pass, observer: WorkersObserver, iterator: Any) -> int:
+    def _left(self, observer: WorkersObserver, task: int) -> int:
+        """Of the stretch that is watched, from ``task`` on: batches until the next look; 0 at its
+        end. It is prolonged if that can be afforded."""
+        ring, (first, end) = observer.ring, observer.ring.said()
         if self._whole:
-            if self._end != FOREVER:
-                self._say(observer.ring, self._first, FOREVER)
+            if end != FOREVER:
+                ring.say(first, FOREVER)
             return PAGE
-        task: int = iterator._rcvd_idx
         # workers are so far ahead; they hear of it before they take their hooks off
-        left = self._end - observer.capacity - observer.workers - task
-        if left > 0:
-            return left
-        if task >= self._end:
-            turn.flush()
-            self._stop(turn, observer)
-            return self._unwatched(turn, observer, iterator)
+        left = end - observer.capacity - observer.workers - task
+        if left > 0 or task >= end:
+            return max(0, left)
         length = shortest(observer.capacity)
-        if self._says(observer, range(max(self._first, task - length), task)):
-            self.watch_all()
-            return self._watched(turn, observer, iterator)
-        if self._budget.take(length):
-            self._say(observer.ring, self._first, self._end + length)
-            return length
-        return self._end - task
+        if not self._budget.take(length):
+            return end - task
+        ring.say(first, end + length)
+        return length
 
-    def _says(self, observer: WorkersObserver, tasks: range) -> bool:
-        self._asked, self._unasked = True, None
-        return says_what_it_does(observer.told(tasks))
-
-    def _unwatched(self, turn: Pass, observer: WorkersObserver, iterator: Any) -> int:
+    def _until_next(self, observer: WorkersObserver, iterator: Any) -> int:
+        """Batches until the next stretch, or until it is worth to look again; 0 where it begins."""
         task: int = iterator._rcvd_idx
-        if task >= self._end:
+        first, end = observer.ring.said()
+        if task >= end:
             length = self._next_length(observer)
             if not length:
                 return PAGE
             # no worker has been sent these, and each of them is sent another before
             first = iterator._send_idx + observer.capacity
-            self._say(observer.ring, first, first + length)
+            observer.ring.say(first, first + length)
             observer.watch(True)  # what is under way now comes half seen
-        if task < self._first:
-            return self._first - task
-        turn.flush()
-        observer.forget()
-        turn.source = observer.source()
-        return self._watched(turn, observer, iterator)
+        return max(0, first - task)
 
     def _next_length(self, observer: WorkersObserver) -> int:
         """Of the next stretch; 0 until it can be afforded."""
@@ -117,11 +94,3 @@ class Pace:
             return FOREVER
         length = self._budget.next_length(shortest(observer.capacity))
         return length if self._budget.take(length) else 0
-
-    def _stop(self, turn: Pass, observer: WorkersObserver) -> None:
-        turn.source = Unwatched()
-        observer.watch(False)
-
-    def _say(self, ring: Ring, first: int, end: int) -> None:
-        self._first, self._end = first, end
-        ring.say(first, end)

@@ -11,11 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-import numpy as np
-
-from pipeprof.measure.ring import FIELDS
-from pipeprof.measure.rows import Floats
-
 FOREVER = 1 << 40
 """More tasks than there are."""
 PAGE = 64
@@ -27,7 +22,6 @@ _COST_S = 50e-6
 `python -m benchmarks.overhead`."""
 _SHARE = 0.004
 """Of the time that it may cost."""
-_SAYS = [FIELDS.index("turns"), FIELDS.index("requests")]
 _MOST = 2 * LONGEST
 """Batches that may be saved up, as while a validation runs."""
 
@@ -36,12 +30,6 @@ def shortest(capacity: int) -> int:
     """Batches of a stretch, of a loader that has so many under way: at the ends of a stretch it is
     not known what workers did before and after."""
     return max(_SHORTEST, 2 * capacity + _SHORTEST // 2)
-
-
-def says_what_it_does(rows: Floats) -> bool:
-    """Whether a data set names stages, or asks storage: its figures are counted to the byte, so all
-    its batches are watched. ``rows``: [batches, `FIELDS`]"""
-    return bool(np.nansum(rows[:, _SAYS]))
 
 
 def affordable(turn_s: float) -> float:

@@ -252,7 +252,6 @@ class Watch:
             loader.worker_init_fn = user_init
         known = self._observer_of(iterator)
         if known is not None:
-            self.pace.resume(known.ring)
             return iterator, known
         unseen = _why_unseen(loader, iterator, running)
         if unseen is not None:

@@ -45,6 +45,7 @@ _PARTS = struct.Struct(f"@{len(IN_PARTS)}d").pack_into
 _WHOLE = struct.Struct(f"@{len(_REST)}d").pack_into
 _NUMBER = struct.Struct("@q")
 _WANTED = struct.Struct("@qq")
+_SAYS_BEYOND = _WANTED.size
 _NOTE = struct.Struct("@d").pack_into
 _PLAIN = len(PLAIN)
 _SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
@@ -53,6 +54,7 @@ _TOLD_WORD, _AGAIN_WORD = 6, 7
 _SERIALISED_WORD = _WORDS - 1
 _TASK_BITS = 40
 _LENGTH_BITS = 8
+_REQUESTS, _TURNS = TOLD.index("requests"), TOLD.index("turns")
 
 Floats = npt.NDArray[np.float64]
 
@@ -72,6 +74,20 @@ class Ring:
         """To all workers: of which tasks a record is wanted. None, until that is said."""
         if self._shared.view is not None:
             _WANTED.pack_into(self._shared.view, self._slots * _SLOT_BYTES, first, end)
+
+    def said(self) -> tuple[int, int]:
+        """What `say` said last."""
+        if self._shared.view is None:
+            return 0, 0
+        return _WANTED.unpack_from(self._shared.view, self._slots * _SLOT_BYTES)
+
+    def says_what_it_does(self) -> bool:
+        """Whether the data set named a stage, or asked storage, in any batch of which there is, or
+        was, a record."""
+        if self._shared.view is None:
+            return False
+        at = self._slots * _SLOT_BYTES + _SAYS_BEYOND
+        return bool(_NUMBER.unpack_from(self._shared.view, at)[0])
 
     def read(self, epoch: int, tasks: npt.ArrayLike) -> Floats:
         """[tasks, `FIELDS`], of the workers' ``epoch``-th epoch (from 1); NaN where one is lost. A
@@ -165,4 +181,6 @@ class RingWriter:
         _NUMBER.pack_into(self.memory, at, 0)
         pack = _WHOLE if len(told) == len(TOLD) else _PARTS
         pack(self.memory, at + _REST_AT, *told[_PLAIN:])
+        if told[_REQUESTS] or told[_TURNS]:
+            _NUMBER.pack_into(self.memory, self._slots * _SLOT_BYTES + _SAYS_BEYOND, 1)
         return told[:_PLAIN]

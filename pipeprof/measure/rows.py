@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.measure.ring import FIELDS
-from pipeprof.model import UNWATCHED
 
 Floats = npt.NDArray[np.float64]
 Arrays = Mapping[str, Floats]
@@ -45,15 +44,6 @@ def nothing_known(count: int) -> Floats:
     table = np.full((count, len(SEEN)), nan)
     table[:, _WORKER] = -2
     return table
-
-
-class Unwatched:
-    """Of batches of which no record is asked for."""
-
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
-        table = nothing_known(len(keys))
-        table[:, _WORKER] = UNWATCHED
-        return table, 0
 
 
 def batch_number(epoch: int, nth: int) -> int:

@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader, Dataset
 import pipeprof
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.sender import Sender
-from pipeprof.loaders.stretches import FOREVER, LONGEST, Budget, says_what_it_does, shortest
-from pipeprof.measure.ring import FIELDS, Ring
+from pipeprof.loaders.stretches import FOREVER, LONGEST, Budget, shortest
+from pipeprof.measure.ring import PLAIN, TOLD, Ring
 
 BATCHES = 2_600
 MANY = 1_007
@@ -97,14 +97,17 @@ def test_stretches_get_longer_but_not_without_end():
     assert budget.next_length(300) == 300, "never shorter than its ends are long"
 
 
-@pytest.mark.parametrize(("told", "says"), [({}, False), ({"turns": 2.0}, True),
-                                            ({"requests": 1.0}, True)])  # fmt: skip
-def test_a_data_set_that_says_what_it_does_is_known(told, says):
-    rows = np.full((9, len(FIELDS)), np.nan)
-    rows[3:, FIELDS.index("turns")] = rows[3:, FIELDS.index("requests")] = 0.0
-    for name, value in told.items():
-        rows[5, FIELDS.index(name)] = value
-    assert says_what_it_does(rows) is says
+@pytest.mark.parametrize(("named", "says"), [({}, False), ({"turns": 2.0}, True),
+                                             ({"requests": 1.0}, True)])  # fmt: skip
+def test_a_data_set_that_says_what_it_does_is_known(named, says):
+    ring = Ring(slots=8)
+    writer = ring.writer(0)
+    writer.begin_epoch()
+    told = dict.fromkeys(TOLD, 0.0) | named
+    for task in range(20):
+        plain = task != 5
+        writer.write(task, list(told.values())[: len(PLAIN) if plain else len(TOLD)])
+    assert ring.says_what_it_does() is says
 
 
 class Results(queue.Queue):
