@@ -13,8 +13,8 @@ most*, against each. Counted are settings in which the accelerator waits 5 % of 
 *Noise* is the standard error of that mean, as runs of one setting tell.
 
 The setting that the sweep chooses is the cheapest within 3 % of the fastest that it tried; where
-another that it tried may be as good, the two are run by turns as `pipeprof sweep` does, and what
-these pairs tell decides. The choice is run alternately with the fastest of all runs, so many pairs:
+another that it tried may be as good, the two are run alternately as `pipeprof sweep` does, and
+these pairs decide. The choice is run alternately with the fastest of all runs, so many pairs:
 *behind* is how much slower it is in the middle of the pairs. Seeds come from the clock; ``--seed``
 repeats those of a run. Workers are forked, as a grid of spawned ones takes minutes. ``--kept``
 judges runs that ``--keep`` wrote, by the analysis as it is now; a choice that was not run in pairs
@@ -55,7 +55,8 @@ from pipeprof.analyze.compare import paired
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import Outlook, plan
 from pipeprof.analyze.way import Measured
-from pipeprof.model import Recording
+from pipeprof.model import Recording, SweepSpec
+from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
 from tests.goes import Clocks
@@ -74,12 +75,11 @@ _MOST_DRAWN = 20
 
 _DOUBT = 0.2
 """Less than so much, relatively, a sweep's trials do not tell settings apart."""
-_SHORTER, _FEWEST_PAIRS, _MOST_PAIRS = 4, 4, 12
-"""Times that a run of the pairs which settle a sweep's choice is shorter than a trial; and pairs:
-as `pipeprof.sweep.pairs` has it, half the time of the trials."""
+_SPEC = SweepSpec(urls=(), workers=(), prefetch=(), batch_sizes=(), step_s=None)
+"""Of a sweep that settles its choice by pairs as any other."""
 
 Pair = tuple[Setting, Setting]
-"""Two settings that were run by turns."""
+"""Two settings that were run alternately."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,7 @@ class Sweep:
     @property
     def pairs(self) -> int:
         """That it may run to settle its choice."""
-        pairs = min(_MOST_PAIRS, len(self.tried)) // 2 * 2
-        return pairs if self.doubt and pairs >= _FEWEST_PAIRS else 0
+        return how_many(_SPEC, len(self.tried)) if self.doubt else 0
 
     def behind(self) -> tuple[float, bool]:
         """How much slower the choice is than the best; and whether pairs tell it, or bouts do."""
@@ -223,7 +222,7 @@ class Cell:
 
 
 def _cell(stranger: Stranger, told: Outlook) -> Cell:
-    """As `pipeprof sweep` tells of it: *at most* is the interval's upper end."""
+    """As `pipeprof sweep` reports it: *at most* is the interval's upper end."""
     rates = tuple(stranger.rates(told.setting))
     return Cell(told.setting, told.batches_per_s, told.interval[1], told.interval, rates)
 
@@ -261,26 +260,22 @@ def _run_all(
             runs[setting] = run(_with(spec, setting), around, turn, options.seconds)
         bouts.append(runs)
 
-    def by_turns(pair: Pair, count: int, seconds: float) -> dict[Pair, tuple[Any, ...]]:
-        found = []
-        for nth in range(count):  # either is first as often
-            rates = {
-                each: rate(run(_with(spec, each), around, next(turns), seconds))
-                for each in pair[:: 1 if nth % 2 else -1]
-            }
-            found.append(tuple(rates[each] for each in pair))
-        return {pair: tuple(found)}
+    def in_pairs(pair: Pair, count: int, seconds: float) -> dict[Pair, Any]:
+        def once(setting: Setting, nth: int, of: int) -> float:
+            return rate(run(_with(spec, setting), around, next(turns), seconds))
+
+        return {pair: run_pairs(once, (0, 1), pair, count).samples_per_s}
 
     turns = itertools.count(turn + 1)
     stranger = Stranger(spec, tuple(bouts), {})
     sweep = Sweep.of(stranger, cores)
     if sweep.pairs and sweep.doubt:
-        told = by_turns(sweep.doubt, sweep.pairs, options.seconds / _SHORTER)
-        stranger = replace(stranger, pairs=told)
+        seconds = shorter(replace(_SPEC, trial_s=options.seconds)).trial_s
+        stranger = replace(stranger, pairs=in_pairs(sweep.doubt, sweep.pairs, seconds))
     pair = Sweep.of(stranger, cores).chosen, stranger.best
     if pair[0] != pair[1]:
-        told = by_turns(pair, options.pairs, options.seconds)
-        stranger = replace(stranger, pairs={**stranger.pairs, **told})
+        pairs = {**stranger.pairs, **in_pairs(pair, options.pairs, options.seconds)}
+        stranger = replace(stranger, pairs=pairs)
     return replace(stranger, others=Clocks.read().others_since(before))
 
 
@@ -356,7 +351,7 @@ def asked_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--strangers", type=int, default=16)
     parser.add_argument("--bouts", type=int, default=2, help="in each of which all settings run")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each run")
-    parser.add_argument("--pairs", type=int, default=4, help="in which a choice is judged")
+    parser.add_argument("--pairs", type=int, default=4, help="to judge a choice, 2 or more")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is drawn")
     parser.add_argument("--verbose", action="store_true", help="each stranger and setting")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write the runs there")

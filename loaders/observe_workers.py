@@ -20,13 +20,12 @@ Moments = tuple[float, float, float, float]
 """Of a batch on its way to main: received, unpickled, pinned; and the CPU time of unpickling."""
 
 _UNKNOWN: Moments = (nan, nan, nan, nan)
-_CLOCKED = 0
 _WORKER, _FETCH_START = SEEN.index("worker"), SEEN.index("fetch_start_s")
 
 
 def clocked(iterator: Any) -> int:
-    """The key of a batch of which no record is asked for."""
-    return _CLOCKED
+    """The key of a batch of which no record is asked for: that of others is 1 or more."""
+    return 0
 
 
 class WorkersObserver:
@@ -184,18 +183,18 @@ class Arrivals:
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
-        clocked = tasks < 0
-        tasks[clocked] = nan
+        unwatched = tasks < 0
+        tasks[unwatched] = nan
         came = dict(self.came)
         table = nothing_known(len(tasks))
         table[:, : len(WAY) - 1] = [came.get(task, _UNKNOWN) for task in tasks.tolist()]
         table[:, len(WAY) - 1] = self._sampler.until(moments[:, 1])
-        if not clocked.all():
+        if not unwatched.all():
             table[:, len(WAY) :] = self._told(tasks)
-        lost = np.isnan(table[:, _FETCH_START]) & ~clocked
+        lost = np.isnan(table[:, _FETCH_START]) & ~unwatched
         table[lost, _WORKER] = -2
-        table[clocked] = nan
-        table[clocked, _WORKER] = UNWATCHED
+        table[unwatched] = nan
+        table[unwatched, _WORKER] = UNWATCHED
         last = np.nanmax(tasks, initial=-1.0)
         self.came = [one for one in self.came if one[0] > last]
         return table, int(lost.sum())

@@ -3,7 +3,7 @@
 Hooks cost some 50 µs a batch in all processes together: nothing to a batch of 20 ms, and several
 per cent of one of 1 ms. So batches are watched in stretches, as many as a small share of the time
 pays for: the first stretch from the first batch on, those that follow as they can be afforded. What
-is watched is watched whole; the others are only clocked, in main, which costs some 5 µs each.
+is watched is watched whole; the others are only clocked, in main.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from pipeprof.analyze.compare import paired
 from pipeprof.model import PairedRuns, SweepSpec
-from pipeprof.sweep.grid import Setting
 
 _LENGTH = 4
 """Such a run is so many times shorter than a trial. One of a script is as long as that takes."""
@@ -19,8 +19,7 @@ _FEWEST, _MOST = 4, 12
 _SHARE = 0.5
 """Of the time that the trials took."""
 
-Runner = Callable[[Setting, int, int], float]
-"""Runs a setting for a short while, samples/s: which run it is, from 0, of how many."""
+Setting = TypeVar("Setting")
 
 
 def shorter(spec: SweepSpec) -> SweepSpec:
@@ -39,9 +38,13 @@ def how_many(spec: SweepSpec, trials: int) -> int:
 
 
 def run_pairs(
-    run: Runner, trials: tuple[int, int], settings: tuple[Setting, Setting], pairs: int
+    run: Callable[[Setting, int, int], float],
+    trials: tuple[int, int],
+    settings: tuple[Setting, Setting],
+    pairs: int,
 ) -> PairedRuns:
-    """``trials``: the index of each of ``settings`` in the sweep's. Raises what ``run`` does."""
+    """``run``: for a short while, samples/s; given the setting, which run it is, from 0, and of how
+    many. ``trials``: the index of each of ``settings`` in the sweep's. Raises what ``run`` does."""
     found = []
     for pair in range(pairs):
         turns = (0, 1) if pair % 4 in (0, 3) else (1, 0)

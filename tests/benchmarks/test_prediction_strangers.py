@@ -163,7 +163,7 @@ def test_a_stranger_is_run_in_each_setting(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("benchmarks.prediction_strangers.GRID", grid)
     short = LoaderSpec(1, (Cost("sleep", "read", 1, 0.002),), annotated=True)
     monkeypatch.setattr("benchmarks.prediction_strangers.draw", lambda *_: short)
-    asked = ["--strangers", "1", "--seconds", "0.01", "--bouts", "2", "--pairs", "1"]
+    asked = ["--strangers", "1", "--seconds", "0.01", "--bouts", "2", "--pairs", "2"]
     monkeypatch.setattr("benchmarks.prediction_strangers.lab_kinds", tuple)
     options = asked_of([*asked, "--keep", str(tmp_path / "kept")])
     (stranger,) = islice(met(options, CORES), 1)

@@ -135,7 +135,7 @@ def test_a_sleep_is_cut_by_a_quarter(monkeypatch):
 
 
 def cpu_s(*specs: LoaderSpec) -> list[float]:
-    """The least that each takes, by turns."""
+    """The least that each takes, where they alternate."""
     works = [Work(spec, NOTHING_NEEDED) for spec in specs]
     took_s: list[list[float]] = [[] for _ in specs]
     for _ in range(15):

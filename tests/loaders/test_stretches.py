@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Subset
 
 import pipeprof
 from pipeprof.loaders.device_side import DeviceSide
@@ -236,8 +236,26 @@ class Device:
         pass
 
 
+@pytest.fixture
+def poor(monkeypatch):
+    """Nothing is watched but the first stretch."""
+    monkeypatch.setattr("pipeprof.loaders.stretches._SHARE", 0.0)
+
+
+@pytest.mark.usefixtures("poor")
+def test_short_epochs_of_a_data_set_that_names_stages_are_all_watched():
+    """Though each of them is over before its first stretch would be."""
+    loader = pipeprof.wrap(DataLoader(Subset(Named(), range(20)), 2, num_workers=2))
+    for _ in range(3):
+        list(loader)
+    profile = loader.profile()
+    assert len(profile.batches.index) == 30
+    assert None not in profile.batches.fetch_start_s
+
+
+@pytest.mark.usefixtures("poor")
 def test_all_batches_are_clocked_though_few_are_watched():
-    """The step is long once, and that where no batch is watched."""
+    """The step is long once, where no batch is watched."""
     loader = pipeprof.wrap(DataLoader(Quick(), 8, num_workers=2))
     for count, _ in enumerate(loader, start=1):
         if count == 200:
@@ -250,7 +268,7 @@ def test_all_batches_are_clocked_though_few_are_watched():
     assert profile.measured_batches + profile.warmup_batches + profile.pauses.rested_batches == (
         count - 1
     )
-    assert len(profile.batches.index) < count
+    assert profile.batches.nth == tuple(range(shortest(4)))
     assert (profile.pauses.count, profile.pauses.kinds[0].kind.name) == (1, "checkpoint")
     assert profile.throughput.samples_per_s == pytest.approx(8 * profile.throughput.batches_per_s)
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
