@@ -55,15 +55,12 @@ lint: $(READY) ## style, types, and who may import whom
 	@$(BIN)/lint-imports
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time
-	$(SAY) "kernels, compiled once for all processes"
-	@$(BIN)/python -m tests.kernels
 	$(SAY) "pytest, side by side"
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	$(SAY) "pytest, one by one"
 	@$(BIN)/python -m pytest $(TIMED)
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
-	@$(BIN)/python -m tests.kernels
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE)
 	@$(BIN)/coverage combine --quiet

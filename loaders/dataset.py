@@ -17,7 +17,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.formats.base import Decoding, Fault, Need, ReadOptions, Split
+from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.batcher import batches_of
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.loaders.plan import DatasetPlan, explain, plan_dataset
@@ -187,16 +187,16 @@ class FileDataset(IterableDataset[Any]):
         """Of a pass that begins with ``epoch``."""
         [*mine] = shard.of(self._splits(epoch))
         only = self._first(*mine[0]) if len(mine) == 1 and not self._making.repeat else None
-        at_once = only is not None and not only.then
+        at_once = only is not None and not only.prefetch
         if self._read.read_ahead and not at_once:  # else nothing comes after what is read first
             return ReadsAhead(self._plan.store, self._firsts(shard, epoch))
         return Reads(self._plan.store)
 
-    def _first(self, item: ObjectInfo, split: Split) -> Need | None:
+    def _first(self, item: ObjectInfo, split: Split) -> ReadRequest | None:
         """What is read first of a split; what is wrong with it will be told when it is its turn."""
         with suppress(FormatError):
             first = next(self._decoding(item, split), None)
-            return first if isinstance(first, Need) else None
+            return first if isinstance(first, ReadRequest) else None
         return None
 
     def _firsts(self, shard: Shard, epoch: int) -> Iterator[First]:
@@ -232,7 +232,7 @@ class FileDataset(IterableDataset[Any]):
                 return
             if isinstance(wanted, Fault):
                 self._leave_out(item, wanted)
-            elif isinstance(wanted, Need):
+            elif isinstance(wanted, ReadRequest):
                 answer = reads.read(item, wanted)
             else:
                 yield wanted

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.formats.example import Example, kind_of
-from pipeprof.formats.example_encode import encode
+from pipeprof.formats.tfrecord.encoder import encode
+from pipeprof.formats.tfrecord.example import Example, kind_of
 from pipeprof.formats.types import is_list
 from tests.contracts.format_contract import EVERY_TYPE, SMALL, tables
 

@@ -19,7 +19,7 @@ import pipeprof
 from pipeprof import formats
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch, StorageError, UsageError
 from pipeprof.formats.base import ReadOptions
-from pipeprof.formats.framing import frame
+from pipeprof.formats.tfrecord.framing import frame
 from pipeprof.loaders.dataset import FileDataset
 from pipeprof.loaders.skips import Skips
 from pipeprof.model import Skipped
