@@ -2,14 +2,14 @@
 
 A format never does I/O. Planning and decoding are generators: they yield a `ReadRequest` for byte
 ranges of one object and are sent the bytes. Whoever drives them decides where the bytes come from,
-and can so time reading and decoding apart. Tests drive them over `bytes` in memory with `drive`.
+and can so time reading and decoding apart.
 
 A format does not know its object's name. Errors say where in the object; the driver adds the name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -172,24 +172,3 @@ def drive_plan(
     except StopIteration as done:
         plan: FilePlan = done.value
         return plan
-
-
-def drive(
-    decoding: Decoding,
-    read: Callable[[int, int], Buffer],
-    on_fault: Callable[[Fault], None] = raise_fault,
-) -> Iterator[pa.RecordBatch]:
-    """Answer each request with ``read(offset, length)``; yield the record batches."""
-    answer: Answer = None
-    while True:
-        try:
-            item = decoding.send(answer)
-        except StopIteration:
-            return
-        answer = None
-        if isinstance(item, ReadRequest):
-            answer = [read(offset, length) for offset, length in item.ranges]
-        elif isinstance(item, Fault):
-            on_fault(item)
-        else:
-            yield item

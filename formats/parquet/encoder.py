@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.formats.types import check_batch
 
 
-class _Sink:
-    """Takes what the writer writes, until it is handed on."""
-
-    closed = False
+class _Sink(io.IOBase):
+    """Holds what the writer wrote until it is taken."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -32,12 +32,6 @@ class _Sink:
 
     def writable(self) -> bool:
         return True
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class ParquetEncoder:

@@ -1,7 +1,8 @@
-"""A file of which only some byte ranges are in memory, for readers that want a file."""
+"""A file of which only some byte ranges are in memory, since pyarrow reads files."""
 
 from __future__ import annotations
 
+import io
 from bisect import bisect_right
 from collections.abc import Sequence
 
@@ -13,10 +14,8 @@ class OutsideRanges(CorruptData):
     """A read of bytes that were not fetched, because nothing should lie there."""
 
 
-class SparseFile:
+class SparseFile(io.IOBase):
     """Reads of fetched ranges cost no copy; any other read is an error, never zeros."""
-
-    closed = False
 
     def __init__(self, size: int, ranges: Sequence[ByteRange], buffers: Sequence[Buffer]) -> None:
         for buffer, (offset, length) in zip(buffers, ranges, strict=True):
@@ -44,20 +43,8 @@ class SparseFile:
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
-    def tell(self) -> int:
-        return self._at
-
-    def size(self) -> int:
-        return self._size
-
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
         return True
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

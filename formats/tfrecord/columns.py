@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,12 +42,11 @@ def _infer_scanned(records: Records) -> dict[str, pa.DataType]:
     return types
 
 
-def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
+def decode(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
     """Records → columns; ``first`` is the number of the first in its object.
 
     Raises `CorruptData`, `SchemaMismatch`.
     """
-    records = Records.of(payloads)
     if len(records) >= _FEWEST_ROWS:
         try:
             return decode_scanned(records, schema, first)

@@ -111,7 +111,7 @@ def is_sequence(payload: bytes) -> bool:
     return any(field.field_number == _FEATURE_LISTS for field in fields)
 
 
-def decode(payloads: Sequence[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
+def decode(payloads: Iterable[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
     """Records → columns; ``first`` is the number of the first in its object.
 
     Raises `CorruptData`, `SchemaMismatch`.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 from struct import Struct
-from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -70,18 +69,16 @@ def _lengths_match(found: Records) -> int:
     return int(wrong[0]) if len(wrong) else len(found)
 
 
-class Records(Sequence[bytes]):
-    """Payloads that stay where they were read, and become `bytes` one by one as they are asked
-    for."""
+class Records:
+    """Payloads that stay in the block that they were read into."""
 
     def __init__(self, data: Buffer, starts: Places, stops: Places) -> None:
+        """``data`` has at least as many bytes behind the last payload as `PAD`."""
         self.data, self.starts, self.stops = data, starts, stops
-        """``data`` goes on for as many bytes as `PAD` has behind the last of them."""
 
     @classmethod
     def of(cls, payloads: Sequence[bytes]) -> Records:
-        if isinstance(payloads, cls):
-            return payloads
+        """A block of these payloads."""
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         stops = np.cumsum(lengths)
         return cls(b"".join([*payloads, PAD]), stops - lengths, stops)
@@ -89,17 +86,8 @@ class Records(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self.starts)
 
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Records: ...
-
-    def __getitem__(self, index: int | slice) -> bytes | Records:
-        starts, stops = self.starts[index], self.stops[index]
-        if isinstance(index, slice):
-            return Records(self.data, starts, stops)
-        return bytes(memoryview(self.data)[starts:stops])
+    def __getitem__(self, part: slice) -> Records:
+        return Records(self.data, self.starts[part], self.stops[part])
 
     def __iter__(self) -> Iterator[bytes]:
         return map(bytes, self.views())

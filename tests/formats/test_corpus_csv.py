@@ -102,7 +102,8 @@ LONG_LINE = """
 import pathlib, re, sys
 from pipeprof.errors import CorruptData
 from pipeprof.formats import get
-from pipeprof.formats.base import ReadOptions, drive, drive_plan, FilePlan, Split
+from pipeprof.formats.base import ReadOptions, drive_plan, FilePlan, Split
+from tests.contracts.format_contract import drive
 import pyarrow as pa
 import pyarrow.csv, pyarrow.compute
 

@@ -22,6 +22,10 @@ def scanned(payloads: Sequence[bytes], wanted: pa.Schema, first: int = 0) -> pa.
     return decode_scanned(Records.of(payloads), wanted, first)
 
 
+def decode(payloads: Sequence[bytes], wanted: pa.Schema, first: int = 0) -> pa.RecordBatch:
+    return columns.decode(Records.of(payloads), wanted, first)
+
+
 def varint(number: int) -> bytes:
     number &= 2**64 - 1
     rest = number >> 7
@@ -138,7 +142,7 @@ def test_one_of_another_kind_is_an_error(other: bytes) -> None:
     with pytest.raises(Refused):
         scanned(payloads, schema(a="int64"))
     with pytest.raises(SchemaMismatch, match="record 20 holds column 'a' as"):
-        columns.decode(payloads, schema(a="int64"), 0)
+        decode(payloads, schema(a="int64"), 0)
 
 
 def test_lists_of_any_length() -> None:
@@ -221,7 +225,7 @@ def test_what_is_unusual_is_left_to_protobuf(unusual: bytes) -> None:
     payloads, wanted = [usual] * 20 + [unusual] + [usual] * 20, schema(a="int64")
     with pytest.raises(Refused):
         scanned(payloads, wanted)
-    assert outcome(columns.decode, payloads, wanted) == (outcome(example.decode, payloads, wanted))
+    assert outcome(decode, payloads, wanted) == (outcome(example.decode, payloads, wanted))
 
 
 def test_more_keys_than_are_kept_and_a_key_that_is_long() -> None:
@@ -230,9 +234,7 @@ def test_more_keys_than_are_kept_and_a_key_that_is_long() -> None:
         record(entry("a", ints(1))),
     ]
     wanted = schema(a="int64", **{"key 4999": "int64"})
-    assert outcome(columns.decode, payloads * 8, wanted) == (
-        outcome(example.decode, payloads * 8, wanted)
-    )
+    assert outcome(decode, payloads * 8, wanted) == (outcome(example.decode, payloads * 8, wanted))
     named = "n" * 127
     assert read([record(entry(named, ints(1)))], **{named: "int64"}) == {named: [1]}
 
@@ -242,18 +244,18 @@ def test_a_damaged_record_is_named_though_its_damage_is_in_another_column(damage
     usual = record(entry("a", ints(1)), entry("b", ints(1)))
     damaged = record(entry("a", ints(1)), entry("b", damage))
     with pytest.raises(CorruptData, match=r"record 117 is not a tf\.train\.Example"):
-        columns.decode([usual] * 17 + [damaged] * 3, schema(a="int64"), 100)
+        decode([usual] * 17 + [damaged] * 3, schema(a="int64"), 100)
 
 
 def test_records_of_lists_of_other_lengths() -> None:
     payloads = [record(entry("a", ints(i)), entry("b", floats(*range(i)))) for i in range(2, 40)]
     wanted = schema(a="int64", b="list<float32>")
-    assert columns.decode(payloads, wanted, 0) == example.decode(payloads, wanted, 0)
+    assert decode(payloads, wanted, 0) == example.decode(payloads, wanted, 0)
 
 
-def outcome(decode: Any, payloads: Sequence[bytes], wanted: pa.Schema) -> Any:
+def outcome(read: Any, payloads: Sequence[bytes], wanted: pa.Schema) -> Any:
     try:
-        found = decode(payloads, wanted, 5)
+        found = read(payloads, wanted, 5)
     except PipeprofError as error:
         return type(error), str(error)
     found.validate(full=True)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.formats.tfrecord import columns, example
+from pipeprof.formats.tfrecord import example
 from pipeprof.formats.tfrecord.scan import Refused
 from tests.formats.test_example import (
     blobs,
+    decode,
     entry,
     field,
     floats,
@@ -91,7 +92,7 @@ def test_any_records_are_what_protobuf_says_or_refused(
     payloads = block + unusual
     same_or_refused(payloads, wanted)
     many = payloads * 4  # so that a scan is worth it
-    assert outcome(columns.decode, many, wanted) == outcome(example.decode, many, wanted)
+    assert outcome(decode, many, wanted) == outcome(example.decode, many, wanted)
 
 
 @pytest.mark.parametrize(

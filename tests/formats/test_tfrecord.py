@@ -238,6 +238,21 @@ def test_a_null_inside_a_list_is_stored_as_its_tensor_value() -> None:
     assert found.to_pydict() == {"i": [[1, 0], None], "b": [[b""], [b"x"]]}
 
 
+def test_what_is_beneath_a_null_and_outside_of_a_slice_is_not_written() -> None:
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, 2, 4, 6], pa.int32()), pa.array(range(6)), mask=pa.array([False, True, False])
+    )
+    table = pa.table({"l": lists, "s": ["a", None, "c"]}).slice(1)
+    types = {"l": pa.list_(pa.int64()), "s": pa.string()}
+    found = read(TFRECORD, encode(TFRECORD, table), types=types)
+    assert found.to_pydict() == {"l": [None, [4, 5]], "s": [None, "c"]}
+
+
+def test_a_number_that_no_record_holds_names_its_column() -> None:
+    with pytest.raises(SchemaMismatch, match="'x' is uint64"):
+        encode(TFRECORD, pa.table({"x": pa.array([2**63], pa.uint64())}))
+
+
 def test_some_columns_of_every_type_are_the_same_as_all() -> None:
     table = pa.concat_tables([EVERY_TYPE] * 40)
     data, types = encode(TFRECORD, table), types_of(table.schema)

@@ -18,7 +18,6 @@ from pipeprof.formats.base import (
     FilePlan,
     Format,
     ReadOptions,
-    drive,
     drive_plan,
     raise_fault,
 )
@@ -27,6 +26,7 @@ from pipeprof.formats.tfrecord.framing import Deframer
 from pipeprof.formats.tfrecord.scan import Refused
 from pipeprof.formats.types import is_list
 from pipeprof.loaders.batcher import to_tensors
+from tests.contracts.format_contract import drive
 from tests.fuzz.inputs import seeds
 
 _OTHER = pa.schema([("id", pa.int64())])
