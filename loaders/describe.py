@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 from torch.utils.data import DataLoader, IterableDataset
 
 from pipeprof.loaders.skips import Skips
+from pipeprof.log import log_caught
 from pipeprof.model import BatchLog, DataSource, LoaderConfig
+
+_log = logging.getLogger(__name__)
 
 
 def describe_loader(loader: Any) -> LoaderConfig:
@@ -57,7 +61,8 @@ def told(thing: Any, name: str) -> Any:
     """The attribute ``name``, if there is one: a user's object may answer with any error."""
     try:
         return getattr(thing, name, None)
-    except Exception:
+    except Exception as error:
+        log_caught(_log, error, f"the attribute {name} is not known")
         return None
 
 
@@ -68,7 +73,8 @@ def known_length(loader: Any) -> int | None:
         return None
     try:
         return len(loader)
-    except Exception:
+    except Exception as error:
+        log_caught(_log, error, "the number of batches is not known")
         return None
 
 

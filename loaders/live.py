@@ -7,6 +7,7 @@ is no thread, of which a fork would warn. So while the loop stands still, the vi
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pipeprof.loaders.iterator import Turn
 from pipeprof.loaders.screen import Screen
+from pipeprof.log import log_caught
 from pipeprof.report.layout import to_ascii
 from pipeprof.report.live import LiveView, line, panel
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pipeprof.loaders.live_figures import Figures
     from pipeprof.loaders.observe import Observer
     from pipeprof.measure.recorder import Pass
+
+_log = logging.getLogger(__name__)
 
 REPAINT_S = 1.0
 """Between two paintings at least."""
@@ -93,7 +97,8 @@ class Live:
                 self._show(turn)
             except RuntimeError:
                 raise  # of torch's handler, where a worker has died: it raises wherever we are
-            except Exception:
+            except Exception as error:
+                log_caught(_log, error, "the live view has ended")
                 self._silent, self.due_s = True, inf
                 self.close()
             finally:

@@ -6,8 +6,13 @@ without it batches come in order again, one slow batch holds up the rest, and no
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from typing import Any
+
+from pipeprof.log import log_caught
+
+_log = logging.getLogger(__name__)
 
 
 class Rebuilt:
@@ -53,5 +58,6 @@ def _told(loader: Any, name: str) -> Any:
     """``None`` where it has no such attribute, or answers with an error."""
     try:
         return getattr(loader, name, None)
-    except Exception:
+    except Exception as error:
+        log_caught(_log, error, f"the loader's {name} is not known")
         return None

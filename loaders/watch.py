@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.skips import Skips
+from pipeprof.log import log_caught
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import FLUSH_EVERY, Pass, Recorder
 from pipeprof.measure.request_counts import RequestTable, RequestTotals
@@ -46,6 +48,8 @@ from pipeprof.units import format_share
 if TYPE_CHECKING:  # only who looks at a run while it goes on needs what draws it
     from pipeprof.loaders.live import Live
     from pipeprof.loaders.live_figures import Figures
+
+_log = logging.getLogger(__name__)
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
 """Records that main may not have read yet, above those of batches that are prefetched."""
@@ -121,7 +125,8 @@ class Watch:
             if not DeviceSide.there():
                 return None
             side = DeviceSide(self._recorder, self._device)
-        except Exception:  # of a torch that we do not know
+        except Exception as error:  # of a torch that we do not know
+            log_caught(_log, error, "the accelerator's time is not measured")
             return None
         self._sides.append(side)
         return side
@@ -222,7 +227,8 @@ class Watch:
         observer = InlineObserver(self._whole)
         try:
             observer.attach(iterator)
-        except Exception:
+        except Exception as error:
+            log_caught(_log, error, "the stages of a loader without workers are not measured")
             return iterator, self._unseen(
                 loader, f"{type(loader).__name__} makes an iterator of its own"
             )

@@ -5,12 +5,16 @@ A copy on CUDA is over some time after the call that made it; nobody waits for t
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pipeprof.log import log_caught
 from pipeprof.measure.device import Events, cuda_events
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class CopyNotes:
                 self._events.give_back(event)
 
     def _stop(self, error: Exception) -> None:
+        log_caught(_log, error, "copies to the device are timed no more")
         self.reason = f"{type(error).__name__}: {error}".splitlines()[0]
         self._kept.clear()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from pipeprof.errors import UsageError
 from pipeprof.loaders.wrap import wrap
+from pipeprof.log import log_caught
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import Profile
@@ -30,6 +32,8 @@ from pipeprof.selfcheck.surroundings import (
     workers_ended_by_ctrl_c,
 )
 from pipeprof.selfcheck.truth import Taken, take
+
+_log = logging.getLogger(__name__)
 
 COST = "overhead"
 """The name of the part that is no pipeline."""
@@ -123,6 +127,7 @@ def _run_once(pipeline: Pipeline, quick: bool) -> PipelineResult:
     try:
         turns, profile = _profile(pipeline, quick)
     except Exception as error:
+        log_caught(_log, error, f"pipeline {pipeline.name} has no result")
         # each pipeline is told of, also one that our own hooks broke
         error.__traceback__ = None  # it holds the iterator, and with it the workers
         line = (str(error).strip() or "no message").splitlines()[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,15 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
 from pipeprof.storage.explain import Failure, Trouble, refused
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.client import Listed
 from pipeprof.storage.s3.fresh import obstore_of_this_process
 from pipeprof.storage.s3.region import region_of
+
+_log = logging.getLogger(__name__)
 
 _PAGE = 1000
 _NO_LIMIT = timedelta(days=1)
@@ -111,6 +115,7 @@ def _understood() -> Iterator[None]:
     except Failure:
         raise
     except Exception as error:
+        log_caught(_log, error, "a request by obstore failed")
         raise _failure(str(error)) from None
 
 

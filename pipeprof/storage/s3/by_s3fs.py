@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Coroutine, Iterator, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
+from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
 from pipeprof.storage.explain import Failure, Trouble, understood
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.client import Listed
 from pipeprof.storage.urls import filesystem
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -91,6 +95,7 @@ class Bucket:
         except Failure:
             raise
         except Exception as error:
+            log_caught(_log, error, "a request by s3fs failed")
             raise understood(error) from None
         return found
 
