@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
+from pipeprof.analyze.stats import standard_error
 
 _SAME = 0.05
 """Levels so near to one another are not told apart."""
@@ -54,15 +55,10 @@ def _joined(own_s: Floats, other_s: Floats, made_s: float) -> Floats:
         times = 1.0
     other_s = times * other_s
     own_mean_s, other_mean_s = float(own_s.mean()), float(other_s.mean())
-    error_s = float(np.hypot(_error_s(own_s), _error_s(other_s)))
+    error_s = float(np.hypot(standard_error(own_s), standard_error(other_s)))
     if other_mean_s and abs(other_mean_s - own_mean_s) > _SURE * error_s:
         other_s = own_mean_s / other_mean_s * other_s
     return np.concatenate([own_s, other_s])
-
-
-def _error_s(values_s: Floats) -> float:
-    """Of their mean: one standard error."""
-    return float(values_s.std() / np.sqrt(len(values_s)))
 
 
 def cpu_of(columns: Columns) -> Floats:

@@ -17,7 +17,7 @@ from pipeprof.analyze.columns import Columns, Floats, steady
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.drift import Drift
 from pipeprof.analyze.stages import stage_seconds
-from pipeprof.analyze.stats import ratio_interval, student_t
+from pipeprof.analyze.stats import ratio_interval, standard_error, student_t
 from pipeprof.model import BatchLog, Profile, Throughput
 
 STRETCHES: Final = 10
@@ -105,7 +105,7 @@ def _by_stretches(top: Floats, bottom: Floats) -> float:
     with np.errstate(all="ignore"):
         parts = zip(np.array_split(top, STRETCHES), np.array_split(bottom, STRETCHES), strict=True)
         ratios = np.array([part.sum() / below.sum() for part, below in parts])
-        half = float(ratios.std(ddof=1)) * student_t(STRETCHES - 1) / STRETCHES**0.5
+        half = standard_error(ratios) * student_t(STRETCHES - 1)
     return half if math.isfinite(half) else 0.0
 
 
