@@ -32,7 +32,7 @@ from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders import hook, observe
-from pipeprof.loaders.hook import Making
+from pipeprof.loaders.hook import FetcherHooks
 from pipeprof.loaders.iterator import Turn
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.sender import Sender
@@ -198,15 +198,15 @@ class _Pause:
 class _Maker:
     """The hooks of one fetcher."""
 
-    def __init__(self, making: Making, meter: Meter) -> None:
-        self._making, self._pause, self._on = making, _Pause(meter), True
+    def __init__(self, hooks: FetcherHooks, meter: Meter) -> None:
+        self._hooks, self._pause, self._on = hooks, _Pause(meter), True
 
     def turn(self, mode: Mode) -> None:
         on = mode is Mode.WATCHING
         if on != self._on:
             self._on = on
             self._pause.turn(on)
-            self._making.watch(on)
+            self._hooks.watch(on)
 
 
 def _let_hooks_be_switched(plan: Plan) -> None:
@@ -215,10 +215,10 @@ def _let_hooks_be_switched(plan: Plan) -> None:
 
     def switched_instrument(
         fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
-    ) -> Making:
-        making = instrument(fetcher, tell, meter, *more, **options)
-        plan.add(_Maker(making, meter).turn)
-        return making
+    ) -> FetcherHooks:
+        hooks = instrument(fetcher, tell, meter, *more, **options)
+        plan.add(_Maker(hooks, meter).turn)
+        return hooks
 
     def switched_attach(sender: Sender, queue: Any) -> None:
         attach(sender, queue)

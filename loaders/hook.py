@@ -139,15 +139,15 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
 
 def instrument(
     fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool = False
-) -> Making:
+) -> FetcherHooks:
     """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
     batch asked of storage. ``alone``: its thread, this one, does nothing but make batches."""
-    making = Making(fetcher, tell, meter, counts, alone)
-    making.watch(True)
-    return making
+    hooks = FetcherHooks(fetcher, tell, meter, counts, alone)
+    hooks.watch(True)
+    return hooks
 
 
-class Making:
+class FetcherHooks:
     """The hooks of one fetcher. Slots rather than a closure's cells, each of which lies elsewhere:
     what a batch touches is then in few cache lines."""
 

@@ -20,8 +20,8 @@ _SURE = 4.0
 
 
 @dataclass(frozen=True)
-class Making:
-    """Of many batches. [batches], seconds."""
+class BatchCosts:
+    """What it takes to make each of many batches. [batches], seconds."""
 
     cpu_s: Floats
     """Of a core."""
@@ -29,18 +29,18 @@ class Making:
     """Anything else."""
 
     @classmethod
-    def of(cls, runs: Sequence[Columns]) -> Making:
+    def of(cls, runs: Sequence[Columns]) -> BatchCosts:
         cpu_s = np.concatenate([cpu_of(run) for run in runs])
         made_s = np.concatenate([run.made_s for run in runs])
         return cls(cpu_s, np.maximum(0.0, made_s - cpu_s))
 
-    def and_of(self, other: Making) -> Making:
+    def and_of(self, other: BatchCosts) -> BatchCosts:
         """With the batches of ``other``, as they would have been here: what two groups mostly take
         tells what their settings differ by, which is not the batches' own. Nor is what they take in
         all, where that is more than chance: a storage that is shared lets some wait long, and most
         not at all."""
         made_s = float(np.median(self.cpu_s + self.blocked_s))
-        return Making(
+        return BatchCosts(
             _joined(self.cpu_s, other.cpu_s, made_s),
             _joined(self.blocked_s, other.blocked_s, made_s),
         )
