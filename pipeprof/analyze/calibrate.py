@@ -20,7 +20,7 @@ from pipeprof.analyze.receipt import receiving
 from pipeprof.analyze.settled import settled
 from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.storage import SLOWEST_LINK
-from pipeprof.analyze.way import Measured, Way
+from pipeprof.analyze.way import Measured, TransferModel
 from pipeprof.errors import UsageError
 
 FEWEST = 20
@@ -144,10 +144,10 @@ def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand
     """Of the batches of both, as they are with one worker; and of ``twos`` what happens only where
     workers go on meanwhile."""
     costs = BatchCosts.of(_columns(ones)).and_of(BatchCosts.of(_columns(twos)))
-    way = Way(ones, twos).demand
+    transfer = TransferModel(ones, twos).demand
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
-        replace(way, link_bytes=float(blocked), cpu_s=float(cpu))
+        replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu))
         for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
     )
 

@@ -38,7 +38,7 @@ _TELLS_ALL = frozenset((Trouble.DENIED, Trouble.REFUSED, Trouble.SERVER, Trouble
 
 
 @dataclass(frozen=True)
-class Way:
+class ClientChoice:
     """How a store is read; what the first requests taught goes with it into other processes."""
 
     client: str
@@ -53,7 +53,7 @@ class _Mine:
     """Of one process: nothing of it outlives a fork."""
 
     account: Account
-    clients: dict[tuple[str, Way], Client] = field(default_factory=dict)
+    clients: dict[tuple[str, ClientChoice], Client] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
     pool: ThreadPoolExecutor | None = None
 
@@ -68,19 +68,19 @@ class S3Store:
         name = self._options.pop(CHOICE, None)
         if name not in (None, *CLIENTS):
             raise UsageError(f"{name!r} is no client of S3; those are {', '.join(CLIENTS)}")
-        self._way = Way(name or DEFAULT, chosen=name is not None)
+        self._choice = ClientChoice(name or DEFAULT, chosen=name is not None)
         self._mine: dict[int, _Mine] = {}
         """By process; those of parents stay, as to close what is shared would disturb them."""
 
     @property
     def client(self) -> str:
         """Which client asks."""
-        return self._way.client
+        return self._choice.client
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results should know of how it was read."""
-        return (f"S3 was read by {self._way.client}.", *self._way.notes)
+        return (f"S3 was read by {self._choice.client}.", *self._choice.notes)
 
     def find(self, url: str) -> list[ObjectInfo]:
         bucket, key = _bucket_and_key(url)
@@ -195,26 +195,26 @@ class S3Store:
         """Raises `Failure`."""
         mine = self._of_this_process()
         while True:
-            way = self._way
+            choice = self._choice
             try:
-                client = self._client(mine, bucket, way)
+                client = self._client(mine, bucket, choice)
                 return insist(partial(question, client), Patience(mine.account.attempts), tries)
             except Failure as failure:
                 with mine.lock:
-                    if self._way is way:  # else another thread has found another way
-                        better = _other_way(way, failure, mine.account)
+                    if self._choice is choice:  # else another thread has chosen another client
+                        better = _next_choice(choice, failure, mine.account)
                         if better is None:
                             raise
-                        self._way = better
+                        self._choice = better
 
-    def _client(self, mine: _Mine, bucket: str, way: Way) -> Client:
+    def _client(self, mine: _Mine, bucket: str, choice: ClientChoice) -> Client:
         with mine.lock:
-            if (bucket, way) not in mine.clients:
-                if mine.account.beyond and way.client != ANYWHERE:
+            if (bucket, choice) not in mine.clients:
+                if mine.account.beyond and choice.client != ANYWHERE:
                     raise Failure(Trouble.UNSUITED)
-                account = replace(mine.account, check_answers=way.check_answers)
-                mine.clients[bucket, way] = connect(way.client, bucket, account)
-            return mine.clients[bucket, way]
+                account = replace(mine.account, check_answers=choice.check_answers)
+                mine.clients[bucket, choice] = connect(choice.client, bucket, account)
+            return mine.clients[bucket, choice]
 
     def _pool(self) -> ThreadPoolExecutor:
         mine = self._of_this_process()
@@ -234,23 +234,25 @@ class S3Store:
         return {**self.__dict__, "_mine": {}}
 
 
-def _other_way(way: Way, failure: Failure, account: Account) -> Way | None:
-    """To the same store, once ``way`` has failed; ``None``: there is no better one."""
-    if failure.trouble is Trouble.CHECKSUM and way.check_answers:
+def _next_choice(choice: ClientChoice, failure: Failure, account: Account) -> ClientChoice | None:
+    """To the same store, once ``choice`` has failed; ``None``: there is no better one."""
+    if failure.trouble is Trouble.CHECKSUM and choice.check_answers:
         note = (
             "The store sends checksums that are not those of the ranges asked for; they were not "
             "compared (AWS_RESPONSE_CHECKSUM_VALIDATION=when_required)."
         )
-        return replace(way, check_answers=False, notes=(*way.notes, note))
+        return replace(choice, check_answers=False, notes=(*choice.notes, note))
     does_not_do = failure.trouble in (Trouble.UNSUITED, Trouble.ABSENT)
-    if does_not_do and not way.chosen and way.client != ANYWHERE:
+    if does_not_do and not choice.chosen and choice.client != ANYWHERE:
         why = "it does not take answers such as this store's"
         if failure.trouble is Trouble.ABSENT:
             why = "it is not installed, or cannot be loaded"
         elif account.beyond:
             why = f"the setting {account.beyond} is known to {ANYWHERE} alone"
         return replace(
-            way, client=ANYWHERE, notes=(*way.notes, f"It was not read by {way.client}: {why}.")
+            choice,
+            client=ANYWHERE,
+            notes=(*choice.notes, f"It was not read by {choice.client}: {why}."),
         )
     return None
 
