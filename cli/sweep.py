@@ -148,7 +148,7 @@ def command(
         watcher = SilentWatcher() if as_json else ProgressLines()
         try:
             with watcher:
-                outcome = run.go_on(
+                outcome = run.run_remaining_trials(
                     result, folder, watcher, urls or None, storage_options, max_time, storages, keep
                 )
         except PipeprofError:

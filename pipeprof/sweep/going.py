@@ -24,8 +24,8 @@ from pipeprof.sweep.trial import Ran, run_script_trial, run_trial
 from pipeprof.sweep.watcher import Watcher
 
 
-class Going:
-    """Saves `result` after whatever it has done."""
+class SweepRunner:
+    """Runs the trials of a sweep, and saves `result` after each step."""
 
     def __init__(
         self,

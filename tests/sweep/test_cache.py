@@ -56,7 +56,7 @@ def trial_of(data, folder, cache, workers, step_s=0.01):
         urls=(data,), workers=(workers,), prefetch=(2,), batch_sizes=(16,), step_s=step_s,
         trial_s=0.3, warmup_s=0.02, cache=cache,
     )  # fmt: skip
-    (trial,) = run.go_on(run.begin(spec, folder), folder, Listener()).result.trials
+    (trial,) = run.run_remaining_trials(run.begin(spec, folder), folder, Listener()).result.trials
     assert pipeprof.load(folder / trial.profile).cache == trial.cache
     return trial
 

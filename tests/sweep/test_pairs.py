@@ -105,11 +105,11 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
         (text,), (1, 2, 3, 4), (2,), (), 0.010, trial_s=0.2, warmup_s=0.05, loader=text
     )
     folder = tmp_path / "out"
-    outcome = run.go_on(run.begin(spec, folder), folder, Impatient())
+    outcome = run.run_remaining_trials(run.begin(spec, folder), folder, Impatient())
     assert (outcome.stopped, len(outcome.result.trials)) == ("interrupted", 4)
     assert outcome.result.paired == {}
     listener = Listener()
-    result = run.go_on(run.resume(folder), folder, listener).result
+    result = run.run_remaining_trials(run.resume(folder), folder, listener).result
     assert result.trials == outcome.result.trials
     assert result.noise == outcome.result.noise != {}, "not repeated again"
     pairs = result.paired[text]

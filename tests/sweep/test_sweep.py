@@ -61,7 +61,7 @@ class Listener:
 def sweep(folder, spec, **options):
     listener = Listener(options.pop("stop_after", None))
     begun = run.begin(spec, folder, options.get("urls"), options.get("storage_options"))
-    return run.go_on(begun, folder, listener, **options), listener
+    return run.run_remaining_trials(begun, folder, listener, **options), listener
 
 
 def test_the_grid_is_every_combination_once():
@@ -125,7 +125,7 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
     assert saved.planned == 3
 
     listener = Listener()
-    finished = run.go_on(saved, tmp_path / "out", listener)
+    finished = run.run_remaining_trials(saved, tmp_path / "out", listener)
     assert finished.stopped is None
     assert listener.began == (1, 3)
     (first, *_), (kept,) = finished.result.trials, saved.trials
