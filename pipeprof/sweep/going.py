@@ -15,7 +15,7 @@ from pipeprof.analyze.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.convert import Places, written
-from pipeprof.sweep.free import if_data_were_free
+from pipeprof.sweep.free import measure_headspace
 from pipeprof.sweep.grid import Setting, grid
 from pipeprof.sweep.guided import Guide, setting_of
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
@@ -106,7 +106,7 @@ class SweepRunner:
         for advice in result.advice:
             if advice.url not in result.headspace:
                 best = setting_of(result.trials[advice.best_trial], settings)
-                found = if_data_were_free(result.spec, best, self._options)
+                found = measure_headspace(result.spec, best, self._options)
                 told = {**self.result.headspace, advice.url: found}
                 self._save(replace(self.result, headspace=told))
 

@@ -14,7 +14,7 @@ import torch
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.batches import epochs
 from pipeprof.model import SweepSpec
-from pipeprof.sweep.free import if_data_were_free
+from pipeprof.sweep.free import measure_headspace
 from pipeprof.sweep.grid import Setting, grid
 from pipeprof.sweep.own_loader import OwnLoader
 from pipeprof.sweep.trial import LEAST_BATCHES, run_trial
@@ -138,11 +138,11 @@ def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
     with pytest.raises(PipeprofError, match=r"mine failed .*: ValueError: no such image$"):
         run_trial(spec, Setting("mine", None, workers, None))
     with pytest.raises(PipeprofError, match=r"make failed .*: ValueError: no such image$"):
-        if_data_were_free(spec, Setting("mine", None, workers, None))
+        measure_headspace(spec, Setting("mine", None, workers, None))
     gc.collect()  # the traceback kept the loader, which would wait those 5 s later
 
 
-@pytest.mark.parametrize("run", [run_trial, if_data_were_free])
+@pytest.mark.parametrize("run", [run_trial, measure_headspace])
 def test_a_step_that_fails_is_said_in_a_sentence(written: Any, run: Any) -> None:
     text = written(
         "def make(num_workers):\n    return DataLoader(DATA, num_workers=num_workers)\n"
