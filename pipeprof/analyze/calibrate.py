@@ -17,7 +17,7 @@ from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.pool import BatchCosts
 from pipeprof.analyze.receipt import receiving
-from pipeprof.analyze.settled import settled
+from pipeprof.analyze.settled import trim_burst
 from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.storage import SLOWEST_LINK
 from pipeprof.analyze.way import Measured, TransferModel
@@ -116,7 +116,7 @@ def _steady(run: Measured) -> Measured:
     """As it would have gone on."""
     known = whole(run)
     shares = known.setting.num_workers > 0 and may_share(known.columns)
-    return settled(known, FEWEST) if shares else known
+    return trim_burst(known, FEWEST) if shares else known
 
 
 def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:

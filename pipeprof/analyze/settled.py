@@ -17,7 +17,7 @@ _SURE = 2.0
 """Standard errors by which they differ at least."""
 
 
-def settled(run: Measured, fewest: int) -> Measured:
+def trim_burst(run: Measured, fewest: int) -> Measured:
     """Without its beginning, if batches came much sooner then; the whole run, if fewer than
     ``fewest`` batches would be left."""
     together = 2 * max(1, run.setting.num_workers)  # what workers deliver in a row is not even
