@@ -33,7 +33,7 @@ from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders import hook, observe
 from pipeprof.loaders.hook import FetcherHooks
-from pipeprof.loaders.iterator import Turn
+from pipeprof.loaders.iterator import TimedPass
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.sender import Sender
 from pipeprof.loaders.stretches import FOREVER
@@ -144,7 +144,7 @@ class Stream:
         followed = Followed(case.dataset, case.batch_size, self.plan)
         self._case = case
         self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
-        self.turn: Turn = self.profiled._turn
+        self.turn: TimedPass = self.profiled._turn
         self.bare: Iterator[Any] = self.turn.iterator
         if case.workers:
             self.plan.add(self._turn_main)

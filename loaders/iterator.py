@@ -24,7 +24,7 @@ class Finder(Protocol):
     def find_device(self) -> DeviceSide | None: ...
 
 
-class Turn:
+class TimedPass:
     """What ``iterator`` hands out, noted. Written for few steps: each costs a microsecond's tenth,
     since the training loop has driven our code out of the caches."""
 
@@ -122,9 +122,9 @@ class Turn:
 class ProfiledIterator:
     """Hands out what the iterator of ``turn`` does; all else about that stays as it is."""
 
-    _turn: Turn
+    _turn: TimedPass
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: TimedPass) -> None:
         object.__setattr__(self, "_turn", turn)
 
     def __iter__(self) -> ProfiledIterator:

@@ -19,7 +19,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, TextIO
 
-from pipeprof.loaders.iterator import Turn
+from pipeprof.loaders.iterator import TimedPass
 from pipeprof.loaders.screen import Screen
 from pipeprof.log import log_caught
 from pipeprof.report.layout import to_ascii
@@ -72,7 +72,7 @@ class Live:
         """The first time takes longer than any other, once: it says nothing of the next."""
         atexit.register(self.close)
 
-    def begin(self, turn: LiveTurn) -> None:
+    def begin(self, turn: LivePass) -> None:
         """A pass begins."""
         if self._silent or os.getpid() != self._process:
             return
@@ -80,13 +80,13 @@ class Live:
         if self.due_s == inf:
             self.due_s = self.now() + self._pause_s
 
-    def end(self, turn: LiveTurn) -> None:
+    def end(self, turn: LivePass) -> None:
         """The pass has ended, or was left: the terminal is as before when all have."""
         self._under_way.discard(id(turn))
         if not self._under_way and self._screen is not None:
             self._screen.close()
 
-    def show(self, turn: LiveTurn) -> None:
+    def show(self, turn: LivePass) -> None:
         """It is time to. Whatever fails in here must not disturb the training."""
         began_s = self.now()
         self.due_s = began_s + self._pause_s
@@ -118,7 +118,7 @@ class Live:
     def _pause_s(self) -> float:
         return self.line_s if self._screen is None else REPAINT_S
 
-    def _show(self, turn: LiveTurn) -> None:
+    def _show(self, turn: LivePass) -> None:
         view = turn.view()
         if self._screen is None:
             print(f"pipeprof: {self._shown(line(view))}", file=self._file, flush=True)
@@ -147,8 +147,8 @@ class Shown:
     """Batches, where that is known beforehand."""
 
 
-class LiveTurn(Turn):
-    """Hands out what `Turn` does, and shows how it goes now and then."""
+class LivePass(TimedPass):
+    """Hands out what `TimedPass` does, and shows how it goes now and then."""
 
     __slots__ = ("_live", "shown")
 

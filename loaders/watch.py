@@ -31,7 +31,7 @@ from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
 from pipeprof.loaders.host_look import HostLook
 from pipeprof.loaders.indexing import IndexedData
-from pipeprof.loaders.iterator import ProfiledIterator, Turn
+from pipeprof.loaders.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.pace import Pace
@@ -180,10 +180,12 @@ class Watch:
             indexing=self._indexed.told() if self._indexed else None,
         )
 
-    def _turn(self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer) -> Turn:
+    def _turn(
+        self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer
+    ) -> TimedPass:
         if self.live is None:
-            return Turn(iterator, self, turn, observer)
-        from pipeprof.loaders.live import LiveTurn, Shown
+            return TimedPass(iterator, self, turn, observer)
+        from pipeprof.loaders.live import LivePass, Shown
         from pipeprof.loaders.live_figures import Figures
 
         if self._figures is None:
@@ -192,7 +194,7 @@ class Watch:
         length = known_length(loader)
         epoch = self._recorder.epoch_count
         shown = Shown(self.live, self._figures, self._name, epoch, length)
-        return LiveTurn(iterator, self, turn, observer, shown)
+        return LivePass(iterator, self, turn, observer, shown)
 
     def _fold(self, arrays: Arrays) -> None:
         if self._earlier is None:
