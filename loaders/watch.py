@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
+from pipeprof.loaders.attributes import safe_getattr
 from pipeprof.loaders.cache_seen import tell_cache
 from pipeprof.loaders.cost import measure_overhead
 from pipeprof.loaders.describe import (
@@ -24,7 +25,6 @@ from pipeprof.loaders.describe import (
     describe_source,
     known_length,
     never_seen,
-    told,
     with_skipped,
 )
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
@@ -94,14 +94,14 @@ class Watch:
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         turn = self._recorder.begin()
-        turn.may_wait = not told(loader, "persistent_workers")
+        turn.may_wait = not safe_getattr(loader, "persistent_workers")
         iterator, observer = self._begin(loader, start)
         turn.started()
         return ProfiledIterator(self._turn(loader, iterator, turn, observer))
 
     def ask_state(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """What ``state_dict`` of ``loader`` returns; workers that it starts carry our hook."""
-        started = told(loader, "_iterator") is not None
+        started = safe_getattr(loader, "_iterator") is not None
         if started or not isinstance(loader, DataLoader) or not loader.num_workers:
             return state_dict()
         state = None
@@ -210,7 +210,7 @@ class Watch:
             )
         if loader.num_workers == 0:
             return self._inline(loader, start())
-        observer = self._observer_of(told(loader, "_iterator"))
+        observer = self._observer_of(safe_getattr(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
             self.pace.begin(observer.ring, _capacity(self._config))
             observer.watch(True)  # workers say through a hook that they begin anew
@@ -241,7 +241,7 @@ class Watch:
         self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
         """Start workers that carry the hook, if none are running."""
-        running = told(loader, "_iterator")
+        running = safe_getattr(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
             self.pace.begin(ring, _capacity(self._config))
@@ -266,7 +266,7 @@ class Watch:
             return iterator, self._unseen(loader, unseen)
         observer.attach(iterator)
         self._requests.add(table)
-        if told(loader, "_iterator") is iterator:  # which keeps it for the next epoch
+        if safe_getattr(loader, "_iterator") is iterator:  # which keeps it for the next epoch
             self._kept = weakref.ref(iterator), observer
         return iterator, observer
 
@@ -281,7 +281,7 @@ class Watch:
         """Step aside: the training goes on, and the profile says what is missing and why."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
-        return HostObserver(told(loader, "batch_size"))
+        return HostObserver(safe_getattr(loader, "batch_size"))
 
 
 def _told_of(recorder: Recorder) -> tuple[str, ...]:
