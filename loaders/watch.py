@@ -29,7 +29,7 @@ from pipeprof.loaders.describe import (
 )
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
-from pipeprof.loaders.host_look import HostLook
+from pipeprof.loaders.host_look import HostMonitor
 from pipeprof.loaders.indexing import IndexedData
 from pipeprof.loaders.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
@@ -78,7 +78,7 @@ class Watch:
         self._recorder = Recorder(fold=self._fold, name=name)
         self._device = DeviceTotals()
         self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
-        self._host = HostLook()
+        self._host = HostMonitor()
         self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
         self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
@@ -166,7 +166,7 @@ class Watch:
                 requests=requests.count,
                 charges=self._requests.charges,
             ),
-            main=self._host.told(self._device),
+            main=self._host.snapshot(self._device),
             requests=requests,
             missing={**never_seen(self._config, log), **self._missing},
             notes=(
@@ -177,7 +177,7 @@ class Watch:
             ),
             unix_offset_s=time() - perf_counter(),
             pause_kinds=tuple(recorder.pauses.kinds),
-            indexing=self._indexed.told() if self._indexed else None,
+            indexing=self._indexed.snapshot() if self._indexed else None,
         )
 
     def _turn(
