@@ -12,7 +12,7 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
-from pipeprof.loaders.batches import weigh
+from pipeprof.loaders.batches import batch_nbytes
 from pipeprof.loaders.hook import instrument
 from pipeprof.loaders.observe import InlineObserver
 from pipeprof.loaders.observe_workers import WorkersObserver, clocked
@@ -139,7 +139,7 @@ def _workers_s() -> float:
     sender, queue, fetcher, bare = Sender(ring.writer(0), 0, 1), _Queue(), _Fetcher(), _Fetcher()
     sender.begin_epoch()
     sender.attach(queue)
-    instrument(fetcher, sender.tell, Meter(weigh), RequestCounts())
+    instrument(fetcher, sender.tell, Meter(batch_nbytes), RequestCounts())
     made_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
     made_s -= _median_s(lambda: _Queue().put((0, bare.fetch(0))))
     iterator, observer = _Iterator(), WorkersObserver(ring)
@@ -210,7 +210,7 @@ def _stages() -> None:
 
 def _sample() -> Callable[[], None]:
     """A look at the machine."""
-    meter, later = Meter(weigh), itertools.count(1.0)
+    meter, later = Meter(batch_nbytes), itertools.count(1.0)
 
     def sample() -> None:
         meter.begin(next(later))

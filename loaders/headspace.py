@@ -12,7 +12,7 @@ import torch
 
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.errors import UsageError
-from pipeprof.loaders.batches import count_samples, epochs, weigh
+from pipeprof.loaders.batches import batch_nbytes, count_samples, epochs
 from pipeprof.measure.clock import Clock, SystemClock
 from pipeprof.model import Headspace
 
@@ -93,7 +93,7 @@ def _first(batches: Iterator[Any], timer: _Timer, keep: int, keep_bytes: float) 
     while len(kept) < max(1, keep) and (not kept or size < keep_bytes):
         batch = timer.once(batches)
         kept.append(batch)
-        size += np.nan_to_num(weigh(batch)[1])
+        size += np.nan_to_num(batch_nbytes(batch)[1])
     return kept
 
 

@@ -16,7 +16,7 @@ from time import perf_counter, thread_time
 from types import FrameType, TracebackType
 from typing import Any
 
-from pipeprof.loaders.batches import count_samples, weigh
+from pipeprof.loaders.batches import batch_nbytes, count_samples
 from pipeprof.loaders.sender import Sender
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import on_import, requests, watch_fsspec, watch_open
@@ -68,7 +68,7 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable, whole: bool)
     info = get_worker_info()
     workers = info.num_workers if info is not None else 1
     sender = Sender(ring.writer(worker), worker, workers)
-    meter, counts = Meter(weigh, whole), table.row(worker)
+    meter, counts = Meter(batch_nbytes, whole), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
