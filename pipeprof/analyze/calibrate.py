@@ -91,7 +91,9 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
             )
     ones, twos = by_workers[1], by_workers[2]
     demands = _demands(ones, twos)
-    machine = Machine(cores=cores, crowded=_crowded(ones, twos), link=Link(each=1.0))
+    machine = Machine(
+        cores=cores, contention_factor=_contention_factor(ones, twos), link=Link(each=1.0)
+    )
     several = receiving(demands, machine, twos)
     shared, shares = _shared_from(several, machine, twos), waits(demands)
     if shares and not any(may_share(run.columns) for run in runs):
@@ -196,7 +198,7 @@ def _own_rest_s(runs: Sequence[Measured]) -> float:
     return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
 
 
-def _crowded(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
+def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
     """CPU time of a batch with one worker, over that with two: below 1 where they slow each
     other."""
     alone_s, beside_s = (
