@@ -40,21 +40,9 @@ class Meter:
     that are slow, or meets none but those behind them.
     """
 
-    __slots__ = (
-        "_batch_nbytes",
-        "_batches",
-        "_cpu_s",
-        "_first_gauge_s",
-        "_first_s",
-        "_next_gauge_s",
-        "_next_weigh_s",
-        "_probe",
-        "_random",
-        "_samples",
-        "_thread",
-        "_took_s",
-        "skip",
-    )  # fmt: skip
+    __slots__ = ("_batch_nbytes", "_batches", "_cpu_s", "_first_gauge_s", "_first_s",
+                 "_next_gauge_s", "_next_weigh_s", "_probe", "_random", "_samples", "_thread",
+                 "_took_s", "skip")  # fmt: skip
 
     def __init__(self, batch_nbytes: BatchNbytes, whole: bool = False) -> None:
         """``whole``: look at all from the first batch on, whatever that costs."""
