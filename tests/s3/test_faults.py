@@ -180,7 +180,7 @@ def test_no_attempt_begins_after_the_limit_of_time(monkeypatch: pytest.MonkeyPat
 
     tries = patience.Tries()
     with pytest.raises(Failure):
-        patience.insist(hang, patience.Patience(attempts=100, seconds=40.0), tries)
+        patience.retry(hang, patience.RetryPolicy(attempts=100, seconds=40.0), tries)
     assert tries.retries == 2
 
 

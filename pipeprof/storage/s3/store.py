@@ -23,7 +23,7 @@ from pipeprof.measure.spans import record
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.explain import Failure, Trouble, explained
-from pipeprof.storage.patience import Patience, Tries, insist
+from pipeprof.storage.patience import RetryPolicy, Tries, retry
 from pipeprof.storage.progress import Listing
 from pipeprof.storage.s3.account import Account, read_account
 from pipeprof.storage.s3.client import ANYWHERE, CLIENTS, DEFAULT, Client, Listed, connect
@@ -198,7 +198,7 @@ class S3Store:
             choice = self._choice
             try:
                 client = self._client(mine, bucket, choice)
-                return insist(partial(question, client), Patience(mine.account.attempts), tries)
+                return retry(partial(question, client), RetryPolicy(mine.account.attempts), tries)
             except Failure as failure:
                 with mine.lock:
                     if self._choice is choice:  # else another thread has chosen another client
