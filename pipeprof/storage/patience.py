@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TypeVar
 
-from pipeprof.storage.explain import Failure, Trouble
+from pipeprof.storage.explain import ErrorKind, Failure
 
 T = TypeVar("T")
 
@@ -48,11 +48,11 @@ def retry(attempt: Callable[[], T], policy: RetryPolicy, tries: Tries) -> T:
         try:
             return attempt()
         except Failure as failure:
-            tries.throttled += failure.trouble is Trouble.THROTTLED
+            tries.throttled += failure.kind is ErrorKind.THROTTLED
             # by chance, so that workers refused together do not come back together
             pause_s = wait_s * random.uniform(0.5, 1.0)
             over = tries.retries + 1 >= policy.attempts or monotonic() + pause_s > end_s
-            if over or not failure.trouble.may_pass:
+            if over or not failure.kind.may_pass:
                 raise
         tries.retries += 1
         sleep(pause_s)

@@ -168,7 +168,7 @@ def test_the_user_says_how_often(
 
 
 def test_no_attempt_begins_after_the_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeprof.storage.explain import Failure, Trouble
+    from pipeprof.storage.explain import ErrorKind, Failure
 
     clock = [0.0]
     monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
@@ -176,7 +176,7 @@ def test_no_attempt_begins_after_the_limit_of_time(monkeypatch: pytest.MonkeyPat
 
     def hang() -> None:
         clock[0] += 15.0
-        raise Failure(Trouble.TIMEOUT)
+        raise Failure(ErrorKind.TIMEOUT)
 
     tries = patience.Tries()
     with pytest.raises(Failure):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeprof.log import log_caught
-from pipeprof.storage.explain import Failure, Trouble, understood
+from pipeprof.storage.explain import ErrorKind, Failure, understood
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def _credentials(session: Any, options: Mapping[str, Any], client: Mapping[str, 
         return Credentials(key, secret, options.get("token") or client.get("aws_session_token"))
     found = session.get_credentials()
     if found is None:
-        raise Failure(Trouble.NO_CREDENTIALS)
+        raise Failure(ErrorKind.NO_CREDENTIALS)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.explain import Failure, Trouble, understood
+from pipeprof.storage.explain import ErrorKind, Failure, understood
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.client import Listed
 from pipeprof.storage.urls import filesystem
@@ -76,7 +76,7 @@ class Bucket:
         began = perf_counter()
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         if whole.isdecimal() and int(whole) < end:
-            raise Failure(Trouble.SHRUNK)
+            raise Failure(ErrorKind.SHRUNK)
         async with answer["Body"] as body:
             return await body.read(), began
 

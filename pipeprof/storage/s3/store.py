@@ -22,7 +22,7 @@ from pipeprof.measure.requests import note_request
 from pipeprof.measure.spans import record
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.explain import Failure, Trouble, explained
+from pipeprof.storage.explain import ErrorKind, Failure, explained
 from pipeprof.storage.patience import RetryPolicy, Tries, retry
 from pipeprof.storage.progress import Listing
 from pipeprof.storage.s3.account import Account, read_account
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 CHOICE = "s3_client"
 """The storage option that names a client; all others are s3fs's."""
-_TELLS_ALL = frozenset((Trouble.DENIED, Trouble.REFUSED, Trouble.SERVER, Trouble.SHRUNK))
+_TELLS_ALL = frozenset((ErrorKind.DENIED, ErrorKind.REFUSED, ErrorKind.SERVER, ErrorKind.SHRUNK))
 """Refusals of a single object, after which a listing may do, or tells why not."""
 
 
@@ -116,7 +116,7 @@ class S3Store:
             try:
                 return [(key, self._ask(bucket, lambda client: client.size(key), Tries()))]
             except Failure as failure:
-                if failure.trouble not in _TELLS_ALL | {Trouble.MISSING}:
+                if failure.kind not in _TELLS_ALL | {ErrorKind.MISSING}:
                     raise
         folder = f"{key.rstrip('/')}/" if key else ""
         below = self._below(bucket, folder, listing)
@@ -165,10 +165,10 @@ class S3Store:
         def get(client: Client) -> Buffer:
             nonlocal began
             if given_up and given_up.is_set():
-                raise Failure(Trouble.REFUSED)  # told to nobody
+                raise Failure(ErrorKind.REFUSED)  # told to nobody
             buffer, began = client.get(key, offset, length)
             if len(buffer) != length:
-                raise Failure(Trouble.SHORT)
+                raise Failure(ErrorKind.SHORT)
             return buffer
 
         start, failed = perf_counter(), True
@@ -177,7 +177,7 @@ class S3Store:
             failed = False
             return buffer
         except Failure as failure:
-            if failure.trouble in (Trouble.SHORT, Trouble.SHRUNK):
+            if failure.kind in (ErrorKind.SHORT, ErrorKind.SHRUNK):
                 raise _cut_short(item, offset, length) from None
             raise explained(failure, item.url, "read") from None
         finally:
@@ -211,7 +211,7 @@ class S3Store:
         with mine.lock:
             if (bucket, choice) not in mine.clients:
                 if mine.account.beyond and choice.client != ANYWHERE:
-                    raise Failure(Trouble.UNSUITED)
+                    raise Failure(ErrorKind.UNSUITED)
                 account = replace(mine.account, check_answers=choice.check_answers)
                 mine.clients[bucket, choice] = connect(choice.client, bucket, account)
             return mine.clients[bucket, choice]
@@ -236,16 +236,16 @@ class S3Store:
 
 def _next_choice(choice: ClientChoice, failure: Failure, account: Account) -> ClientChoice | None:
     """To the same store, once ``choice`` has failed; ``None``: there is no better one."""
-    if failure.trouble is Trouble.CHECKSUM and choice.check_answers:
+    if failure.kind is ErrorKind.CHECKSUM and choice.check_answers:
         note = (
             "The store sends checksums that are not those of the ranges asked for; they were not "
             "compared (AWS_RESPONSE_CHECKSUM_VALIDATION=when_required)."
         )
         return replace(choice, check_answers=False, notes=(*choice.notes, note))
-    does_not_do = failure.trouble in (Trouble.UNSUITED, Trouble.ABSENT)
+    does_not_do = failure.kind in (ErrorKind.UNSUITED, ErrorKind.ABSENT)
     if does_not_do and not choice.chosen and choice.client != ANYWHERE:
         why = "it does not take answers such as this store's"
-        if failure.trouble is Trouble.ABSENT:
+        if failure.kind is ErrorKind.ABSENT:
             why = "it is not installed, or cannot be loaded"
         elif account.beyond:
             why = f"the setting {account.beyond} is known to {ANYWHERE} alone"
