@@ -84,10 +84,10 @@ def probe(
 
 
 def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
-    start, points = perf_counter() - crew.hiring_s, list[Point]()
+    start, points = perf_counter() - crew.startup_s, list[Point]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
-        left_s = spec.seconds - (perf_counter() - start - crew.hiring_s)
+        left_s = spec.seconds - (perf_counter() - start - crew.startup_s)
         seconds, part = max(0.0, left_s) * share, budget.part(share)
         points += _ramp(crew, spec, pattern, size, seconds, part, watch)
         budget.add(part)
