@@ -109,10 +109,10 @@ def command(
         if progress.began:
             click.echo("Finished files stay: run the same command to go on.", err=True)
         raise
-    click.echo(_told(manifest, url, monotonic() - started, progress.began, as_json), nl=False)
+    click.echo(_summary(manifest, url, monotonic() - started, progress.began, as_json), nl=False)
 
 
-def _told(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bool) -> bytes:
+def _summary(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bool) -> bytes:
     from pipeprof.manifest import dumps
     from pipeprof.storage.urls import redact
 

@@ -48,7 +48,7 @@ def headspace(
         timer.once(batches)
     timer.take(batches, loaded, seconds / 2)
     timer.take(replayed, free, seconds / 4)
-    return _told(loaded, free, len(kept))
+    return _headspace_of(loaded, free, len(kept))
 
 
 @dataclass
@@ -114,7 +114,7 @@ def _wait_for_device() -> None:
         cuda.synchronize()
 
 
-def _told(loaded: _Turn, free: _Turn, kept: int) -> Headspace:
+def _headspace_of(loaded: _Turn, free: _Turn, kept: int) -> Headspace:
     rate, interval = loaded.rate()
     free_rate, free_interval = free.rate()
     return Headspace(

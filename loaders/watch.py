@@ -172,8 +172,8 @@ class Watch:
             notes=(
                 *self._notes,
                 *{side.stopped: None for side in self._sides if side.stopped},
-                *_told_of(recorder),
-                *self._live_told(),
+                *_notes_of(recorder),
+                *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),
             pause_kinds=tuple(recorder.pauses.kinds),
@@ -270,7 +270,7 @@ class Watch:
             self._kept = weakref.ref(iterator), observer
         return iterator, observer
 
-    def _live_told(self) -> tuple[str, ...]:
+    def _live_note(self) -> tuple[str, ...]:
         wall_s = self._recorder.wall_s
         if self._figures is None or not wall_s > 0:
             return ()
@@ -284,7 +284,7 @@ class Watch:
         return HostObserver(safe_getattr(loader, "batch_size"))
 
 
-def _told_of(recorder: Recorder) -> tuple[str, ...]:
+def _notes_of(recorder: Recorder) -> tuple[str, ...]:
     if not recorder.unwatched:
         return ()
     share = format_share(1 - recorder.unwatched / recorder.count)

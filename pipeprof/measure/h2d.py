@@ -67,7 +67,7 @@ def to_device(
     end = notes.mark(on)
     took_s = perf_counter() - start_s
     if mover.moved_any and (end is not None or target.type != "cuda"):
-        notes.add(start, end, mover.told(end is not None, took_s, called_s, start_s - called_s))
+        notes.add(start, end, mover.as_copy(end is not None, took_s, called_s, start_s - called_s))
     return moved
 
 
@@ -132,7 +132,7 @@ class _Mover:
                 tensor.record_stream(current)
         return moved
 
-    def told(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> Copy:
+    def as_copy(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> Copy:
         """With ``by_events``, the time is yet to come."""
         size, pageable = self._sizes()
         return Copy(

@@ -120,7 +120,7 @@ def run_trial(
         cache=label(begun, meter),
         notes=(*seen.notes, *_notes(dataset.splits, setting)),
     )
-    told = meter.told() if begun.residency.local else None
+    told = meter.traffic() if begun.residency.local else None
     profile = assemble(recording, spec.threshold)
     if ask:
         profile, recording = settled(profile, recording, dataset, spec)
