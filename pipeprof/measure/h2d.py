@@ -22,7 +22,7 @@ import torch
 
 from pipeprof.errors import UsageError
 from pipeprof.log import log_caught
-from pipeprof.measure.copies import Copy, my_notes
+from pipeprof.measure.copies import DeviceCopy, my_notes
 from pipeprof.measure.nested import mapped, tensors_in
 
 _log = logging.getLogger(__name__)
@@ -132,10 +132,10 @@ class _Mover:
                 tensor.record_stream(current)
         return moved
 
-    def as_copy(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> Copy:
+    def as_copy(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> DeviceCopy:
         """With ``by_events``, the time is yet to come."""
         size, pageable = self._sizes()
-        return Copy(
+        return DeviceCopy(
             seconds=math.nan if by_events else took_s,
             clock="device" if by_events else "host",
             called_s=called_s,

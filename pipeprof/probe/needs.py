@@ -22,7 +22,7 @@ from pipeprof.log import log_caught
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import load
-from pipeprof.probe.result import Checkpoint, Code, Demand
+from pipeprof.probe.result import Checkpoint, LoadSpec, SmallReads
 from pipeprof.storage.explain import reason
 from pipeprof.storage.page_cache import evict
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
@@ -34,7 +34,7 @@ _CODE_BYTES = 4096
 
 
 def checkpoint(
-    url: str, options: dict[str, Any], size_bytes: int, crew: Crew, demand: Demand,
+    url: str, options: dict[str, Any], size_bytes: int, crew: Crew, demand: LoadSpec,
     budget: Budget,
 ) -> Checkpoint:  # fmt: skip
     """Written below the folder ``url``, twice: alone, and while ``crew`` reads. Raises
@@ -49,7 +49,7 @@ def checkpoint(
     return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / beside_s, fed)
 
 
-def code(url: str, options: dict[str, Any], files: int) -> Code:
+def code(url: str, options: dict[str, Any], files: int) -> SmallReads:
     """Of ``files`` small files written below the folder ``url``. Raises `StorageError`."""
     content, took = os.urandom(_CODE_BYTES), []
     with _own_folder(url, options) as (fs, folder):
@@ -70,7 +70,7 @@ def code(url: str, options: dict[str, Any], files: int) -> Code:
             if got != content:
                 raise StorageError(f"{paths[number]} is not what was written into it.")
     p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-    return Code(files, files / sum(took), p50, p99)
+    return SmallReads(files, files / sum(took), p50, p99)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from pipeprof.selfcheck.clocked import ClockedDataset
 from pipeprof.selfcheck.cost import measure_cost
 from pipeprof.selfcheck.judge import as_planned, judge
 from pipeprof.selfcheck.pipelines import Pipeline, pipelines, write_files
-from pipeprof.selfcheck.results import Cost, PipelineResult, SelfCheck
+from pipeprof.selfcheck.results import PipelineResult, ProfilerCost, SelfCheck
 from pipeprof.selfcheck.surroundings import (
     Shielded,
     few_cores,
@@ -44,13 +44,13 @@ _LEAST_BATCHES = 40
 _COST_S, _QUICK_COST_S = 16.0, 5.0
 
 
-class Watcher(Protocol):
+class SelfCheckWatcher(Protocol):
     """Told how a check goes."""
 
-    def finished(self, result: PipelineResult | Cost) -> None: ...
+    def finished(self, result: PipelineResult | ProfilerCost) -> None: ...
 
 
-def check(watcher: Watcher, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
+def check(watcher: SelfCheckWatcher, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
     """Run the pipelines, or those named in ``only``. Raises `UsageError` for an unknown name."""
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
         chosen = _chosen(pipelines(Path(folder)), quick, only)
@@ -59,7 +59,7 @@ def check(watcher: Watcher, quick: bool = False, only: Sequence[str] = ()) -> Se
 
 
 def check_pipelines(
-    watcher: Watcher, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
+    watcher: SelfCheckWatcher, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
 ) -> SelfCheck:
     results = []
     for pipeline in chosen:

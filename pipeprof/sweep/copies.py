@@ -21,7 +21,7 @@ from pipeprof.manifest import MANIFEST, Manifest
 from pipeprof.model import ConversionSpec, Copy
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
 from pipeprof.storage.write import object_sizes, open_object, remove_object
-from pipeprof.sweep.copy_writer import CopyWriter, Refused
+from pipeprof.sweep.copy_writer import CopyWriter, UnwritableRows
 from pipeprof.units import format_binary
 
 _log = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ def write_copy(
         except BaseException as error:
             writer.abandon(error)
             raise
-    except Refused as refused:
+    except UnwritableRows as refused:
         remove_copy(url, options)
         return replace(copy, skipped=str(refused))
     plan = _plan(copy, schema, expected_bytes)

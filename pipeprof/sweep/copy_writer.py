@@ -27,7 +27,7 @@ _WORKERS_SHARE = 2
 """Files for each worker, at least: they are dealt out whole."""
 
 
-class Refused(Exception):
+class UnwritableRows(Exception):
     """The format cannot hold these rows."""
 
 
@@ -36,7 +36,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except FormatError as error:
-        raise Refused(str(error)) from None
+        raise UnwritableRows(str(error)) from None
 
 
 class CopyWriter:

@@ -17,7 +17,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
-from pipeprof.sweep.convert import Places, plan_conversion
+from pipeprof.sweep.convert import CopyPlaces, plan_conversion
 from pipeprof.sweep.going import SweepRunner
 from pipeprof.sweep.grid import grid
 from pipeprof.sweep.references import Reference
@@ -144,13 +144,13 @@ def _places(
     urls: tuple[str, ...] | None,
     storages: tuple[str, ...] | None,
     options: Mapping[str, Any] | None,
-) -> Places:
+) -> CopyPlaces:
     assert spec.conversion is not None
     asked = spec.conversion.storages
     given = storages or asked
     if tuple(redact(storage) for storage in given) != asked:
         raise UsageError(f"this sweep writes to {', '.join(asked)}; give that --storage, or none")
-    return Places((urls or spec.urls)[0], asked, given, _options(spec, options))
+    return CopyPlaces((urls or spec.urls)[0], asked, given, _options(spec, options))
 
 
 def _options(spec: SweepSpec, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -13,7 +13,7 @@ from pipeprof.analyze.noise import noise_of
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.terminal import print_report
 from pipeprof.sweep import run
-from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.guided import SMALL, Guide
 from tests.sweep.test_own_loader import HEAD, SLEEPING
 from tests.sweep.test_sweep import Listener
@@ -103,7 +103,7 @@ def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -
     guide = Guide(grid(spec), tmp_path, 2)
     choice = guide.next(())
     assert choice is not None
-    assert choice.setting == Setting("a", 32, 1, 1)
+    assert choice.setting == TrialSetting("a", 32, 1, 1)
 
 
 def test_where_nothing_can_be_predicted_every_setting_is_tried(

@@ -29,11 +29,11 @@ _LASTS = timedelta(minutes=5)
 _BY_KIND = {"Connect": ErrorKind.UNREACHED, "Timeout": ErrorKind.TIMEOUT}
 
 
-def connect(bucket: str, account: Account) -> Bucket:
-    return Bucket(bucket, account)
+def connect(bucket: str, account: Account) -> ObstoreBucket:
+    return ObstoreBucket(bucket, account)
 
 
-class Bucket:
+class ObstoreBucket:
     def __init__(self, bucket: str, account: Account) -> None:
         self._obstore = obstore_of_this_process()
         virtual = not account.path_style and "." not in bucket

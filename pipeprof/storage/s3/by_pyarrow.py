@@ -43,13 +43,13 @@ _BY_CURL = {
 }
 
 
-def connect(bucket: str, account: Account) -> Bucket:
+def connect(bucket: str, account: Account) -> PyarrowBucket:
     if account.requester_pays:
         raise Failure(ErrorKind.UNSUITED)
-    return Bucket(bucket, account)
+    return PyarrowBucket(bucket, account)
 
 
-class Bucket:
+class PyarrowBucket:
     def __init__(self, bucket: str, account: Account) -> None:
         from pyarrow import fs
 

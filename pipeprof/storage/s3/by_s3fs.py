@@ -23,11 +23,11 @@ _made: dict[str, Any] = {}
 """By process, environment and options: to make one takes botocore a quarter of a second."""
 
 
-def connect(bucket: str, account: Account) -> Bucket:
-    return Bucket(bucket, account)
+def connect(bucket: str, account: Account) -> S3fsBucket:
+    return S3fsBucket(bucket, account)
 
 
-class Bucket:
+class S3fsBucket:
     """Of s3fs it takes how a client is made, and asks that client itself: s3fs would ask again."""
 
     def __init__(self, bucket: str, account: Account) -> None:
