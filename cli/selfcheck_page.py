@@ -9,22 +9,29 @@ import click
 
 from pipeprof.report.layout import WORST_STYLE, Column, Page, to_ascii
 from pipeprof.report.phrases import machine, settings
-from pipeprof.selfcheck.results import Claim, Comparison, Cost, Figure, PipelineResult, SelfCheck
+from pipeprof.selfcheck.results import (
+    CheckedFigure,
+    Claim,
+    CostComparison,
+    PipelineResult,
+    ProfilerCost,
+    SelfCheck,
+)
 from pipeprof.units import counted, format_duration
 
 WIDTH = 100
 
 
-class SilentWatcher:
+class SilentSelfCheckWatcher:
     """For ``--json``: says nothing."""
 
-    def finished(self, result: PipelineResult | Cost) -> None:
+    def finished(self, result: PipelineResult | ProfilerCost) -> None:
         pass
 
 
-class ProgressLines(SilentWatcher):
-    def finished(self, result: PipelineResult | Cost) -> None:
-        if isinstance(result, Cost):
+class SelfCheckLines(SilentSelfCheckWatcher):
+    def finished(self, result: PipelineResult | ProfilerCost) -> None:
+        if isinstance(result, ProfilerCost):
             name, word, why = "overhead", _worst(result), ""
         else:
             name, word, why = result.name, result.outcome, result.why
@@ -91,7 +98,7 @@ def _pipeline(page: Page, result: PipelineResult) -> None:
     page.line("; ".join(_words(claim) for claim in result.claims))
 
 
-def _cells(figure: Figure) -> Sequence[str]:
+def _cells(figure: CheckedFigure) -> Sequence[str]:
     status = "" if figure.status == "right" else figure.status.upper()
     truth = format_duration(figure.truth_s)
     if figure.measured_s is None:
@@ -114,7 +121,7 @@ def _words(claim: Claim) -> str:
     return f"{claim.name} {claim.found}{truth}"
 
 
-def _cost(page: Page, cost: Cost) -> None:
+def _cost(page: Page, cost: ProfilerCost) -> None:
     page.heading(
         "overhead",
         f"a plain, a plain and a profiled run in random order, {counted(cost.rounds, 'round')} of "
@@ -138,7 +145,7 @@ def _cost(page: Page, cost: Cost) -> None:
         )
 
 
-def _cost_cells(name: str, one: Comparison) -> Sequence[str]:
+def _cost_cells(name: str, one: CostComparison) -> Sequence[str]:
     return (
         name,
         _signed(one.cost),
@@ -149,7 +156,7 @@ def _cost_cells(name: str, one: Comparison) -> Sequence[str]:
     )
 
 
-def _worst(cost: Cost) -> str:
+def _worst(cost: ProfilerCost) -> str:
     """Of wall and CPU time."""
     found = {cost.wall.status, cost.cpu.status}
     return next(status for status in ("beyond", "inconclusive", "within") if status in found)

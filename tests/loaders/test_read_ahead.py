@@ -69,7 +69,7 @@ def watched(dataset, kind=Seen, one_at_a_time=True):
     """The same data set over a store that is watched."""
     store = kind(dataset._plan.store, one_at_a_time)
     plan = replace(dataset._plan, store=store)
-    return FileDataset(plan, dataset._making, dataset._read, dataset.skips), store
+    return FileDataset(plan, dataset._batching, dataset._read, dataset.skips), store
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
