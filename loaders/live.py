@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from pipeprof.loaders.iterator import Turn
 from pipeprof.loaders.screen import Screen
-from pipeprof.report.layout import to_ascii
 from pipeprof.report.live import LiveView, line, panel
+from pipeprof.report.text import to_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

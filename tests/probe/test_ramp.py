@@ -9,10 +9,11 @@ from typing import Any
 import fsspec
 import pytest
 
-from pipeprof.cli.probe_page import probe_text
+from pipeprof.cli.probe_page import probe_document
 from pipeprof.probe.ramp import ProbeSpec, _more_than, limits, probe
 from pipeprof.probe.result import Demand, Point
 from pipeprof.probe.target import open_target
+from pipeprof.report.terminal.render import render_terminal
 from pipeprof.units import format_count
 from tests.probe.test_load import Sleeps
 
@@ -84,7 +85,7 @@ def test_rates_of_a_client_that_computes_all_the_time_are_said_to_be_its_own(mon
     assert alone.client_s == pytest.approx(alone.mean_s, rel=0.3)
     assert result.notes[0].startswith("client-bound with requests of 1.00 kB: ")
     assert result.to_dict()["jobs"][0]["client_bound"]
-    page = probe_text(result)
+    page = render_terminal(probe_document(result))
     assert f"≥ {format_count(result.limits.requests_per_s)}/s, client-bound" in page
     assert "!: client-bound" in page
 
@@ -154,7 +155,7 @@ def test_rates_of_a_client_that_waits_are_the_storages(monkeypatch):
     assert result.limits is not None
     assert not result.limits.requests_client_bound
     assert result.notes == ()
-    assert "client-bound" not in probe_text(result)
+    assert "client-bound" not in render_terminal(probe_document(result))
 
 
 def test_the_json_is_named_as_by_fio():

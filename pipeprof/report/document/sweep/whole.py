@@ -1,0 +1,93 @@
+"""A sweep: what to set for each data set, how the data sets compare, and every trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeprof.model import SweepResult
+from pipeprof.report.document.blocks import (
+    Block,
+    Document,
+    Figure,
+    KeyFigures,
+    Paragraph,
+    Section,
+    Verdict,
+)
+from pipeprof.report.document.data_sets import (
+    DataSet,
+    data_sets,
+    fastest,
+    label_of,
+    own_data_sets,
+)
+from pipeprof.report.document.sweep.confidence import confidence
+from pipeprof.report.document.sweep.conversion import conversion, cost_of_a_sample
+from pipeprof.report.document.sweep.recommendation import recommendation
+from pipeprof.report.document.sweep.throughput import best_of_each, throughput
+from pipeprof.report.document.sweep.trials import trials, untried
+from pipeprof.report.document.wording import emulated, settings, verdict_of
+from pipeprof.units import format_count, format_share
+
+
+def sweep_document(sweep: SweepResult) -> Document:
+    found, own = data_sets(sweep), own_data_sets(sweep)
+    return Document(
+        title=", ".join(sweep.spec.urls),
+        subject="sweep",
+        created=sweep.created,
+        version=sweep.environment.pipeprof,
+        sections=(
+            Section("verdict", "", _opening(sweep, found, own)),
+            recommendation(sweep, own),
+            conversion(sweep),
+            cost_of_a_sample(sweep),
+            throughput(sweep, found),
+            best_of_each(sweep, own),
+            trials(sweep, found),
+            untried(sweep),
+            confidence(sweep),
+        ),
+    ).filled()
+
+
+def _opening(
+    sweep: SweepResult, found: Sequence[DataSet], own: Sequence[DataSet]
+) -> tuple[Block, ...]:
+    figures = KeyFigures(_figures(sweep, found))
+    return (*(verdict(data) for data in own), *state(sweep), figures)
+
+
+def verdict(data: DataSet) -> Verdict:
+    starved = format_share(data.best.starved_fraction)
+    so_far = f"best so far, with {settings(data.best.config)}: {starved} of the time."
+    return verdict_of(data.best, data.advice.headline if data.advice else so_far, data.label)
+
+
+def state(sweep: SweepResult) -> list[Paragraph]:
+    """Whether the sweep has ended, and what its accelerator is."""
+    lines = [] if sweep.trials else ["No trial has ended, so there is nothing to say yet."]
+    lines.append(f"The accelerator is {sweep.environment.accelerator or 'unknown'}.")
+    if not sweep.finished:
+        lines.append(
+            f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. To continue: "
+            "pipeprof sweep --resume FOLDER, with the folder of this sweep's file."
+        )
+    return [Paragraph(line) for line in lines]
+
+
+def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[Figure, ...]:
+    left = f"{len(sweep.untried):,} left out" if sweep.untried else "of the grid"
+    count = f"{len(sweep.trials):,} of {sweep.planned:,}"
+    figures = [Figure("trials", count, left if sweep.finished else "unfinished")]
+    if found:
+        best = fastest(sweep)
+        where = f"{label_of(best, found)}, {settings(best.config)}"
+        rate = f"{format_count(best.samples_per_s)} samples/s"
+        figures.append(Figure("fastest", rate, where, "good"))
+        asked = best.demand_samples_per_s
+        demand = f"{format_count(asked)} samples/s" if asked else "unknown"
+        by = f"by the accelerator{emulated(sweep.environment)}"
+        figures.append(Figure("asked", demand, by))
+    figures.append(Figure("cache", sweep.spec.cache, "asked for before each trial"))
+    return tuple(figures)
