@@ -6,24 +6,47 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pipeprof.model import BatchLog, Difference, StageStats
+from pipeprof.model import BatchLog, StageStats
 
 Interval: TypeAlias = "tuple[float, float]"
+Standing: TypeAlias = Literal["worst", "best", "demand", ""]
+"""What makes a bar stand out; *demand*: it is what the accelerator asks."""
 
 
 @dataclass(frozen=True)
-class Roofline:
-    """Ceilings, in samples/s, against what the accelerator asks."""
+class Bar:
+    """One value, in the unit of its chart."""
 
-    ceilings: Mapping[str, float]
-    demand: float | None
+    name: str
+    value: float
+    label: str
+    """Written at the end of the bar, or empty."""
+    text: str
+    """What it says, in words."""
+    standing: Standing = ""
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True)
-class StageShares:
-    """Mean seconds of each part of a batch's journey, in order; no second is in two parts."""
+class Bars:
+    """Values side by side, in order. They may be below 0."""
 
-    parts: Mapping[str, float]
+    unit: Literal["samples/s", "s"]
+    title: str
+    """Of their axis."""
+    bars: tuple[Bar, ...]
+    demand: float | None = None
+    """What the accelerator asks, in the same unit."""
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Of each row its parts, which follow one another: row → part → value."""
+
+    unit: Literal["s", "share"]
+    title: str
+    """Of their axis."""
+    rows: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -31,23 +54,6 @@ class StageSpread:
     """p50, p95 and p99 of each stage."""
 
     stages: Mapping[str, StageStats]
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Seconds of stall charged to each cause, the most first."""
-
-    seconds: Mapping[str, float]
-    stall_s: float
-
-
-@dataclass(frozen=True)
-class WorkerStages:
-    """Of each worker the mean seconds of its stages."""
-
-    workers: Mapping[str, Mapping[str, float]]
-    order: tuple[str, ...]
-    """Of the stages."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +94,6 @@ class OverWorkers:
 
     points: tuple[SweepPoint, ...]
     demand: float | None
-
-
-@dataclass(frozen=True)
-class Differences:
-    """Seconds of each stage that a later run takes more or less, per batch or sample."""
-
-    stages: Mapping[str, Difference]
-    per: str
 
 
 @dataclass(frozen=True)
@@ -143,23 +141,4 @@ class Timeline:
     """Batches that may be under way when one is delivered."""
 
 
-@dataclass(frozen=True)
-class ClusterTime:
-    """What the time of so many accelerators goes into: part → share, which add up to 1."""
-
-    clusters: Mapping[str, Mapping[str, float]]
-
-
-ChartData: TypeAlias = (
-    Roofline
-    | StageShares
-    | StageSpread
-    | Blame
-    | WorkerStages
-    | Throughputs
-    | OverWorkers
-    | Differences
-    | OverTime
-    | Timeline
-    | ClusterTime
-)
+ChartData: TypeAlias = Bars | Stacks | StageSpread | Throughputs | OverWorkers | OverTime | Timeline

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from pipeprof.model import Change, Compared, Comparison, Difference, TwoRuns
 from pipeprof.report.document.blocks import (
     Block,
+    Cell,
     Chart,
     Column,
     Document,
@@ -23,7 +24,7 @@ from pipeprof.report.document.blocks import (
     row,
     term,
 )
-from pipeprof.report.document.charts import Differences, Point, Throughputs
+from pipeprof.report.document.charts import Bar, Bars, Point, Standing, Throughputs
 from pipeprof.report.document.journey import in_order
 from pipeprof.report.document.wording import count_range, is_emulated, opening, times
 from pipeprof.report.text import shorten
@@ -43,7 +44,7 @@ _WORDS: Final = {
     "unknown": "too little to tell",
 }
 """`Speed.shown` → what a report opens with."""
-_SHOWN: Final = {"more": "longer", "less": "shorter", "none": "", "unknown": "unknown"}
+_SHOWN: Final = {"more": "more", "less": "less", "none": "", "unknown": "unknown"}
 _SLACK: Final = ("ready", "reorder")
 """Longer is not worse; it may be far longer than work, so it is not drawn."""
 _OF: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict": "rule"}
@@ -139,7 +140,7 @@ def _runs(pairs: Iterable[TwoRuns]) -> Iterable[Row]:
 def _run(run: Compared, speed: str, interval: str) -> Row:
     return row(
         shorten(run.file, _FILE),
-        format_count(run.samples_per_s),
+        f"{format_count(run.samples_per_s)} ({count_range(run.samples_interval)})",
         speed,
         interval,
         format_share(run.starved_fraction),
@@ -154,64 +155,26 @@ def _blamed(run: Compared) -> str:
 
 def _summary(pair: TwoRuns) -> list[Block]:
     before, after = pair.before, pair.after
-    rows = [
+    runs = [
         ("before", f"{before.file}: {before.name}, {before.created}"),
         ("after", f"{after.file}: {after.name}, {after.created}"),
-        ("throughput", f"{_rate(before)} → {_rate(after)} samples/s"),
-        ("starved", f"{_starved(pair)}{_emulated(pair)}"),
-        ("stall", _stall(pair)),
-        ("verdict", f"{before.verdict} → {after.verdict}"),
-        ("to blame", f"{_blamed(before)} → {_blamed(after)}"),
     ]
+    starved = f"starved{_emulated(pair)}"
+    rows = (
+        _difference(starved, pair.starved, format_share, _points),
+        _difference(f"stall per {pair.per}", pair.stall, format_duration, signed),
+    )
     unlike = f"Not a comparison of like with like: {'; '.join(pair.unlike)}."
-    return [figures(rows), *[Paragraph(unlike)] * bool(pair.unlike)]
-
-
-def _rate(run: Compared) -> str:
-    return f"{format_count(run.samples_per_s)} ({count_range(run.samples_interval)})"
+    return [figures(runs), Table(_columns(""), rows), *[Paragraph(unlike)] * bool(pair.unlike)]
 
 
 def _emulated(pair: TwoRuns) -> str:
-    which = [is_emulated(run.accelerator) for run in (pair.before, pair.after)]
-    if not any(which):
-        return ""
-    return " (emulated accelerator)" if all(which) else " (one accelerator emulated)"
-
-
-def _starved(pair: TwoRuns) -> str:
-    found = pair.starved
-    before, after = map(_share, (found.before, found.after))
-    text = f"{before} → {after} of the time"
-    if found.change is None:
-        return text
-    span = found.interval
-    range_ = f" (95 %: {_points(span[0])} to {_points(span[1])})" if span else ""
-    return f"{text}: {_points(found.change)} points{range_}{_none(found)}"
-
-
-def _stall(pair: TwoRuns) -> str:
-    found = pair.stall
-    text = f"{_duration(found.before)} → {_duration(found.after)} a {pair.per}"
-    if found.change is None:
-        return text
-    range_ = f" (95 %: {span_of(found)})" if found.interval else ""
-    return f"{text}: {signed(found.change)}{range_}{_none(found)}"
-
-
-def _none(difference: Difference) -> str:
-    return ", no difference shown" if difference.shown == "none" else ""
-
-
-def _share(share: float | None) -> str:
-    return format_share(share) if share is not None else "unknown"
-
-
-def _duration(seconds: float | None) -> str:
-    return format_duration(seconds) if seconds is not None else "unknown"
+    count = sum(is_emulated(run.accelerator) for run in (pair.before, pair.after))
+    return ("", " (one accelerator emulated)", " (emulated accelerator)")[count]
 
 
 def _points(share: float) -> str:
-    return f"{share * 100:+.1f}"
+    return f"{share * 100:+.1f} points"
 
 
 def signed(seconds: float) -> str:
@@ -219,26 +182,50 @@ def signed(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else ''}{format_duration(seconds)}"
 
 
-def span_of(difference: Difference) -> str:
+def span_of(difference: Difference, write: Callable[[float], str] = signed) -> str:
     """Of its interval, ``"+6.10 ms to +8.90 ms"``."""
     span = difference.interval
-    return f"{signed(span[0])} to {signed(span[1])}" if span else "unknown"
+    return f"{write(span[0])} to {write(span[1])}" if span else "unknown"
+
+
+def _columns(first: str) -> tuple[Column, ...]:
+    return (
+        Column(first, "name"), *columns(("before", "after", "change")), Column("95 %", spare=2),
+        Column("by", spare=1), Column("shown", "name"),
+    )  # fmt: skip
+
+
+def _difference(
+    name: Cell | str,
+    found: Difference,
+    write: Callable[[float], str] = format_duration,
+    change: Callable[[float], str] = signed,
+    *,
+    slack: bool = False,
+    nested: bool = False,
+) -> Row:
+    """One figure of both runs. More of it is worse, unless it is ``slack``."""
+    before, after = (
+        write(each) if each is not None else "unknown" for each in (found.before, found.after)
+    )
+    changed = ("", "", "")
+    if found.change is not None:
+        by = f"{100 * found.change / found.before:+.0f} %" if found.before else ""
+        changed = (change(found.change), span_of(found, change), by)
+    worse = found.shown == "more" and not slack
+    cells = (name, before, after, *changed, _SHOWN[found.shown])
+    return row(*cells, tone="bad" if worse else "", nested=nested)
 
 
 def _changes(pair: TwoRuns) -> list[Block]:
     if not pair.changes:
         return [Note("Nothing that profiles hold: the same settings, data and machine.")]
     titles = (*columns(("", ""), "name"), *columns(("before", "after"), "text"))
-    return [
-        Table(
-            titles,
-            tuple(
-                row(_OF[change.of], change.name, *(_value(change, each) for each in
-                                                   (change.before, change.after)))
-                for change in pair.changes
-            ),
-        )
-    ]  # fmt: skip
+    rows = (
+        row(_OF[each.of], each.name, _value(each, each.before), _value(each, each.after))
+        for each in pair.changes
+    )
+    return [Table(titles, tuple(rows))]
 
 
 def _value(change: Change, value: str | float | None) -> str:
@@ -264,12 +251,11 @@ def _differences(pair: TwoRuns, place: int) -> list[Block]:
     if not pair.stages:
         return [Note("Unknown: no stage was seen in either run.")]
     ordered = in_order(pair.stages)
-    rows = tuple(_stage(name, nested, pair.stages[name]) for name, nested in ordered)
-    table = Table(
-        (Column("stage", "name"), *columns(("before", "after", "change")),
-         Column("95 %", spare=2), Column("by", spare=1), Column("shown", "name")),
-        rows,
-    )  # fmt: skip
+    rows = (
+        _difference(term(name), pair.stages[name], slack=name in _SLACK, nested=nested)
+        for name, nested in ordered
+    )
+    table = Table(_columns("stage"), tuple(rows))
     drawn = {
         name: pair.stages[name]
         for name, _ in ordered
@@ -282,30 +268,23 @@ def _differences(pair: TwoRuns, place: int) -> list[Block]:
         "Seconds of each stage, after less before, with 95 %; the slack is not drawn. "
         f"Most of all {most}, by {signed(drawn[most].change or 0.0)}."
     )
-    chart = Chart(f"stages-{place + 1}", "What changed", text, Differences(drawn, pair.per))
+    chart = Chart(f"stages-{place + 1}", "What changed", text, _bars(drawn, pair.per))
     return [chart, table, Note(_legend(pair))]
 
 
-def _stage(name: str, nested: bool, stage: Difference) -> Row:
-    change, before = stage.change, stage.before
-    worse = stage.shown == "more" and name not in _SLACK
-    return row(
-        term(name),
-        _duration(before),
-        _duration(stage.after),
-        signed(change) if change is not None else "",
-        span_of(stage) if change is not None else "",
-        f"{100 * change / before:+.0f} %" if change is not None and before else "",
-        _SHOWN[stage.shown],
-        tone="bad" if worse else "",
-        nested=nested,
-    )
+def _bars(drawn: Mapping[str, Difference], per: str) -> Bars:
+    standings: dict[str, Standing] = {"more": "worst", "less": "best"}
+    return Bars("s", f"after less before, per {per}", tuple(
+        Bar(name, each.change or 0.0, "", f"{name}: {signed(each.change or 0.0)} ({span_of(each)})",
+            standings.get(each.shown, ""), each.interval)
+        for name, each in drawn.items()
+    ))  # fmt: skip
 
 
 def _legend(pair: TwoRuns) -> str:
     """What the last column says."""
     text = (
-        "Longer, shorter: as these data show, of all stages together with 95 %; no word: no "
+        "More, less: as these data show, of all stages together with 95 %; no word: no "
         "difference that they can show"
     )
     if any(stage.shown == "unknown" for stage in pair.stages.values()):

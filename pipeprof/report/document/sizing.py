@@ -24,7 +24,7 @@ from pipeprof.report.document.blocks import (
     figures,
     row,
 )
-from pipeprof.report.document.charts import ClusterTime
+from pipeprof.report.document.charts import Stacks
 from pipeprof.units import (
     format_bytes,
     format_count,
@@ -118,7 +118,7 @@ def _cluster(sizings: Sequence[Sizing]) -> Section:
         for head, parts in shares.items()
     )
     what = "What the accelerators' time goes into"
-    chart = Chart("cluster", what, f"{text}.", ClusterTime(shares))
+    chart = Chart("cluster", what, f"{text}.", Stacks("share", "share of their time", shares))
     return Section(name, title, (chart,), "simulated")
 
 

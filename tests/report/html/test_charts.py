@@ -9,7 +9,7 @@ import pytest
 from pipeprof.model import BatchLog, Profile
 from pipeprof.report.document.blocks import Chart, Document, KeyFigures, Table
 from pipeprof.report.document.build import full_report
-from pipeprof.report.document.charts import Roofline, StageSpread, Stretch, Timeline
+from pipeprof.report.document.charts import StageSpread, Stretch, Timeline
 from pipeprof.report.document.journey import journey
 from pipeprof.report.document.profile.stages import REST, shares
 from pipeprof.report.document.profile.timeline import over_time, parts, timeline, typical
@@ -40,11 +40,17 @@ def key_figure(document: Document, label: str) -> tuple[str, str]:
     return next((each.value, each.remark) for each in found.figures if each.label == label)
 
 
+def roofline(**ceilings: float) -> list[Datum]:
+    """Of these ceilings, with names in Python's spelling."""
+    any_ = sample_profile().ceilings["workers"]
+    found = {name: replace(any_, samples_per_s=rate) for name, rate in ceilings.items()}
+    return rows(spec_of(chart(full_report(sample_profile(ceilings=found)), "roofline").data))
+
+
 def test_the_lowest_ceiling_stands_out_and_what_is_far_above_is_cut_off() -> None:
-    ceilings = {"workers": 50.0, "accelerator": 100.0, "storage": 900.0}
-    found = rows(spec_of(Roofline(ceilings, 100.0)))
+    found = roofline(workers=50.0, storage=900.0, accelerator=100.0)
     assert [(row["name"], row["tone"]) for row in found] == [
-        ("workers", "lowest"), ("accelerator", "demand"), ("storage", "other"),
+        ("workers", "worst"), ("accelerator", "demand"), ("storage", ""),
     ]  # fmt: skip
     assert [row["cut"] for row in found] == [False, False, True]
     assert found[2]["label"] == "900 »"
@@ -52,8 +58,8 @@ def test_the_lowest_ceiling_stands_out_and_what_is_far_above_is_cut_off() -> Non
 
 
 def test_an_accelerator_that_is_the_lowest_ceiling_is_no_bottleneck() -> None:
-    found = rows(spec_of(Roofline({"accelerator": 100.0, "workers": 500.0}, 100.0)))
-    assert [row["tone"] for row in found] == ["demand", "other"]
+    found = roofline(accelerator=100.0, workers=500.0)
+    assert [row["tone"] for row in found] == ["demand", ""]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +76,7 @@ def test_where_each_part_would_keep_up_a_stall_is_not_denied(profile: Profile, s
 
 
 def test_a_roofline_without_a_demand_claims_none() -> None:
-    spec = spec_of(Roofline({"workers": 50.0, "main": 60.0}, None))
-    assert all("asks" not in row["tip"] for row in rows(spec))
-    assert "demand" not in str(spec["layer"][2:])
+    assert all("asks" not in row["tip"] for row in roofline(workers=50.0, main=60.0))
 
 
 def test_what_a_run_leaves_open_is_drawn_as_a_range_and_never_as_a_figure() -> None:
@@ -240,7 +244,7 @@ def test_who_is_to_blame() -> None:
 
 def test_all_64_workers_are_drawn_and_the_slow_one_is_named() -> None:
     found = chart(full_report(many_workers()), "workers")
-    assert len({row["worker"] for row in rows(spec_of(found.data))}) == 64
+    assert len({row["name"] for row in rows(spec_of(found.data))}) == 64
     assert found.description.startswith("Worker #41 takes 1.9")
 
 

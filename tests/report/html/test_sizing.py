@@ -9,7 +9,7 @@ import pytest
 from pipeprof.cli.app import run
 from pipeprof.model import Sizing
 from pipeprof.report.document.blocks import Document, Figures, Section, Subheading, Table
-from pipeprof.report.document.charts import ClusterTime
+from pipeprof.report.document.charts import Stacks
 from pipeprof.report.document.sizing import sizing_document
 from pipeprof.report.html.page import render_html
 from pipeprof.sizing.inputs import BY_NAME
@@ -87,8 +87,8 @@ def test_a_cluster_is_drawn_where_it_was_simulated() -> None:
     assert document(sizings(64, 512)).charts() == []
     view = document(sizings(64, 512, simulate=True, storage_bandwidth=5e11))
     (chart,) = view.charts()
-    assert isinstance(chart.data, ClusterTime)
-    for shares in chart.data.clusters.values():
+    assert isinstance(chart.data, Stacks)
+    for shares in chart.data.rows.values():
         assert sum(shares.values()) == pytest.approx(1.0, abs=0.005), "all of the time"
     assert chart.description.startswith("64 GPUs: 100 % at work, 0.0 % waiting for data; ")
 

@@ -16,7 +16,7 @@ from pipeprof.report.document.blocks import (
     row,
     term,
 )
-from pipeprof.report.document.charts import Point, Roofline, Throughputs
+from pipeprof.report.document.charts import Bar, Bars, Point, Standing, Throughputs
 from pipeprof.report.document.wording import count_range, emulated, settings, times
 from pipeprof.units import format_count
 
@@ -38,8 +38,19 @@ def ceilings(profile: Profile) -> Section:
     ordered = dict(sorted(rates.items(), key=lambda item: item[1]))
     demand = rates.get("accelerator") or None
     description = _lowest(profile, ordered, demand)
-    chart = Chart("roofline", "Pipeline roofline", description, Roofline(ordered, demand))
+    chart = Chart("roofline", "Pipeline roofline", description, _bars(ordered, demand))
     return Section("ceilings", title, (chart, _table(profile, ordered, demand)), _demand(profile))
+
+
+def _bars(ordered: dict[str, float], demand: float | None) -> Bars:
+    """A lowest ceiling that is the accelerator's own holds nothing up."""
+    found: list[Bar] = []
+    for name, value in ordered.items():
+        standing: Standing = "demand" if name == "accelerator" else "" if found else "worst"
+        text = f"{name}: {format_count(value)} samples/s"
+        text += f", {times(value / demand)} of what the accelerator asks" if demand else ""
+        found.append(Bar(name, value, format_count(value), text, standing))
+    return Bars("samples/s", "samples/s", tuple(found), demand)
 
 
 def _demand(profile: Profile) -> str:

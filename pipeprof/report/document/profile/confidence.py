@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.model import Epoch, Profile
-from pipeprof.report.document.blocks import Note, Section, figures
+from pipeprof.report.document.blocks import Section, figures
 from pipeprof.report.document.wording import emulated, is_emulated, machine, rule, skipped
 from pipeprof.units import counted, format_duration, format_share
 
@@ -32,7 +32,7 @@ def confidence(profile: Profile) -> Section:
     return Section("confidence", "Confidence", (known,), evidence=True)
 
 
-def confidence_in_brief(profile: Profile) -> Section:
+def confidence_in_brief(profile: Profile) -> str:
     share = profile.overhead.share
     overhead = "unknown" if share is None else format_share(share)
     accelerator = profile.environment.accelerator or "unknown accelerator"
@@ -47,8 +47,7 @@ def confidence_in_brief(profile: Profile) -> Section:
         parts.append(f"{left_out} left out")
     if profile.notes:
         parts.append(counted(len(profile.notes), "note"))
-    text = Note(f"{'; '.join(parts)}.")
-    return Section("confidence", "Confidence", (text,))
+    return f"{'; '.join(parts)}."
 
 
 def _measured(profile: Profile) -> str:

@@ -18,11 +18,11 @@ from pipeprof.report.document.blocks import (
     row,
     term,
 )
-from pipeprof.report.document.charts import StageShares, StageSpread
+from pipeprof.report.document.charts import Stacks, StageSpread
 from pipeprof.report.document.journey import JourneyStage, journey
 from pipeprof.report.document.profile.key_figures import stage_of
 from pipeprof.report.document.wording import emulated
-from pipeprof.units import format_bytes, format_count, format_duration, format_share
+from pipeprof.units import counted, format_bytes, format_count, format_duration, format_share
 
 REST: Final = "rest of fetch"
 IN_FETCH: Final = ("read", "decode", "transform", REST)
@@ -39,7 +39,10 @@ def stages(profile: Profile) -> Section:
             f"Of a batch's time from fetch to the end of its step, {most} takes the most: "
             f"{format_share(parts[most] / sum(parts.values()))}."
         )
-        blocks.append(Chart("journey", "A batch's journey", text, StageShares(parts)))
+        whole_s = sum(parts.values())
+        row_ = {"batch": {name: seconds / whole_s for name, seconds in parts.items()}}
+        data = Stacks("share", "share of a batch's journey", row_)
+        blocks.append(Chart("journey", "A batch's journey", text, data))
     if found:
         blocks.append(_table(profile, found))
         blocks += _spread(found)
@@ -124,3 +127,39 @@ def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[Block]:
         reasons.setdefault(reason, []).append(stage)
     unseen = [f"Not seen: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
     return [Note(text) for text in (" ".join(parts), *unseen) if text]
+
+
+_MEANING: Final = {
+    "cpu": "on a core",
+    "system": "of it in the kernel",
+    "run-queue": "wanted a core, had none",
+    "blocked": "waited for storage, network or a lock",
+    "native-threads": "CPU of other threads, at the same time",
+}
+
+
+def resources(profile: Profile) -> Section:
+    """Nothing where no batch was sampled."""
+    name, title = "resources", "What a batch took of the machine"
+    sampled = profile.resources.get("blocked")
+    if sampled is None:
+        return Section(name, title, ())
+    known = {each: profile.resources[each].mean_s for each in _MEANING if each in profile.resources}
+    whole_s = sum(known.get(each, 0.0) for each in ("cpu", "run-queue", "blocked"))
+    table = Table(
+        (Column("", "name"), Column("", "text", spare=1), Column("mean"), Column("share")),
+        tuple(
+            row(
+                each,
+                _MEANING[each],
+                format_duration(seconds),
+                Cell(format_share(seconds / whole_s), share=seconds / whole_s)
+                if whole_s > 0
+                else "",
+                nested=each == "system",
+            )
+            for each, seconds in known.items()
+        ),
+    )
+    return Section(name, title, (table,), f"mean of {counted(sampled.count, 'sampled batch')}",
+                   evidence=True)  # fmt: skip

@@ -17,7 +17,7 @@ from pipeprof.report.document.blocks import (
     row,
     term,
 )
-from pipeprof.report.document.charts import Blame
+from pipeprof.report.document.charts import Bar, Bars
 from pipeprof.report.document.wording import emulated, share_range
 from pipeprof.units import counted, format_duration, format_share
 
@@ -36,7 +36,7 @@ def stall(profile: Profile) -> Section:
         f"Of {format_duration(profile.stall_s)} of stall, {name} is charged "
         f"{format_duration(most)}, {format_share(most / profile.stall_s)}."
     )
-    chart = Chart("blame", "Blame", text, Blame(dict(causes), profile.stall_s))
+    chart = Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
     notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
     blocks: tuple[Block, ...] = (
         chart,
@@ -44,6 +44,15 @@ def stall(profile: Profile) -> Section:
         *(Note(note) for note in notes if note),
     )
     return Section("stall", _title(profile), blocks, _share(profile))
+
+
+def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
+    found: list[Bar] = []
+    for name, seconds in causes:
+        text = f"{format_duration(seconds)}, {format_share(seconds / stall_s)}"
+        in_words = f"{name}: {text} of the stall"
+        found.append(Bar(name, seconds, text, in_words, "" if found else "worst"))
+    return Bars("s", "stall charged to it", tuple(found))
 
 
 def first_causes(profile: Profile) -> Section:

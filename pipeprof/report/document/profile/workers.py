@@ -16,9 +16,9 @@ from pipeprof.report.document.blocks import (
     Table,
     row,
 )
-from pipeprof.report.document.charts import WorkerStages
+from pipeprof.report.document.charts import Stacks
 from pipeprof.report.document.journey import WORKER_STAGES, busy_s, journey
-from pipeprof.report.document.profile.stages import IN_FETCH, shares
+from pipeprof.report.document.profile.stages import shares
 from pipeprof.report.document.wording import times
 from pipeprof.units import counted, format_duration
 
@@ -42,8 +42,7 @@ def workers(profile: Profile) -> Section:
         of = counted(len(found), "worker")
         text = f"The slowest of {of} takes {times(ratio)} as long as the median."
     stages = {_who(worker): shares(journey(worker.stages, 1)) for worker in found}
-    order = dict.fromkeys([*IN_FETCH, *(each.value for each in WORKER_STAGES)])
-    data = WorkerStages(stages, tuple(order))
+    data = Stacks("s", "mean per batch", stages)
     blocks: list[Block] = [Chart("workers", title, text, data)] if any(stages.values()) else []
     blocks.append(_table(found, slow))
     blocks += [Note(text)] if slow is not None else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import expm1
 
 from pipeprof.model import RunNoise, SweepResult, SweepSpec
-from pipeprof.report.document.blocks import Note, Section, figures
+from pipeprof.report.document.blocks import Section, figures
 from pipeprof.report.document.data_sets import data_sets, trial_at
 from pipeprof.report.document.wording import machine, rule, settings
 from pipeprof.units import counted, format_count, format_duration, percent
@@ -34,14 +34,14 @@ def confidence(sweep: SweepResult) -> Section:
     return Section("confidence", "Confidence", (known,), evidence=True)
 
 
-def confidence_in_brief(sweep: SweepResult) -> Section:
+def confidence_in_brief(sweep: SweepResult) -> str:
     parts = [f"{counted(len(sweep.trials), 'trial')}, each {_length(sweep.spec)}"]
     if sweep.noise:
         widest = max(expm1(noise.half_width) for noise in sweep.noise.values())
         parts.append(f"two runs of one setting differ by up to {percent(widest)} (95 %)")
     if sweep.notes:
         parts.append(counted(len(sweep.notes), "note"))
-    return Section("confidence", "Confidence", (Note(f"{'; '.join(parts)}."),))
+    return f"{'; '.join(parts)}."
 
 
 def _length(spec: SweepSpec) -> str:

@@ -1,14 +1,13 @@
-"""Bars: ceilings, blame, and what stages take more or less."""
+"""Bars: values side by side, and parts that follow one another."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pipeprof.report.document.charts import Blame, Differences, Roofline
-from pipeprof.report.document.comparison import signed, span_of
-from pipeprof.report.document.wording import times
+from pipeprof.report.document.charts import Bar, Bars, Stacks
 from pipeprof.report.html.charts.vega import (
     ACCENT,
+    COUNTS,
     DEMAND,
     SECONDS,
     Datum,
@@ -18,110 +17,95 @@ from pipeprof.report.html.charts.vega import (
     labels_beside,
     names,
     rule_at,
-    samples,
 )
-from pipeprof.units import format_count, format_duration, format_share
+from pipeprof.units import format_duration, format_share
 
 _BAR: Final = 26
 """Pixels from bar to bar."""
-_SIGNED: Final = (
-    "datum.value == 0 ? '0' : abs(datum.value) >= 1 ? format(datum.value, '~g') + ' s' : "
-    "abs(datum.value) >= 0.001 ? format(datum.value * 1e3, '~g') + ' ms' : "
-    "format(datum.value * 1e6, '~g') + ' µs'"
-)
-"""An axis of seconds on both sides of 0."""
+_TALLEST: Final = 600
+"""Pixels of many rows of stacks."""
+_TONES: Final = {"worst": ACCENT, "best": "var(--step)", "demand": DEMAND, "": "var(--bar)"}
+_PARTS: Final = {
+    **{name: f"var(--{name})" for name in ("fetch", "read", "decode", "transform", "collate",
+                                           "transfer", "pin", "reorder", "ready", "step")},
+    "rest of fetch": "var(--fetch)",
+    "accelerators at work": DEMAND,
+    "waiting for the slowest step": "var(--bar)",
+    "waiting for data": ACCENT,
+}  # fmt: skip
 
 
-def roofline(data: Roofline) -> Spec:
-    """A bar for each ceiling, against what the accelerator asks. What is far above is cut off, and
-    its figure says so."""
-    demand = data.demand
-    lowest, highest = min(data.ceilings.values()), max(data.ceilings.values())
-    far = max(1.3 * demand, 1.6 * lowest) if demand else 4 * lowest
-    far = min(far, highest) if far > 0 else highest
-    rows: list[Datum] = [
-        {
-            "name": name, "samples": min(value, far), "cut": value > far,
-            "label": f"{format_count(value)}{' »' if value > far else ''}",
-            "tone": _tone(name, value == lowest),
-            "tip": f"{name}: {format_count(value)} samples/s"
-            + (f", {times(value / demand)} of what the accelerator asks" if demand else ""),
-        }
-        for name, value in data.ceilings.items()
-    ]  # fmt: skip
-    # room for a figure on a phone
-    bars = _bars(samples("samples", far * 1.4),
-                 {"lowest": ACCENT, "demand": DEMAND, "other": "var(--bar)"})  # fmt: skip
-    labels = labels_beside("samples")
-    for each in (bars, labels):
-        each["encoding"]["y"] = names(rows)
-    layers = [bars, *([rule_at(demand, "x")] if demand else []), labels]
-    return chart(rows, layer=layers, height=_BAR * len(rows))
-
-
-def _tone(name: str, lowest: bool) -> str:
-    """A lowest ceiling that is the accelerator's own holds nothing up."""
-    if name == "accelerator":
-        return "demand"
-    return "lowest" if lowest else "other"
-
-
-def _bars(x: Spec, colours: dict[str, str]) -> Spec:
-    return {
+def bars(data: Bars) -> Spec:
+    """What is far above the demand, or far above the others, is cut off, and its label says so."""
+    least, most = _reach(data)
+    rows: list[Datum] = [_row(bar, most) for bar in data.bars]
+    x = {
+        "type": "quantitative", "title": data.title,
+        "scale": {"domain": [least, most * 1.4 if least == 0 else most], "nice": False},
+        "axis": {"labelExpr": SECONDS if data.unit == "s" else COUNTS, "tickCount": 5},
+    }  # fmt: skip
+    drawn: Spec = {
         "mark": {"type": "bar", "height": {"band": 0.7}, "cornerRadiusEnd": 2},
-        "encoding": {"x": x, "color": fixed("tone", colours), "tooltip": {"field": "tip"}},
-    }
-
-
-def blame(data: Blame) -> Spec:
-    """A bar for what each stall was charged to, the most in the accent colour."""
-    rows: list[Datum] = []
-    for place, (name, seconds) in enumerate(data.seconds.items()):
-        share = format_share(seconds / data.stall_s)
-        rows.append({
-            "name": name, "seconds": seconds, "tone": "other" if place else "most",
-            "label": f"{format_duration(seconds)}, {share}",
-            "tip": f"{name}: {format_duration(seconds)}, {share} of the stall",
-        })  # fmt: skip
-    x = {
-        "field": "seconds", "type": "quantitative", "title": "stall charged to it",
-        "scale": {"domain": [0, max(data.seconds.values()) * 1.4 or 1]},
-        "axis": {"labelExpr": SECONDS, "tickCount": 5},
-    }  # fmt: skip
-    layers = [_bars(x, {"most": ACCENT, "other": "var(--bar)"}), labels_beside("seconds")]
-    return chart(rows, layer=layers, encoding={"y": names(rows)}, height=_BAR * len(rows))
-
-
-def differences(data: Differences) -> Spec:
-    """A bar from nothing for each stage, and its interval."""
-    rows: list[Datum] = []
-    for name, stage in data.stages.items():
-        change = stage.change or 0.0
-        low, high = stage.interval or (change, change)
-        rows.append({
-            "name": name, "change": change, "low": low, "high": high,
-            "tone": stage.shown if stage.shown in ("more", "less") else "none",
-            "tip": f"{name}: {signed(change)} ({span_of(stage)})",
-        })  # fmt: skip
-    reach = max(max(abs(row["low"]), abs(row["high"])) for row in rows) * 1.05 or 1.0
-    x = {
-        "type": "quantitative", "title": f"after less before, per {data.per}",
-        "scale": {"domain": [-reach, reach], "nice": False},
-        "axis": {"labelExpr": _SIGNED, "tickCount": 5},
-    }  # fmt: skip
-    bars = _bars({**x, "field": "change"},
-                 {"more": ACCENT, "less": "var(--step)", "none": "var(--bar)"})  # fmt: skip
-    spans: Spec = {
-        "mark": {"type": "rule", "strokeWidth": 2, "stroke": "var(--ink)"},
         "encoding": {
-            "x": {**x, "field": "low"}, "x2": {"field": "high"}, "tooltip": {"field": "tip"},
+            "x": {**x, "field": "value"}, "color": fixed("tone", _TONES),
+            "tooltip": {"field": "tip"},
         },
     }  # fmt: skip
-    for each in (bars, spans):
-        each["encoding"]["y"] = names(rows)
-    zero = {
-        "data": {"values": [{"zero": 0}]},
-        "mark": {"type": "rule", "stroke": "var(--quiet)"},
-        "encoding": {"x": {**x, "field": "zero"}},
+    spans: Spec = {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "rule", "strokeWidth": 2, "stroke": "var(--ink)"},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
     }
-    return chart(rows, layer=[bars, zero, spans], height=_BAR * len(rows))
+    labels = labels_beside("value")
+    for layer in (drawn, spans, labels):
+        layer["encoding"]["y"] = names(rows)
+    demand = [rule_at(data.demand, "x")] if data.demand else []
+    return chart(rows, layer=[drawn, spans, *demand, labels], height=_BAR * len(rows))
+
+
+def _reach(data: Bars) -> tuple[float, float]:
+    """The least and the most that is drawn."""
+    ends = [end for bar in data.bars for end in (bar.interval or (bar.value, bar.value))]
+    if min(ends) < 0 or data.unit == "s":
+        return (min(ends) * 1.05 if min(ends) < 0 else 0.0), max(*ends, 0.0) * 1.05 or 1.0
+    lowest, demand = min(ends), data.demand
+    far = max(1.3 * demand, 1.6 * lowest) if demand else 4 * lowest
+    return 0.0, (min(far, max(ends)) if far > 0 else max(ends)) or 1.0
+
+
+def _row(bar: Bar, most: float) -> Datum:
+    cut = bar.value > most
+    low, high = bar.interval or (None, None)
+    return {
+        "name": bar.name, "value": min(bar.value, most), "low": low, "high": high, "cut": cut,
+        "label": f"{bar.label}{' »' if cut else ''}", "tone": bar.standing, "tip": bar.text,
+    }  # fmt: skip
+
+
+def stacks(data: Stacks) -> Spec:
+    """A row of parts for each."""
+    write = format_duration if data.unit == "s" else format_share
+    rows: list[Datum] = [
+        {
+            "name": name, "part": part, "value": value, "place": place,
+            "tip": f"{name}: {part} {write(value)}",
+        }
+        for name, parts in data.rows.items()
+        for place, (part, value) in enumerate(parts.items())
+    ]  # fmt: skip
+    parts = dict.fromkeys(row["part"] for row in rows)
+    axis = {"labelExpr": SECONDS} if data.unit == "s" else {"format": "%"}
+    drawn = {
+        "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.5},
+        "encoding": {
+            "x": {"field": "value", "type": "quantitative", "title": data.title,
+                  "axis": {**axis, "tickCount": 5, "grid": False}},
+            "y": names(rows),
+            "color": fixed("part", {part: _PARTS.get(part, "var(--fetch)") for part in parts},
+                           legend={}),
+            "order": {"field": "place"},
+            "tooltip": {"field": "tip"},
+        },
+    }  # fmt: skip
+    each = min(34, max(10, _TALLEST // len(data.rows)))
+    return chart(rows, layer=[drawn], height=each * len(data.rows))

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from pipeprof.report.document import charts as data
-from pipeprof.report.html.charts import bars, lines, points, stages, timeline
+from pipeprof.report.html.charts import bars, lines, points, spread, timeline
 from pipeprof.report.html.charts.vega import Spec
 
 
 def spec_of(found: data.ChartData) -> Spec:
     """In Vega-Lite. Names of the user's are values of its data, never part of an expression."""
     match found:
-        case data.Roofline():
-            return bars.roofline(found)
-        case data.Blame():
-            return bars.blame(found)
-        case data.Differences():
-            return bars.differences(found)
-        case data.StageShares():
-            return stages.shares(found)
+        case data.Bars():
+            return bars.bars(found)
+        case data.Stacks():
+            return bars.stacks(found)
         case data.StageSpread():
-            return stages.spread(found)
-        case data.WorkerStages():
-            return stages.workers(found)
-        case data.ClusterTime():
-            return stages.cluster(found)
+            return spread.spread(found)
         case data.Throughputs():
             return points.throughputs(found)
         case data.OverWorkers():

@@ -34,8 +34,8 @@ CONFIG: Final[Spec] = {
 """Of every chart."""
 
 SECONDS: Final = (
-    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~g') + ' s' : "
-    "datum.value >= 0.001 ? format(datum.value * 1e3, '~g') + ' ms' : "
+    "datum.value == 0 ? '0' : abs(datum.value) >= 1 ? format(datum.value, '~g') + ' s' : "
+    "abs(datum.value) >= 0.001 ? format(datum.value * 1e3, '~g') + ' ms' : "
     "format(datum.value * 1e6, '~g') + ' µs'"
 )
 """An axis of seconds, as people read them."""
@@ -58,7 +58,7 @@ def names(data: Sequence[Datum], field: str = "name") -> Spec:
     """An axis of names in the order of ``data``."""
     order = list(dict.fromkeys(datum[field] for datum in data))
     return {"field": field, "type": "nominal", "title": None, "sort": order,
-            "axis": {"ticks": False, "domain": False}}  # fmt: skip
+            "axis": {"ticks": False, "domain": False, "labelOverlap": True}}  # fmt: skip
 
 
 def labels_beside(field: str) -> Spec:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from pipeprof.model import DeviceUse, Profile
-from pipeprof.report.document.blocks import Block, Document, Figures, KeyFigures, Section, figures
-from pipeprof.report.document.profile.advice import findings, recommendations
+from pipeprof.report.document.blocks import (
+    Block,
+    Document,
+    Figure,
+    Figures,
+    KeyFigures,
+    Note,
+    Section,
+    figures,
+)
+from pipeprof.report.document.profile.advice import findings, first_recommendation, recommendations
 from pipeprof.report.document.profile.ceilings import ceilings, throughput
-from pipeprof.report.document.profile.confidence import confidence
+from pipeprof.report.document.profile.confidence import confidence, confidence_in_brief
 from pipeprof.report.document.profile.key_figures import blamed, cache, rate, starved
 from pipeprof.report.document.profile.requests import requests
-from pipeprof.report.document.profile.resources import resources
-from pipeprof.report.document.profile.stages import stages
-from pipeprof.report.document.profile.stall import pauses, pauses_text, stall
+from pipeprof.report.document.profile.stages import resources, stages
+from pipeprof.report.document.profile.stall import first_causes, pauses, pauses_text, stall
 from pipeprof.report.document.profile.timeline import sound, timeline
 from pipeprof.report.document.profile.workers import workers
 from pipeprof.report.document.wording import data_source, settings, verdict_of
 from pipeprof.units import counted, format_bytes, format_share
+
+_REST: Final = "The whole report: pipeprof report FILE --full, or as a page: --html OUT."
 
 
 def profile_document(profile: Profile) -> Document:
@@ -95,3 +106,23 @@ def _device(device: DeviceUse | None) -> str:
     if device.memory_bytes is not None:
         parts.append(f"at most {format_bytes(device.memory_bytes)} of its memory in use")
     return "; ".join(parts)
+
+
+def profile_first_screen(profile: Profile) -> Document:
+    """The verdict, its cause, the change that helps, and where the rest is."""
+    opening = (
+        verdict_of(profile.diagnosis, profile.diagnosis.headline),
+        Figures((rate(profile), Figure("loader", settings(profile.config)))),
+    )
+    return Document(
+        title=profile.name,
+        subject="profile",
+        created=profile.created,
+        version=profile.environment.pipeprof,
+        sections=(
+            Section("verdict", "", opening),
+            first_causes(profile),
+            first_recommendation(profile),
+            Section("confidence", "Confidence", (Note(confidence_in_brief(profile)), Note(_REST))),
+        ),
+    ).filled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pipeprof.model import SweepResult
 from pipeprof.report.document.blocks import (
@@ -10,6 +11,7 @@ from pipeprof.report.document.blocks import (
     Document,
     Figure,
     KeyFigures,
+    Note,
     Paragraph,
     Section,
     Verdict,
@@ -21,13 +23,17 @@ from pipeprof.report.document.data_sets import (
     label_of,
     own_data_sets,
 )
-from pipeprof.report.document.sweep.confidence import confidence
-from pipeprof.report.document.sweep.conversion import conversion, cost_of_a_sample
-from pipeprof.report.document.sweep.recommendation import recommendation
-from pipeprof.report.document.sweep.throughput import best_of_each, throughput
+from pipeprof.report.document.sweep.confidence import confidence, confidence_in_brief
+from pipeprof.report.document.sweep.conversion import advice_lines, conversion, cost_of_a_sample
+from pipeprof.report.document.sweep.recommendation import first_recommendation, recommendation
+from pipeprof.report.document.sweep.throughput import best_of_each, choice, throughput
 from pipeprof.report.document.sweep.trials import trials, untried
 from pipeprof.report.document.wording import emulated, settings, verdict_of
-from pipeprof.units import format_count, format_share
+from pipeprof.units import counted, format_count, format_share
+
+_REST: Final = "All trials: pipeprof report FOLDER --full, or as a page: --html OUT."
+_FIRST: Final = 3
+"""Data sets with a verdict of their own on the first screen, and lines on conversion."""
 
 
 def sweep_document(sweep: SweepResult) -> Document:
@@ -55,16 +61,16 @@ def _opening(
     sweep: SweepResult, found: Sequence[DataSet], own: Sequence[DataSet]
 ) -> tuple[Block, ...]:
     figures = KeyFigures(_figures(sweep, found))
-    return (*(verdict(data) for data in own), *state(sweep), figures)
+    return (*(_verdict(data) for data in own), *_state(sweep), figures)
 
 
-def verdict(data: DataSet) -> Verdict:
+def _verdict(data: DataSet) -> Verdict:
     starved = format_share(data.best.starved_fraction)
     so_far = f"best so far, with {settings(data.best.config)}: {starved} of the time."
     return verdict_of(data.best, data.advice.headline if data.advice else so_far, data.label)
 
 
-def state(sweep: SweepResult) -> list[Paragraph]:
+def _state(sweep: SweepResult) -> list[Paragraph]:
     """Whether the sweep has ended, and what its accelerator is."""
     lines = [] if sweep.trials else ["No trial has ended, so there is nothing to say yet."]
     lines.append(f"The accelerator is {sweep.environment.accelerator or 'unknown'}.")
@@ -91,3 +97,36 @@ def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[Figure, ...]
         figures.append(Figure("asked", demand, by))
     figures.append(Figure("cache", sweep.spec.cache, "asked for before each trial"))
     return tuple(figures)
+
+
+def sweep_first_screen(sweep: SweepResult) -> Document:
+    """Verdicts, the setting to use, and where the rest is."""
+    return Document(
+        title=", ".join(sweep.spec.urls),
+        subject="sweep",
+        created=sweep.created,
+        version=sweep.environment.pipeprof,
+        sections=(
+            Section("verdict", "", tuple(_brief_opening(sweep))),
+            _converting(sweep),
+            first_recommendation(sweep, own_data_sets(sweep)),
+            Section("confidence", "Confidence", (Note(confidence_in_brief(sweep)), Note(_REST))),
+        ),
+    ).filled()
+
+
+def _brief_opening(sweep: SweepResult) -> list[Block]:
+    found = own_data_sets(sweep)
+    best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_FIRST]
+    blocks: list[Block] = [_verdict(data) for data in found if data in best]
+    if len(found) > _FIRST:
+        blocks.append(Paragraph(f"The fastest {_FIRST} of {counted(len(found), 'data set')}."))
+    if len(found) > 1:
+        blocks.append(Paragraph(choice(found)))
+    return [*blocks, *_state(sweep)]
+
+
+def _converting(sweep: SweepResult) -> Section:
+    lines = advice_lines(sweep.conversion) if sweep.conversion else []
+    blocks = tuple(Paragraph(line) for line in lines[:_FIRST])
+    return Section("conversion", "What would I gain by converting?", blocks)
