@@ -60,7 +60,7 @@ def command(
         refuse_folder(html)
         for path in paths:
             refuse_itself(path, html)
-    from pipeprof.report.document.comparison import comparison_document
+    from pipeprof.report.document.comparison.document import comparison_document
 
     comparison = _compare(paths)
     document = comparison_document(comparison)

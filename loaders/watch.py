@@ -267,7 +267,7 @@ class Watch:
         if self._figures is None or not wall_s > 0:
             return ()
         share = format_share(self._figures.spent_s / wall_s)
-        return (f"The live view took {share} of the time, beside what stands as own cost.",)
+        return (f"The live view took {share} of the time, on top of the profiler overhead.",)
 
     def _unseen(self, loader: Any, reason: str) -> HostObserver:
         """Step aside: the training goes on, and the profile says what is missing and why."""

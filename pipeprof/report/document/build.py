@@ -15,7 +15,7 @@ from pipeprof.report.document.blocks import (
     Subheading,
     Verdict,
 )
-from pipeprof.report.document.comparison import comparison_document
+from pipeprof.report.document.comparison.document import comparison_document
 from pipeprof.report.document.profile.document import profile_document, profile_first_screen
 from pipeprof.report.document.sweep.document import sweep_document, sweep_first_screen
 from pipeprof.report.text import shorten

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from pipeprof.model import Change, Compared, Comparison, Difference, TwoRuns
+from pipeprof.model import Change, Compared, Comparison, TwoRuns
 from pipeprof.report.document.blocks import (
     Block,
-    Cell,
     Chart,
     Column,
     Document,
@@ -24,15 +23,14 @@ from pipeprof.report.document.blocks import (
     row,
     term,
 )
-from pipeprof.report.document.charts import Bar, Bars, Point, Standing, Throughputs
-from pipeprof.report.document.journey import in_order
-from pipeprof.report.document.wording import count_range, is_emulated, opening, times
+from pipeprof.report.document.charts import Point, Throughputs
+from pipeprof.report.document.comparison.differences import run_differences, stage_differences
+from pipeprof.report.document.wording import count_range, opening, times
 from pipeprof.report.text import shorten
 from pipeprof.units import (
     counted,
     format_bytes,
     format_count,
-    format_duration,
     format_share,
     percent,
 )
@@ -44,9 +42,6 @@ _WORDS: Final = {
     "unknown": "too little to tell",
 }
 """`Speed.shown` → what a report opens with."""
-_SHOWN: Final = {"more": "more", "less": "less", "none": "", "unknown": "unknown"}
-_SLACK: Final = ("ready", "reorder")
-"""Longer is not worse; it may be far longer than work, so it is not drawn."""
 _OF: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict": "rule"}
 _FILE: Final = 60
 """Most characters of the name of a file."""
@@ -159,62 +154,12 @@ def _summary(pair: TwoRuns) -> list[Block]:
         ("before", f"{before.file}: {before.name}, {before.created}"),
         ("after", f"{after.file}: {after.name}, {after.created}"),
     ]
-    starved = f"starved{_emulated(pair)}"
-    rows = (
-        _difference(starved, pair.starved, format_share, _points),
-        _difference(f"stall per {pair.per}", pair.stall, format_duration, signed),
-    )
     unlike = f"Not a comparison of like with like: {'; '.join(pair.unlike)}."
-    return [figures(runs), Table(_columns(""), rows), *[Paragraph(unlike)] * bool(pair.unlike)]
-
-
-def _emulated(pair: TwoRuns) -> str:
-    count = sum(is_emulated(run.accelerator) for run in (pair.before, pair.after))
-    return ("", " (one accelerator emulated)", " (emulated accelerator)")[count]
-
-
-def _points(share: float) -> str:
-    return f"{share * 100:+.1f} points"
-
-
-def signed(seconds: float) -> str:
-    """``"+7.50 ms"``."""
-    return f"{'+' if seconds >= 0 else ''}{format_duration(seconds)}"
-
-
-def span_of(difference: Difference, write: Callable[[float], str] = signed) -> str:
-    """Of its interval, ``"+6.10 ms to +8.90 ms"``."""
-    span = difference.interval
-    return f"{write(span[0])} to {write(span[1])}" if span else "unknown"
-
-
-def _columns(first: str) -> tuple[Column, ...]:
-    return (
-        Column(first, "name"), *columns(("before", "after", "change")), Column("95 %", spare=2),
-        Column("by", spare=1), Column("shown", "name"),
-    )  # fmt: skip
-
-
-def _difference(
-    name: Cell | str,
-    found: Difference,
-    write: Callable[[float], str] = format_duration,
-    change: Callable[[float], str] = signed,
-    *,
-    slack: bool = False,
-    nested: bool = False,
-) -> Row:
-    """One figure of both runs. More of it is worse, unless it is ``slack``."""
-    before, after = (
-        write(each) if each is not None else "unknown" for each in (found.before, found.after)
-    )
-    changed = ("", "", "")
-    if found.change is not None:
-        by = f"{100 * found.change / found.before:+.0f} %" if found.before else ""
-        changed = (change(found.change), span_of(found, change), by)
-    worse = found.shown == "more" and not slack
-    cells = (name, before, after, *changed, _SHOWN[found.shown])
-    return row(*cells, tone="bad" if worse else "", nested=nested)
+    return [
+        figures(runs),
+        run_differences(pair),
+        *[Paragraph(unlike)] * bool(pair.unlike),
+    ]
 
 
 def _changes(pair: TwoRuns) -> list[Block]:
@@ -242,54 +187,9 @@ def _value(change: Change, value: str | float | None) -> str:
 
 
 def _stages(pairs: Sequence[TwoRuns]) -> Section:
-    blocks = _for_each(pairs, lambda pair: _differences(pair, pairs.index(pair)))
+    blocks = _for_each(pairs, lambda pair: stage_differences(pair, pairs.index(pair)))
     note = f"mean per {pairs[0].per}" if len({pair.per for pair in pairs}) == 1 else "mean"
     return Section("stages", "Where the time goes", blocks, note)
-
-
-def _differences(pair: TwoRuns, place: int) -> list[Block]:
-    if not pair.stages:
-        return [Note("Unknown: no stage was seen in either run.")]
-    ordered = in_order(pair.stages)
-    rows = (
-        _difference(term(name), pair.stages[name], slack=name in _SLACK, nested=nested)
-        for name, nested in ordered
-    )
-    table = Table(_columns("stage"), tuple(rows))
-    drawn = {
-        name: pair.stages[name]
-        for name, _ in ordered
-        if name not in _SLACK and pair.stages[name].change is not None
-    }
-    if not drawn:
-        return [table, Note(_legend(pair))]
-    most = max(drawn, key=lambda name: abs(drawn[name].change or 0.0))
-    text = (
-        "Seconds of each stage, after less before, with 95 %; the slack is not drawn. "
-        f"Most of all {most}, by {signed(drawn[most].change or 0.0)}."
-    )
-    chart = Chart(f"stages-{place + 1}", "What changed", text, _bars(drawn, pair.per))
-    return [chart, table, Note(_legend(pair))]
-
-
-def _bars(drawn: Mapping[str, Difference], per: str) -> Bars:
-    standings: dict[str, Standing] = {"more": "worst", "less": "best"}
-    return Bars("s", f"after less before, per {per}", tuple(
-        Bar(name, each.change or 0.0, "", f"{name}: {signed(each.change or 0.0)} ({span_of(each)})",
-            standings.get(each.shown, ""), each.interval)
-        for name, each in drawn.items()
-    ))  # fmt: skip
-
-
-def _legend(pair: TwoRuns) -> str:
-    """What the last column says."""
-    text = (
-        "More, less: as these data show, of all stages together with 95 %; no word: no "
-        "difference that they can show"
-    )
-    if any(stage.shown == "unknown" for stage in pair.stages.values()):
-        text += "; unknown: not seen in one of the two, or in too few of the batches kept"
-    return f"{text}."
 
 
 def _confidence(comparison: Comparison) -> Section:
