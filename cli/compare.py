@@ -60,19 +60,22 @@ def command(
         refuse_folder(html)
         for path in paths:
             refuse_itself(path, html)
+    from pipeprof.report.document.comparison.document import comparison_document
+
     comparison = _compare(paths)
+    document = comparison_document(comparison)
     if html is not None:
-        write_page(comparison, html)
+        write_page(document, html)
     if as_json:
         import orjson
 
         click.echo(orjson.dumps(comparison.to_dict(), option=orjson.OPT_INDENT_2))
     elif markdown:
-        print_markdown(comparison)
+        print_markdown(document)
     elif html is None:
-        from pipeprof.report.terminal import print_report
+        from pipeprof.report.terminal.render import print_document
 
-        print_report(comparison)
+        print_document(document)
     if fail_if_slower is not None:
         _judge(comparison, fail_if_slower)
 
@@ -132,7 +135,7 @@ def _runs(paths: list[Path]) -> list[Runs]:
 def _best(path: Path, sweep: SweepResult) -> Runs:
     """Data set → the profile of its best trial."""
     from pipeprof.model import Profile
-    from pipeprof.report.data_sets import own_data_sets
+    from pipeprof.report.document.data_sets import own_data_sets
     from pipeprof.store import load
 
     found: Runs = {}

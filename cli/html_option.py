@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pipeprof.report.base import Result
+    from pipeprof.report.document.blocks import Document
 
 html_option = click.option(
     "--html",
@@ -28,18 +28,12 @@ def refuse_folder(out: Path) -> None:
         raise OutputError(f"--html {out} is a folder; name the file to write.")
 
 
-def write_page(result: Result, out: Path, say: bool = True) -> None:
+def write_page(document: Document, out: Path, say: bool = True) -> None:
     """Whole or not at all. Raises `OutputError`."""
     refuse_folder(out)
     from pipeprof.report.html.page import render_html
-
-    put_page(render_html(result), out, say)
-
-
-def put_page(page: str, out: Path, say: bool = True) -> None:
-    """Raises `OutputError`."""
     from pipeprof.store import write_atomically
 
-    write_atomically(out, page.encode())
+    write_atomically(out, render_html(document).encode())
     if say:
         click.echo(f"{out}: open it in a browser.", err=True)

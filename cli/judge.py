@@ -25,7 +25,7 @@ def judge(result: Profile | SweepResult, name: str, limit: float) -> None:
     """Raises `StarvedError` when ``result`` is starved more than ``limit``."""
     from pipeprof.errors import ProfileError, StarvedError
     from pipeprof.model import Profile
-    from pipeprof.report.data_sets import own_data_sets
+    from pipeprof.report.document.data_sets import own_data_sets
     from pipeprof.units import format_share
 
     if isinstance(result, Profile):

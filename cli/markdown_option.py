@@ -5,19 +5,17 @@ To stdout, as with `--json`: what it is for takes text from a pipe.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from pipeprof.report.base import Result
-    from pipeprof.report.layout import Page
+    from pipeprof.report.document.blocks import Document
 
 markdown_option = click.option(
     "--markdown",
     is_flag=True,
-    help="Print the report as GitHub's Markdown to stdout.",
+    help="Print the whole report as GitHub's Markdown to stdout.",
 )
 
 
@@ -29,15 +27,8 @@ def refuse_both(markdown: bool, as_json: bool) -> None:
         raise UsageError("--markdown and --json both print to stdout; give one of them.")
 
 
-def print_markdown(result: Result) -> None:
-    from pipeprof.report.terminal import write_page
+def print_markdown(document: Document) -> None:
+    from pipeprof.report.markdown.render import render_markdown
+    from pipeprof.report.text import write_text
 
-    print_written(lambda page: write_page(page, result))
-
-
-def print_written(write: Callable[[Page], None]) -> None:
-    """Whatever is written on a page."""
-    from pipeprof.report.markdown import markdown_of
-    from pipeprof.report.terminal import print_page
-
-    print_page(lambda _color, _width: markdown_of(write))
+    write_text(render_markdown(document))

@@ -73,9 +73,10 @@ def command(
     """
     import orjson
 
-    from pipeprof.cli.probe_page import probe_text, say, warn
+    from pipeprof.cli.probe_page import probe_document, say, warn
     from pipeprof.probe.ramp import ProbeSpec, probe
     from pipeprof.probe.target import open_target
+    from pipeprof.report.terminal.render import print_document
     from pipeprof.storage.local_reads import ALIGNED
     from pipeprof.storage.urls import is_local, local_path
 
@@ -110,5 +111,5 @@ def command(
     if as_json:
         click.echo(orjson.dumps(result.to_dict(), option=orjson.OPT_INDENT_2))
     else:
-        click.echo(probe_text(result), nl=False)
+        print_document(probe_document(result))
     return 0

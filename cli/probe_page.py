@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from pipeprof.probe.ramp import ProbeSpec
-from pipeprof.probe.result import Limits, Needs, Point, ProbeResult
+from pipeprof.probe.result import Limits, LoadPoint, Needs, ProbeResult
 from pipeprof.probe.target import Target
-from pipeprof.report.layout import Column, Page
+from pipeprof.report.document.blocks import (
+    Column,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    figures,
+    row,
+)
 from pipeprof.storage.urls import redact
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
-
-_WIDTH = 100
 
 
 def warn(spec: ProbeSpec, target: Target) -> None:
@@ -31,7 +40,7 @@ def warn(spec: ProbeSpec, target: Target) -> None:
     )
 
 
-def say(point: Point) -> None:
+def say(point: LoadPoint) -> None:
     """While it goes on."""
     demand = point.demand
     click.echo(
@@ -42,35 +51,39 @@ def say(point: Point) -> None:
     )
 
 
-def probe_text(result: ProbeResult) -> str:
-    page = Page(_WIDTH, color=False)
-    page.line(
-        f"{result.url}: {counted(result.objects, 'object')}, {format_bytes(result.size_bytes)}"
-    )
-    page.line(f"{result.client}; caches: {result.cache}")
+def probe_document(result: ProbeResult) -> Document:
+    size = f"{counted(result.objects, 'object')}, {format_bytes(result.size_bytes)}"
     found = result.limits
+    opening = [f"{result.url}: {size}", f"{result.client}; caches: {result.cache}"]
     if found is None:
-        page.line("Too little came back to tell anything; give it more --seconds.")
-    else:
-        page.heading("What it can give")
-        page.table([Column(right=False), Column(), Column(right=False, spare=1)], _limits(found))
-        if result.needs is not None:
-            page.heading("What training needs of it")
-            page.pairs(_needs(result.needs))
-        marked = any(point.client_bound for point in result.points)
-        page.heading("Loads", f"in the steady part of each{'; !: client-bound' if marked else ''}")
-        names = ("reads", "block", "under way", "processes", "rate", "requests/s", "p50", "p99",
-                 "CPU cores")  # fmt: skip
-        page.table(
-            [Column(name, right=place > 0) for place, name in enumerate(names)],
-            [_row(point) for point in result.points],
-        )
-    for note in result.notes:
-        page.line(f"Note: {note.rstrip('.')}.")
-    page.line(
-        f"Read {format_bytes(result.read_bytes)} in {counted(result.read_requests, 'request')}."
+        opening.append("Too little came back to say anything; give it more --seconds.")
+    read = f"Read {format_bytes(result.read_bytes)} in {counted(result.read_requests, 'request')}."
+    ending = [*(f"Note: {note.rstrip('.')}." for note in result.notes), read]
+    return Document(
+        title=result.url,
+        subject="probe",
+        sections=(
+            Section("store", "", tuple(map(Paragraph, opening))),
+            *(_found(result, found) if found is not None else ()),
+            Section("reads", "", tuple(map(Paragraph, ending))),
+        ),
     )
-    return page.text()
+
+
+def _found(result: ProbeResult, found: Limits) -> Iterator[Section]:
+    names = (Column("", "name"), Column(), Column("", "text", spare=1))
+    limits = Table(names, tuple(row(*cells) for cells in _limits(found)))
+    yield Section("limits", "What it can give", (limits,))
+    if result.needs is not None:
+        needs = figures(_needs(result.needs))
+        yield Section("needs", "What training needs of it", (needs,))
+    marked = any(point.client_bound for point in result.points)
+    titles = ("block", "under way", "processes", "rate", "requests/s", "p50", "p99", "CPU cores")
+    loads = Table(
+        (Column("reads", "name"), *columns(titles)), tuple(row(*_row(p)) for p in result.points)
+    )
+    note = f"in the steady part of each{'; !: client-bound' if marked else ''}"
+    yield Section("loads", "Loads", (loads,), note)
 
 
 def _limits(found: Limits) -> list[tuple[str, str, str]]:
@@ -117,13 +130,13 @@ def _needs(needs: Needs) -> list[tuple[str, str]]:
     return rows
 
 
-def _fed(point: Point | None) -> str:
+def _fed(point: LoadPoint | None) -> str:
     if point is None:
         return "too little came to tell"
     return f"{format_rate(point.bytes_per_s)} for {format_duration(point.seconds)}"
 
 
-def _row(point: Point) -> tuple[str, ...]:
+def _row(point: LoadPoint) -> tuple[str, ...]:
     demand = point.demand
     return (
         demand.pattern,

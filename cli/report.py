@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.full_option import full_option
 from pipeprof.cli.html_option import html_option, write_page
 from pipeprof.cli.judge import fail_if_starved_option, judge
 from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\b
 Examples:
   pipeprof report run.json
+  pipeprof report run.json --full
   pipeprof report pipeprof-results/sweep-20260131-142501
   pipeprof report run.json --fail-if-starved 10%
   pipeprof report run.json --html run.html
@@ -29,6 +31,7 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("file")
+@full_option
 @html_option
 @markdown_option
 @click.option("--trace", type=click.Path(path_type=Path), default=None, metavar="OUT",
@@ -39,13 +42,15 @@ Examples:
 def command(
     file: str,
     html: Path | None,
+    full: bool,
     markdown: bool,
     trace: Path | None,
     fail_if_starved: float | None,
     as_json: bool,
 ) -> None:
     """Show a saved profile or sweep: FILE, or a sweep's folder."""
-    from pipeprof.report.terminal import print_report
+    from pipeprof.report.document.build import first_screen, full_report
+    from pipeprof.report.terminal.render import print_document
     from pipeprof.store import dumps, load
 
     refuse_both(markdown, as_json)
@@ -53,15 +58,15 @@ def command(
     result = load(path)
     if html is not None:
         refuse_itself(path, html)
-        write_page(result, html)
+        write_page(full_report(result), html)
     if trace is not None:
         _write_trace(result, path, trace)
     if as_json:
         click.echo(dumps(result), nl=False)
     elif markdown:
-        print_markdown(result)
+        print_markdown(full_report(result))
     elif html is None and trace is None:
-        print_report(result)
+        print_document(full_report(result) if full else first_screen(result))
     if fail_if_starved is not None:
         judge(result, str(path), fail_if_starved)
 
@@ -72,7 +77,7 @@ def _write_trace(result: Profile | SweepResult, path: Path, out: Path) -> None:
 
     from pipeprof.errors import UsageError
     from pipeprof.model import Profile
-    from pipeprof.report.trace import render_trace, tensorboard_name
+    from pipeprof.report.trace.chrome import render_trace, tensorboard_name
     from pipeprof.store import write_atomically
 
     if not isinstance(result, Profile):

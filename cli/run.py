@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from pipeprof.cli.full_option import full_option
 from pipeprof.cli.judge import fail_if_starved_option
 from pipeprof.cli.markdown_option import markdown_option, refuse_both
 from pipeprof.cli.options import SHARE, json_option
@@ -60,6 +61,7 @@ def settings(text: str) -> Override:
               help="Watch every batch also of loaders so fast that this costs some per cent; "
               "without it, stretches of their batches.")  # fmt: skip
 @fail_if_starved_option
+@full_option
 @markdown_option
 @json_option
 @click.argument("script")
@@ -77,6 +79,7 @@ def command(
     live_every: float,
     whole: bool,
     fail_if_starved: float | None,
+    full: bool,
     markdown: bool,
     as_json: bool,
 ) -> NoReturn:
@@ -94,7 +97,9 @@ def command(
 
     refuse_both(markdown, as_json)
     program = find_program(script, is_module)
-    printed: Printed = "json" if as_json else "markdown" if markdown else "report"
+    printed: Printed = "full" if full else "report"
+    if as_json or markdown:
+        printed = "json" if as_json else "markdown"
     view = partial(_live_view, live_every) if live else None
     session = Session(Places(program.folder), overrides, view, whole)
     end = End(session, script, threshold, out, html, quiet, printed)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Printed: TypeAlias = Literal["report", "markdown", "json"]
-"""At the end: the report to stderr; the others to stdout."""
+Printed: TypeAlias = Literal["report", "full", "markdown", "json"]
+"""At the end: the report to stderr, its first screen or in full; the others to stdout."""
 
 _NOTHING = (
     "{script} iterated no DataLoader in its own process{made}, so nothing was measured. Another "
@@ -70,13 +70,14 @@ class End:
         self._ending = ending
         if self._session.is_ours:
             # now: at exit, what starts threads can no longer be imported
-            import pipeprof.report.terminal
+            import pipeprof.report.document.build
+            import pipeprof.report.terminal.render
             import pipeprof.store
 
             if self._html:
                 import pipeprof.report.html.page
             if self._printed == "markdown":
-                import pipeprof.report.markdown  # noqa: F401
+                import pipeprof.report.markdown.render  # noqa: F401
         if limit is None or ending.how is not None or not self._session.is_ours:
             return ending.code
         try:
@@ -136,12 +137,16 @@ class End:
         return self._profiles
 
     def _show(self, profiles: Sequence[Profile]) -> None:
-        from pipeprof.report.terminal import print_report
+        from pipeprof.report.document.build import first_screen, full_report
+        from pipeprof.report.terminal.render import print_document
 
         for profile in profiles:
             self._say(f"{profile.name}\n")
             with suppress(OSError, ValueError):
-                print_report(profile, self._stderr)
+                print_document(
+                    full_report(profile) if self._printed == "full" else first_screen(profile),
+                    self._stderr,
+                )
                 self._stderr.write("\n")
 
     def _print_json(self, profiles: Sequence[Profile]) -> None:
@@ -152,15 +157,21 @@ class End:
             click.echo(b"[" + b",".join(map(dumps, profiles)) + b"]", file=self._stdout)
 
     def _print_markdown(self, profiles: Sequence[Profile]) -> None:
-        from pipeprof.report.markdown import named, render_markdown
-        from pipeprof.report.terminal import print_page
+        from pipeprof.report.document.build import full_report
+        from pipeprof.report.markdown.render import render_markdown, under_heading
+        from pipeprof.report.text import write_text
 
-        told = "\n".join(named(profile.name, render_markdown(profile)) for profile in profiles)
+        reports = [
+            under_heading(profile.name, render_markdown(full_report(profile)))
+            for profile in profiles
+        ]
         with suppress(OSError, ValueError):
             sys.stdout.flush()
-            print_page(lambda _color, _width: told, self._stdout)
+            write_text("\n".join(reports), self._stdout)
 
     def _save(self, profiles: Sequence[Profile]) -> list[Path]:
+        from pipeprof.report.document.build import full_report
+
         saved: list[Path] = []
         try:
             if profiles:
@@ -170,7 +181,7 @@ class End:
                 saved.append(self._shown_folder / name)
                 if self._html:
                     page = Path(name).with_suffix(".html")
-                    write_page(profile, self._folder / page, say=False)
+                    write_page(full_report(profile), self._folder / page, say=False)
                     saved.append(self._shown_folder / page)
         except PipeprofError as error:
             self._say(str(error))

@@ -31,7 +31,12 @@ def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
     """
     import orjson
 
-    from pipeprof.cli.selfcheck_page import SelfCheckLines, SilentSelfCheckWatcher, selfcheck_text
+    from pipeprof.cli.selfcheck_page import (
+        SelfCheckLines,
+        SilentSelfCheckWatcher,
+        selfcheck_document,
+    )
+    from pipeprof.report.terminal.render import print_document
     from pipeprof.selfcheck.run import check
 
     found = check(SilentSelfCheckWatcher() if as_json else SelfCheckLines(), quick, only)
@@ -39,5 +44,5 @@ def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
         click.echo(orjson.dumps(found.to_dict(), option=options))
     else:
-        click.echo(selfcheck_text(found), nl=False)
+        print_document(selfcheck_document(found))
     return 0 if found.passed else 1

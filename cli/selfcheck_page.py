@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-
 import click
 
-from pipeprof.report.layout import WORST_STYLE, Column, Page, to_ascii
-from pipeprof.report.phrases import machine, settings
+from pipeprof.report.document.blocks import (
+    Block,
+    Column,
+    Document,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    columns,
+    figures,
+    row,
+)
+from pipeprof.report.document.wording import machine, settings
 from pipeprof.selfcheck.results import (
     CheckedFigure,
     Claim,
@@ -18,8 +26,6 @@ from pipeprof.selfcheck.results import (
     SelfCheck,
 )
 from pipeprof.units import counted, format_duration
-
-WIDTH = 100
 
 
 class SilentSelfCheckWatcher:
@@ -38,16 +44,8 @@ class SelfCheckLines(SilentSelfCheckWatcher):
         click.echo(f"  {name:<12}{word}{': ' if why else ''}{why}", err=True)
 
 
-def selfcheck_text(check: SelfCheck) -> str:
-    """The whole report, as far as standard output can show it."""
-    page = Page(WIDTH, color=False)
-    page.line(_headline(check), indent=0)
-    for result in check.pipelines:
-        _pipeline(page, result)
-    if check.cost is not None:
-        _cost(page, check.cost)
-    page.heading("How it was checked")
-    page.pairs(
+def selfcheck_document(check: SelfCheck) -> Document:
+    method = figures(
         [
             ("truth", "each pipeline's own code reads the clock around all that it does"),
             ("bar", "3 % of a batch's wall time or 0.2 ms, whichever is larger"),
@@ -55,12 +53,18 @@ def selfcheck_text(check: SelfCheck) -> str:
             ("run", f"{check.created}{', quick' if check.quick else ''}"),
         ]
     )
-    text = page.text()
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = to_ascii(text)
-    return text
+    return Document(
+        title="pipeprof selfcheck",
+        subject="selfcheck",
+        created=check.created,
+        version=check.environment.pipeprof,
+        sections=(
+            Section("outcome", "", (Paragraph(_headline(check)),)),
+            *(_pipeline(result) for result in check.pipelines),
+            *([_cost(check.cost)] if check.cost is not None else []),
+            Section("method", "How it was checked", (method,)),
+        ),
+    )
 
 
 def _headline(check: SelfCheck) -> str:
@@ -76,41 +80,32 @@ def _headline(check: SelfCheck) -> str:
     return f"{'PASSED' if check.passed else 'FAILED'}: {'; '.join(words)}."
 
 
-def _pipeline(page: Page, result: PipelineResult) -> None:
-    page.heading(f"{result.name}: {result.outcome}", result.says)
-    if result.why:
-        page.line(result.why)
-    if result.config is None:
-        return
-    page.line(
-        f"{settings(result.config)}; {counted(result.batches, 'batch')} of "
-        f"{format_duration(result.batch_s)}"
-    )
-    page.table(
-        [
-            Column("stage", right=False),
-            *(Column(title) for title in ("truth", "pipeprof", "apart", "bar")),
-            Column(right=False),
-        ],
-        [_cells(figure) for figure in result.figures],
-        [WORST_STYLE if figure.status == "off" else "" for figure in result.figures],
-    )
-    page.line("; ".join(_words(claim) for claim in result.claims))
+def _pipeline(result: PipelineResult) -> Section:
+    blocks: list[Block] = [Paragraph(result.why)] if result.why else []
+    if result.config is not None:
+        batches = f"{counted(result.batches, 'batch')} of {format_duration(result.batch_s)}"
+        blocks.append(Paragraph(f"{settings(result.config)}; {batches}"))
+    if result.figures:
+        titles = columns(("truth", "pipeprof", "apart", "bar"))
+        rows = tuple(map(_row, result.figures))
+        blocks.append(Table((Column("stage", "name"), *titles, Column("", "name")), rows))
+    if result.claims:
+        blocks.append(Paragraph("; ".join(_words(claim) for claim in result.claims)))
+    blocks = blocks or [Paragraph("Nothing was measured.")]
+    return Section(result.name, f"{result.name}: {result.outcome}", tuple(blocks), result.says)
 
 
-def _cells(figure: CheckedFigure) -> Sequence[str]:
-    status = "" if figure.status == "right" else figure.status.upper()
-    truth = format_duration(figure.truth_s)
-    if figure.measured_s is None:
-        return (figure.name, truth, "?", "", format_duration(figure.bar_s), status)
-    apart_s = figure.measured_s - figure.truth_s
-    return (
+def _row(figure: CheckedFigure) -> Row:
+    known = figure.measured_s is not None
+    apart_s = (figure.measured_s or 0.0) - figure.truth_s
+    return row(
         figure.name,
-        truth,
-        format_duration(figure.measured_s),
-        format_duration(apart_s),
+        format_duration(figure.truth_s),
+        format_duration(figure.measured_s or 0.0) if known else "unknown",
+        format_duration(apart_s) if known else "",
         format_duration(figure.bar_s),
-        status,
+        "" if figure.status == "right" else figure.status.upper(),
+        tone="bad" if figure.status == "off" else "",
     )
 
 
@@ -121,32 +116,23 @@ def _words(claim: Claim) -> str:
     return f"{claim.name} {claim.found}{truth}"
 
 
-def _cost(page: Page, cost: ProfilerCost) -> None:
-    page.heading(
-        "overhead",
+def _cost(cost: ProfilerCost) -> Section:
+    note = (
         f"a plain, a plain and a profiled run in random order, {counted(cost.rounds, 'round')} of "
-        f"{counted(cost.batches, 'batch')}; {format_duration(cost.batch_s)} a plain batch",
+        f"{counted(cost.batches, 'batch')}; {format_duration(cost.batch_s)} a plain batch"
     )
-    page.table(
-        [
-            Column("per batch", right=False),
-            Column("profiled"),
-            Column("95 %", right=False),
-            Column("control"),
-            Column("95 %", right=False),
-            Column(right=False),
-        ],
-        [_cost_cells("wall time", cost.wall), _cost_cells("CPU time", cost.cpu)],
-    )
+    titles = (Column("per batch", "name"), Column("profiled"), Column("95 %", "name"),
+              Column("control"), Column("95 %", "name"), Column("", "name"))  # fmt: skip
+    rows = (_cost_row("wall time", cost.wall), _cost_row("CPU time", cost.cpu))
+    blocks: list[Block] = [Table(titles, rows)]
     if "inconclusive" in (cost.wall.status, cost.cpu.status):
-        page.line(
-            "inconclusive: plain against plain differs too much on this machine now to tell; "
-            "let it be idle and try again"
-        )
+        text = "inconclusive: plain against plain differs too much on this machine now to tell; "
+        blocks.append(Paragraph(f"{text}let it be idle and try again"))
+    return Section("overhead", "overhead", tuple(blocks), note)
 
 
-def _cost_cells(name: str, one: CostComparison) -> Sequence[str]:
-    return (
+def _cost_row(name: str, one: CostComparison) -> Row:
+    return row(
         name,
         _signed(one.cost),
         f"{_signed(one.interval[0])} to {_signed(one.interval[1])}",

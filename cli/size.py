@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.html_option import html_option, put_page, refuse_folder
-from pipeprof.cli.markdown_option import markdown_option, print_written, refuse_both
+from pipeprof.cli.html_option import html_option, refuse_folder, write_page
+from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
 from pipeprof.cli.options import INT_LIST, json_option
 from pipeprof.errors import UsageError
 from pipeprof.model import Sizing, SizingInput
 from pipeprof.sizing.inputs import INPUTS, Input
 from pipeprof.units import parse_size
+from pipeprof.version import __version__
+
+if TYPE_CHECKING:
+    from pipeprof.report.document.blocks import Document
 
 EXAMPLE = """\b
 Examples:
@@ -109,7 +113,7 @@ def command(
     Start from a --profile, a --workload, or plain figures; what is given beside them counts more.
     A number that nobody gave is asked for by name, never guessed.
     """
-    from pipeprof.report.terminal_sizing import print_sizings, write_sizings
+    from pipeprof.report.terminal.render import print_document
     from pipeprof.sizing.size import size
 
     refuse_both(markdown, as_json)
@@ -122,16 +126,16 @@ def command(
     if what_if:
         sizings += [size(given, count, what_if, simulate) for count in gpus]
     if html is not None:
-        _write_page(sizings, html)
+        write_page(_document(sizings, explain=True), html)
     if as_json:
         import orjson
 
         told = [sizing.to_dict() for sizing in sizings]
         click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
     elif markdown:
-        print_written(lambda page: write_sizings(page, sizings, explain))
+        print_markdown(_document(sizings, explain))
     elif html is None:
-        print_sizings(sizings, explain)
+        print_document(_document(sizings, explain))
 
 
 def _note_what_if(workload: str, accelerator: str | None) -> None:
@@ -141,12 +145,16 @@ def _note_what_if(workload: str, accelerator: str | None) -> None:
         click.echo(note, err=True)
 
 
-def _write_page(sizings: Sequence[Sizing], out: Path) -> None:
-    from pipeprof.report.html.page import render_view
-    from pipeprof.report.html.sizing import sizing_view
+def _document(sizings: Sequence[Sizing], explain: bool) -> Document:
+    from pipeprof.report.document.sizing import sizing_document
 
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    put_page(render_view(sizing_view(sizings, now), words={}), out)
+    return sizing_document(
+        sizings,
+        {each.name: each.option for each in INPUTS},
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        version=__version__,
+        explain=explain,
+    )
 
 
 def _given(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.full_option import full_option
 from pipeprof.cli.html_option import html_option, refuse_folder, write_page
 from pipeprof.cli.judge import fail_if_starved_option, judge
 from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
@@ -96,6 +97,7 @@ _GIVE_AGAIN = (
 @click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
               help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
 @s3_client_option
+@full_option
 @html_option
 @markdown_option
 @fail_if_starved_option
@@ -109,6 +111,7 @@ def command(
     s3_client: str | None,
     storages: tuple[str, ...] | None,
     keep: bool,
+    full: bool,
     html: Path | None,
     markdown: bool,
     fail_if_starved: float | None,
@@ -121,6 +124,7 @@ def command(
     sleep), or your own step. Results are saved as each trial ends; Ctrl-C loses nothing.
     """
     from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
+    from pipeprof.report.document.build import full_report
     from pipeprof.sweep.grid import check
     from pipeprof.sweep.warnings_once import each_warning_once
 
@@ -154,9 +158,9 @@ def command(
         except PipeprofError:
             _say_what_is_saved(folder)
             raise
-    _show(outcome, folder, markdown, as_json)
+    _show(outcome, folder, full, markdown, as_json)
     if html is not None:
-        write_page(outcome.result, html)
+        write_page(full_report(outcome.result), html)
     if fail_if_starved is not None:
         judge(outcome.result, str(folder), fail_if_starved)
     return 130 if outcome.stopped == "interrupted" else 0
@@ -269,16 +273,17 @@ def _say_what_is_saved(folder: Path) -> None:
         )
 
 
-def _show(outcome: Outcome, folder: Path, markdown: bool, as_json: bool) -> None:
-    from pipeprof.report.terminal import print_report
+def _show(outcome: Outcome, folder: Path, full: bool, markdown: bool, as_json: bool) -> None:
+    from pipeprof.report.document.build import first_screen, full_report
+    from pipeprof.report.terminal.render import print_document
     from pipeprof.store import dumps
 
     if as_json:
         click.echo(dumps(outcome.result), nl=False)
     elif markdown:
-        print_markdown(outcome.result)
+        print_markdown(full_report(outcome.result))
     elif outcome.result.trials:
-        print_report(outcome.result)
+        print_document(full_report(outcome.result) if full else first_screen(outcome.result))
         click.echo(
             f"\nSaved in {folder}; to show one trial:\n  pipeprof report {folder}/trial-000.json"
         )

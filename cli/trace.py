@@ -36,8 +36,8 @@ def merge(torch_trace: Path, profile: Path, out: Path, as_json: bool) -> None:
     import orjson
 
     from pipeprof.model import Profile
-    from pipeprof.report.merge import merge as merged
-    from pipeprof.report.merge import repaired
+    from pipeprof.report.trace.merge import merge as merged
+    from pipeprof.report.trace.merge import repaired
     from pipeprof.store import load, write_atomically
 
     trace = _read(torch_trace)

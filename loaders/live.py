@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, TextIO
 from pipeprof.loaders.iterator import TimedPass
 from pipeprof.loaders.screen import Screen
 from pipeprof.log import log_caught
-from pipeprof.report.layout import to_ascii
 from pipeprof.report.live import LiveView, line, panel
+from pipeprof.report.text import to_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from pipeprof.loaders.iterator import Finder
-    from pipeprof.loaders.live_figures import Figures
+    from pipeprof.loaders.live_figures import LiveFigures
     from pipeprof.loaders.observe import Observer
     from pipeprof.measure.recorder import Pass
 
@@ -139,7 +139,7 @@ class Shown:
     """A pass, as a view of it needs it."""
 
     live: Live
-    figures: Figures
+    figures: LiveFigures
     name: str
     epoch: int
     """From 1."""

@@ -29,7 +29,7 @@ _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 _SHOWN = (*_INSIDE, Stage.FETCH, Stage.COLLATE, Stage.TRANSFER, Stage.PIN, Stage.STEP)
 
 
-class Figures:
+class LiveFigures:
     """Grows by `add`, which costs a few sums; `of_now` works out the rest."""
 
     def __init__(self, warmup: int, capacity: int) -> None:

@@ -47,7 +47,7 @@ from pipeprof.units import format_share
 
 if TYPE_CHECKING:  # only who looks at a run while it goes on needs what draws it
     from pipeprof.loaders.live import Live
-    from pipeprof.loaders.live_figures import Figures
+    from pipeprof.loaders.live_figures import LiveFigures
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Watch:
         """``whole``: note every batch, whatever that costs."""
         self.live: Live | None = None
         """Shows how it goes; to be set before a pass that is to be shown."""
-        self._figures: Figures | None = None
+        self._figures: LiveFigures | None = None
         self._name = name
         self._whole = whole
         self.pace = Pace(whole)
@@ -186,10 +186,10 @@ class Watch:
         if self.live is None:
             return TimedPass(iterator, self, turn, observer)
         from pipeprof.loaders.live import LivePass, Shown
-        from pipeprof.loaders.live_figures import Figures
+        from pipeprof.loaders.live_figures import LiveFigures
 
         if self._figures is None:
-            self._figures = Figures(_warmup(self._config), _capacity(self._config))
+            self._figures = LiveFigures(_warmup(self._config), _capacity(self._config))
             self._recorder.heard = self._figures.add
         length = known_length(loader)
         epoch = self._recorder.epoch_count
@@ -275,7 +275,7 @@ class Watch:
         if self._figures is None or not wall_s > 0:
             return ()
         share = format_share(self._figures.spent_s / wall_s)
-        return (f"The live view took {share} of the time, beside what stands as own cost.",)
+        return (f"The live view took {share} of the time, on top of the profiler overhead.",)
 
     def _unseen(self, loader: Any, reason: str) -> HostObserver:
         """Step aside: the training goes on, and the profile says what is missing and why."""

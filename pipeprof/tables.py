@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.model import BatchLog, Profile, StageStats, SweepResult, Trial
-from pipeprof.report.journey import journey
+from pipeprof.report.document.journey import journey
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]

@@ -22,7 +22,7 @@ from time import monotonic
 import pipeprof
 from pipeprof.bench_data.images import kind as images
 from pipeprof.model import Profile, Recommendation, Speedup, SweepResult
-from pipeprof.report.data_sets import data_sets
+from pipeprof.report.document.data_sets import data_sets
 from pipeprof.units import format_bytes, format_count, format_duration, format_share, percent
 from scripts.demo_s3 import LATENCY_S, NoServer, serve_s3
 

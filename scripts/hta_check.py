@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeprof.model import BatchLog, Profile
-from pipeprof.report.trace import render_trace
+from pipeprof.report.trace.chrome import render_trace
 from tests.samples import sample_profile
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 from playwright.sync_api import Route, sync_playwright
 
-from pipeprof.report.trace import render_trace
+from pipeprof.report.trace.chrome import render_trace
 from scripts.viewer_check import ROOT, Quiet, chromium, real_profile
 
 FOLDER = ROOT / ".bench-peers" / "perfetto"

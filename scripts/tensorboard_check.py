@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 from pipeprof.model import Profile
-from pipeprof.report.trace import render_trace, tensorboard_name
+from pipeprof.report.trace.chrome import render_trace, tensorboard_name
 from scripts.viewer_check import ROOT, chromium, real_profile
 from tests.report.test_tensorboard import tensorboard, wait_until_loaded
 

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
 from pipeprof.model import Profile
-from pipeprof.report.trace import render_trace
+from pipeprof.report.trace.chrome import render_trace
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".bench-peers" / "viewer"

@@ -74,7 +74,7 @@ def test_a_profile_shows_itself_and_its_text_is_the_report(outputs):
 
 def test_a_sweep_shows_itself(outputs):
     _, _, sweep, _ = outputs
-    assert "What to set" in sweep["text/html"]
+    assert "Recommendation" in sweep["text/html"]
     assert sweep["text/plain"] == str(sample_sweep())
 
 

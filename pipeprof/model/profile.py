@@ -297,15 +297,17 @@ class Profile:
         save(self, path)
 
     def __str__(self) -> str:
-        from pipeprof.report.terminal import render_text
+        from pipeprof.report.document.build import first_screen
+        from pipeprof.report.terminal.render import render_terminal
 
-        return render_text(self)
+        return render_terminal(first_screen(self))
 
     def _repr_html_(self) -> str:
         """In a notebook."""
-        from pipeprof.report.notebook import render_notebook
+        from pipeprof.report.document.build import full_report
+        from pipeprof.report.notebook.render import render_notebook
 
-        return render_notebook(self)
+        return render_notebook(full_report(self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """In IPython: not all of its batches."""

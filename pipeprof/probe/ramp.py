@@ -12,7 +12,7 @@ from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import load
 from pipeprof.probe.needs import checkpoint, code
-from pipeprof.probe.result import Limits, LoadSpec, Needs, Pattern, Point, ProbeResult
+from pipeprof.probe.result import Limits, LoadPoint, LoadSpec, Needs, Pattern, ProbeResult
 from pipeprof.probe.target import Target
 from pipeprof.storage.urls import is_s3, redact
 from pipeprof.units import format_bytes
@@ -25,7 +25,7 @@ _CORE_TO_SPARE = 0.5
 _RAMPS_SHARE = 0.6
 """Of what may be read; the rest is for the feed."""
 
-Watch = Callable[[Point], None]
+Watch = Callable[[LoadPoint], None]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def probe(
     )
 
 
-def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
-    start, points = perf_counter() - crew.startup_s, list[Point]()
+def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[LoadPoint]:
+    start, points = perf_counter() - crew.startup_s, list[LoadPoint]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
         left_s = spec.seconds - (perf_counter() - start - crew.startup_s)
@@ -113,8 +113,8 @@ def _needs(
 def _ramp(
     crew: Crew, spec: ProbeSpec, pattern: Pattern, size: int, seconds: float, budget: Budget,
     watch: Watch,
-) -> list[Point]:  # fmt: skip
-    points: list[Point] = []
+) -> list[LoadPoint]:  # fmt: skip
+    points: list[LoadPoint] = []
     depths = [1 << power for power in range(spec.most_in_flight.bit_length())]
     best, weak = 0.0, 0
     for depth in depths:
@@ -141,7 +141,7 @@ def _ramp(
 
 def _loaded(
     crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, share: float
-) -> Point | None:
+) -> LoadPoint | None:
     part = budget.part(share)
     # other blocks each time: the last ones may be in somebody's cache
     point = load(crew, demand, seconds, part, seed=demand.concurrency * crew.processes)
@@ -149,14 +149,14 @@ def _loaded(
     return point
 
 
-def _more_than(point: Point) -> int:
+def _more_than(point: LoadPoint) -> int:
     """Processes that may give more of the same; 0: none would."""
     could = min(2 * point.processes, point.demand.concurrency, usable_cores())
     idle = point.spare_cores is None or point.spare_cores >= _CORE_TO_SPARE
     return could if point.client_bound and idle and could > point.processes else 0
 
 
-def limits(points: Sequence[Point]) -> Limits | None:
+def limits(points: Sequence[LoadPoint]) -> Limits | None:
     """``None`` of no points."""
     if not points:
         return None
@@ -182,7 +182,7 @@ def limits(points: Sequence[Point]) -> Limits | None:
     )
 
 
-def _notes(spec: ProbeSpec, points: Sequence[Point], budget: Budget, shared: bool) -> list[str]:
+def _notes(spec: ProbeSpec, points: Sequence[LoadPoint], budget: Budget, shared: bool) -> list[str]:
     notes = []
     used = max((point.processes for point in points), default=1)
     if spec.processes is None and used > 1:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import set_cell_size
 
-from pipeprof.report.layout import bar, clean
-from pipeprof.report.phrases import shorten
+from pipeprof.report.text import bar, clean, shorten
 from pipeprof.units import counted, format_duration, format_rate, format_share
 
 _LABEL = 10

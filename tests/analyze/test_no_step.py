@@ -8,7 +8,8 @@ import pytest
 
 from pipeprof.analyze.profile import assemble
 from pipeprof.model import Profile, Recording
-from pipeprof.report.terminal import print_report
+from pipeprof.report.document.build import full_report
+from pipeprof.report.terminal.render import print_document
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import seen
 
@@ -84,7 +85,7 @@ def test_no_cores_are_asked_for_that_no_machine_has():
 
 
 def test_the_report_speaks_of_no_starvation(capsys):
-    print_report(of(workers_run(200, step_s=0.0)))
+    print_document(full_report(of(workers_run(200, step_s=0.0))))
     said = capsys.readouterr().out
     assert "NO TRAINING STEP: the loader gives" in said
     assert not re.search(r"^ *starved +\d", said, re.MULTILINE)

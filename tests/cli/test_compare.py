@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader, Dataset
 import pipeprof
 from pipeprof.cli.app import run
 from pipeprof.model import Profile
-from pipeprof.report.markdown import render_markdown
 from pipeprof.store import load
 from tests.comparisons import drawn
+from tests.report.full import full_markdown
 from tests.report.html.pages import read
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep
@@ -198,7 +198,7 @@ def test_report_and_its_markdown(tmp_path: Path, capsys: Captured) -> None:
     sample_sweep().save(tmp_path / "sweep.json")
     for name in ("run.json", "sweep.json"):
         assert run(["report", str(tmp_path / name), "--markdown"]) == 0
-        assert capsys.readouterr().out == render_markdown(load(tmp_path / name))
+        assert capsys.readouterr().out == full_markdown(load(tmp_path / name))
     assert run(["report", str(tmp_path / "run.json"), "--markdown", "--json"]) == 2
     assert "give one of them" in capsys.readouterr().err
 

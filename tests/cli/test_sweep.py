@@ -37,7 +37,7 @@ def pipeprof(*arguments, **options):
 def test_it_reports_on_stdout_and_progress_on_stderr(data, tmp_path):
     done = pipeprof("sweep", data, *QUICK, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    assert "What to set" in done.stdout
+    assert "Recommendation" in done.stdout
     assert "pipeprof.open_dataset(" in done.stdout
     assert f"Saved in {tmp_path}/out" in done.stdout
     assert "emulated" in done.stdout
@@ -58,8 +58,8 @@ def test_json_is_all_that_is_on_stdout(data, tmp_path, capsys):
 
 def test_the_cache_is_as_asked_for_and_said(data, tmp_path, capsys):
     quick = [*QUICK, "--workers", "0", "--out", str(tmp_path / "out")]
-    assert run(["sweep", data, *quick, "--cache", "warm"]) == 0
-    assert "Cache, warm asked for: 1 trial " in capsys.readouterr().out
+    assert run(["sweep", data, *quick, "--cache", "warm", "--full"]) == 0
+    assert "Cache of csv, warm asked for: 1 trial " in capsys.readouterr().out
     assert json.loads((tmp_path / "out/sweep.json").read_bytes())["spec"]["cache"] == "warm"
 
 
@@ -68,7 +68,7 @@ def test_starved_beyond_the_limit_is_exit_code_3_after_the_report(data, tmp_path
     assert run(["sweep", data, *QUICK, *limit, "--out", str(tmp_path / "out")]) == 3
     shown = capsys.readouterr()
     assert "more than the 50.0 % allowed" in shown.err
-    assert "What to set" in shown.out
+    assert "Recommendation" in shown.out
 
 
 WAITING = """

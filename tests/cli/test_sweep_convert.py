@@ -44,7 +44,7 @@ def test_it_tells_what_converting_would_bring(
 ) -> None:
     out = tmp_path / "out"
     asked = ["--formats", "csv,parquet:zstd", "--sample", "1MB", "--row-group", "64KiB"]
-    assert run(["sweep", data, *QUICK, *asked, "--out", str(out)]) == 0
+    assert run(["sweep", data, *QUICK, *asked, "--full", "--out", str(out)]) == 0
     shown = capsys.readouterr()
     assert "What would I gain by converting?" in shown.out
     assert "parquet:zstd, 64 KiB groups" in shown.out

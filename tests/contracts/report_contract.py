@@ -1,14 +1,32 @@
-"""What every report must cope with. A renderer's test class inherits this and gives `render`."""
+"""What every renderer does with every document. Its test class inherits this and gives `render`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
 
 from pipeprof.model import Comparison, DataSource, Diagnosis, Profile, SweepResult, Throughput
+from pipeprof.report.document.blocks import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Figure,
+    Figures,
+    KeyFigures,
+    Note,
+    Paragraph,
+    Section,
+    Subheading,
+    Table,
+    Verdict,
+    row,
+)
+from pipeprof.report.document.build import first_screen, full_report
 from tests.comparisons import sample_comparison, three_runs
 from tests.samples import (
     ENVIRONMENT,
@@ -21,6 +39,42 @@ from tests.sweep_samples import sample_sweep, sample_trial
 
 Result = Profile | SweepResult | Comparison
 
+SAMPLE = Document(
+    title="a sample",
+    subject="profile",
+    sections=(
+        Section(
+            "verdict",
+            "",
+            (
+                Verdict("starved", "too slow.", "bad", of="train"),
+                KeyFigures((Figure("rate", "7 samples/s", "95 %: 6–8"),)),
+                Figures((Figure("loader", "2 workers"), Figure("cache", "unknown"))),
+            ),
+        ),
+        Section("empty", "A section without a word", ()),
+        Section(
+            "stages",
+            "Where the time goes",
+            (
+                Subheading("of one batch"),
+                Table(
+                    (Column("stage", "name"), Column("mean"), Column("how", "text")),
+                    (
+                        row("fetch", Cell("31 ms", share=0.6), "two reads", tone="bad"),
+                        row("read", "unknown", "not seen", nested=True),
+                    ),
+                ),
+                Paragraph("Half of it is waiting."),
+                Note("~ estimated"),
+                Code("loader = DataLoader(\n    dataset,\n    num_workers=4,\n)"),
+            ),
+            note="per batch",
+            evidence=True,
+        ),
+    ),
+)
+"""With every block that is shown as text."""
 LONG_PATH = "/mnt/" + "a-rather-long-folder-name/" * 12 + "file.csv"
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -34,6 +88,12 @@ CONTROLS = "\x1b[31mred\x1b[0m\nnext\rline\x07\u202e"
 RESULTS: dict[str, Result] = {
     "profile": sample_profile(), "sweep": sample_sweep(), "comparison": sample_comparison(),
 }  # fmt: skip
+DOCUMENTS = {
+    "sample": SAMPLE,
+    "first-screen": first_screen(sample_profile()),
+    "first-screen-of-a-sweep": first_screen(sample_sweep()),
+    **{name: full_report(result) for name, result in RESULTS.items()},
+}
 _CHOICES = {"verdict", "state", "source", "kind", "schema", "shown", "per", "of"}
 """Fields whose values are a fixed few words."""
 
@@ -41,39 +101,60 @@ _CHOICES = {"verdict", "state", "source", "kind", "schema", "shown", "per", "of"
 class ReportContract:
     """Subclasses give `render`, and `shown` where their medium escapes."""
 
-    def render(self, result: Result) -> str:
+    def render(self, document: Document) -> str:
+        """The text that a reader sees, with room enough for all of it."""
         raise NotImplementedError
 
     def shown(self, text: str) -> str:
         """How ``text`` of the user's stands in the report."""
         return text
 
+    def report(self, result: Result) -> str:
+        return self.render(full_report(result))
+
+    @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+    def test_all_of_a_document_appears_in_order(self, document: Document) -> None:
+        report, at = unwrapped(self.render(document)).lower(), 0
+        for piece in pieces(document):
+            words = " ".join(piece.lower().split())
+            found = report.find(words, at)
+            assert found >= 0, f"{piece!r} is missing, or out of order"
+            at = found + len(words)
+
+    def test_an_empty_section_shows_nothing(self) -> None:
+        assert "without a word" not in self.render(SAMPLE)
+
+    def test_nothing_of_the_environment_is_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret-of-somebody")
+        for document in DOCUMENTS.values():
+            assert "s3cret" not in self.render(document)
+
     @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
     def test_it_is_the_same_every_time(self, result: Result) -> None:
-        assert self.render(result) == self.render(result)
+        assert self.report(result) == self.report(result)
 
     @pytest.mark.parametrize("verdict", ["starved", "fed", "inconclusive"])
     def test_it_opens_with_the_verdict(self, verdict: Any) -> None:
         profile = sample_profile()
         headline = f"{verdict.capitalize()}: 12.3 % of the time."
         profile = with_diagnosis(profile, verdict=verdict, headline=headline)
-        report = self.render(profile)
+        report = self.report(profile)
         assert 0 <= report.find("12.3 % of the time.") < report.find("decode")
         assert verdict in report.lower()
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_names_of_a_profile_are_shown_as_they_are(self, text: str) -> None:
-        report = self.render(renamed(sample_profile(), text))
+        report = self.report(renamed(sample_profile(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_names_of_a_sweep_are_shown_as_they_are(self, text: str) -> None:
-        report = self.render(renamed(sample_sweep(), text))
+        report = self.report(renamed(sample_sweep(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_names_of_a_comparison_are_shown_as_they_are(self, text: str) -> None:
-        report = self.render(renamed(sample_comparison(), text))
+        report = self.report(renamed(sample_comparison(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
     @pytest.mark.parametrize(
@@ -81,13 +162,13 @@ class ReportContract:
     )
     @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
     def test_no_place_shows_names_otherwise(self, result: Result, text: str) -> None:
-        harmless = "x" * len(text)
-        places = self.render(renamed(result, harmless)).count(harmless)
-        assert self.render(renamed(result, text)).count(self.shown(text)) == places > 3
+        harmless = "X" * len(text)
+        places = self.report(renamed(result, harmless)).count(harmless)
+        assert self.report(renamed(result, text)).count(self.shown(text)) == places > 3
 
     @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
     def test_control_characters_do_not_get_through(self, result: Result) -> None:
-        report = self.render(renamed(result, CONTROLS))
+        report = self.report(renamed(result, CONTROLS))
         assert "red" in report
         assert not any(c in report for c in "\x1b\r\x07\u202e")
 
@@ -96,15 +177,16 @@ class ReportContract:
             stages={**sample_profile().stages, "decompress": stage_stats(3.0)},
             blame={"decompress": 12.6},
         )
-        assert "decompress" in self.render(profile)
+        assert "decompress" in self.report(profile)
 
     def test_a_stage_of_unknown_length_gets_no_figures(self) -> None:
         unknown = stage_stats(123.0, source="unknown")
-        report = self.render(sample_profile(stages={"fetch": unknown}, workers=()))
+        report = self.report(sample_profile(stages={"fetch": unknown}, workers=()))
         assert "123 ms" not in report
+        assert "unknown" in report
 
     def test_missing_stages_come_with_their_reasons(self) -> None:
-        report = unwrapped(self.render(sample_profile(missing={"h2d": "no CUDA device"})))
+        report = unwrapped(self.report(sample_profile(missing={"h2d": "no CUDA device"})))
         assert "h2d" in report
         assert "no CUDA device" in report
 
@@ -112,7 +194,7 @@ class ReportContract:
         profile = sample_profile(
             measured_batches=1, stages={"fetch": stage_stats(30.0, 1)}, workers=sample_workers(1)
         )
-        assert "1 batch " in unwrapped(self.render(profile))
+        assert "1 batch " in unwrapped(self.report(profile))
 
     def test_nothing_measured(self) -> None:
         profile = with_diagnosis(
@@ -136,7 +218,7 @@ class ReportContract:
             headline="Inconclusive: no batch was measured after warm-up; run longer.",
             more_batches=10,
         )
-        assert "run longer" in self.render(profile)
+        assert "run longer" in self.report(profile)
 
     def test_figures_of_zero_divide_nothing(self) -> None:
         profile = sample_profile(
@@ -146,11 +228,11 @@ class ReportContract:
             },
             throughput=Throughput(0.0, 0.0, 0.0, (0.0, 0.0)),
         )
-        assert "fetch" in self.render(profile)
+        assert "fetch" in self.report(profile)
 
     def test_sixty_four_workers_stay_readable(self) -> None:
-        few = self.render(sample_profile(workers=sample_workers(8)))
-        many = self.render(sample_profile(workers=sample_workers(64, slow=41)))
+        few = self.report(sample_profile(workers=sample_workers(8)))
+        many = self.report(sample_profile(workers=sample_workers(64, slow=41)))
         assert len(many.splitlines()) <= len(few.splitlines()) + 4
         assert "41" in many
 
@@ -158,7 +240,7 @@ class ReportContract:
         profile = sample_profile(environment=replace(ENVIRONMENT, accelerator=""))
         ceilings = {name: c for name, c in profile.ceilings.items() if name != "accelerator"}
         stages = {name: s for name, s in profile.stages.items() if name != "step"}
-        report = self.render(replace(profile, ceilings=ceilings, stages=stages))
+        report = self.report(replace(profile, ceilings=ceilings, stages=stages))
         assert "unknown" in report
 
     @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
@@ -166,34 +248,34 @@ class ReportContract:
         self, result: Result
     ) -> None:
         real = replace(ENVIRONMENT, accelerator="NVIDIA H100")
-        report = self.render(replace(result, environment=real))
-        assert self.render(result).count("emulated") >= 3
+        report = self.report(replace(result, environment=real))
+        assert self.report(result).count("emulated") >= 3
         assert report.count("emulated") == (1 if isinstance(result, Profile) else 0)  # its reason
         assert "NVIDIA H100" in report
 
     def test_a_sweep_without_a_trial(self) -> None:
-        report = self.render(sample_sweep(trials=(), advice=(), planned=8))
+        report = self.report(sample_sweep(trials=(), advice=(), planned=8))
         assert "0 of 8" in report
 
     def test_an_unfinished_sweep_says_how_to_go_on(self) -> None:
         sweep = sample_sweep()
-        report = self.render(replace(sweep, trials=sweep.trials[:6], planned=8))
+        report = self.report(replace(sweep, trials=sweep.trials[:6], planned=8))
         assert "6 of 8" in report
         assert "--resume" in report
 
     def test_advice_that_names_no_trial(self) -> None:
         sweep = sample_sweep()
         advice = tuple(replace(one, best_trial=99, recommendation=None) for one in sweep.advice)
-        assert "parquet" in self.render(replace(sweep, advice=advice))
+        assert "parquet" in self.report(replace(sweep, advice=advice))
 
     def test_many_data_sets_of_one_format_can_be_told_apart(self) -> None:
         urls = [f"s3://bucket/run-{number:02d}" for number in range(12)]
         trials = tuple(sample_trial("parquet", url=url) for url in urls)
-        report = self.render(sample_sweep(trials=trials, advice=(), planned=12))
+        report = self.report(sample_sweep(trials=trials, advice=(), planned=12))
         assert all(self.shown(url) in report for url in urls)
 
     def test_a_comparison_opens_with_what_became_of_each_run(self) -> None:
-        report = unwrapped(self.render(three_runs()))
+        report = unwrapped(self.report(three_runs()))
         assert report.lower().find("slower") < report.lower().find("what was changed")
         assert "decode takes 7.10 ms more a batch." in report
         assert "1.01× the samples/s (95 %: 0.95–1.07)" in report
@@ -204,7 +286,7 @@ class ReportContract:
             config=replace(sample_profile().config, batch_size=None, num_workers=0),
             source=DataSource("/data/x.csv", "csv", 1, 0),
         )
-        assert "None" not in self.render(profile)
+        assert "None" not in self.report(profile)
 
 
 def with_diagnosis(profile: Profile, **changes: Any) -> Profile:
@@ -224,6 +306,30 @@ def renamed(value: Any, text: str, field: str = "") -> Any:
     if isinstance(value, Mapping):
         return {key: renamed(item, text) for key, item in value.items()}
     return value
+
+
+def pieces(document: Document) -> Iterator[str]:
+    """All that a reader must find, in order; charts are extra."""
+    for section in document.without_charts().sections:
+        yield from (section.heading, section.note)
+        for block in section.blocks:
+            yield from _texts(block)
+
+
+def _texts(block: Block) -> Iterator[str]:
+    if isinstance(block, Verdict):
+        yield from (block.of, block.word, block.sentence)
+    elif isinstance(block, Paragraph | Note | Subheading):
+        yield block.text
+    elif isinstance(block, Figures):
+        for figure in block.figures:
+            yield from (figure.label, figure.value, figure.remark)
+    elif isinstance(block, Table):
+        yield from (column.title for column in block.columns)
+        for each in block.rows:
+            yield from (cell.text for cell in each.cells)
+    elif isinstance(block, Code):
+        yield from block.lines
 
 
 def unwrapped(report: str) -> str:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 import pipeprof
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.live import LINE_S, REPAINT_S, SHARE, Live, live_view
-from pipeprof.loaders.live_figures import Figures
+from pipeprof.loaders.live_figures import LiveFigures
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.pauses import Named
 from pipeprof.measure.recorder import Recorder
@@ -280,7 +280,7 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
 
 def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
     clock = FakeClock()
-    recorder, figures = Recorder(clock), Figures(0, 0)
+    recorder, figures = Recorder(clock), LiveFigures(0, 0)
     recorder.heard = figures.add
     turn = recorder.begin()
     for number in range(20):

@@ -9,19 +9,20 @@ from typing import Any
 import fsspec
 import pytest
 
-from pipeprof.cli.probe_page import probe_text
+from pipeprof.cli.probe_page import probe_document
 from pipeprof.probe.ramp import ProbeSpec, _more_than, limits, probe
-from pipeprof.probe.result import LoadSpec, Point
+from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.target import open_target
+from pipeprof.report.terminal.render import render_terminal
 from pipeprof.units import format_count
 from tests.probe.test_load import Sleeps
 
 pytestmark = pytest.mark.timed
 
 
-def point(block: int, concurrency: int, per_s: float, p50_s: float, pattern="random") -> Point:
+def point(block: int, concurrency: int, per_s: float, p50_s: float, pattern="random") -> LoadPoint:
     demand = LoadSpec(pattern, block, concurrency)
-    return Point(demand, round(per_s), round(per_s) * block, 1.0, per_s, per_s * block, p50_s,
+    return LoadPoint(demand, round(per_s), round(per_s) * block, 1.0, per_s, per_s * block, p50_s,
                  p50_s, p50_s, p50_s, p50_s, cpu_cores=0.1)  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def test_rates_of_a_client_that_computes_all_the_time_are_said_to_be_its_own(mon
     assert alone.client_s == pytest.approx(alone.mean_s, rel=0.3)
     assert result.notes[0].startswith("client-bound with requests of 1.00 kB: ")
     assert result.to_dict()["jobs"][0]["client_bound"]
-    page = probe_text(result)
+    page = render_terminal(probe_document(result))
     assert f"≥ {format_count(result.limits.requests_per_s)}/s, client-bound" in page
     assert "!: client-bound" in page
 
@@ -154,7 +155,7 @@ def test_rates_of_a_client_that_waits_are_the_storages(monkeypatch):
     assert result.limits is not None
     assert not result.limits.requests_client_bound
     assert result.notes == ()
-    assert "client-bound" not in probe_text(result)
+    assert "client-bound" not in render_terminal(probe_document(result))
 
 
 def test_the_json_is_named_as_by_fio():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeprof.model import Cost, Recommendation
-from pipeprof.report.phrases import expected, gain
+from pipeprof.report.document.wording import expected, gain
 
 PLAIN = Recommendation("num_workers", "2", "4", "why")
 

@@ -18,10 +18,21 @@ import pytest
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pipeprof.report.layout import Column, clean
-from pipeprof.report.markdown import MarkdownPage, MarkdownRenderer, render_markdown
+from pipeprof.report.document.blocks import (
+    Block,
+    Column,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    figures,
+    row,
+)
+from pipeprof.report.markdown.render import render_markdown
+from pipeprof.report.text import clean
 from tests.comparisons import sample_comparison, three_runs
 from tests.contracts.report_contract import ReportContract, Result, renamed
+from tests.report.full import full_markdown
 from tests.report.html.pages import read
 from tests.samples import RECOMMENDATION, sample_profile
 from tests.sweep_samples import sample_conversion, sample_sweep
@@ -35,8 +46,8 @@ TEXTS = st.one_of(st.text(MARKS + "aé🚀", max_size=24), st.text(max_size=12))
 
 
 class TestContract(ReportContract):
-    def render(self, result: Result) -> str:
-        return read(shown(MarkdownRenderer().render(result)))
+    def render(self, document: Document) -> str:
+        return read(shown(render_markdown(document)))
 
 
 def shown(markdown: str) -> str:
@@ -56,26 +67,27 @@ def shown(markdown: str) -> str:
 def test_it_reads_like_the_golden_file(name: str, result: Result) -> None:
     file = GOLDEN / f"{name}.md"
     if os.environ.get("PIPEPROF_UPDATE_GOLDEN"):
-        file.write_text(render_markdown(result), encoding="utf-8")
-    assert render_markdown(result) == file.read_text(encoding="utf-8")
+        file.write_text(full_markdown(result), encoding="utf-8")
+    assert full_markdown(result) == file.read_text(encoding="utf-8")
 
 
-def test_it_has_the_sections_and_tables_of_the_terminal() -> None:
-    html = shown(render_markdown(sample_profile()))
+def test_it_has_every_section_and_table() -> None:
+    html = shown(full_markdown(sample_profile()))
     titles = [re.sub(" \\(.*", "", title) for title in re.findall("<h3>(.*?)</h3>", html)]
     assert titles == [
-        "What to change", "Where the time goes", "What making a batch took", "Requests of storage",
-        "What the accelerator waited for", "Pauses", "The most each part allows",
-        "Workers side by side", "Findings", "How sure",
+        "Recommendation", "Throughput ceilings", "Where the time goes",
+        "What a batch took of the machine", "What the accelerator waited for", "Pauses",
+        "Timeline of batches", "Throughput, measured and predicted", "Workers side by side",
+        "Requests of storage", "Findings", "Confidence",
     ]  # fmt: skip
-    assert html.count("<table>") == 7
+    assert html.count("<table>") == 9
     assert "<strong>↳ decode</strong>" in html, "the stage to blame stands out"
 
 
 @pytest.mark.parametrize("result", [sample_profile(), sample_sweep(), three_runs()])
 def test_nothing_but_what_we_write_is_marked_up(result: Result) -> None:
     hostile = "@team #41 https://x.y/z :tada: <b>b</b> ![p](q) **b** ~~s~~ a|b \\| $x$ GH-7 &amp;"
-    html = shown(render_markdown(renamed(result, hostile)))
+    html = shown(full_markdown(renamed(result, hostile)))
     tags = {"p", "strong", "code", "pre", "h3", "ul", "li", "table", "thead", "tbody", "tr", "th",
             "td"}  # fmt: skip
     assert set(re.findall(r"<([a-z0-9]+)", html)) <= tags
@@ -87,12 +99,8 @@ def test_nothing_but_what_we_write_is_marked_up(result: Result) -> None:
 @hypothesis.settings(max_examples=150)
 @hypothesis.given(TEXTS, TEXTS)
 def test_whatever_a_cell_or_a_line_holds_is_shown_as_it_is(one: str, other: str) -> None:
-    page = MarkdownPage()
-    page.line(one)
-    # two spaces at the beginning of a row say that it is part of the row above
-    page.table([Column("a"), Column("b")], [(f"x{one}", other), (other.lstrip(), one)])
-    page.pairs([("label", other)])
-    html = shown(page.text())
+    table = Table((Column("a"), Column("b")), (row(f"x{one}", other), row(other, one)))
+    html = shown(render_markdown(of(Paragraph(one), table, figures([("label", other)]))))
     cells = re.findall(r"<td.*?>(.*?)</td>", html, re.DOTALL)
     wanted = [f"x{one}", other, other, one]
     assert [plain(cell) for cell in cells] == [words(text) for text in wanted]
@@ -100,6 +108,10 @@ def test_whatever_a_cell_or_a_line_holds_is_shown_as_it_is(one: str, other: str)
         words(text) for text in [one] if words(text)
     ]
     assert plain(re.findall(r"<li>(.*?)</li>", html, re.DOTALL)[0]) == words(f"label {other}")
+
+
+def of(*blocks: Block) -> Document:
+    return Document("a test", "test", (Section("test", "", blocks),))
 
 
 def words(text: str) -> str:
@@ -128,21 +140,19 @@ def plain(html: str) -> str:
     ],
 )
 def test_only_what_would_be_taken_for_a_mark_is_code(text: str, written: str) -> None:
-    page = MarkdownPage()
-    page.line(text)
-    assert page.text() == f"{written}\n"
+    assert render_markdown(of(Paragraph(text))) == f"{written}\n"
 
 
 def test_code_to_paste_ends_where_it_ends() -> None:
     code = "x = '''\n```\nhello\n```\n'''"
     advice = replace(RECOMMENDATION, code=code)
-    html = shown(render_markdown(sample_profile(recommendations=(advice,))))
+    html = shown(full_markdown(sample_profile(recommendations=(advice,))))
     (block,) = re.findall(r"<pre><code.*?>(.*?)</code></pre>", html, re.DOTALL)
     assert block.splitlines() == code.splitlines()
 
 
 def test_what_changes_bring_stands_under_them() -> None:
-    lines = render_markdown(sample_profile()).splitlines()
+    lines = full_markdown(sample_profile()).splitlines()
     assert "**num_workers: 2 → 4**" in lines
     assert lines[lines.index("**num_workers: 2 → 4**") + 2].startswith("- **gain** predicted")
 
@@ -157,6 +167,6 @@ def rows(markdown: str, title: str) -> list[Sequence[str]]:
 
 
 def test_a_comparison_tells_before_and_after() -> None:
-    found = rows(render_markdown(sample_comparison()), "What was changed")
+    found = rows(full_markdown(sample_comparison()), "What was changed")
     assert ["loader", "pin_memory", "off", "on"] in found
     assert ["data", "bytes", "1.07 GB", "2.15 GB"] in found

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.cli.app import app
 from pipeprof.errors import UsageError
-from pipeprof.report.merge import merge, repaired
+from pipeprof.report.trace.merge import merge, repaired
 from tests.samples import sample_profile
 
 # torch 2.11 says so of a profiler's first and only cycle, too

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
-from pipeprof.report.trace import render_trace, tensorboard_name
+from pipeprof.report.trace.chrome import render_trace, tensorboard_name
 from tests.needs import missing
 
 _PLUGIN = "data/plugin/pytorch_profiler"

@@ -6,11 +6,12 @@ import io
 
 import pytest
 
-from pipeprof.report.layout import to_ascii
-from pipeprof.report.markdown import render_markdown
-from pipeprof.report.terminal import print_report, render_text
+from pipeprof.report.document.build import full_report
+from pipeprof.report.terminal.render import print_document
+from pipeprof.report.text import to_ascii
 from pipeprof.sizing.size import FORMULAS
 from tests.comparisons import three_runs
+from tests.report.full import full_markdown, full_text
 from tests.report.test_terminal import ESCAPE, section
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep
@@ -31,7 +32,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, kind: type[io.TextIOWrapper], **set
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     file = kind(io.BytesIO(), encoding=encoding)
-    print_report(sample_profile(), file)
+    print_document(full_report(sample_profile()), file)
     raw = file.buffer
     assert isinstance(raw, io.BytesIO)
     return raw.getvalue().decode(encoding)
@@ -52,7 +53,7 @@ def test_a_page_is_as_wide_as_the_terminal_but_not_wider_than_100(
 
     assert widest(printed(monkeypatch, Terminal, COLUMNS="84")) <= 84
     assert 84 < widest(printed(monkeypatch, Terminal, COLUMNS="240")) <= 100
-    assert printed(monkeypatch, io.TextIOWrapper, COLUMNS="60") == render_text(sample_profile())
+    assert printed(monkeypatch, io.TextIOWrapper, COLUMNS="60") == full_text(sample_profile())
 
 
 def test_an_encoding_without_blocks_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,14 +64,10 @@ def test_an_encoding_without_blocks_gets_ascii(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_sign_of_ours_has_a_way_to_be_told_in_ascii() -> None:
-    texts = [render_text(sample_profile()), render_text(sample_sweep()), render_text(three_runs())]
+    texts = [full_text(sample_profile()), full_text(sample_sweep()), full_text(three_runs())]
     texts += [
-        render_markdown(sample_profile()),
+        full_markdown(sample_profile()),
         *(each.__doc__ or "" for each in FORMULAS.values()),
     ]
     assert not [told for told in map(to_ascii, texts) if not told.isascii() or "\\u" in told]
     assert to_ascii("⌈gpus / gpus per node⌉") == "ceil(gpus / gpus per node)"
-
-
-def test_a_profile_prints_itself() -> None:
-    assert str(sample_profile()) == render_text(sample_profile())

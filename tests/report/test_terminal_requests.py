@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from pipeprof.report.terminal import render_text
+from tests.report.full import full_text
 from tests.samples import sample_profile, sample_requests
 
 
 def block(**changes: object) -> str:
-    text = render_text(sample_profile(requests=sample_requests(**changes)))
+    text = full_text(sample_profile(requests=sample_requests(**changes)))
     start = text.index("Requests of storage")
     return text[start : text.index("\n\n", start)]
 
@@ -31,7 +31,7 @@ def test_what_did_not_happen_or_is_not_known_is_not_spoken_of():
     )  # fmt: skip
     for word in ("retries", "slow down", "given up", "first byte", "by their sizes", "CPU", "None"):
         assert word not in quiet
-    assert "Requests" not in render_text(sample_profile(requests=None))
+    assert "Unknown: the data set" in full_text(sample_profile(requests=None))
 
 
 def test_a_store_that_gave_nothing_shows_what_was_given_up():
@@ -45,7 +45,7 @@ def test_the_evidence_stands_beside_the_verdict():
     diagnosis = replace(
         sample_profile().diagnosis, bottleneck="storage-latency", evidence="answers come late"
     )
-    text = render_text(sample_profile(diagnosis=diagnosis))
+    text = full_text(sample_profile(diagnosis=diagnosis))
     assert "storage     answers come late" in text
-    red = render_text(sample_profile(diagnosis=diagnosis), color=True)
+    red = full_text(sample_profile(diagnosis=diagnosis), color=True)
     assert [line for line in red.splitlines() if "31m" in line and "read" in line]

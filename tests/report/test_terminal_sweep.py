@@ -8,26 +8,26 @@ from dataclasses import replace
 import pytest
 
 from pipeprof.model import SweepResult
-from pipeprof.report.terminal import render_text
 from tests.contracts.report_contract import unwrapped
+from tests.report.full import full_text
 from tests.report.test_terminal import section
 from tests.samples import RECOMMENDATION
 from tests.sweep_samples import SWEEP_TRIALS, sample_conversion, sample_sweep, sample_trial
 
 
 def trial_lines(sweep: SweepResult) -> list[str]:
-    verdict = re.compile(r"  \*? +\d.* (starved|fed)\b")
-    return [line for line in render_text(sweep).splitlines() if verdict.match(line)]
+    verdict = re.compile(r"  (csv|parquet) .* (starved|fed)\b")
+    return [line for line in full_text(sweep).splitlines() if verdict.match(line)]
 
 
 def test_a_sweep_marks_the_best_trial_of_each_data_set() -> None:
     lines = trial_lines(sample_sweep())
     assert len(lines) == len(SWEEP_TRIALS)
-    assert [number for number, line in enumerate(lines) if "*" in line] == [2, 5]
+    assert [number for number, line in enumerate(lines) if "to use" in line] == [2, 5]
 
 
 def test_a_sweep_gives_each_data_set_its_verdict_first() -> None:
-    first, second = re.findall(r"^(\S+) +(STARVED|FED) ", render_text(sample_sweep()), re.MULTILINE)
+    first, second = re.findall(r"^(\S+) +(STARVED|FED) ", full_text(sample_sweep()), re.MULTILINE)
     assert first == ("csv", "STARVED")
     assert second == ("parquet", "FED")
 
@@ -38,9 +38,9 @@ def test_a_setting_that_is_best_already_is_kept() -> None:
         replace(sweep.advice[0], recommendation=replace(RECOMMENDATION, proposed="2")),
         replace(sweep.advice[1], recommendation=None),
     ]
-    report = render_text(replace(sweep, advice=tuple(keep)))
-    kept = section(report, "What to set")
-    assert "csv: keep 2\n    why " in kept
+    report = full_text(replace(sweep, advice=tuple(keep)))
+    kept = section(report, "Recommendation")
+    assert re.search(r"csv: keep 2\n +why ", kept)
     assert "    gain" not in kept
     assert "parquet: keep 1 worker, prefetch 2, batch 1024" in report
 
@@ -60,24 +60,24 @@ def test_data_sets_are_compared_as_far_as_the_figures_allow(
         sample_trial("csv", samples_per_s=csv[0], starved=csv[1]),
         sample_trial("parquet", samples_per_s=parquet[0], starved=parquet[1]),
     )
-    report = render_text(sample_sweep(trials=trials, advice=(), planned=2))
+    report = full_text(sample_sweep(trials=trials, advice=(), planned=2))
     assert says in section(report, "Data sets at their best")
 
 
 def test_one_data_set_is_not_compared() -> None:
-    report = render_text(sample_sweep(trials=SWEEP_TRIALS[:4], advice=sample_sweep().advice[:1]))
+    report = full_text(sample_sweep(trials=SWEEP_TRIALS[:4], advice=sample_sweep().advice[:1]))
     assert "Data sets at their best" not in report
 
 
 def test_a_sweep_says_what_it_was_asked() -> None:
     spec = replace(sample_sweep().spec, transform="decode.py:decode", columns=("a", "b"))
-    part = section(render_text(sample_sweep(spec=spec, notes=("one retry",))), "How sure")
+    part = section(full_text(sample_sweep(spec=spec, notes=("one retry",))), "Confidence")
     for words in ("decode.py:decode", "a, b", "one retry", "each of 5.00 s or more"):
         assert words in part
 
 
 def test_a_conversion_is_told_as_multiples_of_the_data_as_it_is() -> None:
-    part = section(render_text(sample_conversion()), "What would I gain by converting?")
+    part = section(full_text(sample_conversion()), "What would I gain by converting?")
     rows = {line.split("  ")[1].strip(): line.split() for line in part.splitlines() if "×" in line}
     assert rows["csv as it is"][-6:-2] == ["60,235", "1.00×", "1.00×", "1.00×"]
     assert rows["the same, again"][-4:-2] == ["59,800", "0.99×"]
@@ -89,14 +89,14 @@ def test_a_conversion_is_told_as_multiples_of_the_data_as_it_is() -> None:
 
 
 def test_what_a_sample_takes_says_what_is_not_known() -> None:
-    part = section(render_text(sample_conversion()), "What a sample takes")
+    part = section(full_text(sample_conversion()), "What a sample takes")
     [remote] = [line.split() for line in part.splitlines() if "parquet:zstd on s3" in line]
     assert remote[3:] == [
         "42",
         "B",
         "42",
         "B",
-        "?",
+        "unknown",
         "12.4",
         "µs",
         "6.20",
@@ -108,15 +108,15 @@ def test_what_a_sample_takes_says_what_is_not_known() -> None:
 
 
 def test_settings_and_code_are_for_the_data_that_is_there() -> None:
-    report = render_text(sample_conversion())
-    part = section(report, "What to set")
+    report = full_text(sample_conversion())
+    part = section(report, "Recommendation")
     assert "csv: keep 2 workers" in part
     assert "out-data" not in part
     kept = replace(sample_conversion().conversion, kept=True)
-    assert "Kept: /results/out-data/parquet-zstd" in render_text(sample_conversion(conversion=kept))
+    assert "Kept: /results/out-data/parquet-zstd" in full_text(sample_conversion(conversion=kept))
 
 
 def test_a_conversion_with_no_trial_yet_says_so() -> None:
     early = replace(sample_conversion().conversion, baseline=None, control=None, gains=())
-    report = render_text(sample_conversion(conversion=early, trials=(), advice=()))
+    report = full_text(sample_conversion(conversion=early, trials=(), advice=()))
     assert "the data as it is has not been tried" in unwrapped(report)

@@ -14,7 +14,7 @@ import pipeprof
 from pipeprof.cli.app import app
 from pipeprof.errors import UsageError
 from pipeprof.model import BatchLog
-from pipeprof.report.trace import (
+from pipeprof.report.trace.chrome import (
     LOADER,
     STEP,
     events_of,

@@ -11,7 +11,8 @@ from markdown_it import MarkdownIt
 
 from pipeprof.cli.app import app
 from pipeprof.errors import UsageError
-from pipeprof.report.terminal_sizing import render_sizings
+from pipeprof.report.document.sizing import sizing_document
+from pipeprof.report.terminal.render import render_terminal
 from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.sizing.mlperf import WORKLOADS
 from pipeprof.sizing.size import FORMULAS, size
@@ -233,7 +234,8 @@ def test_the_table_has_a_column_for_each_number_of_accelerators(tmp_path):
 def test_what_has_no_room_beside_the_others_stands_below_them():
     several = [size(from_workload("unet3d", "h100"), 8**n, what_if, False)
                for what_if in (None, "record_bytes=0.5x") for n in range(1, 5)]  # fmt: skip
-    wide, narrow = (render_sizings(several, explain=False, width=width) for width in (200, 60))
+    document = sizing_document(several, {}, created="", version="", explain=False)
+    wide, narrow = (render_terminal(document, width=width) for width in (200, 60))
     assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
     assert "…" not in narrow
     assert wide.count("read bandwidth per GPU") == 1 < narrow.count("read bandwidth per GPU")

@@ -11,7 +11,8 @@ import pipeprof
 from pipeprof.analyze.compare import in_doubt
 from pipeprof.analyze.noise import noise_of
 from pipeprof.model import SweepResult, SweepSpec
-from pipeprof.report.terminal import print_report
+from pipeprof.report.document.build import full_report
+from pipeprof.report.terminal.render import print_document
 from pipeprof.sweep import run
 from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.guided import SMALL, Guide
@@ -62,7 +63,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     for trial in result.trials[2:]:
         assert trial.predicted_samples_per_s == pytest.approx(trial.samples_per_s, rel=0.5)
     assert pipeprof.load(tmp_path / "sweep.json") == result
-    print_report(result)
+    print_document(full_report(result))
     said = capsys.readouterr().out
     assert f"{len(result.untried)} settings of {len(grid(spec))} not tried" in said
     assert "Predictions were off by" in said

@@ -14,7 +14,8 @@ from pipeprof.analyze.choose import choose
 from pipeprof.analyze.compare import in_doubt
 from pipeprof.cli.sweep_progress import ProgressLines
 from pipeprof.model import SweepSpec
-from pipeprof.report.terminal import print_report
+from pipeprof.report.document.build import full_report
+from pipeprof.report.terminal.render import print_document
 from pipeprof.sweep import run
 from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
@@ -119,7 +120,7 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
     best = result.advice[0].best_trial
     assert best in (pairs.trial, pairs.against)
     assert pipeprof.load(folder / "sweep.json") == result
-    print_report(result)
+    print_document(full_report(result))
     told = " ".join(capsys.readouterr().out.split())
     assert "in 4 pairs of short runs" in told
     if pairs.difference == "none":

@@ -21,7 +21,7 @@
       const meaning = document.getElementById(term.getAttribute("aria-describedby"));
       showTip(meaning.textContent, left, top);
     };
-    for (const term of document.querySelectorAll(".term")) {
+    for (const term of document.querySelectorAll("a.term")) {
       term.addEventListener("mouseenter", () => show(term));
       term.addEventListener("focus", () => show(term));
       term.addEventListener("mouseleave", hideTip);
@@ -30,7 +30,7 @@
     addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
     addEventListener("scroll", () => {
       if (tip.hidden) return;
-      const term = document.activeElement.closest(".term"); // scrolled to by its focus
+      const term = document.activeElement.closest("a.term"); // scrolled to by its focus
       if (term) show(term);
       else hideTip();
     }, { passive: true, capture: true });
@@ -141,23 +141,10 @@
     });
   }
 
-  // Figures that a chart shows are folded away while it can be seen, but not on paper.
-  function folds() {
-    const folded = [...document.querySelectorAll("main details")];
-    folded.forEach((each) => { each.open = false; });
-    let opened = [];
-    addEventListener("beforeprint", () => {
-      opened = folded.filter((each) => !each.open);
-      opened.forEach((each) => { each.open = true; });
-    });
-    addEventListener("afterprint", () => { opened.forEach((each) => { each.open = false; }); });
-  }
-
   theme();
   terms();
   document.querySelectorAll(".sortable").forEach(sortable);
   document.querySelectorAll(".copy").forEach(copying);
   document.querySelectorAll("[data-chart]").forEach(draw);
-  folds();
   root.dataset.ready = String(Math.round(performance.now()));
 })();

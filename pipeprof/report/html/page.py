@@ -1,9 +1,8 @@
-"""From a result to a page: a view of it, written by a template, with all that it needs inside."""
+"""A document as one file that opens offline: no request leaves it, which its own policy forbids."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -12,15 +11,12 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from pipeprof.model import Profile, SweepResult
-from pipeprof.report.base import Result
-from pipeprof.report.html.comparison import comparison_view
-from pipeprof.report.html.profile import profile_view
-from pipeprof.report.html.shapes import View, charts
-from pipeprof.report.html.sweep import sweep_view
-from pipeprof.report.html.vega import CONFIG
-from pipeprof.report.html.words import WORDS
-from pipeprof.report.layout import clean
+from pipeprof.report.document.blocks import Document
+from pipeprof.report.document.charts import Timeline
+from pipeprof.report.html.charts.spec import spec_of
+from pipeprof.report.html.charts.vega import CONFIG
+from pipeprof.report.html.glossary import WORDS
+from pipeprof.report.text import clean
 
 LIBRARIES: Final = ("vega.min.js", "vega-lite.min.js")
 _WHOLE: Final = re.compile(
@@ -32,36 +28,16 @@ _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026",
                   "\u2028": "\\u2028", "\u2029": "\\u2029"}  # fmt: skip
 
 
-class HtmlRenderer:
-    """One file that opens offline: no request leaves it, which its own policy forbids."""
-
-    name = "html"
-
-    def render(self, result: Result) -> str:
-        return render_html(result)
-
-
-def render_html(result: Result) -> str:
+def render_html(document: Document) -> str:
     """The page, as text to be written in UTF-8."""
-    return render_view(_view(result), WORDS)
-
-
-def render_view(view: View, words: Mapping[str, str]) -> str:
-    """``words``: its glossary."""
     return _template().render(
-        view=view,
-        words=words,
-        specs=in_script(_specs(view)),
+        document=document.filled(),
+        words={} if document.subject == "sizing" else WORDS,
+        specs=in_script(_specs(document)),
         style=Markup(_asset("page.css")),
         script=Markup(_asset("page.js")),
         libraries=[Markup(_library(name)) for name in LIBRARIES],
     )
-
-
-def _view(result: Result) -> View:
-    if isinstance(result, Profile):
-        return profile_view(result)
-    return sweep_view(result) if isinstance(result, SweepResult) else comparison_view(result)
 
 
 def in_script(value: Any) -> Markup:
@@ -73,11 +49,12 @@ def in_script(value: Any) -> Markup:
     return Markup(text)
 
 
-def _specs(view: View) -> dict[str, Any]:
+def _specs(document: Document) -> dict[str, Any]:
     return {
         "config": CONFIG,
         "charts": {
-            each.name: {**each.spec, "description": each.description} for each in charts(view)
+            each.name: {**spec_of(each.data), "description": each.description}
+            for each in document.charts()
         },
     }
 
@@ -104,22 +81,15 @@ def _template() -> Template:
         # whatever the user named is shown as it is, but on one line and steering nothing
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
-    environment.filters["sentence"] = _sentence
     environment.filters["whole"] = _whole
+    environment.tests["kind"] = lambda block, name: type(block).__name__ == name
+    environment.tests["zoomable"] = lambda chart: isinstance(chart.data, Timeline)
     return environment.get_template("page.html.j2")
 
 
 def _whole(text: str) -> Markup:
     """With no line's end where one would be read wrongly."""
     return Markup(_WHOLE.sub(r'<span class="whole">\g<0></span>', str(escape(clean(text)))))
-
-
-def _sentence(headline: str, verdict: str) -> str:
-    """Without the verdict that it opens with, which stands beside it."""
-    if not headline.lower().startswith(verdict):
-        return headline
-    rest = headline[len(verdict) :].lstrip(": ")
-    return rest[:1].upper() + rest[1:]
 
 
 @cache

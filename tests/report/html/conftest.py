@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipeprof.model import Profile, SweepResult
-from pipeprof.report.html.page import render_html
+from pipeprof.report.document.build import Result
 from tests.needs import missing
+from tests.report.full import full_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -44,9 +44,9 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
     console, and each request but the one for itself, fails the test at its end."""
     contexts, said = [], []
 
-    def open_page(result: Profile | SweepResult | str, **context: Any) -> Page:
+    def open_page(result: Result | str, **context: Any) -> Page:
         file = tmp_path / "report.html"
-        text = result if isinstance(result, str) else render_html(result)
+        text = result if isinstance(result, str) else full_page(result)
         file.write_text(text, encoding="utf-8")
         contexts.append(browser.new_context(offline=True, **context))
         page = contexts[-1].new_page()

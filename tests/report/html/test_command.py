@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipeprof.cli.app import run
-from pipeprof.report.html.page import render_html
-from pipeprof.report.markdown import render_markdown
 from pipeprof.store import load
+from tests.report.full import full_markdown, full_page
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep
 from tests.unwatched import UNWATCHED
@@ -31,7 +30,7 @@ def saved(tmp_path: Path) -> Path:
 def test_report_writes_a_profile_as_a_page(saved: Path, capsys: Captured) -> None:
     out = saved.with_name("run.html")
     assert run(["report", str(saved), "--html", str(out)]) == 0
-    assert out.read_text(encoding="utf-8") == render_html(sample_profile())
+    assert out.read_text(encoding="utf-8") == full_page(sample_profile())
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == f"{out}: open it in a browser.\n"
@@ -40,9 +39,7 @@ def test_report_writes_a_profile_as_a_page(saved: Path, capsys: Captured) -> Non
 def test_report_writes_a_sweep_as_a_page(tmp_path: Path) -> None:
     sample_sweep().save(tmp_path / "sweep.json")
     assert run(["report", str(tmp_path), "--html", str(tmp_path / "sweep.html")]) == 0
-    assert (tmp_path / "sweep.html").read_text("utf-8") == render_html(
-        load(tmp_path / "sweep.json")
-    )
+    assert (tmp_path / "sweep.html").read_text("utf-8") == full_page(load(tmp_path / "sweep.json"))
 
 
 def test_a_page_and_json_and_a_verdict_at_once(saved: Path, capsys: Captured) -> None:
@@ -125,7 +122,7 @@ def test_sweep_writes_its_page_at_its_end_and_prints_markdown(
     asked = [*quick, "--html", str(page), "--markdown"]
     assert run(["sweep", str(tmp_path / "data"), *asked]) == 0
     assert str(tmp_path / "data") in page.read_text("utf-8")
-    assert capsys.readouterr().out == render_markdown(load(tmp_path / "out" / "sweep.json"))
+    assert capsys.readouterr().out == full_markdown(load(tmp_path / "out" / "sweep.json"))
 
 
 def test_a_sweep_that_could_not_write_its_page_does_not_begin(

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from pipeprof.model import Comparison
-from pipeprof.report.html.page import render_html
 from tests.comparisons import compared, drawn, sample_comparison, three_runs
 from tests.contracts.report_contract import LONG_PATH, renamed
+from tests.report.full import full_page
 from tests.report.html.conftest import Opener
 from tests.report.html.pages import HOSTILE, read
 from tests.report.html.test_browser import (
@@ -22,11 +22,11 @@ from tests.report.html.test_browser import (
     nothing_is_wider_than_the_page,
 )
 
-SECTIONS = ["changed", "throughput", "stages", "sure", "words"]
+SECTIONS = ["throughput", "runs", "changed", "stages", "confidence", "words"]
 
 
 def sections(page: str) -> dict[str, str]:
-    found = re.findall(r'<section id="([a-z]+)".*?>(.*?)</section>', page, re.DOTALL)
+    found = re.findall(r'<section id="([a-z-]+)".*?>(.*?)</section>', page, re.DOTALL)
     return {name: read(f"<div>{body}</div>") for name, body in found}
 
 
@@ -34,7 +34,7 @@ def sections(page: str) -> dict[str, str]:
     "comparison", [sample_comparison(), three_runs(), compared(drawn(0), drawn(1, batches=8))]
 )
 def test_every_section_is_there_and_says_something(comparison: Comparison) -> None:
-    found = sections(render_html(comparison))
+    found = sections(full_page(comparison))
     assert list(found) == SECTIONS
     assert all(len(text.splitlines()) > 1 for text in found.values())
 
@@ -47,15 +47,15 @@ def specs(page: str) -> dict[str, dict[str, object]]:
 
 
 def test_each_chart_stands_once_and_its_figures_beside_it() -> None:
-    page = render_html(three_runs())
-    assert list(specs(page)) == re.findall('data-chart="([a-z]+)"', page)
-    assert list(specs(page)) == ["throughput", "stagesa", "stagesb"]
+    page = full_page(three_runs())
+    assert list(specs(page)) == re.findall('data-chart="([a-z0-9-]+)"', page)
+    assert list(specs(page)) == ["throughput", "stages-1", "stages-2"]
     assert "+4.90 ms to +9.30 ms" in sections(page)["stages"]
 
 
 def test_slack_is_not_drawn_but_told() -> None:
-    page = render_html(sample_comparison())
-    drawn_ = json.dumps(specs(page)["stagesa"])
+    page = full_page(sample_comparison())
+    drawn_ = json.dumps(specs(page)["stages-1"])
     assert '"decode"' in drawn_
     assert '"ready"' not in drawn_
     assert "ready" in sections(page)["stages"]
@@ -64,15 +64,15 @@ def test_slack_is_not_drawn_but_told() -> None:
 def test_runs_of_one_name_are_drawn_apart() -> None:
     (pair,) = sample_comparison().pairs
     same = Comparison((replace(pair, after=replace(pair.after, file=pair.before.file + "x")),))
-    values = specs(render_html(renamed(same, "x")))["throughput"]["data"]
+    values = specs(full_page(renamed(same, "x")))["throughput"]["data"]
     assert len({row["name"] for row in values["values"]}) == 1, "they are one file"  # type: ignore[index]
-    values = specs(render_html(same))["throughput"]["data"]
+    values = specs(full_page(same))["throughput"]["data"]
     assert len({row["name"] for row in values["values"]}) == 2  # type: ignore[index]
 
 
 def test_without_a_stage_in_common_there_is_no_chart_of_them() -> None:
     (pair,) = sample_comparison().pairs
-    page = render_html(Comparison((replace(pair, stages={}),)))
+    page = full_page(Comparison((replace(pair, stages={}),)))
     assert "no stage was seen" in sections(page)["stages"]
     assert list(specs(page)) == ["throughput"]
 

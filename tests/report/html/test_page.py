@@ -13,20 +13,22 @@ from hypothesis import strategies as st
 
 from benchmarks.html_report import profile_of
 from pipeprof.model import Profile, SweepResult
-from pipeprof.report.html.page import LIBRARIES, HtmlRenderer, in_script, render_html
-from pipeprof.report.html.words import STAGES
+from pipeprof.report.document.blocks import Document
+from pipeprof.report.html.glossary import STAGES
+from pipeprof.report.html.page import LIBRARIES, in_script, render_html
 from tests.contracts.report_contract import CONTROLS, ReportContract, Result, renamed
+from tests.report.full import full_page
 from tests.report.html.pages import HOSTILE, PAGES, links, read
 from tests.samples import sample_profile
 from tests.strategies import values
 from tests.sweep_samples import sample_sweep
 
 PROFILE_SECTIONS = [
-    "change", "limits", "stages", "stall", "pauses", "timeline", "throughput", "workers",
-    "requests", "cache", "findings", "sure", "words",
+    "recommendation", "ceilings", "stages", "resources", "stall", "pauses", "timeline",
+    "throughput", "workers", "requests", "findings", "confidence", "words",
 ]  # fmt: skip
 """In the order in which one asks."""
-SWEEP_SECTIONS = ["change", "settings", "trials", "untried", "sure", "words"]
+SWEEP_SECTIONS = ["recommendation", "settings", "trials", "untried", "confidence", "words"]
 VENDORED = {
     "vega.min.js": "8f6a3587cf8d4f42c7e08120e3eb05d067e746d554e39d2dcf52acc0bd5ba28f",
     "vega-lite.min.js": "35a9821df838825b05a6a73e9414b58747a1b18321583858ed903c66393a5c7e",
@@ -35,8 +37,8 @@ VENDORED = {
 
 
 class TestContract(ReportContract):
-    def render(self, result: Result) -> str:
-        return read(HtmlRenderer().render(result))
+    def render(self, document: Document) -> str:
+        return read(render_html(document))
 
 
 @pytest.fixture(scope="module", params=PAGES)
@@ -46,19 +48,19 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def page(name: str) -> str:
-    return render_html(PAGES[name])
+    return full_page(PAGES[name])
 
 
 def sections(page: str) -> dict[str, str]:
-    found = re.findall(r'<section id="([a-z]+)".*?>(.*?)</section>', page, re.DOTALL)
+    found = re.findall(r'<section id="([a-z-]+)".*?>(.*?)</section>', page, re.DOTALL)
     return {name: read(f"<div>{body}</div>") for name, body in found}
 
 
 def test_every_section_is_there_in_order_and_says_something(name: str, page: str) -> None:
     found = sections(page)
     wanted = PROFILE_SECTIONS if isinstance(PAGES[name], Profile) else SWEEP_SECTIONS
-    assert [each for each in found if each != "converting"] == wanted
-    assert ("converting" in found) == (name == "conversion")
+    assert [each for each in found if each in wanted] == wanted
+    assert ("conversion" in found) == (name == "conversion")
     for section, text in found.items():
         assert len(text.splitlines()) > 1, f"{section} has only its title"
 
@@ -70,13 +72,13 @@ def test_a_page_is_smaller_than_a_mail_attachment_may_be(page: str) -> None:
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(st.one_of(values(Profile), values(SweepResult)))
 def test_whatever_the_types_allow_makes_a_page(result: Result) -> None:
-    page = render_html(result)
+    page = full_page(result)
     assert page.endswith("</html>")
-    assert list(specs(page)) == re.findall('data-chart="([a-z]+)"', page)
+    assert list(specs(page)) == re.findall('data-chart="([a-z0-9-]+)"', page)
 
 
 def test_a_long_run_has_no_larger_page_than_a_short_one() -> None:
-    short, long = (len(render_html(profile_of(batches)).encode()) for batches in (2000, 40_000))
+    short, long = (len(full_page(profile_of(batches)).encode()) for batches in (2000, 40_000))
     assert long == pytest.approx(short, rel=0.05)
 
 
@@ -96,7 +98,7 @@ def specs(page: str) -> dict[str, dict[str, object]]:
 
 
 def test_each_chart_has_its_figures_and_its_words(page: str) -> None:
-    drawn = re.findall(r'data-chart="([a-z]+)" role="img" aria-label="([^"]+)"', page)
+    drawn = re.findall(r'data-chart="([a-z0-9-]+)" role="img" aria-label="([^"]+)"', page)
     told = specs(page)
     assert [name for name, _ in drawn] == list(told)
     assert all(len(words) > 20 for _, words in drawn)
@@ -104,8 +106,8 @@ def test_each_chart_has_its_figures_and_its_words(page: str) -> None:
 
 @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
 def test_no_name_gets_out_of_its_place(result: Result) -> None:
-    page = render_html(renamed(result, HOSTILE))
-    plain = render_html(renamed(result, "harmless"))
+    page = full_page(renamed(result, HOSTILE))
+    plain = full_page(renamed(result, "harmless"))
     for opened in ("<script", "</script", "<!--", "<b>", "\u2028"):
         assert page.count(opened) == plain.count(opened), opened
     assert "</script><script>window.harmed" in read(page), "it is shown as it is"
@@ -119,12 +121,12 @@ def test_json_in_a_script_ends_no_script_and_is_read_back_as_it_was() -> None:
 
 
 def test_nothing_in_the_charts_steers_a_display() -> None:
-    page = render_html(renamed(sample_sweep(), CONTROLS))
+    page = full_page(renamed(sample_sweep(), CONTROLS))
     assert not any(c in json.dumps(specs(page), ensure_ascii=False) for c in "\x1b\r\x07\u202e")
 
 
 def test_code_to_paste_keeps_its_lines() -> None:
-    page = render_html(sample_profile())
+    page = full_page(sample_profile())
     code = re.search(r"<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)
     advised = sample_profile().recommendations[0].code
     assert code
@@ -136,9 +138,9 @@ def test_code_to_paste_keeps_its_lines() -> None:
 def test_unknown_is_never_drawn(page: str, name: str) -> None:
     """Not as zero, nor at all: a stage of unknown length is in no chart."""
     if name == "unheard-of":
-        assert "fetch" not in json.dumps([specs(page).get("way"), specs(page).get("percentiles")])
+        assert "fetch" not in json.dumps([specs(page).get("journey"), specs(page).get("spread")])
         found = sections(page)
-        assert "Unknown" in found["limits"]
+        assert "Unknown" in found["ceilings"]
         assert "unknown" in found["stages"]
 
 

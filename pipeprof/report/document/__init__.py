@@ -1,0 +1,1 @@
+"""What a report says, once for every medium: a result in, a `Document` out."""

@@ -1,0 +1,215 @@
+"""Runs against each other: what became of the throughput, what was changed, where time went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from pipeprof.model import Change, Compared, Comparison, TwoRuns
+from pipeprof.report.document.blocks import (
+    Block,
+    Chart,
+    Column,
+    Document,
+    Note,
+    Paragraph,
+    Row,
+    Section,
+    Subheading,
+    Table,
+    Verdict,
+    columns,
+    figures,
+    row,
+    term,
+)
+from pipeprof.report.document.charts import Point, Throughputs
+from pipeprof.report.document.comparison.differences import run_differences, stage_differences
+from pipeprof.report.document.wording import count_range, opening, times
+from pipeprof.report.text import shorten
+from pipeprof.units import (
+    counted,
+    format_bytes,
+    format_count,
+    format_share,
+    percent,
+)
+
+_WORDS: Final = {
+    "faster": "faster",
+    "slower": "slower",
+    "none": "no difference",
+    "unknown": "too little to tell",
+}
+"""`Speed.shown` → what a report opens with."""
+_OF: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict": "rule"}
+_FILE: Final = 60
+"""Most characters of the name of a file."""
+_RULE: Final = (
+    "no difference that this data can show where the interval holds 1, or where it is less than 3 %"
+)
+
+
+def comparison_document(comparison: Comparison) -> Document:
+    pairs = comparison.pairs
+    first, last = pairs[0].before, pairs[-1].after
+    return Document(
+        title=" → ".join(shorten(run.file, _FILE) for run in (first, last)),
+        subject="comparison",
+        created=last.created,
+        version=last.pipeprof,
+        sections=(
+            _ranks(comparison),
+            Section("verdict", "", tuple(_verdict(pair, len(pairs) > 1) for pair in pairs)),
+            _throughput(comparison),
+            Section("runs", "Before and after", _for_each(pairs, _summary)),
+            Section("changed", "What was changed", _for_each(pairs, _changes)),
+            _stages(pairs),
+            _confidence(comparison),
+        ),
+    ).filled()
+
+
+def _ranks(comparison: Comparison) -> Section:
+    skew = comparison.ranks
+    name, title = "ranks", "Ranks of one training"
+    if skew is None:
+        return Section(name, title, ())
+    return Section(name, title, (Paragraph(skew.headline),), skew.grade)
+
+
+def _verdict(pair: TwoRuns, named: bool) -> Verdict:
+    of = shorten(pair.after.file, _FILE) if named else ""
+    return opening(_WORDS[pair.speed.shown], pair.headline, of)
+
+
+def _for_each(
+    pairs: Sequence[TwoRuns], blocks_of: Callable[[TwoRuns], list[Block]]
+) -> tuple[Block, ...]:
+    """Under the name of each later run, where there are several."""
+    found: list[Block] = []
+    for pair in pairs:
+        if len(pairs) > 1:
+            found.append(Subheading(shorten(pair.after.file, _FILE)))
+        found += blocks_of(pair)
+    return tuple(found)
+
+
+def _throughput(comparison: Comparison) -> Section:
+    pairs = comparison.pairs
+    runs = list({run.file: run for pair in pairs for run in (pair.before, pair.after)}.values())
+    points = tuple(
+        Point(f"{place} {run.file}", "measured", run.samples_per_s, run.samples_interval)
+        for place, run in enumerate(runs, 1)
+    )
+    text = " ".join(
+        f"{place}, {shorten(run.file, _FILE)}: {format_count(run.samples_per_s)} samples/s."
+        for place, run in enumerate(runs, 1)
+    )
+    title = "Runs, each against the first"
+    if len({pair.before.file for pair in pairs}) > 1:
+        title += " of its data"
+    chart = Chart("throughput", title, text, Throughputs(points, None))
+    table = Table(
+        (Column("run", "text"), Column("samples/s"), Column("speed"), Column("95 %", spare=2),
+         Column("starved"), Column("verdict", "name", 1), Column("to blame", "name")),
+        tuple(_runs(pairs)),
+    )  # fmt: skip
+    return Section("throughput", title, (chart, table))
+
+
+def _runs(pairs: Iterable[TwoRuns]) -> Iterable[Row]:
+    bases: set[str] = set()
+    for pair in pairs:
+        if pair.before.file not in bases:
+            yield _run(pair.before, times(1.0), "")
+            bases.add(pair.before.file)
+        ratio, interval = pair.speed.ratio, pair.speed.interval
+        yield _run(
+            pair.after,
+            f"{ratio:.2f}×" if ratio is not None else "unknown",
+            f"{interval[0]:.2f}–{interval[1]:.2f}" if interval else "unknown",
+        )
+
+
+def _run(run: Compared, speed: str, interval: str) -> Row:
+    return row(
+        shorten(run.file, _FILE),
+        f"{format_count(run.samples_per_s)} ({count_range(run.samples_interval)})",
+        speed,
+        interval,
+        format_share(run.starved_fraction),
+        run.verdict,
+        term(_blamed(run)),
+    )
+
+
+def _blamed(run: Compared) -> str:
+    return "nothing" if run.verdict == "fed" else run.bottleneck or "unknown"
+
+
+def _summary(pair: TwoRuns) -> list[Block]:
+    before, after = pair.before, pair.after
+    runs = [
+        ("before", f"{before.file}: {before.name}, {before.created}"),
+        ("after", f"{after.file}: {after.name}, {after.created}"),
+    ]
+    unlike = f"Not a comparison of like with like: {'; '.join(pair.unlike)}."
+    return [
+        figures(runs),
+        run_differences(pair),
+        *[Paragraph(unlike)] * bool(pair.unlike),
+    ]
+
+
+def _changes(pair: TwoRuns) -> list[Block]:
+    if not pair.changes:
+        return [Note("Nothing that profiles hold: the same settings, data and machine.")]
+    titles = (*columns(("", ""), "name"), *columns(("before", "after"), "text"))
+    rows = (
+        row(_OF[each.of], each.name, _value(each, each.before), _value(each, each.after))
+        for each in pair.changes
+    )
+    return [Table(titles, tuple(rows))]
+
+
+def _value(change: Change, value: str | float | None) -> str:
+    """A setting as people read it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, str):
+        return value
+    if change.name.endswith("bytes"):
+        return format_bytes(value)
+    return format_share(value) if change.name == "threshold" else f"{value:,}"
+
+
+def _stages(pairs: Sequence[TwoRuns]) -> Section:
+    blocks = _for_each(pairs, lambda pair: stage_differences(pair, pairs.index(pair)))
+    note = f"mean per {pairs[0].per}" if len({pair.per for pair in pairs}) == 1 else "mean"
+    return Section("stages", "Where the time goes", blocks, note)
+
+
+def _confidence(comparison: Comparison) -> Section:
+    pairs = comparison.pairs
+    runs = {run.accelerator: run for pair in pairs for run in (pair.before, pair.after)}
+    rows = [
+        *((shorten(pair.after.file, _FILE) if len(pairs) > 1 else "intervals", _method(pair))
+          for pair in pairs),
+        ("throughput", _RULE),
+        *(("accelerator", accelerator or "unknown") for accelerator in runs),
+        *(("note", note) for note in comparison.notes),
+    ]  # fmt: skip
+    return Section("confidence", "Confidence", (figures(rows),), evidence=True)
+
+
+def _method(pair: TwoRuns) -> str:
+    before, after = pair.before, pair.after
+    return (
+        f"95 %, by block bootstrap over {before.measured_batches:,} and "
+        f"{counted(after.measured_batches, 'batch')}, of stages over the {before.kept_batches:,} "
+        f"and {after.kept_batches:,} that the profiles keep; widened by the "
+        f"{percent(pair.between_runs)} that two runs of one setting may differ by"
+    )

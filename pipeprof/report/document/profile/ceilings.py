@@ -1,0 +1,156 @@
+"""What each part allows, and what changes would bring."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeprof.model import Profile, Recommendation, Verdict
+from pipeprof.report.document.blocks import (
+    Cell,
+    Chart,
+    Column,
+    Note,
+    Paragraph,
+    Section,
+    Table,
+    row,
+    term,
+)
+from pipeprof.report.document.charts import Bar, Bars, Point, Standing, Throughputs
+from pipeprof.report.document.wording import count_range, emulated, settings, times
+from pipeprof.units import format_count
+
+_KEEPS_UP: Final[dict[Verdict, str]] = {
+    "fed": "nothing holds the accelerator up",
+    "starved": "each part alone would keep up, and yet the accelerator waits",
+    "inconclusive": "each part alone would keep up",
+}
+"""Where the accelerator's own ceiling is the lowest: what follows from it."""
+
+
+def ceilings(profile: Profile) -> Section:
+    """The pipeline roofline."""
+    title = "Throughput ceilings"
+    if not profile.ceilings:
+        unknown = Note("Unknown: too little was seen of this run to say what each part allows.")
+        return Section("ceilings", title, (unknown,))
+    rates = {name: ceiling.samples_per_s for name, ceiling in profile.ceilings.items()}
+    ordered = dict(sorted(rates.items(), key=lambda item: item[1]))
+    demand = rates.get("accelerator") or None
+    description = _lowest(profile, ordered, demand)
+    chart = Chart("roofline", "Pipeline roofline", description, _bars(ordered, demand))
+    return Section("ceilings", title, (chart, _table(profile, ordered, demand)), _demand(profile))
+
+
+def _bars(ordered: dict[str, float], demand: float | None) -> Bars:
+    """A lowest ceiling that is the accelerator's own holds nothing up."""
+    found: list[Bar] = []
+    for name, value in ordered.items():
+        standing: Standing = "demand" if name == "accelerator" else "" if found else "worst"
+        text = f"{name}: {format_count(value)} samples/s"
+        text += f", {times(value / demand)} of what the accelerator asks" if demand else ""
+        found.append(Bar(name, value, format_count(value), text, standing))
+    return Bars("samples/s", "samples/s", tuple(found), demand)
+
+
+def _demand(profile: Profile) -> str:
+    if not profile.diagnosis.has_step:
+        return "samples/s; the loop has no training step"
+    if "accelerator" not in profile.ceilings:
+        return "samples/s; the accelerator's demand is unknown"
+    return f"samples/s; 1.00× is what the accelerator{emulated(profile.environment)} asks"
+
+
+def _lowest(profile: Profile, ordered: dict[str, float], demand: float | None) -> str:
+    name, least = next(iter(ordered.items()))
+    text = f"The lowest is {name}, {format_count(least)} samples/s"
+    if not demand:
+        return f"{text}; what the accelerator asks is unknown."
+    if name == "accelerator":
+        return f"{text}: {_KEEPS_UP[profile.diagnosis.verdict]}."
+    return f"{text}, {times(least / demand)} of what the accelerator asks."
+
+
+def _table(profile: Profile, ordered: dict[str, float], demand: float | None) -> Table:
+    full = demand or max(ordered.values())
+    starved = profile.diagnosis.verdict == "starved"
+    lowest = next(iter(ordered)) if starved else "accelerator"
+    return Table(
+        (Column("part", "name"), Column("samples/s"), Column("of the demand"),
+         Column("how it comes about", "text")),
+        tuple(
+            row(
+                term(name),
+                format_count(value),
+                Cell(times(value / demand) if demand else "unknown",
+                     share=value / full if full > 0 else 0.0),
+                f"{profile.ceilings[name].formula} ({profile.ceilings[name].source})",
+                tone="bad" if name == lowest != "accelerator" else "",
+            )
+            for name, value in ordered.items()
+        ),
+    )  # fmt: skip
+
+
+def throughput(profile: Profile) -> Section:
+    """As measured, and with each change."""
+    name, title = "throughput", "Throughput, measured and predicted"
+    rates = profile.throughput
+    if rates.samples_per_s <= 0:
+        unknown = Note("Unknown: nothing was measured after warm-up.")
+        return Section(name, title, (unknown,), evidence=True)
+    now = Point(settings(profile.config), "measured", rates.samples_per_s, rates.interval)
+    points = [now, *(point for advice in profile.recommendations for point in _points(advice))]
+    table = _settings(points, rates.samples_per_s)
+    if len(points) == 1:
+        alone = Paragraph("No other setting was predicted or tried; pipeprof sweep tries them.")
+        return Section(name, title, (table, alone), evidence=True)
+    demand = profile.ceilings.get("accelerator")
+    data = Throughputs(tuple(points), demand.samples_per_s if demand else None)
+    chart = Chart("throughput", title, _in_words(points), data)
+    note = "95 % of what was measured, 90 % of what is predicted"
+    return Section(name, title, (chart, table), note, evidence=True)
+
+
+def _points(advice: Recommendation) -> list[Point]:
+    """What is predicted, what was tried of it, what is left open."""
+    setting = f"{advice.setting}: {advice.proposed}"
+    predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
+    points = []
+    if predicted is not None:
+        points.append(Point(setting, "predicted", predicted, advice.interval))
+    if verified is not None:
+        interval = advice.interval if predicted is None else None
+        points.append(Point(setting, "measured", verified, interval))
+    if not points and advice.interval:
+        points.append(Point(setting, "open", None, advice.interval))
+    return points
+
+
+def _settings(points: list[Point], now_per_s: float) -> Table:
+    return Table(
+        (Column("setting", "text"), Column("known by", "name"), Column("samples/s"),
+         Column("interval"), Column("speed")),
+        tuple(
+            row(
+                point.setting, point.known_by,
+                format_count(value) if (value := point.samples_per_s) is not None else "unknown",
+                count_range(point.interval) if point.interval else "unknown",
+                times(value / now_per_s) if value is not None else "unknown",
+            )
+            for point in points
+        ),
+    )  # fmt: skip
+
+
+def _in_words(points: list[Point]) -> str:
+    now, *others = points
+    parts = [f"Measured: {format_count(now.samples_per_s or 0.0)} samples/s."]
+    for point in others:
+        if point.samples_per_s is not None:
+            value = format_count(point.samples_per_s)
+            parts.append(f"{point.setting}, {point.known_by}: {value}.")
+        elif point.interval:
+            range_ = count_range(point.interval)
+            parts.append(f"{point.setting}: {range_}, no more can be said from this run.")
+    return " ".join(parts)

@@ -1,0 +1,189 @@
+"""What the accelerator waited for, and the pauses in which it was not meant to work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeprof.model import PauseKind, Profile, Speedup
+from pipeprof.report.document.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Note,
+    Section,
+    Table,
+    columns,
+    row,
+    term,
+)
+from pipeprof.report.document.charts import Bar, Bars
+from pipeprof.report.document.wording import emulated, share_range
+from pipeprof.units import counted, format_duration, format_share
+
+_FIRST = 4
+"""Causes on the first screen."""
+
+
+def stall(profile: Profile) -> Section:
+    causes = _causes(profile)
+    if not causes:
+        unknown = "Unknown: nothing was measured."
+        text = "It never waited." if profile.measured_batches else unknown
+        return Section("stall", _title(profile), (Note(text),))
+    name, most = causes[0]
+    text = (
+        f"Of {format_duration(profile.stall_s)} of stall, {name} is charged "
+        f"{format_duration(most)}, {format_share(most / profile.stall_s)}."
+    )
+    chart = Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
+    notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
+    blocks: tuple[Block, ...] = (
+        chart,
+        _table(profile, causes),
+        *(Note(note) for note in notes if note),
+    )
+    return Section("stall", _title(profile), blocks, _share(profile))
+
+
+def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
+    found: list[Bar] = []
+    for name, seconds in causes:
+        text = f"{format_duration(seconds)}, {format_share(seconds / stall_s)}"
+        in_words = f"{name}: {text} of the stall"
+        found.append(Bar(name, seconds, text, in_words, "" if found else "worst"))
+    return Bars("s", "stall charged to it", tuple(found))
+
+
+def first_causes(profile: Profile) -> Section:
+    """Where most of the stall is, and what each cause is worth."""
+    causes = _causes(profile)
+    if not causes:
+        return Section("stall", _title(profile), ())
+    left = len(causes) - _FIRST
+    more = f"{counted(left, 'cause')} more. " if left > 0 else ""
+    text = f"{more}{_legend(profile)}".strip()
+    blocks: list[Block] = [_table(profile, causes[:_FIRST])]
+    blocks += [Note(text)] if text else []
+    return Section("stall", _title(profile), tuple(blocks), _share(profile))
+
+
+def _causes(profile: Profile) -> list[tuple[str, float]]:
+    """The most first; none where nothing stalled."""
+    if profile.stall_s <= 0:
+        return []
+    return sorted(profile.blame.items(), key=lambda item: -item[1])
+
+
+def _title(profile: Profile) -> str:
+    return f"What the {'accelerator' if profile.diagnosis.has_step else 'loop'} waited for"
+
+
+def _share(profile: Profile) -> str:
+    of_all = f"{format_duration(profile.stall_s)} of {format_duration(profile.wall_s)}"
+    return f"{of_all}{emulated(profile.environment)}"
+
+
+def _table(profile: Profile, causes: Sequence[tuple[str, float]]) -> Table:
+    worth = columns(("25 % cheaper", "free")) if profile.worth else ()
+    starved = profile.diagnosis.verdict == "starved"
+    return Table(
+        (Column("cause", "name"), Column("stall"), Column("share"), *worth),
+        tuple(
+            row(
+                term(name),
+                format_duration(seconds),
+                Cell(format_share(seconds / profile.stall_s), share=seconds / profile.stall_s),
+                *_worth(profile, name),
+                tone="bad" if starved and not place else "",
+            )
+            for place, (name, seconds) in enumerate(causes)
+        ),
+    )
+
+
+def _worth(profile: Profile, cause: str) -> tuple[str, ...]:
+    """The gain if it were 25 % cheaper, and free; none where the profile has no such figures."""
+    if not profile.worth:
+        return ()
+    worth = profile.worth.get(cause)
+    return (_more(worth.cheaper), _more(worth.free)) if worth else ("unknown", "unknown")
+
+
+def _more(speedup: Speedup | None) -> str:
+    """``"+31 % (25–36)"``."""
+    if speedup is None:
+        return "unknown"
+    low, high = (f"{100 * share:.0f}" for share in speedup.interval)
+    return f"{100 * speedup.share:+.0f} % ({low}–{high})".replace("(-", "(−").replace("–-", "–−")
+
+
+def _legend(profile: Profile) -> str:
+    if not profile.worth:
+        return ""
+    return "Right: samples/s if the cause were cut, estimated from this run; 90 % in brackets."
+
+
+def _where_awaited(profile: Profile) -> str:
+    """Where the awaited batch was meanwhile, if not at what is blamed; else empty."""
+    if not profile.awaited_in or next(iter(profile.awaited_in)) == next(iter(profile.blame)):
+        return ""
+    shares = [
+        f"{name} {format_share(seconds / profile.stall_s)}"
+        for name, seconds in profile.awaited_in.items()
+        if seconds >= 0.05 * profile.stall_s
+    ]
+    return f"Meanwhile the awaited batch itself was in {', '.join(shares)}: where, not why."
+
+
+def pauses_text(profile: Profile) -> str:
+    """How many and how long, and what the verdict would be with them; empty without one."""
+    found = profile.pauses
+    if found is None:
+        return ""
+    as_steps = found.as_steps
+    return (
+        f"{found.count:,}, {format_duration(found.total_s)} in all, "
+        f"{format_share(found.share)} of the time, left out; as steps: {as_steps.verdict} "
+        f"({format_share(as_steps.starved_fraction)})"
+    )
+
+
+def pauses(profile: Profile) -> Section:
+    title = "Pauses"
+    found = profile.pauses
+    if found is None:
+        none = Note("Between batches main did nothing but train, as far as can be seen.")
+        return Section("pauses", title, (none,), evidence=True)
+    table = Table(
+        (Column("", "name"), *columns(("pauses", "total", "mean", "longest"))),
+        tuple(
+            row(
+                _pause_name(each.kind),
+                f"{each.count:,}",
+                format_duration(each.total_s),
+                format_duration(each.total_s / max(each.count, 1)),
+                format_duration(each.longest_s),
+            )
+            for each in found.kinds
+        ),
+    )
+    rested, verdict = found.rested_batches, found.as_steps
+    also = f", and so are {counted(rested, 'batch')} that lay ready after one" if rested else ""
+    as_steps = (
+        f"Left out of all other figures{also}. Counted as training steps: {verdict.verdict}, "
+        f"{format_share(verdict.starved_fraction)} of the time, "
+        f"95 %: {share_range(verdict.starved_interval)}."
+    )
+    notes = [as_steps]
+    if any(each.kind.evidence == "length" for each in found.kinds):
+        notes.append('With pipeprof.pause("…") around it a pause has a name and an exact length.')
+    blocks: tuple[Block, ...] = (table, *map(Note, notes))
+    return Section("pauses", title, blocks, "between two batches, but no training step")
+
+
+def _pause_name(kind: PauseKind) -> str:
+    """What was going on in it."""
+    if kind.evidence == "length":
+        return "unnamed, far longer than a step"
+    return f"loader {kind.name}" if kind.evidence == "loader" else kind.name

@@ -1,0 +1,1 @@
+"""A sweep: a document of all its trials, and its first screen."""

@@ -1,0 +1,61 @@
+"""What the figures of a sweep rest on."""
+
+from __future__ import annotations
+
+from math import expm1
+
+from pipeprof.model import RunNoise, SweepResult, SweepSpec
+from pipeprof.report.document.blocks import Section, figures
+from pipeprof.report.document.data_sets import data_sets, trial_at
+from pipeprof.report.document.wording import machine, rule, settings
+from pipeprof.units import counted, format_count, format_duration, percent
+
+
+def confidence(sweep: SweepResult) -> Section:
+    spec = sweep.spec
+    noise = [
+        ("run to run", _run_to_run(sweep, data.label, sweep.noise[data.url]))
+        for data in data_sets(sweep)
+        if data.url in sweep.noise
+    ]
+    rows = [
+        ("trials", f"{len(sweep.trials)}, each {_length(spec)}"),
+        *noise,
+        ("spread", "(max - min) / median of samples/s over five equal windows of a trial"),
+        ("verdict", rule(spec.threshold)),
+        ("accelerator", sweep.environment.accelerator or "unknown"),
+        ("transform", spec.transform or ""),
+        ("columns", ", ".join(spec.columns or ())),
+        ("machine", machine(sweep.environment)),
+        ("run", sweep.created),
+        *(("note", note) for note in sweep.notes),
+    ]
+    known = figures((label, text) for label, text in rows if text)
+    return Section("confidence", "Confidence", (known,), evidence=True)
+
+
+def confidence_in_brief(sweep: SweepResult) -> str:
+    parts = [f"{counted(len(sweep.trials), 'trial')}, each {_length(sweep.spec)}"]
+    if sweep.noise:
+        widest = max(expm1(noise.half_width) for noise in sweep.noise.values())
+        parts.append(f"two runs of one setting differ by up to {percent(widest)} (95 %)")
+    if sweep.notes:
+        parts.append(counted(len(sweep.notes), "note"))
+    return f"{'; '.join(parts)}."
+
+
+def _length(spec: SweepSpec) -> str:
+    return f"of {format_duration(spec.trial_s)} or more" if spec.script is None else "a run of it"
+
+
+def _run_to_run(sweep: SweepResult, label: str, noise: RunNoise) -> str:
+    """What the trial that was run again says; empty if the file names no such trial."""
+    trial = trial_at(sweep, noise.trial)
+    if trial is None:
+        return ""
+    return (
+        f"{label}: {settings(trial.config)}, run again, gave {format_count(noise.samples_per_s)} "
+        f"samples/s instead of {format_count(noise.first_samples_per_s)}. By this, and by how far "
+        "trials drift, two runs of one setting differ by up to "
+        f"{percent(expm1(noise.half_width))} (95 %): intervals are of one next run, and hold it"
+    )

@@ -1,0 +1,132 @@
+"""A sweep: what to set for each data set, how the data sets compare, and every trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pipeprof.model import SweepResult
+from pipeprof.report.document.blocks import (
+    Block,
+    Document,
+    Figure,
+    KeyFigures,
+    Note,
+    Paragraph,
+    Section,
+    Verdict,
+)
+from pipeprof.report.document.data_sets import (
+    DataSet,
+    data_sets,
+    fastest,
+    label_of,
+    own_data_sets,
+)
+from pipeprof.report.document.sweep.confidence import confidence, confidence_in_brief
+from pipeprof.report.document.sweep.conversion import advice_lines, conversion, cost_of_a_sample
+from pipeprof.report.document.sweep.recommendation import first_recommendation, recommendation
+from pipeprof.report.document.sweep.throughput import best_of_each, choice, throughput
+from pipeprof.report.document.sweep.trials import trials, untried
+from pipeprof.report.document.wording import emulated, settings, verdict_of
+from pipeprof.units import counted, format_count, format_share
+
+_REST: Final = "All trials: pipeprof report FOLDER --full, or as a page: --html OUT."
+_FIRST: Final = 3
+"""Data sets with a verdict of their own on the first screen, and lines on conversion."""
+
+
+def sweep_document(sweep: SweepResult) -> Document:
+    found, own = data_sets(sweep), own_data_sets(sweep)
+    return Document(
+        title=", ".join(sweep.spec.urls),
+        subject="sweep",
+        created=sweep.created,
+        version=sweep.environment.pipeprof,
+        sections=(
+            Section("verdict", "", _opening(sweep, found, own)),
+            recommendation(sweep, own),
+            conversion(sweep),
+            cost_of_a_sample(sweep),
+            throughput(sweep, found),
+            best_of_each(sweep, own),
+            trials(sweep, found),
+            untried(sweep),
+            confidence(sweep),
+        ),
+    ).filled()
+
+
+def _opening(
+    sweep: SweepResult, found: Sequence[DataSet], own: Sequence[DataSet]
+) -> tuple[Block, ...]:
+    figures = KeyFigures(_figures(sweep, found))
+    return (*(_verdict(data) for data in own), *_state(sweep), figures)
+
+
+def _verdict(data: DataSet) -> Verdict:
+    starved = format_share(data.best.starved_fraction)
+    so_far = f"best so far, with {settings(data.best.config)}: {starved} of the time."
+    return verdict_of(data.best, data.advice.headline if data.advice else so_far, data.label)
+
+
+def _state(sweep: SweepResult) -> list[Paragraph]:
+    """Whether the sweep has ended, and what its accelerator is."""
+    lines = [] if sweep.trials else ["No trial has ended, so there is nothing to say yet."]
+    lines.append(f"The accelerator is {sweep.environment.accelerator or 'unknown'}.")
+    if not sweep.finished:
+        lines.append(
+            f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. To continue: "
+            "pipeprof sweep --resume FOLDER, with the folder of this sweep's file."
+        )
+    return [Paragraph(line) for line in lines]
+
+
+def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[Figure, ...]:
+    left = f"{len(sweep.untried):,} left out" if sweep.untried else "of the grid"
+    count = f"{len(sweep.trials):,} of {sweep.planned:,}"
+    figures = [Figure("trials", count, left if sweep.finished else "unfinished")]
+    if found:
+        best = fastest(sweep)
+        where = f"{label_of(best, found)}, {settings(best.config)}"
+        rate = f"{format_count(best.samples_per_s)} samples/s"
+        figures.append(Figure("fastest", rate, where, "good"))
+        asked = best.demand_samples_per_s
+        demand = f"{format_count(asked)} samples/s" if asked else "unknown"
+        by = f"by the accelerator{emulated(sweep.environment)}"
+        figures.append(Figure("asked", demand, by))
+    figures.append(Figure("cache", sweep.spec.cache, "asked for before each trial"))
+    return tuple(figures)
+
+
+def sweep_first_screen(sweep: SweepResult) -> Document:
+    """Verdicts, the setting to use, and where the rest is."""
+    return Document(
+        title=", ".join(sweep.spec.urls),
+        subject="sweep",
+        created=sweep.created,
+        version=sweep.environment.pipeprof,
+        sections=(
+            Section("verdict", "", tuple(_brief_opening(sweep))),
+            _converting(sweep),
+            first_recommendation(sweep, own_data_sets(sweep)),
+            Section("confidence", "Confidence", (Note(confidence_in_brief(sweep)), Note(_REST))),
+        ),
+    ).filled()
+
+
+def _brief_opening(sweep: SweepResult) -> list[Block]:
+    found = own_data_sets(sweep)
+    best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_FIRST]
+    blocks: list[Block] = [_verdict(data) for data in found if data in best]
+    if len(found) > _FIRST:
+        blocks.append(Paragraph(f"The fastest {_FIRST} of {counted(len(found), 'data set')}."))
+    if len(found) > 1:
+        blocks.append(Paragraph(choice(found)))
+    return [*blocks, *_state(sweep)]
+
+
+def _converting(sweep: SweepResult) -> Section:
+    lines = advice_lines(sweep.conversion) if sweep.conversion else []
+    blocks = tuple(Paragraph(line) for line in lines[:_FIRST])
+    return Section("conversion", "What would I gain by converting?", blocks)

@@ -1,0 +1,143 @@
+"""How settings and data sets compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipeprof.model import SweepResult
+from pipeprof.report.document.blocks import (
+    Chart,
+    Column,
+    Note,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    row,
+)
+from pipeprof.report.document.charts import OverWorkers, Point, SweepPoint, Throughputs
+from pipeprof.report.document.data_sets import DataSet, fastest, label_of
+from pipeprof.report.document.wording import count_range, emulated, settings, times
+from pipeprof.report.text import shorten
+from pipeprof.units import format_bytes, format_count, format_share
+
+_NAME = 40
+"""Most characters of the name of a series."""
+
+
+def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
+    title = "Throughput over workers"
+    if not found:
+        return Section("settings", title, (Note("Unknown until trials have ended."),))
+    best = fastest(sweep)
+    text = (
+        f"The fastest is {label_of(best, found)} with {settings(best.config)}: "
+        f"{format_count(best.samples_per_s)} samples/s."
+    )
+    predicted = sweep.untried or any(trial.predicted_samples_per_s for trial in sweep.trials)
+    note = f"95 % as lines{'; hollow: predicted' if predicted else ''}; dashed: what is asked"
+    return Section("settings", title, (Chart("settings", title, text, _data(sweep, found)),), note)
+
+
+def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Throughputs:
+    """Of a sweep that tried only one number of workers, a row for each data set."""
+    demand = max((trial.demand_samples_per_s or 0.0 for trial in sweep.trials), default=0.0)
+    labels = {data.url: data.label for data in found}
+    if len({each.config.num_workers for each in sweep.trials}) > 1 or sweep.untried:
+        points = (*_measured(sweep, labels), *_untried(sweep, labels))
+        return OverWorkers(points, demand or None)
+    rows = tuple(
+        Point(_series(sweep, labels[trial.url], trial.config.batch_size), "measured",
+              trial.samples_per_s, trial.interval)
+        for trial in sweep.trials
+    )  # fmt: skip
+    return Throughputs(rows, demand or None)
+
+
+def _measured(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]:
+    """Each trial, and what was predicted of it."""
+    named = [
+        (_series(sweep, labels[trial.url], trial.config.batch_size), trial)
+        for trial in sweep.trials
+    ]
+    highest: dict[tuple[str, int], float] = {}
+    for series, trial in named:
+        key = (series, trial.config.num_workers)
+        highest[key] = max(highest.get(key, 0.0), trial.samples_per_s)
+    for series, trial in named:
+        workers, rate = trial.config.num_workers, trial.samples_per_s
+        text = f"{series}, {settings(trial.config)}: {format_count(rate)} samples/s"
+        best = rate >= highest[series, workers]
+        range_ = count_range(trial.interval)
+        yield SweepPoint(
+            series, workers, rate, trial.interval, "measured", best, f"{text} ({range_})"
+        )
+        predicted = trial.predicted_samples_per_s
+        if predicted is not None:
+            yield _predicted(
+                series, workers, predicted, f"{text}; {format_count(predicted)} predicted"
+            )
+
+
+def _untried(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]:
+    for each in sweep.untried:
+        series = _series(sweep, labels.get(each.url, each.url), each.batch_size)
+        text = (
+            f"{series}, {each.num_workers} workers, prefetch {each.prefetch_factor or 'none'}: "
+            f"{format_count(each.samples_per_s)} samples/s predicted, not tried"
+        )
+        yield _predicted(series, each.num_workers, each.samples_per_s, text)
+
+
+def _predicted(series: str, workers: int, rate: float, text: str) -> SweepPoint:
+    return SweepPoint(series, workers, rate, (rate, rate), "predicted", False, text)
+
+
+def _series(sweep: SweepResult, label: str, batch_size: int | None) -> str:
+    """With the batch size only where there are several."""
+    several = len({trial.config.batch_size for trial in sweep.trials}) > 1
+    name = f"{label}, batch {batch_size:,}" if several and batch_size else label
+    return shorten(name, _NAME)
+
+
+def best_of_each(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
+    """Nothing where there is one data set only."""
+    name, title = "data-sets", "Data sets at their best"
+    if len(found) < 2:
+        return Section(name, title, ())
+    note = emulated(sweep.environment).strip(" ()")
+    return Section(name, title, (_table(found), Paragraph(choice(found))), note)
+
+
+def _table(found: Sequence[DataSet]) -> Table:
+    slowest = min(data.best.samples_per_s for data in found)
+    return Table(
+        (Column("data set", "text"), Column("samples/s"), Column("95 %", spare=1),
+         Column("speed", spare=2), *columns(("starved", "bytes/sample"))),
+        tuple(
+            row(
+                data.label,
+                format_count(data.best.samples_per_s),
+                count_range(data.best.interval),
+                times(data.best.samples_per_s / slowest) if slowest > 0 else "",
+                format_share(data.best.starved_fraction),
+                format_bytes(data.best.bytes_per_sample),
+            )
+            for data in found
+        ),
+    )  # fmt: skip
+
+
+def choice(found: Sequence[DataSet]) -> str:
+    """Which of several data sets to prefer, as far as the intervals allow to say."""
+    fed = [data for data in found if data.best.verdict == "fed"]
+    if len(fed) > 1:
+        leanest = min(fed, key=lambda data: data.best.bytes_per_sample)
+        names = ", ".join(data.label for data in fed)
+        size = format_bytes(leanest.best.bytes_per_sample)
+        return f"{names} feed the accelerator; {leanest.label} reads the least, {size} a sample."
+    first, second = sorted(found, key=lambda data: -data.best.samples_per_s)[:2]
+    if first.best.interval[0] <= second.best.interval[1]:
+        return f"{first.label} and {second.label} are too close to call."
+    ratio = times(first.best.samples_per_s / max(second.best.samples_per_s, 1e-9))
+    return f"{first.label} is the fastest: {ratio} the samples/s of {second.label}."

@@ -1,0 +1,177 @@
+"""How figures and settings are worded, the same in every document."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from pipeprof.model import (
+    Cost,
+    DataSource,
+    Diagnosis,
+    Environment,
+    LoaderConfig,
+    Recommendation,
+    Trial,
+)
+from pipeprof.report.document.blocks import Tone, Verdict
+from pipeprof.units import counted, format_bytes, format_count, format_share
+
+_TONES: Final[dict[str, Tone]] = {
+    "starved": "bad",
+    "fed": "good",
+    "inconclusive": "unsure",
+    "slower": "bad",
+    "faster": "good",
+    "too little to tell": "unsure",
+}
+
+
+def is_emulated(accelerator: str) -> bool:
+    return "emulated" in accelerator.lower()
+
+
+def emulated(environment: Environment) -> str:
+    """What stands behind a figure of an accelerator that is not a real one."""
+    return " (emulated)" if is_emulated(environment.accelerator) else ""
+
+
+def verdict_of(found: Diagnosis | Trial, headline: str, of: str = "") -> Verdict:
+    """The verdict of a run; a loop without a training step has none."""
+    return opening(found.verdict if found.has_step else "no training step", headline, of)
+
+
+def opening(word: str, headline: str, of: str = "") -> Verdict:
+    """``headline``, which opens with ``word`` or is to open with it."""
+    rest = headline[len(word) :] if headline.lower().startswith(word) else f": {headline}"
+    joint = ": " if rest.startswith(": ") else " "
+    return Verdict(word, rest.removeprefix(joint), _TONES.get(word, ""), of, joint)
+
+
+def share_range(interval: tuple[float, float]) -> str:
+    """``"38.9–43.6 %"``."""
+    low, high = interval
+    return f"{format_share(low).removesuffix(' %')}–{format_share(high)}"
+
+
+def count_range(interval: tuple[float, float]) -> str:
+    """``"57,900–62,600"``."""
+    low, high = interval
+    return f"{format_count(low)}–{format_count(high)}"
+
+
+def times(ratio: float) -> str:
+    """``"0.62×"``."""
+    return f"{format_count(ratio)}×"
+
+
+def signed_percent(change: float) -> str:
+    """``"+66.0 %"``."""
+    return f"{change * 100:+.1f} %"
+
+
+def rule(threshold: float) -> str:
+    """When a run is called starved or fed."""
+    return (
+        f"starved if the whole 95 % interval is at {format_share(threshold)} or above, "
+        "fed if it is below"
+    )
+
+
+def settings(config: LoaderConfig) -> str:
+    """``"2 workers, prefetch 2, batch 1024"``, and what differs from a plain DataLoader."""
+    words = [counted(config.num_workers, "worker") if config.num_workers else "no workers"]
+    if config.prefetch_factor is not None and config.num_workers:
+        words.append(f"prefetch {config.prefetch_factor}")
+    if config.batch_size is not None:
+        words.append(f"batch {config.batch_size}")
+    if config.start_method:
+        words.append(config.start_method)
+    if config.pin_memory:
+        words.append("pinned memory")
+    if config.persistent_workers:
+        words.append("persistent workers")
+    if not config.in_order:
+        words.append("out of order")
+    return ", ".join(words)
+
+
+def data_source(source: DataSource) -> str:
+    """``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
+    size = format_bytes(source.bytes)
+    text = f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
+    left_out = skipped(source)
+    return f"{text}, {left_out} left out" if left_out else text
+
+
+def skipped(source: DataSource) -> str:
+    """``"12 rows, 1 object"``; empty when nothing was left out."""
+    if source.skipped is None:
+        return ""
+    counts = asdict(source.skipped).items()
+    return ", ".join(counted(count, name.removesuffix("s")) for name, count in counts if count)
+
+
+def machine(environment: Environment) -> str:
+    """Software and hardware, in one line."""
+    words = [f"pipeprof {environment.pipeprof}", f"Python {environment.python}"]
+    if environment.torch:
+        words.append(f"torch {environment.torch}")
+    words.append(environment.platform)
+    cores = counted(environment.cores, "core")
+    if environment.cores_visible != environment.cores:
+        cores = f"{environment.cores} of {counted(environment.cores_visible, 'core')}"
+    words.append(cores)
+    if environment.ram_bytes is not None:
+        words.append(f"{format_bytes(environment.ram_bytes)} RAM")
+    return ", ".join(words)
+
+
+def gain(advice: Recommendation, now_per_s: float) -> str:
+    """What the change brings over ``now_per_s`` samples/s, and how that is known."""
+    predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
+    range_ = f" ({count_range(advice.interval)})" if advice.interval else ""
+    parts = []
+    if predicted is not None:
+        parts.append(f"predicted {format_count(predicted)} samples/s{range_}")
+        range_ = ""
+    if verified is not None:
+        parts.append(f"measured {format_count(verified)} samples/s{range_}")
+    if not parts and advice.interval:
+        low, high = advice.interval
+        return f"open: {format_count(low)} to {format_count(high)} samples/s"
+    if not parts:
+        return "not predicted" if advice.code else ""  # else it is no setting, but what is short
+    best = verified if verified is not None else predicted
+    if best is not None and now_per_s > 0:
+        parts.append(_percent(best / now_per_s - 1))
+    return ", ".join(parts)
+
+
+def expected(advice: Recommendation) -> list[tuple[str, str]]:
+    """What else a change brings and takes, as far as it is known."""
+    rows = []
+    if advice.predicted_starved is not None:
+        share = format_share(advice.predicted_starved)
+        range_ = advice.predicted_starved_interval
+        rows.append(("starved", f"{share} then{f' ({share_range(range_)})' if range_ else ''}"))
+    cost = advice.cost or Cost()
+    words = []
+    if cost.cores is not None:
+        words.append(f"{cost.cores:.1f} of a core" if cost.cores < 1 else f"{cost.cores:.1f} cores")
+    if cost.ram_bytes is not None:
+        words.append(f"{format_bytes(cost.ram_bytes)} of RAM")
+    if cost.shared_memory_bytes is not None:
+        words.append(f"{format_bytes(cost.shared_memory_bytes)} of shared memory")
+    if words:
+        rows.append(("takes", f"{', '.join(words)} more"))
+    if advice.settle:
+        rows.append(("to settle it", advice.settle))
+    return rows
+
+
+def _percent(change: float) -> str:
+    """``"+66 %"``; a factor from threefold up."""
+    if change >= 2:
+        return times(1 + change)
+    return f"{change * 100:+.0f} %"

@@ -1,0 +1,111 @@
+"""Bars: values side by side, and parts that follow one another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeprof.report.document.charts import Bar, Bars, Stacks
+from pipeprof.report.html.charts.vega import (
+    ACCENT,
+    COUNTS,
+    DEMAND,
+    SECONDS,
+    Datum,
+    Spec,
+    chart,
+    fixed,
+    labels_beside,
+    names,
+    rule_at,
+)
+from pipeprof.units import format_duration, format_share
+
+_BAR: Final = 26
+"""Pixels from bar to bar."""
+_TALLEST: Final = 600
+"""Pixels of many rows of stacks."""
+_TONES: Final = {"worst": ACCENT, "best": "var(--step)", "demand": DEMAND, "": "var(--bar)"}
+_PARTS: Final = {
+    **{name: f"var(--{name})" for name in ("fetch", "read", "decode", "transform", "collate",
+                                           "transfer", "pin", "reorder", "ready", "step")},
+    "rest of fetch": "var(--fetch)",
+    "accelerators at work": DEMAND,
+    "waiting for the slowest step": "var(--bar)",
+    "waiting for data": ACCENT,
+}  # fmt: skip
+
+
+def bars(data: Bars) -> Spec:
+    """What is far above the demand, or far above the others, is cut off, and its label says so."""
+    least, most = _reach(data)
+    rows: list[Datum] = [_row(bar, most) for bar in data.bars]
+    x = {
+        "type": "quantitative", "title": data.title,
+        "scale": {"domain": [least, most * 1.4 if least == 0 else most], "nice": False},
+        "axis": {"labelExpr": SECONDS if data.unit == "s" else COUNTS, "tickCount": 5},
+    }  # fmt: skip
+    drawn: Spec = {
+        "mark": {"type": "bar", "height": {"band": 0.7}, "cornerRadiusEnd": 2},
+        "encoding": {
+            "x": {**x, "field": "value"}, "color": fixed("tone", _TONES),
+            "tooltip": {"field": "tip"},
+        },
+    }  # fmt: skip
+    spans: Spec = {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "rule", "strokeWidth": 2, "stroke": "var(--ink)"},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+    }
+    labels = labels_beside("value")
+    for layer in (drawn, spans, labels):
+        layer["encoding"]["y"] = names(rows)
+    demand = [rule_at(data.demand, "x")] if data.demand else []
+    return chart(rows, layer=[drawn, spans, *demand, labels], height=_BAR * len(rows))
+
+
+def _reach(data: Bars) -> tuple[float, float]:
+    """The least and the most that is drawn."""
+    ends = [end for bar in data.bars for end in (bar.interval or (bar.value, bar.value))]
+    if min(ends) < 0 or data.unit == "s":
+        return (min(ends) * 1.05 if min(ends) < 0 else 0.0), max(*ends, 0.0) * 1.05 or 1.0
+    lowest, demand = min(ends), data.demand
+    far = max(1.3 * demand, 1.6 * lowest) if demand else 4 * lowest
+    return 0.0, (min(far, max(ends)) if far > 0 else max(ends)) or 1.0
+
+
+def _row(bar: Bar, most: float) -> Datum:
+    cut = bar.value > most
+    low, high = bar.interval or (None, None)
+    return {
+        "name": bar.name, "value": min(bar.value, most), "low": low, "high": high, "cut": cut,
+        "label": f"{bar.label}{' »' if cut else ''}", "tone": bar.standing, "tip": bar.text,
+    }  # fmt: skip
+
+
+def stacks(data: Stacks) -> Spec:
+    """A row of parts for each."""
+    write = format_duration if data.unit == "s" else format_share
+    rows: list[Datum] = [
+        {
+            "name": name, "part": part, "value": value, "place": place,
+            "tip": f"{name}: {part} {write(value)}",
+        }
+        for name, parts in data.rows.items()
+        for place, (part, value) in enumerate(parts.items())
+    ]  # fmt: skip
+    parts = dict.fromkeys(row["part"] for row in rows)
+    axis = {"labelExpr": SECONDS} if data.unit == "s" else {"format": "%"}
+    drawn = {
+        "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.5},
+        "encoding": {
+            "x": {"field": "value", "type": "quantitative", "title": data.title,
+                  "axis": {**axis, "tickCount": 5, "grid": False}},
+            "y": names(rows),
+            "color": fixed("part", {part: _PARTS.get(part, "var(--fetch)") for part in parts},
+                           legend={}),
+            "order": {"field": "place"},
+            "tooltip": {"field": "tip"},
+        },
+    }  # fmt: skip
+    each = min(34, max(10, _TALLEST // len(data.rows)))
+    return chart(rows, layer=[drawn], height=each * len(data.rows))

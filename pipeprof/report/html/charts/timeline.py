@@ -1,0 +1,143 @@
+"""A stretch of real batches: which worker fetched what when, and for what main waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pipeprof.model import BatchLog
+from pipeprof.report.document.charts import Timeline
+from pipeprof.report.document.profile.timeline import at, paused_s
+from pipeprof.report.html.charts.vega import ACCENT, SECONDS, Datum, Spec, chart, fixed
+from pipeprof.units import format_duration
+
+_COLOURS: Final = {
+    "fetch": "var(--decode)",
+    "transfer": "var(--transfer)",
+    "ready": "var(--ready)",
+    "step": "var(--step)",
+    "pause": "var(--bar)",
+    "awaited": ACCENT,
+}
+"""Kind of span → colour, in the order of the legend. *Awaited*: in main the wait, in a worker what
+the awaited batch was doing meanwhile."""
+_UPPER, _MIDDLE, _LOWER, _WHOLE = (0.12, 0.6), (0.62, 0.74), (0.76, 0.88), (0.12, 0.88)
+"""Places within a lane, from its top: fetched, in transfer, ready; in main's."""
+
+
+def timeline(data: Timeline) -> Spec:
+    """Lanes over time; zoomed by its parameters ``from`` and ``to``."""
+    log, stretch = data.log, data.stretch
+    whole_s = log.done_s[stretch.last - 1] - log.asked_s[stretch.first]
+    lanes = _lanes(data)
+    rows = list(_rows(data, {lane: place for place, lane in enumerate(lanes)}))
+    shown = [kind for kind in _COLOURS if any(row["kind"] == kind for row in rows)]
+    rectangles = {
+        "mark": {"type": "rect", "clip": True},
+        "encoding": {
+            "x": {
+                "field": "x", "type": "quantitative", "title": "time since the first of them",
+                "scale": {"domainMin": {"expr": "from"}, "domainMax": {"expr": "to"},
+                          "nice": False, "zero": False},
+                "axis": {"labelExpr": SECONDS, "tickCount": 6, "grid": False},
+            },
+            "x2": {"field": "x2"},
+            "y": _lane_axis(["main", *(f"worker {lane}" for lane in lanes if lane >= 0)]),
+            "y2": {"field": "y2"},
+            "color": fixed("kind", {kind: _COLOURS[kind] for kind in shown}, legend={}),
+            "tooltip": {"field": "tip"},
+        },
+    }  # fmt: skip
+    params = [{"name": "from", "value": 0}, {"name": "to", "value": whole_s},
+              {"name": "whole", "value": whole_s}]  # fmt: skip
+    height = max(16, min(34, 900 // len(lanes)))
+    return chart(rows, params=params, layer=[rectangles], height=height * len(lanes))
+
+
+def _lanes(data: Timeline) -> list[int]:
+    """Main's (-1) and those of the workers that have a batch in the stretch, in order."""
+    seen = set(data.log.worker[data.stretch.first : data.stretch.last])
+    return [-1, *sorted(worker for worker in seen if worker >= 0)]
+
+
+def _lane_axis(titles: list[str]) -> Spec:
+    return {
+        "field": "y", "type": "quantitative", "title": None,
+        "scale": {"domain": [0, len(titles)], "reverse": True, "nice": False},
+        "axis": {
+            "values": [place + 0.5 for place in range(len(titles))], "grid": False,
+            "ticks": False, "domain": False, "labelOverlap": True,
+            "labelExpr": f"{titles!r}[floor(datum.value)]",
+        },
+    }  # fmt: skip
+
+
+def _rows(data: Timeline, placed: dict[int, int]) -> Iterator[Datum]:
+    """A rectangle for each span that lies in the stretch."""
+    log, stretch = data.log, data.stretch
+    zero_s, last_s = log.asked_s[stretch.first], log.done_s[stretch.last - 1]
+    for place in range(stretch.first, min(stretch.last + data.ahead, len(log.done_s))):
+        for span in _spans(log, place):
+            begin, end = max(span.begin_s, zero_s), min(span.end_s, last_s)
+            if span.lane in placed and begin < end:
+                top, bottom = span.place
+                yield {
+                    "kind": span.kind, "x": round(begin - zero_s, 6), "x2": round(end - zero_s, 6),
+                    "y": round(placed[span.lane] + top, 2),
+                    "y2": round(placed[span.lane] + bottom, 2), "tip": span.text,
+                }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Span:
+    lane: int
+    kind: str
+    begin_s: float
+    end_s: float
+    text: str
+    place: tuple[float, float] = _WHOLE
+
+
+def _spans(log: BatchLog, place: int) -> Iterator[_Span]:
+    """Of one batch: in main, and in the worker that fetched it."""
+    asked, delivered, done = (c[place] for c in (log.asked_s, log.delivered_s, log.done_s))
+    worker = log.worker[place] if log.worker else -2
+    name = f"batch {log.index[place] if log.index else place:,}"
+    fetched_by = f" for worker {worker}" if worker >= 0 else ""
+    wait = f"{name}: main waited {format_duration(max(delivered - asked, 0))}{fetched_by}"
+    yield _Span(-1, "awaited", asked, delivered, wait)
+    paused = done - paused_s(log, place)  # where in the step it lay is not kept
+    step = f"{name}: step {format_duration(paused - delivered)}"
+    yield _Span(-1, "step", delivered, paused, step)
+    yield _Span(-1, "pause", paused, done, f"{name}: pause {format_duration(done - paused)}")
+    begin, fetched = at(log.fetch_start_s, place), at(log.fetch_end_s, place)
+    if worker < 0 or begin is None or fetched is None:
+        return
+    text = f"{name}: fetched in {format_duration(fetched - begin)} by worker {worker}"
+    text += _parts(log, place)
+    awaited = min(max(asked, begin), fetched)
+    yield _Span(worker, "fetch", begin, awaited, text, _UPPER)
+    yield _Span(worker, "awaited", awaited, fetched, f"{text}; main waited", _UPPER)
+    sent, pinned = at(log.sent_s, place), at(log.pinned_s, place)
+    arrived = pinned or at(log.arrived_s, place)
+    if arrived is None:
+        return
+    # main receives a batch only when it asks for one; a pin thread always does
+    arrived_at = arrived if pinned else min(sent or fetched, arrived)
+    transfer = f"{name}: {format_duration(arrived - fetched)} from fetched to received"
+    ready = f"{name}: ready for {format_duration(asked - arrived_at)}"
+    yield _Span(
+        worker, "transfer", fetched, min(arrived_at, max(asked, fetched)), transfer, _MIDDLE
+    )
+    yield _Span(worker, "ready", arrived_at, asked, ready, _LOWER)
+    yield _Span(worker, "awaited", max(asked, fetched), min(arrived, delivered), transfer, _MIDDLE)
+
+
+def _parts(log: BatchLog, place: int) -> str:
+    """What is known of how it was fetched."""
+    return "".join(
+        f", {name} {format_duration(value)}"
+        for name in ("read", "decode", "transform", "collate")
+        if (value := at(getattr(log, f"{name}_s"), place)) is not None
+    )

@@ -1,0 +1,91 @@
+"""The pieces that charts are made of, in Vega-Lite's terms.
+
+Colours are the page's own, which follow light and dark: those of Okabe and Ito, which people who
+see fewer colours tell apart. Nothing is shown by colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Spec = dict[str, Any]
+Datum = dict[str, Any]
+
+ACCENT: Final = "var(--accent)"
+"""The lowest ceiling, and all that is waited for."""
+DEMAND: Final = "var(--step)"
+
+CONFIG: Final[Spec] = {
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--ink)", "titleColor": "var(--quiet)", "gridColor": "var(--line)",
+        "domainColor": "var(--line)", "tickColor": "var(--line)", "labelFontSize": 12,
+        "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 150,
+    },
+    "legend": {
+        "labelColor": "var(--ink)", "titleColor": "var(--quiet)", "labelFontSize": 12,
+        "orient": "top", "title": None, "symbolType": "square", "columns": 4, "labelLimit": 220,
+    },
+    "text": {"fill": "var(--ink)", "fontSize": 12},
+}  # fmt: skip
+"""Of every chart."""
+
+SECONDS: Final = (
+    "datum.value == 0 ? '0' : abs(datum.value) >= 1 ? format(datum.value, '~g') + ' s' : "
+    "abs(datum.value) >= 0.001 ? format(datum.value * 1e3, '~g') + ' ms' : "
+    "format(datum.value * 1e6, '~g') + ' µs'"
+)
+"""An axis of seconds, as people read them."""
+
+
+COUNTS: Final = "format(datum.value, '~s')"
+"""An axis of rates or counts: ``1.5k``."""
+
+
+def chart(data: Sequence[Datum], **more: Any) -> Spec:
+    return {
+        "width": "container",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": list(data)},
+        **more,
+    }
+
+
+def names(data: Sequence[Datum], field: str = "name") -> Spec:
+    """An axis of names in the order of ``data``."""
+    order = list(dict.fromkeys(datum[field] for datum in data))
+    return {"field": field, "type": "nominal", "title": None, "sort": order,
+            "axis": {"ticks": False, "domain": False, "labelOverlap": True}}  # fmt: skip
+
+
+def labels_beside(field: str) -> Spec:
+    """The figures behind the ends of bars."""
+    return {
+        "mark": {"type": "text", "align": "left", "dx": 5},
+        "encoding": {"x": {"field": field, "type": "quantitative"}, "text": {"field": "label"}},
+    }
+
+
+def rule_at(samples_per_s: float, axis: str) -> Spec:
+    """A line across at what the accelerator asks."""
+    return {
+        "data": {"values": [{"demand": samples_per_s}]},
+        "mark": {"type": "rule", "stroke": DEMAND, "strokeDash": [5, 3], "strokeWidth": 2},
+        "encoding": {axis: {"field": "demand", "type": "quantitative"}},
+    }
+
+
+def samples(field: str, most: float) -> Spec:
+    return {
+        "field": field, "type": "quantitative", "title": "samples/s",
+        "scale": {"domain": [0, most or 1], "nice": False},
+        "axis": {"labelExpr": COUNTS, "tickCount": 5},
+    }  # fmt: skip
+
+
+def fixed(field: str, colours: Mapping[str, str], legend: Spec | None = None) -> Spec:
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}

@@ -1,0 +1,1 @@
+"""A document as GitHub's Markdown."""

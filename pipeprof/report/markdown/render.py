@@ -1,0 +1,141 @@
+"""Sections, tables and lists, for a pull request or a ticket.
+
+Whatever GitHub might take for a mark of its own (a mention, an issue's number, a link, emphasis,
+HTML, an emoji's name) stands as code, which is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pipeprof.report.document.blocks import (
+    Block,
+    Code,
+    Document,
+    Figures,
+    Note,
+    Paragraph,
+    Row,
+    Section,
+    Subheading,
+    Table,
+    Verdict,
+)
+from pipeprof.report.text import bar, clean
+
+_RISKY: Final = re.compile(
+    r"""[`*\[\]<>~\\&$|]            # emphasis, links, HTML, escapes, entities, formulas, cells
+    | (?<![^\W_])_ | _(?![^\W_])    # emphasis; not within a name
+    | :// | www\.                   # links
+    | @\w | \#\w | \bGH-\d          # mentions, issues
+    | :[\w+-]+:                     # emoji
+    | \b[0-9a-f]{7,40}\b            # commits
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_OPENS: Final = re.compile(r"[-+=|#>]+|\d+[.)]|:?-+:?")
+"""A word that begins a list, a heading, a quotation or a table where it begins a line."""
+_BAR: Final = 16
+
+
+def render_markdown(document: Document) -> str:
+    """All of ``document``: what it is written into has room, and folds nothing away."""
+    blocks = [text for each in document.without_charts().sections for text in _section(each)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def under_heading(name: str, report: str) -> str:
+    """``report`` as one of several."""
+    return f"## {inline(name)}\n\n{report}"
+
+
+def _section(section: Section) -> Iterator[str]:
+    note = f" ({inline(section.note)})" if section.note else ""
+    if section.heading:
+        yield f"### {inline(section.heading)}{note}"
+    for block in section.blocks:
+        if text := _block(block):
+            yield text
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Verdict):
+        return _verdict(block)
+    if isinstance(block, Paragraph | Note):
+        return inline(block.text)
+    if isinstance(block, Subheading):
+        return f"**{inline(block.text) or '–'}**"
+    if isinstance(block, Figures):
+        return "\n".join(
+            f"- **{inline(each.label) or '–'}** {inline(each.text)}" for each in block.figures
+        )
+    if isinstance(block, Code):
+        return _code_block(block)
+    return _table(block) if isinstance(block, Table) else ""
+
+
+def _verdict(verdict: Verdict) -> str:
+    named = f"{inline(verdict.of)} " if verdict.of.strip() else ""
+    return f"{named}**{verdict.word.upper()}**{verdict.joint}{inline(verdict.sentence)}"
+
+
+def _table(table: Table) -> str:
+    """What is part of the row above opens with ``↳``; a row that stands out is bold."""
+    bars = any(cell.share is not None for row in table.rows for cell in row.cells)
+    lines = [
+        _cells([*(inline(column.title) for column in table.columns), *[""] * bars]),
+        _cells(
+            ["---:" if column.kind == "number" else ":---" for column in table.columns]
+            + [":---"] * bars
+        ),
+    ]
+    lines += [_cells([*_texts(row), *[_bar(row)] * bars]) for row in table.rows]
+    return "\n".join(lines)
+
+
+def _texts(row: Row) -> list[str]:
+    first, *others = (inline(cell.text) for cell in row.cells)
+    first = f"↳ {first}" if first and row.nested else first
+    return [f"**{first}**" if first and row.tone else first, *others]
+
+
+def _bar(row: Row) -> str:
+    return next((bar(cell.share, _BAR) for cell in row.cells if cell.share is not None), "")
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _code_block(code: Code) -> str:
+    lines = [clean(line) for line in code.lines]
+    fence = _fence("\n".join(lines), least=3)
+    return "\n".join([f"{fence}python", *lines, fence])
+
+
+def inline(text: str) -> str:
+    """``text`` on one line, each word of it shown as it is."""
+    words = clean(text).split()
+    first = [_code(words[0]) if _OPENS.fullmatch(words[0]) else _word(words[0])] if words else []
+    return " ".join([*first, *map(_word, words[1:])])
+
+
+def _word(word: str) -> str:
+    return _code(word) if _RISKY.search(word) else word
+
+
+def _code(word: str) -> str:
+    """In a table a bar ends its cell even in code, unless no bar is written."""
+    if "|" in word:
+        return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in word)}</code>"
+    fence = _fence(word)
+    space = " " if word.startswith("`") or word.endswith("`") else ""
+    return f"{fence}{space}{word}{space}{fence}"
+
+
+def _fence(text: str, least: int = 1) -> str:
+    """Longer than any run of backticks in ``text``."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    return "`" * max(longest + 1, least)

@@ -1,0 +1,114 @@
+"""Plain HTML for Jupyter, VS Code and GitHub's static view.
+
+It has no script, and bars of characters, so that where styles are stripped, as on GitHub, it still
+reads well. Colours follow the notebook's own, light or dark.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Final
+
+from pipeprof.report.document.blocks import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Figures,
+    Note,
+    Paragraph,
+    Row,
+    Section,
+    Subheading,
+    Table,
+    Verdict,
+)
+from pipeprof.report.text import bar, clean
+
+_BAR: Final = 16
+_CLASSES: Final = {"number": ' class="right"', "text": ' class="prose"', "name": ""}
+
+
+def render_notebook(document: Document) -> str:
+    """A fragment of HTML, with what supports the answer folded away."""
+    sections = "".join(map(_section, document.without_charts().sections))
+    return f'<style>\n{_style()}</style>\n<div class="pipeprof-shown">{sections}</div>\n'
+
+
+@cache
+def _style() -> str:
+    text = (files("pipeprof.report.notebook") / "style.css").read_text("utf-8")
+    return text.partition("*/\n")[2]
+
+
+def _section(section: Section) -> str:
+    blocks = "".join(map(_block, section.blocks))
+    if not section.heading:
+        return blocks
+    unfolded = "" if section.evidence else " open"
+    note = f' <span class="note">{_text(section.note)}</span>' if section.note else ""
+    summary = f"<summary><b>{_text(section.heading)}</b>{note}</summary>"
+    return f"<details{unfolded}>{summary}{blocks}</details>"
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Verdict):
+        return _verdict(block)
+    if isinstance(block, Paragraph):
+        return f"<p>{_text(block.text)}</p>"
+    if isinstance(block, Note):
+        return f'<p class="note">{_text(block.text)}</p>'
+    if isinstance(block, Subheading):
+        return f"<p><b>{_text(block.text)}</b></p>"
+    if isinstance(block, Figures):
+        return _framed("".join(
+            f'<tr><th scope="row">{_text(each.label)}</th><td class="prose">{_text(each.text)}</td>'
+            "</tr>"
+            for each in block.figures
+        ))  # fmt: skip
+    if isinstance(block, Code):
+        lines = "\n".join(escape(clean(line)) for line in block.lines)
+        return f"<pre><code>{lines}</code></pre>"
+    return _table(block) if isinstance(block, Table) else ""
+
+
+def _verdict(verdict: Verdict) -> str:
+    named = f"{_text(verdict.of)} " if verdict.of.strip() else ""
+    word = f'<b class="word {verdict.tone}">{_text(verdict.word.upper())}</b>'
+    return f'<p class="said">{named}{word} {_text(verdict.sentence)}</p>'
+
+
+def _table(table: Table) -> str:
+    bars = any(cell.share is not None for row in table.rows for cell in row.cells)
+    titles = "".join(map(_title, table.columns))
+    titled = any(column.title for column in table.columns)
+    head = f"<tr>{titles}{'<th></th>' * bars}</tr>" if titled else ""
+    return _framed(head + "".join(_row(row, table.columns, bars) for row in table.rows))
+
+
+def _title(column: Column) -> str:
+    return f'<th scope="col"{_CLASSES[column.kind]}>{_text(column.title)}</th>'
+
+
+def _row(row: Row, columns: tuple[Column, ...], bars: bool) -> str:
+    """What is part of the row above opens with ``↳``."""
+    cells = [
+        f"<td{_CLASSES[column.kind]}>{'↳ ' * (row.nested and not n)}{_text(cell.text)}</td>"
+        for n, (column, cell) in enumerate(zip(columns, row.cells, strict=True))
+    ]
+    if bars:
+        share = next((cell.share for cell in row.cells if cell.share is not None), 0.0)
+        cells.append(f'<td class="bar" aria-hidden="true">{bar(share, _BAR)}</td>')
+    tone = f' class="{row.tone}"' if row.tone else ""
+    return f"<tr{tone}>{''.join(cells)}</tr>"
+
+
+def _framed(rows: str) -> str:
+    return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
+
+
+def _text(text: str) -> str:
+    """``text`` as it is, on one line, and steering nothing."""
+    return escape(clean(text.rstrip()))

@@ -1,0 +1,1 @@
+"""A document as lines of text for a terminal, laid out by rich."""
