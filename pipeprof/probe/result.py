@@ -70,7 +70,7 @@ class Limits:
     """By Little's law: the most requests of ``at``'s size per second × the time that one takes when
     it is alone."""
     bandwidth_client_bound: bool = False
-    """Whether ``bytes_per_s`` is what this client gives, rather than the storage; see `LoadPoint`."""
+    """Whether ``bytes_per_s`` is what this client gives, not the storage; see `LoadPoint`."""
     requests_client_bound: bool = False
     """The same of ``requests_per_s``."""
 
