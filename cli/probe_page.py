@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from pipeprof.probe.ramp import ProbeSpec
+from pipeprof.probe.concurrency_ramp import ProbeSpec
 from pipeprof.probe.result import Limits, LoadPoint, Needs, ProbeResult
 from pipeprof.probe.target import Target
 from pipeprof.report.document.blocks import (

@@ -11,9 +11,9 @@ import numpy as np
 from pipeprof.measure.environment import usable_cores
 from pipeprof.measure.host import idle_s
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.crew import Crew
 from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.work import Floats, Job
+from pipeprof.probe.worker_pool import Crew
 
 _UNSTEADY = 0.2
 """Of the time, at the start, in which what is measured does not count: the queue fills, and bursts
