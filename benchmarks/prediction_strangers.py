@@ -50,10 +50,10 @@ from benchmarks.random_loader_runs import (
 )
 from benchmarks.random_loader_work import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
-from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.compare import paired
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import Outlook, plan
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.analyze.way import Measured
 from pipeprof.model import Recording, SweepSpec
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
@@ -147,7 +147,7 @@ class Sweep:
     @property
     def first_choice(self) -> Setting:
         """By the trials: the cheapest of those within 3 % of the fastest."""
-        near = max(run.batches_per_s for run in self.tried) * (1 - CLOSE)
+        near = max(run.batches_per_s for run in self.tried) * (1 - EQUALLY_FAST)
         return min((run.setting for run in self.tried if run.batches_per_s >= near), key=_cost)
 
     @property
@@ -331,7 +331,7 @@ def print_summary(sweeps: Sequence[Sweep], cells: Sequence[Cell]) -> None:
         )
     behind = np.array([one.behind()[0] for one in sweeps])
     tried = [len({run.setting for run in one.tried}) / len(one.stranger.runs) for one in sweeps]
-    good = float(np.mean(behind <= CLOSE))
+    good = float(np.mean(behind <= EQUALLY_FAST))
     print(
         f"chosen within 3 % of the best: {percent(good)}{_bar(good >= _GOOD, '85 %')}, worst "
         f"{behind.max():.1%} behind; tried {percent(float(np.mean(tried)))} of the grid"

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pipeprof.analyze import estimate, shortfall
-from pipeprof.analyze.estimate import ENOUGH_SLOW, WORTHWHILE, rate
+from pipeprof.analyze.estimate import rate
 from pipeprof.analyze.expect import expected
-from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings import cores, main_process, order, start, transfer
+from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES, MANY_TENSORS
 from pipeprof.model import Recommendation, Stage
 from pipeprof.units import counted, format_count, format_duration, percent
 
@@ -85,7 +86,7 @@ def _pack(facts: Facts) -> Iterator[Recommendation]:
     if not transfer.receiving_bound(facts) or not facts.tensors >= MANY_TENSORS:
         return
     predicted = rate(facts, facts.workers, received_s=facts.received_s / facts.tensors)
-    if predicted < WORTHWHILE * facts.rate:
+    if predicted < LEAST_GAIN * facts.rate:
         return
     yield Recommendation(
         setting="collate_fn",
@@ -119,7 +120,7 @@ def _pass_slow(facts: Facts) -> Iterator[Recommendation]:
     """A few slow batches hold up the rest."""
     if not order.stalled_by_slow_batches(facts):
         return
-    enough = facts.summary.sums["slow"] >= ENOUGH_SLOW
+    enough = facts.summary.sums["slow"] >= LEAST_SLOW_BATCHES
     seen = f"{percent(facts.slow_share)} of the batches take {format_duration(facts.slow_s)}"
     if order.out_of_order_helps(facts):
         yield Recommendation(

@@ -19,12 +19,10 @@ from pipeprof.analyze.pool import BatchCosts
 from pipeprof.analyze.receipt import receiving
 from pipeprof.analyze.settled import trim_burst
 from pipeprof.analyze.simulate import simulate, stepping
-from pipeprof.analyze.storage import SLOWEST_LINK
+from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, SLOWEST_LINK
 from pipeprof.analyze.way import Measured, TransferModel
 from pipeprof.errors import UsageError
 
-FEWEST = 20
-"""Batches of a run; fewer say too little."""
 _SAME = 0.05
 """Rates so near to one another are not told apart."""
 _IN_EACH_OTHERS_WAY = 1.6
@@ -84,10 +82,11 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
         if workers not in by_workers:
             raise UsageError(f"a run with num_workers={workers} is needed to predict others")
     for run in (each for same in by_workers.values() for each in same):
-        if len(run.columns) < FEWEST:
+        if len(run.columns) < LEAST_BATCHES_TO_SIMULATE:
             raise UsageError(
                 f"the run with num_workers={run.setting.num_workers} measured "
-                f"{len(run.columns)} batches from beginning to end; {FEWEST} at least are needed"
+                f"{len(run.columns)} batches from beginning to end; at least "
+                f"{LEAST_BATCHES_TO_SIMULATE} are needed"
             )
     ones, twos = by_workers[1], by_workers[2]
     demands = _demands(ones, twos)
@@ -118,7 +117,7 @@ def _steady(run: Measured) -> Measured:
     """As it would have gone on."""
     known = whole(run)
     shares = known.setting.num_workers > 0 and may_share(known.columns)
-    return trim_burst(known, FEWEST) if shares else known
+    return trim_burst(known, LEAST_BATCHES_TO_SIMULATE) if shares else known
 
 
 def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:

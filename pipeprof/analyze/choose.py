@@ -7,6 +7,7 @@ from dataclasses import fields
 from math import inf
 
 from pipeprof.analyze.blame import MAIN
+from pipeprof.analyze.thresholds import EQUALLY_FAST, MOST_CORES, MOST_GAIN
 from pipeprof.model import (
     LoaderConfig,
     PairedRuns,
@@ -19,13 +20,6 @@ from pipeprof.model import (
 )
 from pipeprof.units import counted, format_count, format_rate, format_share, listed
 
-CLOSE = 0.03
-"""Settings within this share of the fastest count as equally fast."""
-ENORMOUS = 100.0
-"""Times the samples/s that there are: no accelerator takes that, a loop without one does."""
-MOST_CORES = 96
-"""As many as a machine has for the loaders of one training process, the largest ones apart: it is
-no advice to get more."""
 _HANDING_OVER = (str(Stage.TRANSFER), MAIN)
 """To blame where a batch takes as long whatever is in it: neither cores nor storage are short."""
 _WIDTH = 88
@@ -62,7 +56,7 @@ def best_trial(trials: Sequence[Trial], own: Sequence[int]) -> int:
     3 % of the fastest. Cheap is few workers, then little prefetching."""
     found = candidates(trials, own)
     fastest = max(trials[index].samples_per_s for index in found)
-    near = [index for index in found if trials[index].samples_per_s >= fastest * (1 - CLOSE)]
+    near = [index for index in found if trials[index].samples_per_s >= fastest * (1 - EQUALLY_FAST)]
     return min(near, key=lambda index: _cost(trials[index]))
 
 
@@ -117,7 +111,7 @@ def _takes(trial: Trial, threshold: float) -> str:
     """What would feed: (1 - the tolerated starved share) × the samples/s that the accelerator could
     take, × what each sample takes of cores and of storage."""
     demand = trial.demand_samples_per_s or inf
-    if demand > ENORMOUS * trial.samples_per_s:
+    if demand > MOST_GAIN * trial.samples_per_s:
         return ""
     rate, takes = (1 - threshold) * demand, []
     cores = rate * (trial.cpu_s_per_sample or 0.0)

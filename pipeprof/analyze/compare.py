@@ -12,8 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from pipeprof.analyze.choose import CLOSE, best_trial, candidates
+from pipeprof.analyze.choose import best_trial, candidates
 from pipeprof.analyze.stats import standard_error, student_t
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import PairedRuns, Throughput, Trial
 
 DRIFT = 0.10
@@ -56,7 +57,7 @@ def paired(trial: int, against: int, samples_per_s: Sequence[tuple[float, float]
 
 
 def difference(speed: float, interval: tuple[float, float]) -> Literal["faster", "slower", "none"]:
-    if abs(speed - 1) < CLOSE or interval[0] <= 1 <= interval[1]:
+    if abs(speed - 1) < EQUALLY_FAST or interval[0] <= 1 <= interval[1]:
         return "none"
     return "faster" if speed > 1 else "slower"
 

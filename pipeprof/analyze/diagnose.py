@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from pipeprof.analyze import no_step
 from pipeprof.analyze.blame import DISPATCH, START_UP, UNKNOWN, WORKER_CPU
-from pipeprof.analyze.facts import MAKING, MANY_TENSORS
+from pipeprof.analyze.facts import MAKING
 from pipeprof.analyze.sketch import Series
 from pipeprof.analyze.stages import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.analyze.storage import BANDWIDTH, CLIENT, LATENCY, StorageBound
 from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT, MANY_TENSORS
 from pipeprof.model import (
     BY_LENGTH,
     AsSteps,
@@ -23,10 +24,6 @@ from pipeprof.model import (
     Verdict,
 )
 from pipeprof.units import counted, format_share, percent
-
-FEWEST_BATCHES = no_step.FEW
-"""Below this no verdict is given."""
-
 
 _NAMED = {
     WORKER_CPU: "for a core (worker-cpu)",
@@ -109,7 +106,7 @@ def _interval(series: Series) -> tuple[float, float]:
 
 
 def _verdict(interval: tuple[float, float], threshold: float, count: int) -> Verdict:
-    if count < FEWEST_BATCHES:
+    if count < LEAST_BATCHES_FOR_VERDICT:
         return "inconclusive"
     if interval[0] >= threshold:
         return "starved"
@@ -181,5 +178,5 @@ def _more(count: int, fraction: float, interval: tuple[float, float], threshold:
     """An interval narrows with the square root of the number of batches."""
     distance = max(abs(fraction - threshold), 0.002)
     half = (interval[1] - interval[0]) / 2
-    wanted = max(count * (half / distance) ** 2, FEWEST_BATCHES)
-    return max(FEWEST_BATCHES, round(wanted - count))
+    wanted = max(count * (half / distance) ** 2, LEAST_BATCHES_FOR_VERDICT)
+    return max(LEAST_BATCHES_FOR_VERDICT, round(wanted - count))

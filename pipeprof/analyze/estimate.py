@@ -9,12 +9,9 @@ from __future__ import annotations
 from math import ceil, isfinite, isnan, nan
 
 from pipeprof.analyze.facts import Facts
+from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES
 from pipeprof.model import Stage
 
-WORTHWHILE = 1.1
-"""Less than a tenth more is not worth a change."""
-ENOUGH_SLOW = 20
-"""Slow batches to predict from: fewer give a direction, no number."""
 _WEIGH = 0.1
 """Of the time to make all batches."""
 _SPARE = 1.15
@@ -89,14 +86,14 @@ def helpful_workers(facts: Facts) -> int | None:
     if facts.limited:
         return None
     wanted = best_workers(facts)
-    if wanted <= facts.workers or rate(facts, wanted) < WORTHWHILE * facts.rate:
+    if wanted <= facts.workers or rate(facts, wanted) < LEAST_GAIN * facts.rate:
         return None
     if facts.one_run is not None:
         # the roofline knows no bursts, and nothing that workers wait for in turn
         most = min(ceil(wanted * _BEYOND), _room_for(facts))
         wanted = facts.one_run.enough(max(wanted, most), facts.diagnosis.threshold)
         brings = facts.samples * facts.one_run.predict(wanted).batches_per_s
-        return wanted if wanted > facts.workers and brings >= WORTHWHILE * facts.rate else None
+        return wanted if wanted > facts.workers and brings >= LEAST_GAIN * facts.rate else None
     return wanted
 
 
@@ -105,9 +102,9 @@ def slow_ones_wanted(facts: Facts) -> int:
     seen that their share is known, where they weigh; 0: enough were."""
     sums = facts.summary.sums
     seen, weigh = sums["slow"], sums["slow_s"] > _WEIGH * facts.summary.made.total
-    if not seen or not weigh or seen >= ENOUGH_SLOW:
+    if not seen or not weigh or seen >= LEAST_SLOW_BATCHES:
         return 0
-    return ceil(facts.summary.measured * (ENOUGH_SLOW / seen - 1))
+    return ceil(facts.summary.measured * (LEAST_SLOW_BATCHES / seen - 1))
 
 
 def _room_for(facts: Facts) -> int:

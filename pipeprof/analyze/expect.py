@@ -6,9 +6,9 @@ from dataclasses import replace
 from math import isnan
 
 from pipeprof.analyze import estimate
-from pipeprof.analyze.calibrate import FEWEST
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.storage import BANDWIDTH
+from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE
 from pipeprof.model import Cost, Recommendation
 from pipeprof.units import capital, counted
 
@@ -53,7 +53,7 @@ def _by_roofline(facts: Facts, advice: Recommendation, workers: int) -> Recommen
     """Without batches to simulate."""
     full = facts.diagnosis.bottleneck == BANDWIDTH
     samples_per_s = None if full else estimate.rate(facts, workers)
-    few = max(0, FEWEST - facts.summary.measured)
+    few = max(0, LEAST_BATCHES_TO_SIMULATE - facts.summary.measured)
     longer = f". {counted(few, 'more batch')} would be enough for an interval" if few else ""
     return replace(
         advice,

@@ -16,8 +16,9 @@ from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.one_run import Circumstances, OneRun
 from pipeprof.analyze.requests import request_stats
 from pipeprof.analyze.stages import CPU, NATIVE, RUN_QUEUE
-from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
+from pipeprof.analyze.storage import BANDWIDTH, LATENCY
 from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.thresholds import SLOWEST_LINK
 from pipeprof.analyze.way import Measured
 from pipeprof.model import (
     Diagnosis,
@@ -33,8 +34,6 @@ MAKING = tuple(
     str(stage) for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLATE)
 )
 """Of the blame: what a worker does before it hands the batch over."""
-MANY_TENSORS = 16
-"""In a batch: each travels by itself, for a fraction of a millisecond or more."""
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
 beside it: to ask the worker for the tensor's descriptor, and to map it."""

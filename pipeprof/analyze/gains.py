@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from pipeprof.analyze.choose import CLOSE, best_trial, choose
+from pipeprof.analyze.choose import best_trial, choose
 from pipeprof.analyze.compare import difference, log_ratio, ratio
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import Conversion, Copy, Gain, Sample, SweepAdvice, SweepResult, Trial
 from pipeprof.units import format_binary, format_count
 
@@ -122,7 +123,7 @@ def _leanest(gains: Sequence[Gain], trials: Sequence[Trial]) -> Gain:
     near = [
         gain for gain in gains
         if trials[gain.trial].interval[1] >= fastest.interval[0]
-        or trials[gain.trial].samples_per_s >= fastest.samples_per_s * (1 - CLOSE)
+        or trials[gain.trial].samples_per_s >= fastest.samples_per_s * (1 - EQUALLY_FAST)
     ]  # fmt: skip
     return min(near, key=lambda gain: gain.storage)
 

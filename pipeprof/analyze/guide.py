@@ -2,7 +2,7 @@
 
 A run with one worker and one with two say what the others would give. What is predicted to be best
 is tried; it says how wrong the prediction was, and so does each trial after it. Settings are left
-untried that cannot be better by more than `CLOSE`, nor as good and cheaper.
+untried that cannot be better by more than `EQUALLY_FAST`, nor as good and cheaper.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeprof.analyze.calibrate import Calibration, calibrate
-from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.drift import drift_of
 from pipeprof.analyze.noise import Noise
 from pipeprof.analyze.predict import Prediction, predict
 from pipeprof.analyze.stats import NORMAL_90
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.analyze.way import Measured
 
 _ROUNDS = 3
@@ -73,10 +73,10 @@ def plan(
     left = [each for each in grid if each not in known]
     outlooks = tuple(_outlooks(left, tried, found, noise))
     best = max(run.batches_per_s for run in tried)
-    better = [each for each in outlooks if each.most > best * (1 + CLOSE)]
+    better = [each for each in outlooks if each.most > best * (1 + EQUALLY_FAST)]
     if better:
         return Plan(max(better, key=lambda each: each.batches_per_s).setting, outlooks)
-    near = best * (1 - CLOSE)
+    near = best * (1 - EQUALLY_FAST)
     chosen = min(_cost(run.setting) for run in tried if run.batches_per_s >= near)
     cheaper = [
         each.setting for each in outlooks

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 from pipeprof.model import Stage
 from pipeprof.units import format_count, percent
 
-FEW = 10
-"""Batches that say nothing yet."""
 _STEP_S, _NINE_IN_TEN_S = 100e-6, 1e-3
 """A bare loop takes some 2 µs to ask again, and on a busy machine, where it frees a batch from
 shared memory first, up to 60 µs. The smallest training step, of one linear layer on a CPU, takes
@@ -23,7 +22,7 @@ def has_step(summary: Summary) -> bool:
     """Whether the loop trains: it does not where half of its steps take 100 µs at most and nine in
     ten 1 ms, no device was busy, and the loop mostly waits. Of too few batches it is assumed."""
     sums, steps = summary.sums, summary.stages[str(Stage.STEP)]
-    if summary.measured < FEW or sums["device_busy_s"] > 0:
+    if summary.measured < LEAST_BATCHES_FOR_VERDICT or sums["device_busy_s"] > 0:
         return True
     middle_s, long_s = steps.quantiles(0.5, 0.9)
     waits = sums["stall_s"] > 0.5 * sums["wall_s"]

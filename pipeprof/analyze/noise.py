@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeprof.analyze.choose import CLOSE, best_trial, candidates
+from pipeprof.analyze.choose import best_trial, candidates
 from pipeprof.analyze.stats import student_t
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import RunNoise, Trial
 
 _PRIOR: Final = 2
@@ -139,7 +140,7 @@ def _apart(trials: Sequence[Trial], url: str) -> float | None:
         return None
     nearest = min(abs(_log(trials[best].samples_per_s, trials[each].samples_per_s))
                   for each in others)  # fmt: skip
-    return max(nearest, math.log1p(CLOSE))
+    return max(nearest, math.log1p(EQUALLY_FAST))
 
 
 def _passing(trials: Sequence[Trial]) -> float:

@@ -15,8 +15,7 @@ from math import hypot, inf, log
 
 import numpy as np
 
-from pipeprof.analyze.calibrate import FEWEST, Calibration, may_share, whole
-from pipeprof.analyze.choose import CLOSE
+from pipeprof.analyze.calibrate import Calibration, may_share, whole
 from pipeprof.analyze.columns import Columns, Floats
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.pool import cpu_of
@@ -30,6 +29,7 @@ from pipeprof.analyze.predict import (
 )
 from pipeprof.analyze.receipt import receiving
 from pipeprof.analyze.simulate import simulate, stepping
+from pipeprof.analyze.thresholds import EQUALLY_FAST, LEAST_BATCHES_TO_SIMULATE
 from pipeprof.analyze.way import Measured, TransferModel
 
 _SPARE = 1.15
@@ -110,7 +110,7 @@ class OneRun:
     def of(cls, run: Measured, known: Circumstances) -> OneRun | None:
         """``None``: too few batches were seen from beginning to end."""
         run = whole(run)
-        return cls(run, known) if len(run.columns) >= FEWEST else None
+        return cls(run, known) if len(run.columns) >= LEAST_BATCHES_TO_SIMULATE else None
 
     def predict(self, workers: int) -> Prediction:
         """With so many, at least one, and all else as it was."""
@@ -137,7 +137,7 @@ class OneRun:
                 range(1, most + 1), True,
                 key=lambda workers: self._with_spare(workers).starved_fraction <= target,
             )  # fmt: skip
-        near = best.batches_per_s * (1 - CLOSE)
+        near = best.batches_per_s * (1 - EQUALLY_FAST)
         return 1 + bisect_left(
             range(1, most + 1), True,
             key=lambda workers: self._with_spare(workers).batches_per_s >= near,
@@ -163,7 +163,7 @@ class OneRun:
     def _rate(self, meaning: Calibration, demands: Sequence[Demand]) -> float:
         """Batches/s with such batches, which come round again where they are too few."""
         setting = self._run.setting
-        enough = setting.unsteady + FEWEST
+        enough = setting.unsteady + LEAST_BATCHES_TO_SIMULATE
         more = -(-enough // len(demands)) if len(demands) < enough else 1
         run = simulate(stepping([*demands] * more, self._step_s), setting, meaning.machine)
         return run.steady(setting).batches_per_s

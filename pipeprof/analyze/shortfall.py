@@ -11,13 +11,20 @@ from collections.abc import Iterator, Sequence
 from math import ceil, hypot, isfinite, sqrt
 
 from pipeprof.analyze import estimate
-from pipeprof.analyze.choose import ENORMOUS, MOST_CORES
-from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.reading import read_bytes
 from pipeprof.analyze.stages import BLOCKED, CPU
 from pipeprof.analyze.stats import NORMAL_90
-from pipeprof.analyze.storage import BANDWIDTH, LATENCY, SLOWEST_LINK
-from pipeprof.analyze.two_runs import COMPUTING, HANDED
+from pipeprof.analyze.storage import BANDWIDTH, LATENCY
+from pipeprof.analyze.thresholds import (
+    DRIFT_OF_COMPUTING,
+    DRIFT_OF_HAND_OVER,
+    LEAST_GAIN,
+    MANY_TENSORS,
+    MOST_CORES,
+    MOST_GAIN,
+    SLOWEST_LINK,
+)
 from pipeprof.model import Cost, Recommendation, RequestStats
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
@@ -49,9 +56,11 @@ def feeds(facts: Facts, cures: Sequence[Recommendation]) -> bool:
 def cores(facts: Facts) -> Iterator[Recommendation]:
     """R × CPU time of a sample, and what the training process computes."""
     has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
-    if not estimate.WORTHWHILE * has < wanted <= min(ENORMOUS * has, max(MOST_CORES, has)):
+    if not LEAST_GAIN * has < wanted <= min(MOST_GAIN * has, max(MOST_CORES, has)):
         return
-    half = NORMAL_90 * hypot(COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
+    half = (
+        NORMAL_90 * hypot(DRIFT_OF_COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
+    )
     main = facts.main_cores
     beside = f", and {main:.1f} of the training process" if main >= 0.05 else ""
     best = facts.samples * facts.cores_left / facts.cpu_s
@@ -69,7 +78,7 @@ def cores(facts: Facts) -> Iterator[Recommendation]:
 
 def storage(facts: Facts) -> Iterator[Recommendation]:
     """R × bytes of a sample; by Little's law, R × requests of a sample × what one takes."""
-    if not facts.rate < _rate(facts) <= ENORMOUS * facts.rate:
+    if not facts.rate < _rate(facts) <= MOST_GAIN * facts.rate:
         return
     requests, part = facts.requests, facts.diagnosis.bottleneck
     if requests is not None and part == LATENCY:
@@ -96,11 +105,11 @@ def batch_size(facts: Facts) -> Iterator[Recommendation]:
     now = _of_larger_batches(facts, 1, handed_s)
     low, predicted, high = (
         _of_larger_batches(facts, times, handed_s * share)
-        for share in (1 + HANDED, 1.0, 1 - HANDED)
+        for share in (1 + DRIFT_OF_HAND_OVER, 1.0, 1 - DRIFT_OF_HAND_OVER)
     )
-    if predicted < estimate.WORTHWHILE * now or abs(now / facts.rate - 1) > _REPEATED:
+    if predicted < LEAST_GAIN * now or abs(now / facts.rate - 1) > _REPEATED:
         return
-    low, high = low * (1 - COMPUTING), high * (1 + COMPUTING)
+    low, high = low * (1 - DRIFT_OF_COMPUTING), high * (1 + DRIFT_OF_COMPUTING)
     demand = facts.samples / facts.step_s
     under_way = (times - 1) * facts.workers * facts.prefetch * facts.batch_bytes
     size, ours = round(facts.samples), facts.recording.source

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats, steady
-from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.drift import Drift
 from pipeprof.analyze.stages import stage_seconds
 from pipeprof.analyze.stats import ratio_interval, standard_error, student_t
+from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 from pipeprof.model import BatchLog, Profile, Throughput
 
 STRETCHES: Final = 10
@@ -63,7 +63,7 @@ class Spans:
         """The fraction of the time."""
         told = self._profile.diagnosis
         value = told.starved_fraction
-        if self._profile.measured_batches < FEWEST_BATCHES:
+        if self._profile.measured_batches < LEAST_BATCHES_FOR_VERDICT:
             return Estimate(value, None)
         return Estimate(value, self._whole(value, told.starved_interval, self._stall_s))
 
@@ -80,7 +80,7 @@ class Spans:
 
     def _whole(self, value: float, interval: Interval, of: Floats) -> Interval:
         """``interval`` is of the whole run, and so may say more than the batches kept."""
-        if not FEWEST_BATCHES <= self._profile.measured_batches <= self.kept_batches:
+        if not LEAST_BATCHES_FOR_VERDICT <= self._profile.measured_batches <= self.kept_batches:
             return interval
         half = _by_stretches(of, self._turn_s)
         return min(interval[0], value - half), max(interval[1], value + half)
@@ -88,7 +88,7 @@ class Spans:
     def _mean(self, mean_s: float, seconds: Floats) -> Estimate:
         """``mean_s`` is of the whole run; how sure it is, is told by the batches kept."""
         seen = np.isfinite(seconds)
-        if seen.sum() < FEWEST_BATCHES:
+        if seen.sum() < LEAST_BATCHES_FOR_VERDICT:
             return Estimate(mean_s, None)
         with np.errstate(all="ignore"):  # figures in a file may be as large as they like
             values, counts = np.where(seen, seconds, 0.0) * self._scale, seen.astype(np.float64)

@@ -12,6 +12,7 @@ from math import isnan, nan
 
 from pipeprof.analyze.stages import RUN_QUEUE
 from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.thresholds import SLOWEST_LINK
 from pipeprof.model import STORAGE_PARTS, DataSource, LoneRequests, RequestStats
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
@@ -33,8 +34,6 @@ _SLOWED = 2.0
 """Times as long as a request takes alone: others are in its way."""
 _NEAR = 0.7
 """Of what one request alone reaches, read by all together: there is not much more to be had."""
-SLOWEST_LINK = 5e6
-"""Bytes/s: nobody trains from a slower one, so what moves less than that is not held up by it."""
 _LONGEST_ANSWER_S = 0.5
 """To the first byte: a request that takes much longer has spent it on its bytes."""
 _FROM_FILES = 0.5

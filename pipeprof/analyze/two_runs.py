@@ -22,20 +22,19 @@ from pipeprof.analyze.changes import (
     unlike,
 )
 from pipeprof.analyze.compare import difference, ratio
-from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.drift import Drift, between
 from pipeprof.analyze.spans import Estimate, Spans
 from pipeprof.analyze.stages import BLOCKED
+from pipeprof.analyze.thresholds import (
+    DRIFT_OF_COMPUTING,
+    DRIFT_OF_HAND_OVER,
+    LEAST_BATCHES_FOR_VERDICT,
+)
 from pipeprof.analyze.told import headline
 from pipeprof.model import Compared, Difference, Profile, Speed, Stage, TwoRuns
 
 WAITING: Final = 0.03
 """By so much, relatively, two runs of one setting differ by themselves, where workers wait."""
-COMPUTING: Final = 0.07
-"""And where they compute: how cores are shared, and how fast they are, is another each time."""
-HANDED: Final = 0.5
-"""And of the time that the accelerator waits for batches to be handed over, where runs are too
-short to measure by how much that drifts: how soon one process wakes another."""
 _HANDING: Final = (Stage.TRANSFER, Stage.SERIALISE, Stage.PIPE, Stage.UNPICKLE, Stage.PIN,
                    Stage.REORDER, Stage.READY)  # fmt: skip
 """Stages that are of that kind, or are whatever the others leave."""
@@ -85,14 +84,14 @@ def between_runs(
     fed = before.diagnosis.verdict == after.diagnosis.verdict == "fed"
     least = WAITING if fed else _made(before, after)
     if None in drifted:
-        least += HANDED * max(_handed(before), _handed(after))
+        least += DRIFT_OF_HAND_OVER * max(_handed(before), _handed(after))
     return hypot(least, between(*drifted))
 
 
 def _made(before: Profile, after: Profile) -> float:
     """And what workers take for a batch, at least: also by what others have of the cores."""
     computing = max(_computing(before), _computing(after))
-    return WAITING + (COMPUTING - WAITING) * computing + busier(before, after)
+    return WAITING + (DRIFT_OF_COMPUTING - WAITING) * computing + busier(before, after)
 
 
 def _handed(profile: Profile) -> float:
@@ -113,7 +112,7 @@ def _speed(before: Profile, after: Profile, both: tuple[Spans, Spans], drift: fl
     if min(one.samples_per_s, other.samples_per_s) <= 0:
         return Speed(None, None, "unknown")
     speed, interval = ratio(one, other, drift)
-    if min(before.measured_batches, after.measured_batches) < FEWEST_BATCHES:
+    if min(before.measured_batches, after.measured_batches) < LEAST_BATCHES_FOR_VERDICT:
         return Speed(speed, None, "unknown")
     return Speed(speed, interval, difference(speed, interval))
 
@@ -134,7 +133,7 @@ def _stages(
     for name, (one, other) in figures.items():
         mean_s = max(one.value or 0.0, other.value or 0.0)
         drift = drifts[name == Stage.WAIT]
-        own = drift and HANDED if name in _HANDING else drift
+        own = drift and DRIFT_OF_HAND_OVER if name in _HANDING else drift
         found[name] = _difference(one, other, max(own * mean_s, drift * turn_s), at_once)
     return found
 

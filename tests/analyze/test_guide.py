@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.choose import CLOSE
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
 from pipeprof.analyze.guide import calibration, plan
 from pipeprof.analyze.noise import Noise
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from tests.analyze.test_predict import batches, run_of
 
 GRID = [Setting(0), *(Setting(w, p) for w in (1, 2, 4, 8) for p in (1, 2, 4))]
@@ -52,7 +52,7 @@ def test_it_finds_a_setting_as_good_as_the_best_of_the_grid_in_few_trials(name):
     demands, machine = PIPELINES[name]
     runs = swept(demands, machine)
     best = max(run_of(demands, setting, machine).batches_per_s for setting in GRID)
-    assert max(run.batches_per_s for run in runs) >= best * (1 - CLOSE)
+    assert max(run.batches_per_s for run in runs) >= best * (1 - EQUALLY_FAST)
     assert len(runs) <= 6 < len(GRID) / 2
 
 

@@ -261,7 +261,7 @@ def test_too_few_runs_or_batches_are_refused():
     with pytest.raises(UsageError, match="a run with num_workers=2 is needed"):
         calibrate([one], 2)
     short = run_of(demands[:15], Setting(1), Machine(cores=2))
-    with pytest.raises(UsageError, match=r"num_workers=1 measured 9 batches from .*; 20 at"):
+    with pytest.raises(UsageError, match=r"num_workers=1 measured 9 batches from .*; at least 20"):
         calibrate([short, two], 2)
 
 

@@ -8,7 +8,8 @@ import hypothesis
 import numpy as np
 import pytest
 
-from pipeprof.analyze.two_runs import COMPUTING, HANDED, WAITING, between_runs, two_runs
+from pipeprof.analyze.thresholds import DRIFT_OF_COMPUTING, DRIFT_OF_HAND_OVER
+from pipeprof.analyze.two_runs import WAITING, between_runs, two_runs
 from pipeprof.model import BatchLog, Profile, TwoRuns
 from tests.comparisons import STEP_S, compared, drawn
 from tests.samples import fed_profile, sample_profile, stage_stats
@@ -95,7 +96,7 @@ def test_runs_of_one_setting_differ_and_intervals_know_it() -> None:
     held, blind = [], []
     random = np.random.default_rng(5)
     for seed in range(20):
-        slow = np.exp(random.normal(0, COMPUTING / 1.96 / 2**0.5, 2))
+        slow = np.exp(random.normal(0, DRIFT_OF_COMPUTING / 1.96 / 2**0.5, 2))
         one, other = (
             drawn(100 * seed + place, 6 * slow[place], 12 * slow[place], 600, resources={})
             for place in range(2)
@@ -112,14 +113,16 @@ def test_how_much_runs_differ_goes_by_what_their_workers_do() -> None:
         drawn(0, resources={"cpu": stage_stats(1), "blocked": stage_stats(0)}),
     )
     assert between_runs(waits, waits) == pytest.approx(WAITING, abs=0.003)
-    assert between_runs(waits, computes) == COMPUTING
-    assert between_runs(drawn(0, resources={}), waits) == COMPUTING, "not known: the worst"
+    assert between_runs(waits, computes) == DRIFT_OF_COMPUTING
+    assert between_runs(drawn(0, resources={}), waits) == DRIFT_OF_COMPUTING, "not known: the worst"
     assert between_runs(fed_profile(blame={}), fed_profile(resources={}, blame={})) == WAITING
     busy = drawn(0, resources={**waits.resources, "run-queue": stage_stats(2.0)})
     assert between_runs(waits, busy) == pytest.approx(WAITING + 0.1 + 0.04 * 3 / 20, abs=0.003)
     blame = {"decode": 2.0, "transfer": 1.0, "main": 0.5}
     handed = drawn(0, wall_s=10.0, blame=blame)
-    assert between_runs(waits, handed) == pytest.approx(WAITING + 0.15 * HANDED, abs=0.003)
+    assert between_runs(waits, handed) == pytest.approx(
+        WAITING + 0.15 * DRIFT_OF_HAND_OVER, abs=0.003
+    )
 
 
 def test_less_than_three_per_cent_is_no_difference() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pipeprof.analyze.estimate import WORTHWHILE, cores_are_the_limit, helpful_workers
+from pipeprof.analyze.estimate import cores_are_the_limit, helpful_workers
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
 from pipeprof.analyze.findings.cores import cores_are_contended
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
 from pipeprof.analyze.stages import BLOCKED, NATIVE
+from pipeprof.analyze.thresholds import LEAST_GAIN
 from pipeprof.model import STORAGE_PARTS, Stage
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
@@ -167,7 +168,7 @@ def no_getitems(facts: Facts) -> Seen | None:
         evidence += " What one index would take was not measured: the data set's code is yours."
     else:
         gain = indexing.one_by_one_s / indexing.at_once_s
-        if gain < WORTHWHILE:
+        if gain < LEAST_GAIN:
             return None
         evidence += (
             f" Timed after the run: {format_duration(indexing.one_by_one_s)} sample by sample, "

@@ -7,8 +7,9 @@ from math import nan
 import numpy as np
 
 from pipeprof.analyze.estimate import most_prefetch
-from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
+from pipeprof.analyze.thresholds import MANY_TENSORS
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _FULL = 0.5

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
+from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 from pipeprof.units import counted
 
 
@@ -15,11 +15,11 @@ def too_few(facts: Facts) -> Seen | None:
     Seen by counting them. Cured by a longer run.
     """
     measured = facts.summary.measured
-    if measured >= FEWEST_BATCHES:
+    if measured >= LEAST_BATCHES_FOR_VERDICT:
         return None
     return Seen(
         f"{counted(measured, 'batch')} of {facts.summary.total} measured after warm-up; a verdict "
-        f"needs {FEWEST_BATCHES}.",
+        f"needs {LEAST_BATCHES_FOR_VERDICT}.",
         "Run longer: more epochs, or more data.",
     )
 

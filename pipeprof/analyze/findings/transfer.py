@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipeprof.analyze.estimate import WORTHWHILE, rate
-from pipeprof.analyze.facts import MANY_TENSORS, Facts
+from pipeprof.analyze.estimate import rate
+from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
+from pipeprof.analyze.thresholds import LEAST_GAIN, MANY_TENSORS
 from pipeprof.model import Stage
 from pipeprof.units import counted, format_duration, percent
 
@@ -31,7 +32,7 @@ def receiving_bound(facts: Facts) -> bool:
 def inline_is_faster(facts: Facts) -> bool:
     """Whether a batch is sooner made by main than received from a worker."""
     dearer = facts.made_s < facts.stage_s(Stage.TRANSFER) and not interpreter_held(facts)
-    return _to_blame(facts) and dearer and rate(facts, 0) >= WORTHWHILE * facts.rate
+    return _to_blame(facts) and dearer and rate(facts, 0) >= LEAST_GAIN * facts.rate
 
 
 def interpreter_held(facts: Facts) -> bool:

@@ -47,5 +47,5 @@ Connect: TypeAlias = "Callable[[str, Account], Client]"
 
 def connect(name: str, bucket: str, account: Account) -> Client:
     """A new client, one of `CLIENTS`. Raises `Failure`."""
-    made: Connect = import_module(f"pipeprof.storage.s3.by_{name}").connect
+    made: Connect = import_module(f"pipeprof.storage.s3.clients.{name}").connect
     return made(bucket, account)
