@@ -90,16 +90,13 @@ def sizing_document(
 def _key_figures(sizing: Sizing) -> tuple[Block, ...]:
     """The first few of those that it has."""
     known = {each.name: each for section in sizing.sections.values() for each in section}
-    found = tuple(
-        Figure(
-            label,
-            _written(known[name].value, known[name].unit),
-            f"for {_head(sizing)}. {known[name].note}".strip(" ."),
-        )
-        for name, label in _KEY.items()
-        if name in known
-    )
-    return (KeyFigures(found[:_MOST_KEY]),) if found else ()
+    found = []
+    for name, label in _KEY.items():
+        if each := known.get(name):
+            note = f"{each.note.rstrip('.')}; " if each.note else ""
+            value = _written(each.value, each.unit)
+            found.append(Figure(label, value, f"{note}for {_head(sizing)}"))
+    return (KeyFigures(tuple(found[:_MOST_KEY])),) if found else ()
 
 
 def _cluster(sizings: Sequence[Sizing]) -> Section:
