@@ -97,6 +97,11 @@ class Row:
     nested: bool = False
     """It is a part of the row above."""
 
+    @property
+    def share(self) -> float | None:
+        """Of the cell that has one."""
+        return next((cell.share for cell in self.cells if cell.share is not None), None)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -104,6 +109,10 @@ class Table:
     rows: tuple[Row, ...]
     sortable: bool = False
     """Its rows may be read in any order."""
+
+    @property
+    def has_shares(self) -> bool:
+        return any(row.share is not None for row in self.rows)
 
 
 @dataclass(frozen=True)
