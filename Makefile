@@ -45,7 +45,7 @@ lab: $(READY) ## known truths that need root: a disk and a link of known speed
 fuzz: $(READY) ## damage what the readers read, for FUZZ_S=600 seconds
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
 
-lint: $(READY) ## style, types, and who may import whom
+lint: $(READY) ## style, types, who may import whom, errors caught in silence, names
 	$(SAY) "ruff"
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -53,17 +53,18 @@ lint: $(READY) ## style, types, and who may import whom
 	@$(BIN)/mypy
 	$(SAY) "import-linter"
 	@$(BIN)/lint-imports
+	$(SAY) "broad excepts"
+	@$(BIN)/python -m scripts.broad_excepts
+	$(SAY) "names"
+	@$(BIN)/python -m scripts.words_check
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time
-	$(SAY) "kernels, compiled once for all processes"
-	@$(BIN)/python -m tests.kernels
 	$(SAY) "pytest, side by side"
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	$(SAY) "pytest, one by one"
 	@$(BIN)/python -m pytest $(TIMED)
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
-	@$(BIN)/python -m tests.kernels
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE)
 	@$(BIN)/coverage combine --quiet

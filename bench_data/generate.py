@@ -13,7 +13,7 @@ from typing import Any, Final
 from pipeprof import formats, manifest
 from pipeprof.atomic import is_leftover
 from pipeprof.bench_data import rows
-from pipeprof.bench_data.shards import Shard, write_shards
+from pipeprof.bench_data.shards import GeneratedShard, write_shards
 from pipeprof.errors import OutputError, UsageError
 from pipeprof.formats.types import format_type
 from pipeprof.manifest import MANIFEST, Manifest, ManifestFile
@@ -137,7 +137,7 @@ def _write_missing(
     """Name → bytes of the shards that are not ``whole``, now written."""
     row_bytes = rows.get(plan.kind).mean_row_bytes
     shards = {
-        file.name: Shard(
+        file.name: GeneratedShard(
             url=join(spec.url, file.name),
             kind=plan.kind,
             format=plan.format,

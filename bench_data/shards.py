@@ -31,7 +31,7 @@ Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Shard:
+class GeneratedShard:
     """Rows ``start`` to ``stop`` of a data set, as one object."""
 
     url: str
@@ -46,7 +46,7 @@ class Shard:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def write_shard(shard: Shard, advance: Advance) -> int:
+def write_shard(shard: GeneratedShard, advance: Advance) -> int:
     """Bytes written. Raises `OutputError`."""
     kind = rows.get(shard.kind)
     encoder = formats.get(shard.format).encoder(kind.schema, shard.compression)
@@ -60,7 +60,7 @@ def write_shard(shard: Shard, advance: Advance) -> int:
     return sink.size
 
 
-def write_shards(shards: Sequence[Shard], jobs: int, advance: Advance) -> list[int]:
+def write_shards(shards: Sequence[GeneratedShard], jobs: int, advance: Advance) -> list[int]:
     """Bytes of each shard. The first error, or Ctrl-C, ends all: whole shards stay."""
     if jobs <= 1 or len(shards) <= 1:
         return [write_shard(shard, advance) for shard in shards]
@@ -123,7 +123,7 @@ def _begin(written: Synchronized[int], stop: Event) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _write_in_worker(shard: Shard) -> int:
+def _write_in_worker(shard: GeneratedShard) -> int:
     return write_shard(shard, _advance)
 
 

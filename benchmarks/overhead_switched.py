@@ -32,8 +32,8 @@ from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders import hook, observe
-from pipeprof.loaders.hook import Making
-from pipeprof.loaders.iterator import Turn
+from pipeprof.loaders.hook import FetcherHooks
+from pipeprof.loaders.iterator import TimedPass
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.sender import Sender
 from pipeprof.loaders.stretches import FOREVER
@@ -144,7 +144,7 @@ class Stream:
         followed = Followed(case.dataset, case.batch_size, self.plan)
         self._case = case
         self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
-        self.turn: Turn = self.profiled._turn
+        self.turn: TimedPass = self.profiled._turn
         self.bare: Iterator[Any] = self.turn.iterator
         if case.workers:
             self.plan.add(self._turn_main)
@@ -198,15 +198,15 @@ class _Pause:
 class _Maker:
     """The hooks of one fetcher."""
 
-    def __init__(self, making: Making, meter: Meter) -> None:
-        self._making, self._pause, self._on = making, _Pause(meter), True
+    def __init__(self, hooks: FetcherHooks, meter: Meter) -> None:
+        self._hooks, self._pause, self._on = hooks, _Pause(meter), True
 
     def turn(self, mode: Mode) -> None:
         on = mode is Mode.WATCHING
         if on != self._on:
             self._on = on
             self._pause.turn(on)
-            self._making.watch(on)
+            self._hooks.watch(on)
 
 
 def _let_hooks_be_switched(plan: Plan) -> None:
@@ -215,10 +215,10 @@ def _let_hooks_be_switched(plan: Plan) -> None:
 
     def switched_instrument(
         fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
-    ) -> Making:
-        making = instrument(fetcher, tell, meter, *more, **options)
-        plan.add(_Maker(making, meter).turn)
-        return making
+    ) -> FetcherHooks:
+        hooks = instrument(fetcher, tell, meter, *more, **options)
+        plan.add(_Maker(hooks, meter).turn)
+        return hooks
 
     def switched_attach(sender: Sender, queue: Any) -> None:
         attach(sender, queue)

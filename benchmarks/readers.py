@@ -1,4 +1,4 @@
-"""CSV, Parquet and TFRecord into tensors: our readers against the best of others, on one core.
+"""CSV, Parquet and TFRecord into tensors: our readers against those of others, on one core.
 
     python -m benchmarks.readers [--rounds N] [--only FORMAT SHAPE] [--no-bars]
 
@@ -7,7 +7,11 @@ has, and reads the same file from the page cache; in each round all take a turn,
 All end in batches of 4,096 rows (64 images): ours in exact ones of tensors, through
 `pipeprof.open_dataset` with its read-ahead and counters; the others' arrays are cut into as many
 rows, which copies nothing. First each reads once, and all must give the same columns of the same
-types with the same sums. Exit code 1 when a bar is missed.
+types with the same sums.
+
+The bars: 0.95 of the fastest plain use of pyarrow, which decodes CSV and Parquet for us too; of 40
+scalar columns of TFRecord 1.5 times tf.data's batched parser, and 20 times the ``tfrecord``
+package. Exit code 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from benchmarks.overhead_stats import Estimate, estimate
 from benchmarks.readers_peers import AGAIN, OURS, PEERS, Process, Reader
 from benchmarks.readers_shapes import SHAPES, Shape, write
 
-BAR = 0.95
+SCALARS = ("floats", "clicks")
+"""Shapes of 40 scalar columns."""
 Passes = dict[Reader, list[dict[str, Any]]]
 
 
@@ -52,14 +57,27 @@ def compare(shape: Shape, format_name: str, folder: Path, rounds: int) -> bool:
     path.unlink()
     for reader in sorted(passes, key=lambda reader: cpu_of_row(passes, reader)):
         print_row(reader, passes, size)
-    one_core = [reader for reader in passes if reader.threads == 1 and reader.name != OURS.name]
+    verdicts = [judge(passes, library, bar) for library, bar in bars(format_name, shape)]
+    return "MISSED" not in verdicts
+
+
+def bars(format_name: str, shape: Shape) -> list[tuple[str, float]]:
+    """Library, and how many times as fast as its fastest reader ours must be."""
+    if format_name != "tfrecord":
+        return [("pyarrow", 0.95)]
+    return [("tf.data", 1.5), ("tfrecord", 20.0)] if shape.name in SCALARS else []
+
+
+def judge(passes: Passes, library: str, bar: float) -> str:
+    """Prints and returns whether the bar is met."""
+    one_core = [each for each in passes if each.threads == 1 and each.name.startswith(library)]
     if not one_core:
-        return True
+        return "not judged"
     fastest = min(one_core, key=lambda reader: cpu_of_row(passes, reader))
     gain = faster(passes, fastest)
-    verdict = "met" if gain.low >= BAR else "MISSED" if gain.high < BAR else "not judged"
-    print(f"  at least {BAR} of {fastest}: {verdict}", flush=True)
-    return verdict != "MISSED"
+    verdict = "met" if gain.low >= bar else "MISSED" if gain.high < bar else "not judged"
+    print(f"  at least {bar:g} times {fastest}: {verdict}", flush=True)
+    return verdict
 
 
 def open_all(

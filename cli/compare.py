@@ -164,11 +164,11 @@ def _judge(comparison: Comparison, limit: float) -> None:
         if not (pair in slower or _is_well(pair, limit)):
             click.echo(
                 f"pipeprof: {pair.after.file}: these runs cannot tell whether it is more than "
-                f"{_percent(limit)} slower: {_told(pair)}.",
+                f"{_percent(limit)} slower: {_speed_of(pair)}.",
                 err=True,
             )
     if slower:
-        told = "; ".join(f"{pair.after.file}: {_told(pair)}{_unlike(pair)}" for pair in slower)
+        told = "; ".join(f"{pair.after.file}: {_speed_of(pair)}{_unlike(pair)}" for pair in slower)
         raise SlowerError(f"{told}: more than the {_percent(limit)} slower that is allowed.")
 
 
@@ -180,7 +180,7 @@ def _is_well(pair: TwoRuns, limit: float) -> bool:
     return pair.speed.interval is not None and pair.speed.interval[0] >= 1 - limit
 
 
-def _told(pair: TwoRuns) -> str:
+def _speed_of(pair: TwoRuns) -> str:
     """``"0.82× the samples/s of before.json (95 %: 0.79–0.86)"``."""
     speed = pair.speed
     if speed.ratio is None or speed.interval is None:

@@ -101,7 +101,7 @@ def command(
         options=storage_options or {},
     )
     started = monotonic()
-    progress = Watch(show=not quiet)
+    progress = GenerateWatch(show=not quiet)
     try:
         with progress:
             manifest = generate(spec, progress)
@@ -109,10 +109,10 @@ def command(
         if progress.began:
             click.echo("Finished files stay: run the same command to go on.", err=True)
         raise
-    click.echo(_told(manifest, url, monotonic() - started, progress.began, as_json), nl=False)
+    click.echo(_summary(manifest, url, monotonic() - started, progress.began, as_json), nl=False)
 
 
-def _told(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bool) -> bytes:
+def _summary(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bool) -> bytes:
     from pipeprof.manifest import dumps
     from pipeprof.storage.urls import redact
 
@@ -124,7 +124,7 @@ def _told(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bo
     ).encode()
 
 
-class Watch:
+class GenerateWatch:
     """Shows progress on stderr: a bar on a terminal, a plain line now and then elsewhere."""
 
     def __init__(self, show: bool) -> None:
@@ -134,7 +134,7 @@ class Watch:
         self._stack = ExitStack()
         self._tell: Callable[[int, int], None] | None = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> GenerateWatch:
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -147,7 +147,7 @@ class Watch:
             if terminal.is_terminal:
                 self._tell = self._stack.enter_context(_bar(terminal, done, total))
             else:
-                self._tell = Lines(done)
+                self._tell = GenerateLines(done)
         self.began = True
         if self._tell is not None:
             self._tell(done, total)
@@ -167,7 +167,7 @@ def _bar(terminal: Console, done: int, total: int) -> Iterator[Callable[[int, in
         yield lambda done, total: bar.update(task, completed=done)
 
 
-class Lines:
+class GenerateLines:
     """A line at once, and then every 10 seconds at most."""
 
     def __init__(self, done: int, now: Callable[[], float] = monotonic) -> None:

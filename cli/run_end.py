@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -16,11 +17,14 @@ import click
 from pipeprof.cli.html_option import write_page
 from pipeprof.cli.judge import judge
 from pipeprof.errors import PipeprofError, StarvedError
+from pipeprof.log import log_caught
 
 if TYPE_CHECKING:
     from pipeprof.cli.script import Ending
     from pipeprof.loaders.session import Session
     from pipeprof.model import Profile
+
+_log = logging.getLogger(__name__)
 
 Printed: TypeAlias = Literal["report", "full", "markdown", "json"]
 """At the end: the report to stderr, its first screen or in full; the others to stdout."""
@@ -93,6 +97,7 @@ class End:
         except KeyboardInterrupt:
             pass
         except Exception as error:
+            log_caught(_log, error, "the profile is not shown", logging.WARNING)
             self._say(f"the profile cannot be shown ({type(error).__name__}).")
         if self._ending.interrupted:
             _die_of_interrupt()

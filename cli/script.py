@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.log import log_caught
+
+_log = logging.getLogger(__name__)
 
 _HERE = os.path.abspath(__file__)
 _OURS = os.path.dirname(os.path.dirname(_HERE))
@@ -76,6 +80,7 @@ def run_program(program: Program, arguments: Sequence[str]) -> Ending:
     except _NotFound as error:
         raise PipeprofError(str(error)) from None
     except BaseException as error:
+        log_caught(_log, error, "the script has ended")
         raised = error
     else:
         return Ending(0)
@@ -152,6 +157,7 @@ def _ended_by(error: BaseException) -> Ending:
     except SystemExit as exit_:
         return Ending(exit_.code, f"raised {type(error).__name__}")
     except BaseException as broken:
+        log_caught(_log, broken, "the script's own excepthook failed")
         _hide_us(broken)
         print("Error in sys.excepthook:", file=sys.stderr)
         sys.__excepthook__(type(broken), broken, broken.__traceback__)

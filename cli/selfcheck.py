@@ -31,11 +31,15 @@ def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
     """
     import orjson
 
-    from pipeprof.cli.selfcheck_page import ProgressLines, SilentWatcher, selfcheck_document
+    from pipeprof.cli.selfcheck_page import (
+        SelfCheckLines,
+        SilentSelfCheckWatcher,
+        selfcheck_document,
+    )
     from pipeprof.report.terminal.render import print_document
     from pipeprof.selfcheck.run import check
 
-    found = check(SilentWatcher() if as_json else ProgressLines(), quick, only)
+    found = check(SilentSelfCheckWatcher() if as_json else SelfCheckLines(), quick, only)
     if as_json:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
         click.echo(orjson.dumps(found.to_dict(), option=options))

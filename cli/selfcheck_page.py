@@ -17,20 +17,27 @@ from pipeprof.report.document.blocks import (
     row,
 )
 from pipeprof.report.document.wording import machine, settings
-from pipeprof.selfcheck.results import Claim, Comparison, Cost, Figure, PipelineResult, SelfCheck
+from pipeprof.selfcheck.results import (
+    CheckedFigure,
+    Claim,
+    CostComparison,
+    PipelineResult,
+    ProfilerCost,
+    SelfCheck,
+)
 from pipeprof.units import counted, format_duration
 
 
-class SilentWatcher:
+class SilentSelfCheckWatcher:
     """For ``--json``: says nothing."""
 
-    def finished(self, result: PipelineResult | Cost) -> None:
+    def finished(self, result: PipelineResult | ProfilerCost) -> None:
         pass
 
 
-class ProgressLines(SilentWatcher):
-    def finished(self, result: PipelineResult | Cost) -> None:
-        if isinstance(result, Cost):
+class SelfCheckLines(SilentSelfCheckWatcher):
+    def finished(self, result: PipelineResult | ProfilerCost) -> None:
+        if isinstance(result, ProfilerCost):
             name, word, why = "overhead", _worst(result), ""
         else:
             name, word, why = result.name, result.outcome, result.why
@@ -88,7 +95,7 @@ def _pipeline(result: PipelineResult) -> Section:
     return Section(result.name, f"{result.name}: {result.outcome}", tuple(blocks), result.says)
 
 
-def _row(figure: Figure) -> Row:
+def _row(figure: CheckedFigure) -> Row:
     known = figure.measured_s is not None
     apart_s = (figure.measured_s or 0.0) - figure.truth_s
     return row(
@@ -109,7 +116,7 @@ def _words(claim: Claim) -> str:
     return f"{claim.name} {claim.found}{truth}"
 
 
-def _cost(cost: Cost) -> Section:
+def _cost(cost: ProfilerCost) -> Section:
     note = (
         f"a plain, a plain and a profiled run in random order, {counted(cost.rounds, 'round')} of "
         f"{counted(cost.batches, 'batch')}; {format_duration(cost.batch_s)} a plain batch"
@@ -124,7 +131,7 @@ def _cost(cost: Cost) -> Section:
     return Section("overhead", "overhead", tuple(blocks), note)
 
 
-def _cost_row(name: str, one: Comparison) -> Row:
+def _cost_row(name: str, one: CostComparison) -> Row:
     return row(
         name,
         _signed(one.cost),
@@ -135,7 +142,7 @@ def _cost_row(name: str, one: Comparison) -> Row:
     )
 
 
-def _worst(cost: Cost) -> str:
+def _worst(cost: ProfilerCost) -> str:
     """Of wall and CPU time."""
     found = {cost.wall.status, cost.cpu.status}
     return next(status for status in ("beyond", "inconclusive", "within") if status in found)

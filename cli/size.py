@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\b
 Examples:
-  pipeprof size --workload unet3d --accelerator h100 --gpus 8,64,512 --gpus-per-node 8
+  pipeprof size --workload unet3d --accelerator b200 --gpus 8,64,512 --gpus-per-node 8
   pipeprof size --profile run.json --gpus 64 --gpus-per-node 8 --explain
-  pipeprof size --workload unet3d/h100 --gpus 64,512 --gpus-per-node 8 --html sizing.html
+  pipeprof size --workload retinanet/b200 --gpus 64,512 --gpus-per-node 8 --html sizing.html
   pipeprof size --samples-per-s 2000 --bytes-per-sample 150kB --gpus 1024 --request-bytes 8MiB
       --first-byte-ms 30 --stream-bandwidth 85MB --what-if request-bytes=2x
 """
@@ -86,7 +86,7 @@ def _inputs(command: Any) -> Any:
 @click.option(
     "--workload", default=None, metavar="NAME", help="One of MLPerf Storage's, e.g. unet3d."
 )
-@click.option("--accelerator", default=None, metavar="NAME", help="For example h100.")
+@click.option("--accelerator", default=None, metavar="NAME", help="For example b200.")
 @click.option("--gpus", type=INT_LIST(1), required=True, help="Accelerators, e.g. 8,64,512.")
 @_inputs
 @click.option("--what-if", default=None, metavar="NAME=2x", help="Change one number, and compare.")
@@ -120,6 +120,8 @@ def command(
     if html is not None:
         refuse_folder(html)
     given = _given(file, workload, accelerator, numbers)
+    if workload and html is None:  # a page says it beside each number
+        _note_what_if(workload, accelerator)
     sizings = [size(given, count, None, simulate) for count in gpus]
     if what_if:
         sizings += [size(given, count, what_if, simulate) for count in gpus]
@@ -134,6 +136,13 @@ def command(
         print_markdown(_document(sizings, explain))
     elif html is None:
         print_document(_document(sizings, explain))
+
+
+def _note_what_if(workload: str, accelerator: str | None) -> None:
+    from pipeprof.sizing.sources import pick_workload
+
+    if note := pick_workload(workload, accelerator).note:
+        click.echo(note, err=True)
 
 
 def _document(sizings: Sequence[Sizing], explain: bool) -> Document:

@@ -58,7 +58,7 @@ _GIVE_AGAIN = (
               help="Emulate an accelerator: a sleep of so many ms for a batch of the first size, "
               "other sizes in proportion.  [default: 10]")  # fmt: skip
 @click.option("--accelerator", default=None, metavar="NAME",
-              help="Emulate one of MLPerf Storage's, e.g. resnet50/h100, its step scaled to the "
+              help="Emulate one of MLPerf Storage's, e.g. retinanet/b200, its step scaled to the "
               "batch size.")  # fmt: skip
 @click.option("--step", default=None, metavar="MODULE:FUNCTION",
               help="Your own training step, called with each batch; no sleep then.")  # fmt: skip
@@ -152,7 +152,7 @@ def command(
         watcher = SilentWatcher() if as_json else ProgressLines()
         try:
             with watcher:
-                outcome = run.go_on(
+                outcome = run.run_remaining_trials(
                     result, folder, watcher, urls or None, storage_options, max_time, storages, keep
                 )
         except PipeprofError:
@@ -240,7 +240,10 @@ def _step_s(
     if accelerator is not None:
         if not batch_sizes:
             raise UsageError("--accelerator's step is of a batch size: give --batch-size")
-        return find_workload(accelerator).step_s(batch_sizes[0])
+        found = find_workload(accelerator)
+        if found.note:
+            click.echo(found.note, err=True)
+        return found.step_s(batch_sizes[0])
     return 0.010 if step is None and script is None else None
 
 

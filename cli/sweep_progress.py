@@ -7,7 +7,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from pipeprof.model import Trial
 from pipeprof.storage.urls import redact
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 from pipeprof.units import counted, format_count, format_share
 
 
@@ -23,7 +23,7 @@ class SilentWatcher:
     def begin(self, done: int, planned: int) -> None:
         pass
 
-    def started(self, setting: Setting) -> None:
+    def started(self, setting: TrialSetting) -> None:
         pass
 
     def ticked(self, share: float) -> None:
@@ -32,13 +32,13 @@ class SilentWatcher:
     def finished(self, trial: Trial) -> None:
         pass
 
-    def repeating(self, setting: Setting) -> None:
+    def repeating(self, setting: TrialSetting) -> None:
         pass
 
     def writing(self, name: str, share: float) -> None:
         pass
 
-    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+    def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         pass
 
 
@@ -77,7 +77,7 @@ class ProgressLines(SilentWatcher):
         self._done = done
         self._progress.update(self._task, total=planned, completed=done)
 
-    def started(self, setting: Setting) -> None:
+    def started(self, setting: TrialSetting) -> None:
         self._draw(0.0, describe(setting))
 
     def ticked(self, share: float) -> None:
@@ -96,7 +96,7 @@ class ProgressLines(SilentWatcher):
         )
         self._draw(0.0)
 
-    def repeating(self, setting: Setting) -> None:
+    def repeating(self, setting: TrialSetting) -> None:
         if not self._console.is_terminal:
             self._console.print("  one trial once more, to measure how much runs differ")
         self._draw(0.0, f"once more: {describe(setting)}")
@@ -106,7 +106,7 @@ class ProgressLines(SilentWatcher):
             self._console.print(f"  writing the sample as {name}", markup=False, highlight=False)
         self._draw(0.0, f"writing the sample as {name}: {format_share(share)}")
 
-    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+    def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         if number == 0 and not self._console.is_terminal:
             self._console.print("  the best setting and the next, once more, by turns")
         self._draw(0.0, f"by turns, {number + 1} of {planned}: {describe(setting)}")
@@ -119,7 +119,7 @@ class ProgressLines(SilentWatcher):
             self._progress.refresh()
 
 
-def describe(setting: Setting) -> str:
+def describe(setting: TrialSetting) -> str:
     name = redact(setting.url).rstrip("/").rpartition("/")[2]
     return f"{name}: {counted(setting.num_workers, 'worker')}{_batch(setting.batch_size)}"
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pipeprof.formats.base import Format
 
 FORMATS = {
-    "csv": "pipeprof.formats.csv",
-    "parquet": "pipeprof.formats.parquet",
-    "tfrecord": "pipeprof.formats.tfrecord",
+    "csv": "pipeprof.formats.csv.format",
+    "parquet": "pipeprof.formats.parquet.format",
+    "tfrecord": "pipeprof.formats.tfrecord.format",
 }
-"""Name → module, which has the format as ``FORMAT``."""
+"""Name → the module that has the format as ``FORMAT``."""
 
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")
 _LOOKS = (

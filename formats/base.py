@@ -1,16 +1,15 @@
 """What a format is: pure functions over bytes.
 
-A format never does I/O. Planning and decoding are generators that yield `Need` (byte ranges of
-one object) and are sent the bytes; whoever drives them decides where the bytes come from, and so
-can time reading and decoding apart. Tests drive them over a `bytes` in memory with `drive`.
+A format never does I/O. Planning and decoding are generators: they yield a `ReadRequest` for byte
+ranges of one object and are sent the bytes. Whoever drives them decides where the bytes come from,
+and can so time reading and decoding apart.
 
-A format does not know its object's name: errors say where in the object, and whoever drives adds
-the name.
+A format does not know its object's name. Errors say where in the object; the driver adds the name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -19,34 +18,36 @@ import pyarrow as pa
 from pipeprof.errors import CorruptData, FormatError, UsageError
 from pipeprof.model import ReadOptions as ReadOptions
 
-AHEAD = 2
-"""Ranges in `Need.then`, at most: with one the next object's first comes too late."""
+PREFETCH_DEPTH = 2
+"""Byte ranges in `ReadRequest.prefetch`, at most. One is too few: the first range of the next
+object would come too late."""
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
-Range: TypeAlias = "tuple[int, int]"
+ByteRange: TypeAlias = "tuple[int, int]"
 """(offset, length) in bytes of one object."""
 
 
 @dataclass(frozen=True)
-class Need:
-    """Byte ranges wanted of the object; answered with one buffer per range, in order."""
+class ReadRequest:
+    """Byte ranges of the object that are wanted; answered with one buffer per range, in order."""
 
-    ranges: tuple[Range, ...]
-    then: tuple[Range, ...] = ()
-    """Each will be wanted next, by itself and for certain, if nothing is damaged: whoever drives
-    may fetch them while these are decoded."""
+    ranges: tuple[ByteRange, ...]
+    prefetch: tuple[ByteRange, ...] = ()
+    """Each will be requested next, by itself and for certain, unless something is damaged. Whoever
+    drives the format may fetch them while ``ranges`` are decoded."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A part of one object that one worker decodes on its own. What the numbers mean is the
-    format's affair; together the splits of an object cover each row once."""
+    """A part of one object that one worker decodes on its own. Together the splits of an object
+    cover each row once."""
 
     start: int
+    """In the format's own unit: bytes, or row groups."""
     end: int
     rows: int | None = None
-    """When the format knows without reading them."""
-    ranges: tuple[Range, ...] = ()
-    """Bytes to fetch in one go, where the format knows them beforehand."""
+    """Known only to formats that need not read the rows to count them."""
+    ranges: tuple[ByteRange, ...] = ()
+    """Bytes to fetch in one request, where the format knows them beforehand."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,18 @@ class FilePlan:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that cannot be read, with more behind it that can. Whoever drives raises
-    ``error``, or goes on without what it speaks of."""
+    """Something that cannot be read, with more behind it that can. The driver raises ``error``, or
+    continues without the damaged part."""
 
     error: FormatError
     rows: int | None
-    """Lost by going on, those of faults told before left out; ``None``: unknown."""
+    """Rows lost by continuing, apart from those of earlier faults; ``None``: unknown."""
 
 
-Planning: TypeAlias = "Generator[Need | Fault, Sequence[Buffer] | None, FilePlan]"
-Decoding: TypeAlias = "Generator[Need | Fault | pa.RecordBatch, Sequence[Buffer] | None, None]"
-Reading: TypeAlias = "Generator[Need, Sequence[Buffer] | None, bytes]"
+Answer: TypeAlias = "Sequence[Buffer] | None"
+Planning: TypeAlias = "Generator[ReadRequest | Fault, Answer, FilePlan]"
+Decoding: TypeAlias = "Generator[ReadRequest | Fault | pa.RecordBatch, Answer, None]"
+Fetching: TypeAlias = "Generator[ReadRequest, Answer, Buffer]"
 """A step of planning or decoding that ends with bytes in hand."""
 
 
@@ -101,10 +103,10 @@ class Format(Protocol):
         types: Mapping[str, pa.DataType],
         options: ReadOptions,
     ) -> Planning:
-        """Find the columns and cut the object.
+        """Find the columns and cut the object into splits.
 
         ``columns`` limits and orders the schema; ``types`` overrides what would be inferred.
-        A `Fault` here loses nothing yet: decoding will tell it again.
+        A `Fault` loses nothing here: decoding reports it again.
         Raises `CorruptData`, `SchemaMismatch`.
         """
         ...
@@ -120,13 +122,13 @@ class Format(Protocol):
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder: ...
 
 
-def fetch(offset: int, length: int, then: tuple[Range, ...] = ()) -> Reading:
-    """One range of the object. Raises `CorruptData` when fewer bytes came."""
-    buffers = yield Need(((offset, length),), then)
-    assert buffers is not None  # a Need is always answered
+def fetch(offset: int, length: int, prefetch: tuple[ByteRange, ...] = ()) -> Fetching:
+    """One byte range of the object. Raises `CorruptData` when fewer bytes came."""
+    buffers = yield ReadRequest(((offset, length),), prefetch)
+    assert buffers is not None  # a request is always answered
     [buffer] = buffers
     check_length(buffer, offset, length)
-    return bytes(buffer)
+    return buffer
 
 
 def check_length(buffer: Buffer, offset: int, length: int) -> None:
@@ -147,18 +149,18 @@ def choose_compression(name: str, known: Sequence[str], asked: str | None) -> st
     return asked or known[0]
 
 
-def give_up(fault: Fault) -> None:
-    """Raises what ``fault`` tells."""
+def raise_fault(fault: Fault) -> None:
+    """Raises the fault's error."""
     raise fault.error
 
 
 def drive_plan(
     planning: Planning,
     read: Callable[[int, int], Buffer],
-    on_fault: Callable[[Fault], None] = give_up,
+    on_fault: Callable[[Fault], None] = raise_fault,
 ) -> FilePlan:
-    """Answer each need with ``read(offset, length)`` until the plan is made."""
-    answer: Sequence[Buffer] | None = None
+    """Answer each request with ``read(offset, length)`` until the plan is complete."""
+    answer: Answer = None
     try:
         while True:
             item = planning.send(answer)
@@ -170,24 +172,3 @@ def drive_plan(
     except StopIteration as done:
         plan: FilePlan = done.value
         return plan
-
-
-def drive(
-    decoding: Decoding,
-    read: Callable[[int, int], Buffer],
-    on_fault: Callable[[Fault], None] = give_up,
-) -> Iterator[pa.RecordBatch]:
-    """Answer each need with ``read(offset, length)``; yield the record batches."""
-    answer: Sequence[Buffer] | None = None
-    while True:
-        try:
-            item = decoding.send(answer)
-        except StopIteration:
-            return
-        answer = None
-        if isinstance(item, Need):
-            answer = [read(offset, length) for offset, length in item.ranges]
-        elif isinstance(item, Fault):
-            on_fault(item)
-        else:
-            yield item

@@ -1,16 +1,16 @@
-"""An object read in order, block by block, inflated on the way when it is compressed whole."""
+"""An object read in order, block by block, and decompressed if it is compressed as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 
-from pipeprof.formats.base import AHEAD, Buffer, Need, Range, check_length
-from pipeprof.formats.inflate import Codec, Inflater
+from pipeprof.formats.base import PREFETCH_DEPTH, ByteRange, Fetching, fetch
+from pipeprof.formats.decompress import Codec, Inflater
 
-_LEAST = 16
-"""Bytes of a block: what recognising a compression takes."""
-_MOST_DEFLATED = 1032
-"""Bytes that deflate can make of one."""
+_LEAST_BLOCK = 16
+"""Bytes that it takes to recognise a compression."""
+_MOST_INFLATED = 1032
+"""Bytes that one byte of deflate can become."""
 
 
 class Stream:
@@ -19,17 +19,17 @@ class Stream:
     def __init__(self, size: int, block_bytes: int, recognise: Callable[[bytes], Codec | None]):
         self.size = size
         self.codec: Codec | None = None
-        self._block = max(block_bytes, _LEAST)
+        self._block = max(block_bytes, _LEAST_BLOCK)
         self._recognise = recognise
         self._offset = 0
         self._inflater: Inflater | None = None
 
     @property
     def most_bytes(self) -> int:
-        """Plain bytes in all, or their limit. Known after the first `read`."""
-        return self.size if self.codec is None else self.size * _MOST_DEFLATED
+        """An upper bound of the plain bytes in all. Known after the first `read`."""
+        return self.size if self.codec is None else self.size * _MOST_INFLATED
 
-    def read(self) -> Generator[Need, Sequence[Buffer] | None, Buffer]:
+    def read(self) -> Fetching:
         """The next bytes, at most a block; none after the last. Raises `CorruptData`."""
         while True:
             if self._inflater is not None:
@@ -39,23 +39,20 @@ class Stream:
             if self._offset == self.size:
                 return b""
             wanted = self._block_at(self._offset)
-            buffers = yield Need((wanted,), self._following())
-            assert buffers is not None  # a Need is always answered
-            [block] = buffers
-            check_length(block, *wanted)
+            block = yield from fetch(*wanted, self._following())
             if self._offset == 0:
-                self.codec = self._recognise(bytes(block[:_LEAST]))
+                self.codec = self._recognise(bytes(block[:_LEAST_BLOCK]))
                 self._inflater = Inflater(self.codec) if self.codec else None
             self._offset += len(block)
             if self._inflater is None:
                 return block
             self._inflater.push(block)
 
-    def _block_at(self, offset: int) -> Range:
+    def _block_at(self, offset: int) -> ByteRange:
         return offset, min(self._block, self.size - offset)
 
-    def _following(self) -> tuple[Range, ...]:
+    def _following(self) -> tuple[ByteRange, ...]:
         """The blocks after the one that is read now."""
         first = sum(self._block_at(self._offset))
-        offsets = range(first, self.size, self._block)[:AHEAD]
+        offsets = range(first, self.size, self._block)[:PREFETCH_DEPTH]
         return tuple(self._block_at(offset) for offset in offsets)

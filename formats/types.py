@@ -31,8 +31,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -162,11 +160,6 @@ def check_types(types: Mapping[str, pa.DataType], available: Sequence[str]) -> N
     for name in types:
         if name not in available:
             raise unknown_column(name, available)
-
-
-def as_bits(octets: npt.NDArray[np.uint8]) -> pa.Buffer:
-    """A bit for each byte, which is 1 or 0: so Arrow says which values are there."""
-    return pa.py_buffer(np.packbits(octets, bitorder="little"))
 
 
 def check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:

@@ -49,14 +49,27 @@ def to_arrays(table: pa.RecordBatch, null_masks: bool = False) -> dict[str, Arra
     each. Raises `SchemaMismatch`."""
     arrays: dict[str, Array] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
-        arrays[field.name] = _column(field, column)
+        array = _column(column)
+        if array is None:
+            raise _refusal(field, table)
+        arrays[field.name] = array
         if null_masks:
             arrays[f"{field.name}.null"] = _numbers(column.is_null())
     return arrays
 
 
-def _column(field: pa.Field, column: pa.Array) -> Array:
-    kind = field.type
+def _refusal(field: pa.Field, table: pa.RecordBatch) -> SchemaMismatch:
+    columns = zip(table.schema.names, table.columns, strict=True)
+    others = [name for name, column in columns if _column(column[:0]) is not None]
+    advice = f"leave it out, e.g. columns={others[:3]}" if others else "and neither has any other"
+    return SchemaMismatch(
+        f"column {field.name!r} has type {field.type}, which has no tensor form here; {advice}"
+    )
+
+
+def _column(column: pa.Array) -> Array | None:
+    """``None``: of a type that has no tensor form."""
+    kind = column.type
     if _is_number(kind):
         return _numbers(column)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -65,10 +78,7 @@ def _column(field: pa.Field, column: pa.Array) -> Array:
         return _fixed(column)
     if pa.types.is_list(kind) and _is_number(kind.value_type):
         return _ragged(column)
-    raise SchemaMismatch(
-        f"column {field.name!r} has type {kind}, which has no tensor form here; "
-        "leave it out with columns=…"
-    )
+    return None
 
 
 def _is_number(kind: pa.DataType) -> bool:

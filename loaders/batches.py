@@ -62,7 +62,7 @@ _NUMBER_BYTES = 8.0
 _NO_TENSORS = (int, float, complex, str, bytes, type(None))
 
 
-def weigh(batch: Any) -> tuple[float, float, float]:
+def batch_nbytes(batch: Any) -> tuple[float, float, float]:
     """Tensors in ``batch`` that travel to main one by one, their bytes in all, and the bytes of
     what is pickled beside them, NaN where that cannot be told; all are NaN for a batch of too many
     parts to look through. A sequence that begins with a number or a text holds no tensors."""
@@ -77,7 +77,7 @@ def weigh(batch: Any) -> tuple[float, float, float]:
             size += part.element_size() * part.numel()
         elif isinstance(part, Batch):
             pieces += 1
-            for _, own, beside in map(weigh, part.values()):
+            for _, own, beside in map(batch_nbytes, part.values()):
                 size, loose = size + own, loose + beside
         elif inside := _inside(part):
             waiting += inside

@@ -4,6 +4,7 @@ how often they ran."""
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable
 from math import nan
 from statistics import median
@@ -11,11 +12,12 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
-from pipeprof.loaders.batches import weigh
+from pipeprof.loaders.batches import batch_nbytes
 from pipeprof.loaders.hook import instrument
 from pipeprof.loaders.observe import InlineObserver
 from pipeprof.loaders.observe_workers import WorkersObserver, clocked
 from pipeprof.loaders.sender import Sender
+from pipeprof.log import log_caught
 from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
 from pipeprof.measure.request_counts import RequestCounts
@@ -24,6 +26,8 @@ from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Source
 from pipeprof.measure.spans import Tally, stage, tallied
 from pipeprof.model import LoaderConfig, Overhead, Stage
+
+_log = logging.getLogger(__name__)
 
 _ROUNDS = 31
 _IN_A_ROW = 16
@@ -58,6 +62,7 @@ def measure_overhead(
         request_s = _median_s(_request()) if requests else 0.0
         charge_s = _median_s(_stages) / _IN_A_ROW if charges else 0.0
     except Exception as error:  # what we cannot time must not cost the user the profile
+        log_caught(_log, error, "the profiler's own cost is not known")
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
     spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
     spent_s += request_s * requests + charge_s * charges + clocked_s * unwatched
@@ -134,7 +139,7 @@ def _workers_s() -> float:
     sender, queue, fetcher, bare = Sender(ring.writer(0), 0, 1), _Queue(), _Fetcher(), _Fetcher()
     sender.begin_epoch()
     sender.attach(queue)
-    instrument(fetcher, sender.tell, Meter(weigh), RequestCounts())
+    instrument(fetcher, sender.tell, Meter(batch_nbytes), RequestCounts())
     made_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
     made_s -= _median_s(lambda: _Queue().put((0, bare.fetch(0))))
     iterator, observer = _Iterator(), WorkersObserver(ring)
@@ -205,7 +210,7 @@ def _stages() -> None:
 
 def _sample() -> Callable[[], None]:
     """A look at the machine."""
-    meter, later = Meter(weigh), itertools.count(1.0)
+    meter, later = Meter(batch_nbytes), itertools.count(1.0)
 
     def sample() -> None:
         meter.begin(next(later))

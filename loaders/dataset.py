@@ -17,7 +17,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.formats.base import Decoding, Fault, Need, ReadOptions, Split
+from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.batcher import batches_of
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.loaders.plan import DatasetPlan, explain, plan_dataset
@@ -75,14 +75,14 @@ def open_dataset(
     rank, world_size = find_rank(rank, world_size)
     skips = Skips(on_error)
     plan = plan_dataset(url, columns, types, reading, storage_options, skips)
-    making = Making(
+    batching = BatchOptions(
         batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, rank, world_size
     )
-    return FileDataset(plan, making, reading, skips)
+    return FileDataset(plan, batching, reading, skips)
 
 
 @dataclass(frozen=True)
-class Making:
+class BatchOptions:
     """How batches are made of rows; see `open_dataset`."""
 
     batch_size: int
@@ -99,8 +99,10 @@ class Making:
 class FileDataset(IterableDataset[Any]):
     """Made by `open_dataset`."""
 
-    def __init__(self, plan: DatasetPlan, making: Making, read: ReadOptions, skips: Skips) -> None:
-        self._plan, self._making, self._read = plan, making, read
+    def __init__(
+        self, plan: DatasetPlan, batching: BatchOptions, read: ReadOptions, skips: Skips
+    ) -> None:
+        self._plan, self._batching, self._read = plan, batching, read
         self.skips = skips
         """What was left out so far."""
         # in memory that is shared, so that set_epoch reaches persistent workers too: forked ones
@@ -119,7 +121,7 @@ class FileDataset(IterableDataset[Any]):
 
     @property
     def batch_size(self) -> int:
-        return self._making.batch_size
+        return self._batching.batch_size
 
     @property
     def splits(self) -> int:
@@ -139,22 +141,24 @@ class FileDataset(IterableDataset[Any]):
     def only(self, numbers: Collection[int]) -> FileDataset:
         """The same, of these splits alone, counted from 0 in the order of the files."""
         splits = tuple(self._plan.splits[number] for number in sorted(numbers))
-        return FileDataset(replace(self._plan, splits=splits), self._making, self._read, self.skips)
+        return FileDataset(
+            replace(self._plan, splits=splits), self._batching, self._read, self.skips
+        )
 
     def set_epoch(self, epoch: int) -> None:
         """Before iterating: another epoch, another order."""
         self._epoch[0] = epoch
 
     def __iter__(self) -> Iterator[Any]:
-        making = self._making
+        batching = self._batching
         for batch in batches_of(
-            self._my_rows(), making.batch_size, making.drop_last, making.null_masks
+            self._my_rows(), batching.batch_size, batching.drop_last, batching.null_masks
         ):
-            if making.transform is None:
+            if batching.transform is None:
                 yield batch
                 continue
             with stage(Stage.TRANSFORM):
-                changed = making.transform(batch)
+                changed = batching.transform(batch)
             yield changed
 
     def _my_rows(self) -> Iterator[pa.RecordBatch]:
@@ -163,8 +167,8 @@ class FileDataset(IterableDataset[Any]):
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         if info is not None:
             end_with_parent()
-        making = self._making
-        shard = shard_of(making.rank, making.world_size, worker, workers)
+        batching = self._batching
+        shard = shard_of(batching.rank, batching.world_size, worker, workers)
         begin = int(self._epoch[0])
         with closing(self._reads(shard, begin)) as reads:
             for epoch in itertools.count(begin):
@@ -176,27 +180,27 @@ class FileDataset(IterableDataset[Any]):
                         yield rows
                 if empty:
                     self.skips.check_barren(epoch, worker, workers)
-                if not making.repeat or empty:
+                if not batching.repeat or empty:
                     return
 
     def _splits(self, epoch: int) -> list[Part]:
         splits = list(self._plan.splits)
-        return shuffled(splits, self._making.seed, epoch) if self._making.shuffle else splits
+        return shuffled(splits, self._batching.seed, epoch) if self._batching.shuffle else splits
 
     def _reads(self, shard: Shard, epoch: int) -> Reads:
         """Of a pass that begins with ``epoch``."""
         [*mine] = shard.of(self._splits(epoch))
-        only = self._first(*mine[0]) if len(mine) == 1 and not self._making.repeat else None
-        at_once = only is not None and not only.then
+        only = self._first(*mine[0]) if len(mine) == 1 and not self._batching.repeat else None
+        at_once = only is not None and not only.prefetch
         if self._read.read_ahead and not at_once:  # else nothing comes after what is read first
             return ReadsAhead(self._plan.store, self._firsts(shard, epoch))
         return Reads(self._plan.store)
 
-    def _first(self, item: ObjectInfo, split: Split) -> Need | None:
+    def _first(self, item: ObjectInfo, split: Split) -> ReadRequest | None:
         """What is read first of a split; what is wrong with it will be told when it is its turn."""
         with suppress(FormatError):
             first = next(self._decoding(item, split), None)
-            return first if isinstance(first, Need) else None
+            return first if isinstance(first, ReadRequest) else None
         return None
 
     def _firsts(self, shard: Shard, epoch: int) -> Iterator[First]:
@@ -204,7 +208,7 @@ class FileDataset(IterableDataset[Any]):
         while mine := shard.of(self._splits(epoch)):
             for item, split in mine:
                 yield item, self._first(item, split)
-            if not self._making.repeat:
+            if not self._batching.repeat:
                 return
             epoch += 1
 
@@ -217,7 +221,7 @@ class FileDataset(IterableDataset[Any]):
     ) -> Iterator[pa.RecordBatch]:
         """The rows of one split. Its format says which bytes it needs; the store reads them."""
         decoding = self._decoding(item, split)
-        order = self._order(item, split, epoch) if self._making.shuffle else None
+        order = self._order(item, split, epoch) if self._batching.shuffle else None
         answer: Sequence[Any] | None = None
         while True:
             try:
@@ -232,7 +236,7 @@ class FileDataset(IterableDataset[Any]):
                 return
             if isinstance(wanted, Fault):
                 self._leave_out(item, wanted)
-            elif isinstance(wanted, Need):
+            elif isinstance(wanted, ReadRequest):
                 answer = reads.read(item, wanted)
             else:
                 yield wanted
@@ -240,7 +244,7 @@ class FileDataset(IterableDataset[Any]):
     def _order(self, item: ObjectInfo, split: Split, epoch: int) -> np.random.Generator:
         """Of the rows of a split, by its object's name without the folder."""
         name = crc32(item.url.rpartition("/")[2].encode())
-        return np.random.default_rng([self._making.seed, epoch, name, split.start])
+        return np.random.default_rng([self._batching.seed, epoch, name, split.start])
 
     def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:
         """Count it, or raise it."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 from dataclasses import replace
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
+from pipeprof.loaders.attributes import safe_getattr
 from pipeprof.loaders.skips import Skips
+from pipeprof.log import log_caught
 from pipeprof.model import BatchLog, DataSource, LoaderConfig
+
+_log = logging.getLogger(__name__)
 
 
 def describe_loader(loader: Any) -> LoaderConfig:
@@ -20,7 +25,7 @@ def describe_loader(loader: Any) -> LoaderConfig:
     return LoaderConfig(
         num_workers=loader.num_workers,
         prefetch_factor=loader.prefetch_factor if loader.num_workers else None,
-        batch_size=loader.batch_size or _whole(told(loader.dataset, "batch_size")),
+        batch_size=loader.batch_size or _whole(safe_getattr(loader.dataset, "batch_size")),
         pin_memory=bool(loader.pin_memory),
         persistent_workers=bool(loader.persistent_workers),
         in_order=bool(getattr(loader, "in_order", True)),
@@ -31,34 +36,26 @@ def describe_loader(loader: Any) -> LoaderConfig:
 
 def describe_source(loader: Any) -> DataSource | None:
     """What is read, of a data set that says so."""
-    source = told(told(loader, "dataset"), "source")
+    source = safe_getattr(safe_getattr(loader, "dataset"), "source")
     return source if isinstance(source, DataSource) else None
 
 
 def describe_skips(loader: Any) -> Skips | None:
     """What counts the data that was left out, of a data set of ours."""
-    skips = told(told(loader, "dataset"), "skips")
+    skips = safe_getattr(safe_getattr(loader, "dataset"), "skips")
     return skips if isinstance(skips, Skips) else None
 
 
 def describe_notes(loader: Any) -> tuple[str, ...]:
     """How the bytes are got, where the store of a data set of ours has something to say of it."""
-    dataset = told(loader, "dataset")
-    notes = told(told(dataset, "store"), "notes") if describe_source(loader) else ()
+    dataset = safe_getattr(loader, "dataset")
+    notes = safe_getattr(safe_getattr(dataset, "store"), "notes") if describe_source(loader) else ()
     return notes if isinstance(notes, tuple) else ()
 
 
 def with_skipped(source: DataSource | None, skips: Skips | None) -> DataSource | None:
     """``source`` with what was left out of it until now."""
     return replace(source, skipped=skips.total) if source and skips else source
-
-
-def told(thing: Any, name: str) -> Any:
-    """The attribute ``name``, if there is one: a user's object may answer with any error."""
-    try:
-        return getattr(thing, name, None)
-    except Exception:
-        return None
 
 
 def known_length(loader: Any) -> int | None:
@@ -68,7 +65,8 @@ def known_length(loader: Any) -> int | None:
         return None
     try:
         return len(loader)
-    except Exception:
+    except Exception as error:
+        log_caught(_log, error, "the number of batches is not known")
         return None
 
 

@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from time import perf_counter
 
-from pipeprof.measure.copies import Copy, take
+from pipeprof.measure.copies import DeviceCopy, take
 from pipeprof.measure.device import DeviceClock, cuda_events
 from pipeprof.measure.nvml import Nvml
 from pipeprof.measure.recorder import Recorder
@@ -27,7 +27,7 @@ class DeviceTotals:
         self._used = 0.0
         self._samples = 0
 
-    def add_copy(self, copy: Copy) -> None:
+    def add_copy(self, copy: DeviceCopy) -> None:
         self.pageable_copies += copy.pageable_copies or 0
         self.blocking_copies += copy.copies if copy.blocking else 0
 

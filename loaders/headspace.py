@@ -12,7 +12,7 @@ import torch
 
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.errors import UsageError
-from pipeprof.loaders.batches import count_samples, epochs, weigh
+from pipeprof.loaders.batches import batch_nbytes, count_samples, epochs
 from pipeprof.measure.clock import Clock, SystemClock
 from pipeprof.model import Headspace
 
@@ -48,7 +48,7 @@ def headspace(
         timer.once(batches)
     timer.take(batches, loaded, seconds / 2)
     timer.take(replayed, free, seconds / 4)
-    return _told(loaded, free, len(kept))
+    return _headspace_of(loaded, free, len(kept))
 
 
 @dataclass
@@ -93,7 +93,7 @@ def _first(batches: Iterator[Any], timer: _Timer, keep: int, keep_bytes: float) 
     while len(kept) < max(1, keep) and (not kept or size < keep_bytes):
         batch = timer.once(batches)
         kept.append(batch)
-        size += np.nan_to_num(weigh(batch)[1])
+        size += np.nan_to_num(batch_nbytes(batch)[1])
     return kept
 
 
@@ -114,7 +114,7 @@ def _wait_for_device() -> None:
         cuda.synchronize()
 
 
-def _told(loaded: _Turn, free: _Turn, kept: int) -> Headspace:
+def _headspace_of(loaded: _Turn, free: _Turn, kept: int) -> Headspace:
     rate, interval = loaded.rate()
     free_rate, free_interval = free.rate()
     return Headspace(

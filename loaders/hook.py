@@ -7,23 +7,26 @@ each worker just before the worker makes its fetcher.
 
 from __future__ import annotations
 
+import logging
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from math import nan
 from time import perf_counter, thread_time
 from types import FrameType, TracebackType
 from typing import Any
 
-from pipeprof.loaders.batches import count_samples, weigh
+from pipeprof.loaders.batches import batch_nbytes, count_samples
 from pipeprof.loaders.sender import Sender
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import on_import, requests, watch_fsspec, watch_open
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.spans import IN_FETCH, Tally, current
 from pipeprof.measure.watch_reads import watch_reads
+
+_log = logging.getLogger(__name__)
 
 Tell = Callable[[Sequence[float]], Any]
 """Takes what is known of a batch, as in `pipeprof.measure.ring.TOLD`."""
@@ -50,7 +53,7 @@ class WorkerHook:
 
     def __call__(self, worker: int) -> None:
         # a torch that we do not know must not cost the user the worker: its records are lost then
-        with suppress(Exception):
+        with suppress_and_log(_log, f"the stages of worker {worker} are not measured"):
             instrument_worker(worker, self._ring, self._table, self._whole)
         if self._user_init is not None:
             self._user_init(worker)
@@ -65,7 +68,7 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable, whole: bool)
     info = get_worker_info()
     workers = info.num_workers if info is not None else 1
     sender = Sender(ring.writer(worker), worker, workers)
-    meter, counts = Meter(weigh, whole), table.row(worker)
+    meter, counts = Meter(batch_nbytes, whole), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
@@ -136,15 +139,15 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
 
 def instrument(
     fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool = False
-) -> Making:
+) -> FetcherHooks:
     """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
     batch asked of storage. ``alone``: its thread, this one, does nothing but make batches."""
-    making = Making(fetcher, tell, meter, counts, alone)
-    making.watch(True)
-    return making
+    hooks = FetcherHooks(fetcher, tell, meter, counts, alone)
+    hooks.watch(True)
+    return hooks
 
 
-class Making:
+class FetcherHooks:
     """The hooks of one fetcher. Slots rather than a closure's cells, each of which lies elsewhere:
     what a batch touches is then in few cache lines."""
 
@@ -254,20 +257,22 @@ def _cpu_of(tally: Tally) -> tuple[float, ...]:
 def _count(batch: Any) -> float:
     try:
         return count_samples(batch)
-    except Exception:  # a batch is any object at all
+    except Exception as error:  # a batch is any object at all
+        log_caught(_log, error, "the samples of a batch are not counted")
         return nan
 
 
 def _taken(counts: RequestCounts) -> None:
     # a store may have noted anything
-    with suppress(Exception):
+    with suppress_and_log(_log, "the requests of a batch are not counted"):
         counts.take()
 
 
 def _begun(meter: Meter, now: float) -> bool:
     try:
         meter.begin(now)
-    except Exception:
+    except Exception as error:
+        log_caught(_log, error, "the system's counters were not read before a batch")
         return False
     return True
 
@@ -275,5 +280,6 @@ def _begun(meter: Meter, now: float) -> bool:
 def _ended(meter: Meter, batch: Any) -> Sequence[float]:
     try:
         return meter.end(batch)
-    except Exception:  # a batch is any object: weighing it may raise
+    except Exception as error:  # a batch is any object: weighing it may raise
+        log_caught(_log, error, "the system's counters were not read after a batch")
         return ()

@@ -16,7 +16,7 @@ from pipeprof.model import LoaderConfig, MainProcess
 _EVERY_S = 0.5
 
 
-class HostLook:
+class HostMonitor:
     """From the first pass over a loader on."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class HostLook:
         if self._core_time is None:
             self._core_time = host.core_time()
 
-    def told(self, device: DeviceTotals) -> MainProcess:
+    def snapshot(self, device: DeviceTotals) -> MainProcess:
         """At the end, or whenever a profile is wanted."""
         self._count_descriptors()
         began_s, cpu_s = self._began or (perf_counter(), process_time())

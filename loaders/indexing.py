@@ -36,7 +36,7 @@ class IndexedData:
         if loader.collate_fn is default_collate and _is_torchs(data):
             self._data = weakref.ref(data)
 
-    def told(self) -> Indexing | None:
+    def snapshot(self) -> Indexing | None:
         """``None``: it is not such a data set. The code of torch's own `TensorDataset` is timed
         once, which nobody notices; a user's own is not called."""
         if self._name and self._found is None:

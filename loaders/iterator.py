@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Protocol
 
 from pipeprof.loaders.device_side import DeviceSide
@@ -11,8 +11,11 @@ from pipeprof.loaders.observe import Observer
 from pipeprof.loaders.observe_workers import clocked
 from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.stretches import PAGE
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.recorder import Pass
+
+_log = logging.getLogger(__name__)
 
 
 class Finder(Protocol):
@@ -21,7 +24,7 @@ class Finder(Protocol):
     def find_device(self) -> DeviceSide | None: ...
 
 
-class Turn:
+class TimedPass:
     """What ``iterator`` hands out, noted. Written for few steps: each costs a microsecond's tenth,
     since the training loop has driven our code out of the caches."""
 
@@ -39,7 +42,8 @@ class Turn:
         self._look_in = 1
         """Batches, after which to look for an accelerator, and which batches to watch."""
         turn.source, self._key = observer.source(), observer.key
-        with suppress(Exception):  # of a torch that we do not know
+        # of a torch that we do not know
+        with suppress_and_log(_log, "the first batches of a pass are not watched"):
             self._watch(finder.pace.start(observer))
         self._find_device()
 
@@ -75,7 +79,8 @@ class Turn:
             # and is no reason to disturb the training.
             try:
                 told = key(batch if self._of_batch else self.iterator)
-            except Exception:
+            except Exception as error:
+                log_caught(_log, error, "a batch's stages are not known")
                 told = None
         turn.deliver(told)
         if device is not None:
@@ -92,7 +97,7 @@ class Turn:
         self._look_in = PAGE
         if self._device is None:
             self._find_device()
-        with suppress(Exception):  # what we cannot do must not disturb the training
+        with suppress_and_log(_log, "which batches to watch next was not settled"):
             watched, left = self._finder.pace.look(
                 self._observer, self.iterator, not self.in_stretches
             )
@@ -117,9 +122,9 @@ class Turn:
 class ProfiledIterator:
     """Hands out what the iterator of ``turn`` does; all else about that stays as it is."""
 
-    _turn: Turn
+    _turn: TimedPass
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: TimedPass) -> None:
         object.__setattr__(self, "_turn", turn)
 
     def __iter__(self) -> ProfiledIterator:
@@ -153,5 +158,5 @@ class ProfiledIterator:
     @finalizer
     def __del__(self) -> None:
         if "_turn" in self.__dict__:
-            with suppress(Exception):  # it must not disturb the training
+            with suppress_and_log(_log, "the end of a pass is not recorded"):
                 self._turn.leave()

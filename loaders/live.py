@@ -7,6 +7,7 @@ is no thread, of which a fork would warn. So while the loop stands still, the vi
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -18,8 +19,9 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, TextIO
 
-from pipeprof.loaders.iterator import Turn
+from pipeprof.loaders.iterator import TimedPass
 from pipeprof.loaders.screen import Screen
+from pipeprof.log import log_caught
 from pipeprof.report.live import LiveView, line, panel
 from pipeprof.report.text import to_ascii
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pipeprof.loaders.live_figures import Figures
     from pipeprof.loaders.observe import Observer
     from pipeprof.measure.recorder import Pass
+
+_log = logging.getLogger(__name__)
 
 REPAINT_S = 1.0
 """Between two paintings at least."""
@@ -68,7 +72,7 @@ class Live:
         """The first time takes longer than any other, once: it says nothing of the next."""
         atexit.register(self.close)
 
-    def begin(self, turn: LiveTurn) -> None:
+    def begin(self, turn: LivePass) -> None:
         """A pass begins."""
         if self._silent or os.getpid() != self._process:
             return
@@ -76,13 +80,13 @@ class Live:
         if self.due_s == inf:
             self.due_s = self.now() + self._pause_s
 
-    def end(self, turn: LiveTurn) -> None:
+    def end(self, turn: LivePass) -> None:
         """The pass has ended, or was left: the terminal is as before when all have."""
         self._under_way.discard(id(turn))
         if not self._under_way and self._screen is not None:
             self._screen.close()
 
-    def show(self, turn: LiveTurn) -> None:
+    def show(self, turn: LivePass) -> None:
         """It is time to. Whatever fails in here must not disturb the training."""
         began_s = self.now()
         self.due_s = began_s + self._pause_s
@@ -93,7 +97,8 @@ class Live:
                 self._show(turn)
             except RuntimeError:
                 raise  # of torch's handler, where a worker has died: it raises wherever we are
-            except Exception:
+            except Exception as error:
+                log_caught(_log, error, "the live view has ended")
                 self._silent, self.due_s = True, inf
                 self.close()
             finally:
@@ -113,7 +118,7 @@ class Live:
     def _pause_s(self) -> float:
         return self.line_s if self._screen is None else REPAINT_S
 
-    def _show(self, turn: LiveTurn) -> None:
+    def _show(self, turn: LivePass) -> None:
         view = turn.view()
         if self._screen is None:
             print(f"pipeprof: {self._shown(line(view))}", file=self._file, flush=True)
@@ -142,8 +147,8 @@ class Shown:
     """Batches, where that is known beforehand."""
 
 
-class LiveTurn(Turn):
-    """Hands out what `Turn` does, and shows how it goes now and then."""
+class LivePass(TimedPass):
+    """Hands out what `TimedPass` does, and shows how it goes now and then."""
 
     __slots__ = ("_live", "shown")
 

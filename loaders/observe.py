@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pipeprof.loaders.batches import count_samples, weigh
+from pipeprof.loaders.batches import batch_nbytes, count_samples
 from pipeprof.loaders.hook import instrument
 from pipeprof.measure.meter import Meter
 from pipeprof.measure.recorder import FLUSH_EVERY
@@ -83,7 +83,7 @@ class InlineObserver:
 
     def __init__(self, whole: bool = False) -> None:
         """``whole``: watch all, whatever that costs."""
-        self._meter = Meter(weigh, whole)
+        self._meter = Meter(batch_nbytes, whole)
         self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
         """Of the batches last fetched."""
         self.requests = RequestCounts()

@@ -190,7 +190,7 @@ class Arrivals:
         table[:, : len(WAY) - 1] = [came.get(task, _UNKNOWN) for task in tasks.tolist()]
         table[:, len(WAY) - 1] = self._sampler.until(moments[:, 1])
         if not unwatched.all():
-            table[:, len(WAY) :] = self._told(tasks)
+            table[:, len(WAY) :] = self._read_records(tasks)
         lost = np.isnan(table[:, _FETCH_START]) & ~unwatched
         table[lost, _WORKER] = -2
         table[unwatched] = nan
@@ -199,7 +199,7 @@ class Arrivals:
         self.came = [one for one in self.came if one[0] > last]
         return table, int(lost.sum())
 
-    def _told(self, tasks: Floats) -> Floats:
+    def _read_records(self, tasks: Floats) -> Floats:
         told = self._ring.read(self.epoch, tasks)
         # torchdata's loader, resumed at an epoch's end, begins the next as it is made
         if self._new and np.isnan(told).all():

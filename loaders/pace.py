@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeprof.loaders.observe import Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
-from pipeprof.loaders.stretches import FOREVER, PAGE, Budget, shortest
+from pipeprof.loaders.stretches import FOREVER, PAGE, SamplingBudget, shortest
 from pipeprof.measure.ring import Ring
 
 
@@ -17,7 +17,7 @@ class Pace:
     def __init__(self, whole: bool = False) -> None:
         """``whole``: all of them, whatever that costs."""
         self._whole = whole
-        self._budget = Budget()
+        self._budget = SamplingBudget()
 
     def begin(self, ring: Ring, capacity: int) -> None:
         """A pass begins, with ``capacity`` batches under way; its workers are to hear of it before

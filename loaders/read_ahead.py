@@ -9,15 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from time import perf_counter
 from typing import Any
 
-from pipeprof.formats.base import AHEAD, Need, Range
+from pipeprof.formats.base import PREFETCH_DEPTH, ByteRange, ReadRequest
 from pipeprof.measure.requests import reading
 from pipeprof.measure.spans import Tally, record, tallied
 from pipeprof.model import Span, Stage
 from pipeprof.storage import Buffer, ObjectInfo, Store
 
 _SMALL = 2**12
-"""Bytes of a need with hardly anything to decode, as a header: what follows comes beside it."""
-_MOST_SPLITS = 2 * AHEAD
+"""Bytes of a request with hardly anything to decode, as a header: what follows comes beside it."""
+_MOST_SPLITS = 2 * PREFETCH_DEPTH
 """Looked at before their turn, however small they are."""
 
 _PATIENCE_S = 5.0
@@ -25,9 +25,9 @@ _PATIENCE_S = 5.0
 _under_way = set[Future[Any]]()
 """Of all passes in this process, those too that were left."""
 
-First = tuple[ObjectInfo, Need | None]
+First = tuple[ObjectInfo, ReadRequest | None]
 """What the decoder of a split will want first; ``None``: it cannot say."""
-Wanted = tuple[ObjectInfo, tuple[Range, ...]]
+Wanted = tuple[ObjectInfo, tuple[ByteRange, ...]]
 Fetched = tuple[Sequence[Buffer], int, int]
 """The bytes, how many they are, and the requests made for them."""
 
@@ -41,27 +41,27 @@ class Reads:
     def begin(self) -> None:
         """What is read from now on is of the next split."""
 
-    def read(self, item: ObjectInfo, need: Need) -> Sequence[Buffer]:
+    def read(self, item: ObjectInfo, request: ReadRequest) -> Sequence[Buffer]:
         """Recorded as stage `read`. Raises `StorageError`."""
         with reading():
-            return self._store.read(item, need.ranges)
+            return self._store.read(item, request.ranges)
 
     def close(self) -> None:
         """Nothing more will be read."""
 
 
 class ReadsAhead(Reads):
-    """In threads of their own, which go on with what will be wanted next: `AHEAD` needs, side by
-    side unless the store answers one at a time.
+    """Reads in threads of its own, which continue with the next `PREFETCH_DEPTH` requests: all at
+    once, unless the store answers one at a time.
 
-    What could not be read is told when it is asked for. Only the time in which nobody decodes,
+    What could not be read is reported when it is asked for. Only the time in which nobody decodes,
     because the bytes are not there yet, is the stage `read`.
     """
 
     def __init__(self, store: Store, firsts: Iterator[First]) -> None:
         """``firsts``: of all splits of the pass, in their order."""
         super().__init__(store)
-        threads = 1 if store.one_at_a_time else AHEAD
+        threads = 1 if store.one_at_a_time else PREFETCH_DEPTH
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="pipeprof-ahead")
         self._firsts = firsts
         self._coming: deque[tuple[Wanted, Future[Fetched]]] = deque()
@@ -79,10 +79,10 @@ class ReadsAhead(Reads):
             self._ahead, self._more = 0, True
             self._forget()
 
-    def read(self, item: ObjectInfo, need: Need) -> Sequence[Buffer]:
-        coming = self._taken((item, need.ranges))
+    def read(self, item: ObjectInfo, request: ReadRequest) -> Sequence[Buffer]:
+        coming = self._taken((item, request.ranges))
         if not self._ahead:  # else all that this split will want is known
-            self._learn(item, need)
+            self._learn(item, request)
         self._go_on()
         start = perf_counter()
         with reading():
@@ -101,14 +101,14 @@ class ReadsAhead(Reads):
                 pass
         return self._fetch(wanted)  # also the rare row that ends far beyond its split
 
-    def _learn(self, item: ObjectInfo, need: Need) -> None:
-        """What follows ``need`` in the split that is read now."""
+    def _learn(self, item: ObjectInfo, request: ReadRequest) -> None:
+        """What follows ``request`` in the split that is read now."""
         line = [*(wanted for wanted, _ in self._coming), *self._known]
-        self._known += (wanted for wanted in _then(item, need) if wanted not in line)
-        self._more = len(need.then) >= AHEAD
+        self._known += (wanted for wanted in _then(item, request) if wanted not in line)
+        self._more = len(request.prefetch) >= PREFETCH_DEPTH
 
     def _go_on(self) -> None:
-        while self._large() < AHEAD and self._look():
+        while self._large() < PREFETCH_DEPTH and self._look():
             wanted = self._known.popleft()
             self._coming.append((wanted, self._fetch(wanted)))
 
@@ -117,15 +117,15 @@ class ReadsAhead(Reads):
         return sum(size >= _SMALL for size in sizes)
 
     def _look(self) -> bool:
-        """Whether anything is known to be wanted; where need be, by a look at the next splits."""
+        """Whether anything is known to be wanted; where necessary, by a look at the next splits."""
         while not self._known and not self._more and self._ahead < _MOST_SPLITS:
-            item, need = next(self._firsts, (None, None))
+            item, request = next(self._firsts, (None, None))
             if item is None:
                 return False
             self._ahead += 1
-            if need is not None:
-                self._known += ((item, need.ranges), *_then(item, need))
-                self._more = len(need.then) >= AHEAD
+            if request is not None:
+                self._known += ((item, request.ranges), *_then(item, request))
+                self._more = len(request.prefetch) >= PREFETCH_DEPTH
         return bool(self._known)
 
     def _fetch(self, wanted: Wanted) -> Future[Fetched]:
@@ -154,11 +154,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_let_them_end, after_in_child=_under_way.clear)
 
 
-def _then(item: ObjectInfo, need: Need) -> Iterator[Wanted]:
-    return ((item, (following,)) for following in need.then)
+def _then(item: ObjectInfo, request: ReadRequest) -> Iterator[Wanted]:
+    return ((item, (following,)) for following in request.prefetch)
 
 
-def _read(store: Store, item: ObjectInfo, ranges: tuple[Range, ...]) -> Fetched:
+def _read(store: Store, item: ObjectInfo, ranges: tuple[ByteRange, ...]) -> Fetched:
     with tallied(Tally()) as tally:
         buffers = store.read(item, ranges)
     return buffers, tally.bytes, tally.requests

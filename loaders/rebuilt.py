@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from pipeprof.loaders.attributes import safe_getattr
+
 
 class Rebuilt:
     """Of the loaders of a process, by their names."""
@@ -24,16 +26,16 @@ class Rebuilt:
         """``name`` is being made, its data set is there, and these ``others`` live: each, and its
         name."""
         self._asked[name] = [
-            (other, id(_told(loader, "dataset")))
+            (other, id(safe_getattr(loader, "dataset")))
             for loader, other in others
-            if _told(loader, "in_order") is False
+            if safe_getattr(loader, "in_order") is False
         ]
 
     def iterated(self, name: str, loader: Any) -> None:
         """``loader``, which was made as ``name``, is."""
         asked = self._asked.pop(name, [])
-        if _told(loader, "in_order") is True:
-            dataset = id(_told(loader, "dataset"))
+        if safe_getattr(loader, "in_order") is True:
+            dataset = id(safe_getattr(loader, "dataset"))
             self._lost.update((name, other) for other, theirs in asked if theirs == dataset)
 
     def notes(self, name: str, iterated: Collection[str]) -> tuple[str, ...]:
@@ -47,11 +49,3 @@ class Rebuilt:
             "pipeprof run --set in_order=false tries it."
         )
         return (note,)
-
-
-def _told(loader: Any, name: str) -> Any:
-    """``None`` where it has no such attribute, or answers with an error."""
-    try:
-        return getattr(loader, name, None)
-    except Exception:
-        return None

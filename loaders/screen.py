@@ -3,6 +3,9 @@
 The rows are taken out of the region that scrolls (DECSTBM). So whoever writes to the terminal, be
 it the script, its workers or a library in C, writes where it would without us, and no write need be
 known or held back. Each painting is one write, after which the cursor is where it was.
+
+A signal that ends the process is left alone, so the rows then stay at the bottom until somebody
+types `reset`. Only Ctrl-Z has a handler, because the process goes on after it.
 """
 
 from __future__ import annotations
@@ -19,9 +22,6 @@ _LEAST_ABOVE = 8
 """Rows that are left to the script."""
 _LAST_S = 1.0
 """How long to wait for a terminal that takes nothing, to give its rows back."""
-_LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGQUIT)
-"""Ctrl-Z, `kill`, and what Ctrl-\\ sends: Python itself makes nothing of them, as it does of
-Ctrl-C."""
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 _WHOLE = "\x1b[r"
 """The region that scrolls is the whole screen."""
@@ -72,7 +72,7 @@ class Screen:
         if before != wanted:
             text = self._let_go(size) + self._keep(size, len(lines))
             self._held = self._opened() if self._held is None else self._held
-            self._mind_signals()
+            self._mind_ctrl_z()
         first = size.lines - len(lines) + 1
         rows = (f"\x1b[{first + n};1H\x1b[2K\x1b[m{line}" for n, line in enumerate(lines))
         self._kept = wanted  # before they are: Ctrl-C may come in between
@@ -89,7 +89,7 @@ class Screen:
         if self._held is not None:
             os.close(self._held)
         self._held, self._rest = None, b""
-        self._forget_signals()
+        self._forget_ctrl_z()
 
     def _keep(self, size: os.terminal_size, height: int) -> str:
         """Make room below the cursor, and take it out of what scrolls: that moves the cursor."""
@@ -140,32 +140,29 @@ class Screen:
             return False
         return True
 
-    def _mind_signals(self) -> None:
-        """Give the rows back before we are stopped or ended: the shell writes there then. What the
-        script has a handler for is the script's."""
+    def _mind_ctrl_z(self) -> None:
+        """Give the rows back before the process is stopped, because the shell writes there then. A
+        handler of the script's own stays."""
         with suppress(ValueError):  # not in the main thread
-            for each in _LEAVING:
-                if signal.getsignal(each) == signal.SIG_DFL:
-                    signal.signal(each, self._leave)
+            if signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
+                signal.signal(signal.SIGTSTP, self._stop)
 
-    def _forget_signals(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for each in _LEAVING:
-                if signal.getsignal(each) == self._leave:
-                    signal.signal(each, signal.SIG_DFL)
+    def _forget_ctrl_z(self) -> None:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGTSTP) == self._stop:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
 
-    def _leave(self, number: int, frame: Any) -> None:
+    def _stop(self, number: int, frame: Any) -> None:
         self.close()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 
 def _leave_nothing_to_children() -> None:
-    """A worker that hangs in C ends of SIGTERM, as ever: Python's handlers would wait for it."""
-    for each in _LEAVING:
-        if getattr(signal.getsignal(each), "__func__", None) is Screen._leave:
-            with suppress(ValueError):  # forked by a thread
-                signal.signal(each, signal.SIG_DFL)
+    """A worker that hangs in C is stopped at once, as ever: Python's handler would wait for it."""
+    if getattr(signal.getsignal(signal.SIGTSTP), "__func__", None) is Screen._stop:
+        with suppress(ValueError):  # forked by a thread
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
 
 
 os.register_at_fork(after_in_child=_leave_nothing_to_children)

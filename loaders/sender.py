@@ -7,6 +7,7 @@ which copies its tensors into shared memory, and writes the bytes into a pipe.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import nan
@@ -14,7 +15,10 @@ from time import perf_counter, thread_time
 from types import SimpleNamespace
 from typing import Any
 
+from pipeprof.log import log_caught
 from pipeprof.measure.ring import RingWriter, note_sent
+
+_log = logging.getLogger(__name__)
 
 
 class Sender:
@@ -63,8 +67,8 @@ class Sender:
                     cpu_s = thread_time()
                     note_sent(memory, place, perf_counter(), cpu_s - before_s)
                     before_s = cpu_s
-            except Exception:
-                pass
+            except Exception as error:
+                log_caught(_log, error, "when a batch was serialised is not known")
             return acquire()
 
         # the feeder thread asks for the pipe when it has pickled, and may wait for other workers
@@ -89,5 +93,5 @@ class Sender:
             if on is not self._on and self._watch is not None:
                 self._on = on
                 self._watch(on)
-        except Exception:  # no memory, or a fetcher that we do not know
-            return
+        except Exception as error:  # no memory, or a fetcher that we do not know
+            log_caught(_log, error, "which batches to watch next was not heard")

@@ -9,6 +9,7 @@ without us.
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import sys
 import threading
@@ -23,12 +24,15 @@ from pipeprof.loaders.override import Override, merged, override
 from pipeprof.loaders.patch import Method, note_objects, put_around
 from pipeprof.loaders.places import Places
 from pipeprof.loaders.rebuilt import Rebuilt
+from pipeprof.log import log_caught
 from pipeprof.measure.on_import import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.live import Live
     from pipeprof.loaders.watch import Watch
     from pipeprof.model import Profile
+
+_log = logging.getLogger(__name__)
 
 
 class Session:
@@ -229,6 +233,7 @@ class Session:
             self._under_way.loader = outer
 
     def _failed(self, what: str, error: Exception) -> None:
+        log_caught(_log, error, what)
         line = f"{what} ({type(error).__name__})"  # its text might hold a secret
         if line not in self.problems:
             self.problems.append(line)

@@ -37,7 +37,7 @@ def affordable(turn_s: float) -> float:
     return min(1.0, turn_s * _SHARE / _COST_S)
 
 
-class Budget:
+class SamplingBudget:
     """How many batches may be watched: a token bucket."""
 
     def __init__(self, now: Callable[[], float] = perf_counter) -> None:

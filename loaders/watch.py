@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.profile import assemble
 from pipeprof.analyze.summary import Summary
+from pipeprof.loaders.attributes import safe_getattr
 from pipeprof.loaders.cache_seen import tell_cache
 from pipeprof.loaders.cost import measure_overhead
 from pipeprof.loaders.describe import (
@@ -23,18 +25,18 @@ from pipeprof.loaders.describe import (
     describe_source,
     known_length,
     never_seen,
-    told,
     with_skipped,
 )
 from pipeprof.loaders.device_side import DeviceSide, DeviceTotals
 from pipeprof.loaders.hook import WorkerHook
-from pipeprof.loaders.host_look import HostLook
+from pipeprof.loaders.host_look import HostMonitor
 from pipeprof.loaders.indexing import IndexedData
-from pipeprof.loaders.iterator import ProfiledIterator, Turn
+from pipeprof.loaders.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.observe import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.observe_workers import WorkersObserver
 from pipeprof.loaders.pace import Pace
 from pipeprof.loaders.skips import Skips
+from pipeprof.log import log_caught
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import FLUSH_EVERY, Pass, Recorder
 from pipeprof.measure.request_counts import RequestTable, RequestTotals
@@ -46,6 +48,8 @@ from pipeprof.units import format_share
 if TYPE_CHECKING:  # only who looks at a run while it goes on needs what draws it
     from pipeprof.loaders.live import Live
     from pipeprof.loaders.live_figures import Figures
+
+_log = logging.getLogger(__name__)
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
 """Records that main may not have read yet, above those of batches that are prefetched."""
@@ -74,7 +78,7 @@ class Watch:
         self._recorder = Recorder(fold=self._fold, name=name)
         self._device = DeviceTotals()
         self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
-        self._host = HostLook()
+        self._host = HostMonitor()
         self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
         self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
@@ -90,14 +94,14 @@ class Watch:
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         turn = self._recorder.begin()
-        turn.may_wait = not told(loader, "persistent_workers")
+        turn.may_wait = not safe_getattr(loader, "persistent_workers")
         iterator, observer = self._begin(loader, start)
         turn.started()
         return ProfiledIterator(self._turn(loader, iterator, turn, observer))
 
     def ask_state(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """What ``state_dict`` of ``loader`` returns; workers that it starts carry our hook."""
-        started = told(loader, "_iterator") is not None
+        started = safe_getattr(loader, "_iterator") is not None
         if started or not isinstance(loader, DataLoader) or not loader.num_workers:
             return state_dict()
         state = None
@@ -121,7 +125,8 @@ class Watch:
             if not DeviceSide.there():
                 return None
             side = DeviceSide(self._recorder, self._device)
-        except Exception:  # of a torch that we do not know
+        except Exception as error:  # of a torch that we do not know
+            log_caught(_log, error, "the accelerator's time is not measured")
             return None
         self._sides.append(side)
         return side
@@ -161,24 +166,26 @@ class Watch:
                 requests=requests.count,
                 charges=self._requests.charges,
             ),
-            main=self._host.told(self._device),
+            main=self._host.snapshot(self._device),
             requests=requests,
             missing={**never_seen(self._config, log), **self._missing},
             notes=(
                 *self._notes,
                 *{side.stopped: None for side in self._sides if side.stopped},
-                *_told_of(recorder),
-                *self._live_told(),
+                *_notes_of(recorder),
+                *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),
             pause_kinds=tuple(recorder.pauses.kinds),
-            indexing=self._indexed.told() if self._indexed else None,
+            indexing=self._indexed.snapshot() if self._indexed else None,
         )
 
-    def _turn(self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer) -> Turn:
+    def _turn(
+        self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer
+    ) -> TimedPass:
         if self.live is None:
-            return Turn(iterator, self, turn, observer)
-        from pipeprof.loaders.live import LiveTurn, Shown
+            return TimedPass(iterator, self, turn, observer)
+        from pipeprof.loaders.live import LivePass, Shown
         from pipeprof.loaders.live_figures import Figures
 
         if self._figures is None:
@@ -187,7 +194,7 @@ class Watch:
         length = known_length(loader)
         epoch = self._recorder.epoch_count
         shown = Shown(self.live, self._figures, self._name, epoch, length)
-        return LiveTurn(iterator, self, turn, observer, shown)
+        return LivePass(iterator, self, turn, observer, shown)
 
     def _fold(self, arrays: Arrays) -> None:
         if self._earlier is None:
@@ -203,7 +210,7 @@ class Watch:
             )
         if loader.num_workers == 0:
             return self._inline(loader, start())
-        observer = self._observer_of(told(loader, "_iterator"))
+        observer = self._observer_of(safe_getattr(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
             self.pace.begin(observer.ring, _capacity(self._config))
             observer.watch(True)  # workers say through a hook that they begin anew
@@ -222,7 +229,8 @@ class Watch:
         observer = InlineObserver(self._whole)
         try:
             observer.attach(iterator)
-        except Exception:
+        except Exception as error:
+            log_caught(_log, error, "the stages of a loader without workers are not measured")
             return iterator, self._unseen(
                 loader, f"{type(loader).__name__} makes an iterator of its own"
             )
@@ -233,7 +241,7 @@ class Watch:
         self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
         """Start workers that carry the hook, if none are running."""
-        running = told(loader, "_iterator")
+        running = safe_getattr(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
             self.pace.begin(ring, _capacity(self._config))
@@ -258,11 +266,11 @@ class Watch:
             return iterator, self._unseen(loader, unseen)
         observer.attach(iterator)
         self._requests.add(table)
-        if told(loader, "_iterator") is iterator:  # which keeps it for the next epoch
+        if safe_getattr(loader, "_iterator") is iterator:  # which keeps it for the next epoch
             self._kept = weakref.ref(iterator), observer
         return iterator, observer
 
-    def _live_told(self) -> tuple[str, ...]:
+    def _live_note(self) -> tuple[str, ...]:
         wall_s = self._recorder.wall_s
         if self._figures is None or not wall_s > 0:
             return ()
@@ -273,10 +281,10 @@ class Watch:
         """Step aside: the training goes on, and the profile says what is missing and why."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
-        return HostObserver(told(loader, "batch_size"))
+        return HostObserver(safe_getattr(loader, "batch_size"))
 
 
-def _told_of(recorder: Recorder) -> tuple[str, ...]:
+def _notes_of(recorder: Recorder) -> tuple[str, ...]:
     if not recorder.unwatched:
         return ()
     share = format_share(1 - recorder.unwatched / recorder.count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.log import set_up as _set_up_logging
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pipeprof.measure.spans import stage
     from pipeprof.model import Profile, ReadOptions, Stage, SweepResult
     from pipeprof.store import load
+
+_set_up_logging()
 
 _HOMES = {
     "PipeprofError": "pipeprof.errors",

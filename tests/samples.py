@@ -53,6 +53,7 @@ ENVIRONMENT = Environment(
     cores_visible=16,
     ram_bytes=16_800_000_000,
     accelerator=ACCELERATOR,
+    readers={"pyarrow": "26.0.1"},
 )
 
 

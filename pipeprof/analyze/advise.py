@@ -57,7 +57,10 @@ def _crowd(facts: Facts) -> Iterator[Recommendation]:
             "    pyarrow.set_cpu_count(1)\n\n"
             "DataLoader(…, worker_init_fn=one_thread)",
         )
-    elif cores.crowded(facts) and (fewer := estimate.enough_for_cores(facts)) < facts.workers:
+    elif (
+        cores.cores_are_contended(facts)
+        and (fewer := estimate.enough_for_cores(facts)) < facts.workers
+    ):
         yield Recommendation(
             setting="num_workers",
             current=str(facts.workers),
@@ -207,7 +210,7 @@ def _cheaper(facts: Facts) -> Iterator[Recommendation]:
     if short:
         yield from short
         return
-    if estimate.cores_are_the_limit(facts) or cores.crowded(facts):
+    if estimate.cores_are_the_limit(facts) or cores.cores_are_contended(facts):
         why = (
             f"a batch takes {format_duration(facts.cpu_s)} of CPU time, and {facts.cores_left:.1f} "
             f"cores are left for it: at most "

@@ -161,11 +161,11 @@ class _Walk:
         """By main, which may have to wait for a core."""
         took_s = end - start
         own_s = np.minimum(took_s, least(took_s[took_s > 0]))
-        crowded = self._crowded(start, end) * (took_s - own_s)
+        crowded = self._waited_for_core(start, end) * (took_s - own_s)
         self._ledger.charge(WORKER_CPU, rows, crowded)
         self._ledger.charge(MAIN, rows, took_s - crowded)
 
-    def _crowded(self, start: Floats, end: Floats) -> Floats:
+    def _waited_for_core(self, start: Floats, end: Floats) -> Floats:
         """0..1: that what had to wait between those moments waited for a core."""
         return np.minimum(1.0, self._crowd * self._activity.making(start, end))
 
@@ -232,7 +232,7 @@ class _Walk:
             elif name == UNRECORDED:
                 ledger.charge(UNKNOWN, rows, spent)
             else:  # nobody had the interpreter: it waited for a core, if other workers had those
-                crowded = self._crowded(start, end)
+                crowded = self._waited_for_core(start, end)
                 ledger.hold(WORKER_CPU, rows, crowded * spent)
                 ledger.charge(TRANSFER, rows, (1 - crowded) * spent)
 

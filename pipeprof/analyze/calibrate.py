@@ -15,12 +15,12 @@ import numpy as np
 
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.demand import Demand, Link, Machine, Setting
-from pipeprof.analyze.pool import Making
+from pipeprof.analyze.pool import BatchCosts
 from pipeprof.analyze.receipt import receiving
-from pipeprof.analyze.settled import settled
+from pipeprof.analyze.settled import trim_burst
 from pipeprof.analyze.simulate import simulate, stepping
 from pipeprof.analyze.storage import SLOWEST_LINK
-from pipeprof.analyze.way import Measured, Way
+from pipeprof.analyze.way import Measured, TransferModel
 from pipeprof.errors import UsageError
 
 FEWEST = 20
@@ -91,7 +91,9 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
             )
     ones, twos = by_workers[1], by_workers[2]
     demands = _demands(ones, twos)
-    machine = Machine(cores=cores, crowded=_crowded(ones, twos), link=Link(each=1.0))
+    machine = Machine(
+        cores=cores, contention_factor=_contention_factor(ones, twos), link=Link(each=1.0)
+    )
     several = receiving(demands, machine, twos)
     shared, shares = _shared_from(several, machine, twos), waits(demands)
     if shares and not any(may_share(run.columns) for run in runs):
@@ -116,7 +118,7 @@ def _steady(run: Measured) -> Measured:
     """As it would have gone on."""
     known = whole(run)
     shares = known.setting.num_workers > 0 and may_share(known.columns)
-    return settled(known, FEWEST) if shares else known
+    return trim_burst(known, FEWEST) if shares else known
 
 
 def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
@@ -143,12 +145,12 @@ def _noise(settings: Sequence[Sequence[Measured]]) -> float:
 def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
     """Of the batches of both, as they are with one worker; and of ``twos`` what happens only where
     workers go on meanwhile."""
-    making = Making.of(_columns(ones)).and_of(Making.of(_columns(twos)))
-    way = Way(ones, twos).demand
+    costs = BatchCosts.of(_columns(ones)).and_of(BatchCosts.of(_columns(twos)))
+    transfer = TransferModel(ones, twos).demand
     return tuple(
         # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
-        replace(way, link_bytes=float(blocked), cpu_s=float(cpu))
-        for blocked, cpu in zip(making.blocked_s, making.cpu_s, strict=True)
+        replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu))
+        for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
     )
 
 
@@ -166,14 +168,14 @@ def _inline(
             Demand(latency_s=each.link_bytes + rest_s, cpu_s=max(0.0, each.cpu_s - less_s))
             for each in demands
         )
-    own = Making.of(_columns(runs))
+    own = BatchCosts.of(_columns(runs))
     rest_s = max(0.0, float(np.nanmedian(np.concatenate(
         [run.columns.wait_s - run.columns.made_s for run in runs]
     ))))  # fmt: skip
-    making = own.and_of(Making.of(_columns(ones)))
+    costs = own.and_of(BatchCosts.of(_columns(ones)))
     return tuple(
         Demand(latency_s=float(blocked) + rest_s, cpu_s=float(cpu))
-        for blocked, cpu in zip(making.blocked_s, making.cpu_s, strict=True)
+        for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
     )
 
 
@@ -196,10 +198,12 @@ def _own_rest_s(runs: Sequence[Measured]) -> float:
     return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
 
 
-def _crowded(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
+def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
     """CPU time of a batch with one worker, over that with two: below 1 where they slow each
     other."""
-    alone_s, beside_s = (float(np.mean(Making.of(_columns(runs)).cpu_s)) for runs in (ones, twos))
+    alone_s, beside_s = (
+        float(np.mean(BatchCosts.of(_columns(runs)).cpu_s)) for runs in (ones, twos)
+    )
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
     return float(min(1.0, max(0.5, alone_s / beside_s)))

@@ -3,7 +3,7 @@ to compare."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ def changes(before: Profile, after: Profile) -> tuple[Change, ...]:
         *_differing("loader", before.config, after.config),
         *_differing("data", before.source, after.source),
         *_differing("machine", before.environment, after.environment),
+        *_readers(before.environment.readers, after.environment.readers),
     ]
     if before.cache.state != after.cache.state:
         found.append(Change("data", "cache", before.cache.state, after.cache.state))
@@ -45,6 +46,15 @@ def _differing(
         plain = all(value is None or isinstance(value, (str, int, float)) for value in values)
         if plain and values[0] != values[1]:
             yield Change(of, field.name, *values)
+
+
+def _readers(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> Iterator[Change]:
+    """Libraries that decode data, of another version or only in one of the two."""
+    if before is None or after is None:
+        return
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            yield Change("machine", name, before.get(name), after.get(name))
 
 
 def busier(before: Profile, after: Profile) -> float:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from pipeprof.analyze.choose import CLOSE, best_trial, candidates
-from pipeprof.analyze.stats import student_t
+from pipeprof.analyze.stats import standard_error, student_t
 from pipeprof.model import PairedRuns, Throughput, Trial
 
 DRIFT = 0.10
@@ -48,8 +48,7 @@ def paired(trial: int, against: int, samples_per_s: Sequence[tuple[float, float]
     """What at least two pairs tell, by Student's distribution of the mean of their log ratios."""
     ratios = np.array([_log(one, other) for one, other in samples_per_s])
     middle = float(ratios.mean())
-    error = float(ratios.std(ddof=1)) / math.sqrt(len(ratios))
-    half = student_t(len(ratios) - 1) * error
+    half = student_t(len(ratios) - 1) * standard_error(ratios)
     speed, interval = math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
     return PairedRuns(
         trial, against, tuple(samples_per_s), speed, interval, difference(speed, interval)

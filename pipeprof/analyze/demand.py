@@ -54,7 +54,7 @@ class Link:
 @dataclass(frozen=True)
 class Machine:
     cores: float = inf
-    crowded: float = 1.0
+    contention_factor: float = 1.0
     """The speed of a core when all are busy, of that of one alone."""
     link: Link = Link()
 

@@ -30,7 +30,7 @@ from pipeprof.analyze.predict import (
 )
 from pipeprof.analyze.receipt import receiving
 from pipeprof.analyze.simulate import simulate, stepping
-from pipeprof.analyze.way import Measured, Way
+from pipeprof.analyze.way import Measured, TransferModel
 
 _SPARE = 1.15
 """Workers that are only just fast enough let the accelerator wait whenever one is late: there are
@@ -191,12 +191,12 @@ class OneRun:
         crowds = computing > _MATTERS and all_busy < _ALL_BUSY
         for speed in (1.0, _CROWDED) if crowds else (1.0,):
             own = 1 - all_busy * (1 - speed)  # CPU time is longer on cores that are crowded
-            for way in self._ways():
+            for transfer in self._transfers():
                 demands = tuple(
-                    replace(way, link_bytes=float(blocked), cpu_s=float(cpu) * own)
+                    replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu) * own)
                     for blocked, cpu in zip(blocked_s * uneven, cpu_s * uneven, strict=True)
                 )
-                receiving = way.receive_s * run.batches_per_s
+                receiving = transfer.receive_s * run.batches_per_s
                 yield Calibration(
                     demands=demands, inline=_inline(demands),
                     machine=Machine(known.cores, speed, Link(each=1.0)),
@@ -204,7 +204,7 @@ class OneRun:
                     noise=hypot(_WAITING, _COMPUTING * max(computing, receiving)),
                 )  # fmt: skip
 
-    def _ways(self) -> Iterator[Demand]:
+    def _transfers(self) -> Iterator[Demand]:
         """What a batch takes from worker to main."""
         run, least_s = self._run, self._known.travel_s
         if not run.setting.num_workers:
@@ -214,24 +214,26 @@ class OneRun:
                     step_cpu_s=self._step_cpu_s,
                 )  # fmt: skip
             return
-        way, most_s = Way([run], []), _LONG * least_s
-        if not way.always_beside or way.demand.receive_s <= most_s:
-            yield self._received(way.demand)
+        transfer, most_s = TransferModel([run], []), _LONG * least_s
+        if not transfer.always_beside or transfer.demand.receive_s <= most_s:
+            yield self._received(transfer.demand)
             return
         # main was busy so long, or waited for the interpreter of a worker that computes
         computed_s = _median(run.columns.unpickled_cpu_s)
         if computed_s is None or self._computing < _COMPUTES:
-            yield self._received(way.demand)
-        yield self._received(Way([run], [], max(most_s, _LONG * (computed_s or 0.0))).demand)
+            yield self._received(transfer.demand)
+        yield self._received(
+            TransferModel([run], [], max(most_s, _LONG * (computed_s or 0.0))).demand
+        )
 
-    def _received(self, way: Demand) -> Demand:
+    def _received(self, transfer: Demand) -> Demand:
         """A thread that pins also receives, while main trains."""
         columns = self._run.columns
-        way = replace(way, step_cpu_s=self._step_cpu_s)
+        transfer = replace(transfer, step_cpu_s=self._step_cpu_s)
         if not self._known.pinned or np.isnan(columns.pinned_s).all():
-            return way
+            return transfer
         taken_s = np.nanmedian(columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s))
-        return replace(way, receive_s=float(taken_s), receive_held_s=0.0)
+        return replace(transfer, receive_s=float(taken_s), receive_held_s=0.0)
 
     def _fitted(self, found: Calibration) -> Calibration:
         """With batches that cost so many times what they seemed to that the run is repeated."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeprof.analyze.columns import Columns, Floats
+from pipeprof.analyze.stats import standard_error
 
 _SAME = 0.05
 """Levels so near to one another are not told apart."""
@@ -19,8 +20,8 @@ _SURE = 4.0
 
 
 @dataclass(frozen=True)
-class Making:
-    """Of many batches. [batches], seconds."""
+class BatchCosts:
+    """What it takes to make each of many batches. [batches], seconds."""
 
     cpu_s: Floats
     """Of a core."""
@@ -28,18 +29,18 @@ class Making:
     """Anything else."""
 
     @classmethod
-    def of(cls, runs: Sequence[Columns]) -> Making:
+    def of(cls, runs: Sequence[Columns]) -> BatchCosts:
         cpu_s = np.concatenate([cpu_of(run) for run in runs])
         made_s = np.concatenate([run.made_s for run in runs])
         return cls(cpu_s, np.maximum(0.0, made_s - cpu_s))
 
-    def and_of(self, other: Making) -> Making:
+    def and_of(self, other: BatchCosts) -> BatchCosts:
         """With the batches of ``other``, as they would have been here: what two groups mostly take
         tells what their settings differ by, which is not the batches' own. Nor is what they take in
         all, where that is more than chance: a storage that is shared lets some wait long, and most
         not at all."""
         made_s = float(np.median(self.cpu_s + self.blocked_s))
-        return Making(
+        return BatchCosts(
             _joined(self.cpu_s, other.cpu_s, made_s),
             _joined(self.blocked_s, other.blocked_s, made_s),
         )
@@ -54,15 +55,10 @@ def _joined(own_s: Floats, other_s: Floats, made_s: float) -> Floats:
         times = 1.0
     other_s = times * other_s
     own_mean_s, other_mean_s = float(own_s.mean()), float(other_s.mean())
-    error_s = float(np.hypot(_error_s(own_s), _error_s(other_s)))
+    error_s = float(np.hypot(standard_error(own_s), standard_error(other_s)))
     if other_mean_s and abs(other_mean_s - own_mean_s) > _SURE * error_s:
         other_s = own_mean_s / other_mean_s * other_s
     return np.concatenate([own_s, other_s])
-
-
-def _error_s(values_s: Floats) -> float:
-    """Of their mean: one standard error."""
-    return float(values_s.std() / np.sqrt(len(values_s)))
 
 
 def cpu_of(columns: Columns) -> Floats:

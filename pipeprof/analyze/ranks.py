@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from pipeprof.analyze.spans import Figure, Spans
+from pipeprof.analyze.spans import Estimate, Spans
 from pipeprof.model import Profile, RankSkew, Stage
 from pipeprof.units import counted, format_duration, format_share, percent
 
@@ -61,7 +61,7 @@ def _time(profile: Profile) -> tuple[float, float] | None:
     return log.asked_s[0] + offset_s, log.done_s[-1] + offset_s
 
 
-def _apart(figures: Sequence[Figure], place: int) -> bool:
+def _apart(figures: Sequence[Estimate], place: int) -> bool:
     """More than chance: the whole interval of the one is above those of most others."""
     own = figures[place].interval
     others = [each.interval for nth, each in enumerate(figures) if nth != place]

@@ -66,12 +66,12 @@ class Shared:
 
 
 class Cores(Shared):
-    """CPU cores that slow each other down: with all of them busy, each has ``crowded`` of the speed
-    that one has alone, for caches, memory and hyper-threads are shared too."""
+    """CPU cores that slow each other down: with all of them busy, each has ``contention_factor`` of
+    the speed that one has alone, because they share caches, memory and hyper-threads."""
 
-    def __init__(self, total: float, crowded: float = 1.0) -> None:
+    def __init__(self, total: float, contention_factor: float = 1.0) -> None:
         super().__init__(total)
-        self._cores, self._lost = total, 1.0 - crowded
+        self._cores, self._lost = total, 1.0 - contention_factor
 
     @property
     def all_busy(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeprof.analyze.columns import Floats
+from pipeprof.analyze.stats import standard_error
 from pipeprof.analyze.way import Measured
 
 _MORE = 1.5
@@ -17,7 +17,7 @@ _SURE = 2.0
 """Standard errors by which they differ at least."""
 
 
-def settled(run: Measured, fewest: int) -> Measured:
+def trim_burst(run: Measured, fewest: int) -> Measured:
     """Without its beginning, if batches came much sooner then; the whole run, if fewer than
     ``fewest`` batches would be left."""
     together = 2 * max(1, run.setting.num_workers)  # what workers deliver in a row is not even
@@ -27,14 +27,9 @@ def settled(run: Measured, fewest: int) -> Measured:
     for end in range(2, rounds // 2 + 1):
         first, later = each_s[:end], each_s[end:]
         more_s = float(later.mean() - first.mean())
-        error_s = float(np.hypot(_error_s(first), _error_s(later)))
+        error_s = float(np.hypot(standard_error(first), standard_error(later)))
         if later.mean() > _MORE * first.mean() and more_s > surest * error_s:
             surest, cut = more_s / error_s if error_s else np.inf, end * together
     if not cut or len(run.columns) - cut < fewest:
         return run
     return replace(run, columns=run.columns.take(np.arange(len(run.columns)) >= cut))
-
-
-def _error_s(values_s: Floats) -> float:
-    """Of their mean: one standard error."""
-    return float(values_s.std(ddof=1) / len(values_s) ** 0.5)

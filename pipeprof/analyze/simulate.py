@@ -113,7 +113,7 @@ class _Loader:
         self.demands, self.setting = demands, setting
         link = machine.link
         self.time = Shared()
-        self.cores = Cores(machine.cores, machine.crowded)
+        self.cores = Cores(machine.cores, machine.contention_factor)
         self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
         self.interpreters = Locks()
         """Of the workers."""

@@ -17,7 +17,7 @@ from pipeprof.analyze.columns import Columns, Floats, steady
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.drift import Drift
 from pipeprof.analyze.stages import stage_seconds
-from pipeprof.analyze.stats import ratio_interval, student_t
+from pipeprof.analyze.stats import ratio_interval, standard_error, student_t
 from pipeprof.model import BatchLog, Profile, Throughput
 
 STRETCHES: Final = 10
@@ -25,7 +25,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Figure:
+class Estimate:
     value: float | None
     """``None``: unknown."""
     interval: Interval | None
@@ -59,23 +59,23 @@ class Spans:
         interval = self._whole(rates.samples_per_s, rates.interval, self._samples)
         return replace(rates, interval=interval)
 
-    def starved(self) -> Figure:
+    def starved(self) -> Estimate:
         """The fraction of the time."""
         told = self._profile.diagnosis
         value = told.starved_fraction
         if self._profile.measured_batches < FEWEST_BATCHES:
-            return Figure(value, None)
-        return Figure(value, self._whole(value, told.starved_interval, self._stall_s))
+            return Estimate(value, None)
+        return Estimate(value, self._whole(value, told.starved_interval, self._stall_s))
 
-    def stall(self) -> Figure:
+    def stall(self) -> Estimate:
         profile = self._profile
         mean_s = profile.stall_s / max(profile.measured_batches, 1) * self._scale
         return self._mean(mean_s, self._stall_s)
 
-    def stage(self, name: str) -> Figure:
+    def stage(self, name: str) -> Estimate:
         stats = self._profile.stages.get(name)
         if stats is None or stats.source == "unknown":
-            return Figure(None, None)
+            return Estimate(None, None)
         return self._mean(stats.mean_s * self._scale, self._stages.get(name, np.zeros(0)))
 
     def _whole(self, value: float, interval: Interval, of: Floats) -> Interval:
@@ -85,18 +85,18 @@ class Spans:
         half = _by_stretches(of, self._turn_s)
         return min(interval[0], value - half), max(interval[1], value + half)
 
-    def _mean(self, mean_s: float, seconds: Floats) -> Figure:
+    def _mean(self, mean_s: float, seconds: Floats) -> Estimate:
         """``mean_s`` is of the whole run; how sure it is, is told by the batches kept."""
         seen = np.isfinite(seconds)
         if seen.sum() < FEWEST_BATCHES:
-            return Figure(mean_s, None)
+            return Estimate(mean_s, None)
         with np.errstate(all="ignore"):  # figures in a file may be as large as they like
             values, counts = np.where(seen, seconds, 0.0) * self._scale, seen.astype(np.float64)
             kept = float(values.sum() / counts.sum())
             low, high = ratio_interval(values, counts)
             half = _by_stretches(values, counts)
         interval = mean_s - max(kept - low, half), mean_s + max(high - kept, half)
-        return Figure(mean_s, interval if all(map(math.isfinite, interval)) else None)
+        return Estimate(mean_s, interval if all(map(math.isfinite, interval)) else None)
 
 
 def _by_stretches(top: Floats, bottom: Floats) -> float:
@@ -105,7 +105,7 @@ def _by_stretches(top: Floats, bottom: Floats) -> float:
     with np.errstate(all="ignore"):
         parts = zip(np.array_split(top, STRETCHES), np.array_split(bottom, STRETCHES), strict=True)
         ratios = np.array([part.sum() / below.sum() for part, below in parts])
-        half = float(ratios.std(ddof=1)) * student_t(STRETCHES - 1) / STRETCHES**0.5
+        half = standard_error(ratios) * student_t(STRETCHES - 1)
     return half if math.isfinite(half) else 0.0
 
 

@@ -44,6 +44,14 @@ def _small_sample(blocks: int) -> float:
     return float(student_t(degrees) / _NORMAL * (blocks / degrees) ** 0.5)
 
 
+def standard_error(values: Floats) -> float:
+    """The standard error of the mean of independent ``values``, from their sample variance; inf
+    where there are fewer than two, because nothing is known of it then."""
+    if len(values) < 2:
+        return float("inf")
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
 def student_t(degrees: int) -> float:
     """Student's 97.5 % quantile, to 0.0003. Abramowitz & Stegun 26.7.5, where that converges."""
     if degrees <= len(_STUDENT):

@@ -24,7 +24,7 @@ from pipeprof.analyze.changes import (
 from pipeprof.analyze.compare import difference, ratio
 from pipeprof.analyze.diagnose import FEWEST_BATCHES
 from pipeprof.analyze.drift import Drift, between
-from pipeprof.analyze.spans import Figure, Spans
+from pipeprof.analyze.spans import Estimate, Spans
 from pipeprof.analyze.stages import BLOCKED
 from pipeprof.analyze.told import headline
 from pipeprof.model import Compared, Difference, Profile, Speed, Stage, TwoRuns
@@ -139,7 +139,7 @@ def _stages(
     return found
 
 
-def _difference(before: Figure, after: Figure, drift: float, at_once: int = 1) -> Difference:
+def _difference(before: Estimate, after: Estimate, drift: float, at_once: int = 1) -> Difference:
     """``at_once``: of so many, whose intervals are to hold together."""
     if before.value is None or after.value is None:
         return Difference(before.value, after.value)

@@ -35,9 +35,12 @@ class Measured:
         return len(self.columns) / self.seconds
 
 
-class Way:
-    """What of a `Demand` belongs to the way. What it takes at the least is told by ``ones`` if they
-    tell it: one worker that prefetches one batch is never at its next."""
+class TransferModel:
+    """The part of a `Demand` that is the transfer of a batch from its worker to main.
+
+    Its least is taken from ``ones`` where they show it, because one worker that prefetches a single
+    batch is never at its next.
+    """
 
     def __init__(
         self, ones: Sequence[Measured], twos: Sequence[Measured], most_s: float = inf

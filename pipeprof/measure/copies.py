@@ -5,16 +5,20 @@ A copy on CUDA is over some time after the call that made it; nobody waits for t
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pipeprof.log import log_caught
 from pipeprof.measure.device import Events, cuda_events
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Copy:
+class DeviceCopy:
     """What one call of `pipeprof.to_device` moved."""
 
     seconds: float
@@ -43,7 +47,7 @@ class CopyNotes:
         """``events``: those of CUDA unless given. ``most``: copies kept; beyond, the oldest are
         given up."""
         self._events = events
-        self._kept: deque[tuple[Any, Any, Copy]] = deque()
+        self._kept: deque[tuple[Any, Any, DeviceCopy]] = deque()
         self._most = most
         self.lost = 0
         """Given up: nobody took them, or the device took too long."""
@@ -61,7 +65,7 @@ class CopyNotes:
             self._stop(error)
             return None
 
-    def add(self, start: Any | None, end: Any | None, copy: Copy) -> None:
+    def add(self, start: Any | None, end: Any | None, copy: DeviceCopy) -> None:
         """``copy`` lies between two events, or was timed by the host's clock."""
         if self.reason is None:
             self._kept.append((start, end, copy))
@@ -69,9 +73,9 @@ class CopyNotes:
                 self._pop()
                 self.lost += 1
 
-    def take(self) -> list[Copy]:
+    def take(self) -> list[DeviceCopy]:
         """Those that are over and were not taken yet, in order. Never blocks."""
-        taken: list[Copy] = []
+        taken: list[DeviceCopy] = []
         try:
             while self._kept and (copy := self._oldest_if_over()) is not None:
                 self._pop()
@@ -80,7 +84,7 @@ class CopyNotes:
             self._stop(error)
         return taken
 
-    def _oldest_if_over(self) -> Copy | None:
+    def _oldest_if_over(self) -> DeviceCopy | None:
         start, end, copy = self._kept[0]
         if self._events is None or end is None:
             return copy
@@ -95,6 +99,7 @@ class CopyNotes:
                 self._events.give_back(event)
 
     def _stop(self, error: Exception) -> None:
+        log_caught(_log, error, "copies to the device are timed no more")
         self.reason = f"{type(error).__name__}: {error}".splitlines()[0]
         self._kept.clear()
 
@@ -112,6 +117,6 @@ def my_notes() -> CopyNotes:
     return _mine.notes
 
 
-def take() -> list[Copy]:
+def take() -> list[DeviceCopy]:
     """The copies of this thread that are over and were not taken yet, in order."""
     return _mine.notes.take()

@@ -20,10 +20,15 @@ on another, is seen in part. The same holds for a thread that draws batches ahea
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections import deque
 from typing import Any, Literal, NamedTuple, Protocol
+
+from pipeprof.log import log_caught
+
+_log = logging.getLogger(__name__)
 
 _MOST_IDLE = 1024
 """Events kept for reuse, per device."""
@@ -205,5 +210,6 @@ class DeviceClock:
         return mark
 
     def _stop(self, error: Exception) -> None:
+        log_caught(_log, error, "the device's steps are timed no more")
         self.reason = f"{type(error).__name__}: {error}".splitlines()[0]
         self._marks.clear()

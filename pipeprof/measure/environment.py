@@ -19,13 +19,21 @@ _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 """Of the same."""
 
 
+READERS = (
+    *("pyarrow", "pandas", "polars", "duckdb", "datasets", "h5py", "zarr", "lance", "torchvision"),
+    *("tensorflow", "tfrecord", "webdataset", "streaming", "litdata", "nvidia.dali"),
+    *("PIL", "cv2", "turbojpeg", "decord", "torchcodec", "soundfile", "torchaudio"),
+)
+"""Libraries that decode training data."""
+
+
 def read_environment(accelerator: str) -> Environment:
     """``accelerator`` says what consumes the batches."""
     visible = os.cpu_count() or 1
     return Environment(
         pipeprof=__version__,
         python=platform.python_version(),
-        torch=_torch_version(),
+        torch=_version("torch"),
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
         cores=usable_cores(),
         cores_visible=visible,
@@ -33,6 +41,7 @@ def read_environment(accelerator: str) -> Environment:
         accelerator=accelerator,
         ranks=sharing_ranks(),
         rank=own_rank(),
+        readers=loaded_readers(),
     )
 
 
@@ -83,6 +92,13 @@ def _ram_bytes() -> int | None:
         return None
 
 
-def _torch_version() -> str | None:
-    torch = sys.modules.get("torch")
-    return str(torch.__version__) if torch else None
+def loaded_readers() -> dict[str, str]:
+    """Library → version. Imports nothing."""
+    versions = {name: _version(name) for name in READERS}
+    return {name: version for name, version in versions.items() if version is not None}
+
+
+def _version(module: str) -> str | None:
+    """``None``: it is not loaded, or tells none."""
+    version = getattr(sys.modules.get(module), "__version__", None)
+    return None if version is None else str(version)

@@ -13,6 +13,7 @@ which is none; of the one that starts CUDA; and of those captured into a graph.
 
 from __future__ import annotations
 
+import logging
 import math
 from time import perf_counter
 from typing import Any, TypeVar
@@ -20,8 +21,11 @@ from typing import Any, TypeVar
 import torch
 
 from pipeprof.errors import UsageError
-from pipeprof.measure.copies import Copy, my_notes
+from pipeprof.log import log_caught
+from pipeprof.measure.copies import DeviceCopy, my_notes
 from pipeprof.measure.nested import mapped, tensors_in
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -63,7 +67,7 @@ def to_device(
     end = notes.mark(on)
     took_s = perf_counter() - start_s
     if mover.moved_any and (end is not None or target.type != "cuda"):
-        notes.add(start, end, mover.told(end is not None, took_s, called_s, start_s - called_s))
+        notes.add(start, end, mover.as_copy(end is not None, took_s, called_s, start_s - called_s))
     return moved
 
 
@@ -85,7 +89,8 @@ def _stream_of_copies(target: torch.device, stream: torch.cuda.Stream | None) ->
         return None
     try:
         return cuda.current_stream(target)
-    except Exception:
+    except Exception as error:
+        log_caught(_log, error, "a copy to the device is not timed")
         return None
 
 
@@ -127,10 +132,10 @@ class _Mover:
                 tensor.record_stream(current)
         return moved
 
-    def told(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> Copy:
+    def as_copy(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> DeviceCopy:
         """With ``by_events``, the time is yet to come."""
         size, pageable = self._sizes()
-        return Copy(
+        return DeviceCopy(
             seconds=math.nan if by_events else took_s,
             clock="device" if by_events else "host",
             called_s=called_s,
@@ -149,7 +154,9 @@ class _Mover:
             strided = all(tensor.layout is torch.strided for tensor in sources)
             size = sum(tensor.nbytes for tensor in sources) if strided else None
             pageable = sum(not tensor.is_pinned() for tensor in sources)
-        except Exception:  # tensors of some other kind, or an error of the device that lingers
+        except Exception as error:
+            # tensors of some other kind, or an error of the device that lingers
+            log_caught(_log, error, "the bytes of a copy to the device are not known")
             return None, None
         return None if self._hidden else size, pageable
 
@@ -183,7 +190,8 @@ class _Mover:
 def _contents(leaf: Any) -> list[torch.Tensor] | None:
     try:
         return tensors_in(leaf)
-    except Exception:  # an object may be anything; what it holds is hidden then
+    except Exception as error:  # an object may be anything
+        log_caught(_log, error, "what an object copies to the device is not known")
         return None
 
 

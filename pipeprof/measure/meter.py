@@ -29,7 +29,7 @@ _FIRST_GAUGE_S = 1.0
 _NO_GAUGES = (nan,) * 3
 _NOT_WEIGHED = (nan,) * 3
 
-Weigh = Callable[[Any], tuple[float, float, float]]
+BatchNbytes = Callable[[Any], tuple[float, float, float]]
 """Tensors in a batch, their bytes, and those of what is beside them."""
 
 
@@ -40,13 +40,13 @@ class Meter:
     that are slow, or meets none but those behind them.
     """
 
-    __slots__ = ("_batches", "_cpu_s", "_first_gauge_s", "_first_s", "_next_gauge_s",
-                 "_next_weigh_s", "_probe", "_random", "_samples", "_thread", "_took_s",
-                 "_weigh", "skip")  # fmt: skip
+    __slots__ = ("_batch_nbytes", "_batches", "_cpu_s", "_first_gauge_s", "_first_s",
+                 "_next_gauge_s", "_next_weigh_s", "_probe", "_random", "_samples", "_thread",
+                 "_took_s", "skip")  # fmt: skip
 
-    def __init__(self, weigh: Weigh, whole: bool = False) -> None:
+    def __init__(self, batch_nbytes: BatchNbytes, whole: bool = False) -> None:
         """``whole``: look at all from the first batch on, whatever that costs."""
-        self._weigh = weigh
+        self._batch_nbytes = batch_nbytes
         self._first_gauge_s = 0.0 if whole else _FIRST_GAUGE_S
         self._random = Random(0)
         self._probe: ThreadProbe | None = None
@@ -96,7 +96,7 @@ class Meter:
         if batch is None or now < self._next_weigh_s:
             return _NOT_WEIGHED
         start = perf_counter()
-        weight = self._weigh(batch)
+        weight = self._batch_nbytes(batch)
         took_s = perf_counter() - start
         self._next_weigh_s = now + max(WEIGH_EVERY_S, took_s / _GAUGE_SHARE)
         return weight

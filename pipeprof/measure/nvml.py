@@ -7,15 +7,18 @@ single tiny kernel at a time counts as full use. It comes with ``pip install pip
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import Clock, SystemClock
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class Nvml:
         except ImportError:
             self.reason = "nvidia-ml-py is not installed: pip install 'pipeprof[gpu]'"
         except Exception as error:
+            log_caught(_log, error, "no more samples of the GPU's use")
             self.reason = f"the driver does not tell: {error}".splitlines()[0]
         return None
 
@@ -94,7 +98,7 @@ class Nvml:
         self.reason = self.reason or "closed"
         if self._started and self._library is not None:
             self._started = False
-            with suppress(Exception):
+            with suppress_and_log(_log, "the GPU's driver was not let go"):
                 self._library.nvmlShutdown()
 
     def _read(self, device: CudaDevice, now: float) -> DeviceSample:

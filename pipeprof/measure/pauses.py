@@ -7,11 +7,11 @@ steps it lies.
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import nan
 from time import perf_counter
@@ -19,8 +19,11 @@ from typing import Protocol
 
 import numpy as np
 
+from pipeprof.log import suppress_and_log
 from pipeprof.measure.rows import Floats
 from pipeprof.model import PauseKind
+
+_log = logging.getLogger(__name__)
 
 MOST_NOTES = 4096
 """Of a pass, until they are looked through: the oldest are forgotten."""
@@ -108,7 +111,7 @@ class NamedPause:
 
     def __exit__(self, *error: object) -> None:
         if _here.passes:
-            with suppress(Exception):  # what fails in ours must not disturb the training
+            with suppress_and_log(_log, "a pause is not recorded"):
                 tell(Named(self._begin_s, perf_counter(), PauseKind(self._name, "named")))
 
 

@@ -9,9 +9,9 @@ them to running figures, and forgotten here.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import fields
 from math import inf, nan
 from typing import Any
@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from pipeprof.log import suppress_and_log
 from pipeprof.measure import pauses
 from pipeprof.measure.clock import Clock, SystemClock
 from pipeprof.measure.rows import (
@@ -37,6 +38,8 @@ from pipeprof.measure.rows import (
     nothing_known,
 )  # fmt: skip
 from pipeprof.model import UNWATCHED, BatchLog, Epoch, PauseKind
+
+_log = logging.getLogger(__name__)
 
 FLUSH_EVERY = 1024
 WINDOW = 8192
@@ -299,10 +302,10 @@ class Pass:
         seen, lost = nothing_known(count), count
         paused = np.full((count, 2), nan)
         # what cannot be told must not end the training
-        with suppress(Exception):
+        with suppress_and_log(_log, f"the stages of {count} batches are not known"):
             if self.source is not None:
                 seen, lost = self.source.columns(keys, moments)
-        with suppress(Exception):
+        with suppress_and_log(_log, f"the pauses of {count} batches are not known"):
             paused = self._recorder.pauses.of_steps(self._heard, moments[:, 1], done_s)
         main = np.empty((count, len(MAIN)))
         for place, column in enumerate(

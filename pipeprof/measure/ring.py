@@ -10,6 +10,7 @@ Where a worker cannot have the memory, its records are lost and nothing else hap
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Sequence
 from math import nan
@@ -19,7 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeprof.log import log_caught
 from pipeprof.measure.shared import SharedMemory
+
+_log = logging.getLogger(__name__)
 
 PLAIN = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
 IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
@@ -174,7 +178,8 @@ class RingWriter:
                 self._who + length, number,
             )  # fmt: skip
             return at + _SENT_AT
-        except Exception:
+        except Exception as error:
+            log_caught(_log, error, "a batch's record is lost")
             return None
 
     def _write_more(self, at: int, told: Sequence[float]) -> Sequence[float]:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from math import nan
@@ -26,10 +26,13 @@ from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import Any
 
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.on_import import Forget, when_imported
 from pipeprof.measure.requests import StoreTime, note_request
 from pipeprof.measure.spans import Tally, current
 from pipeprof.measure.watch_open import add_read, watched_open
+
+_log = logging.getLogger(__name__)
 
 _ABSENT = object()
 _replaced: list[tuple[Any, str, object, object]] = []
@@ -136,7 +139,8 @@ def timed(
                 requests = len(result) if isinstance(result, (list, dict)) else fewest
             try:
                 size = weigh(result, arguments) if result is not _ABSENT else 0
-            except Exception:
+            except Exception as error:
+                log_caught(_log, error, "the bytes of a read are not counted")
                 size = 0  # a file system may give and take anything
             if noting and one_request and _fetches.count == before:
                 note_request(start, nan, end, size, failed=result is _ABSENT)
@@ -193,7 +197,7 @@ def _noted(function: Any, weigh: Weigh = _given) -> Any:
         finally:
             end = perf_counter()
             _asking.reset(asked)
-            with suppress(Exception):
+            with suppress_and_log(_log, "the bytes of a request are not counted"):
                 size = weigh(result, arguments)
             note_request(start, nan, end, size, failed=result is _ABSENT)
 
@@ -290,5 +294,5 @@ _POINTS: dict[str, Callable[[Any], None]] = {
 
 
 def _watch(module: ModuleType) -> None:
-    with suppress(Exception):  # an fsspec that we do not know goes unseen
+    with suppress_and_log(_log, f"reads through {module.__name__} are not recorded"):
         _POINTS[module.__name__](module)

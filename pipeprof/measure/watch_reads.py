@@ -13,13 +13,17 @@ that it awaits itself.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any
 
+from pipeprof.log import suppress_and_log
 from pipeprof.measure.watch_fsspec import timed, unwatch_fsspec, watch_fsspec
 from pipeprof.measure.watch_open import watch_open
+
+_log = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _users = 0
@@ -30,9 +34,9 @@ def watch_reads() -> None:
     global _lock
     _lock = threading.Lock()  # a fork may have copied it locked
     _begin()
-    with suppress(Exception):
+    with suppress_and_log(_log, "reads through Python's files are not recorded"):
         watch_open()
-    with suppress(Exception):
+    with suppress_and_log(_log, "reads by NumPy are not recorded"):
         _watch_numpy()
 
 

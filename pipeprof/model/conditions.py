@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -43,6 +44,9 @@ class Environment:
     """Processes of this training that share ``cores``, each with a loader of its own."""
     rank: int | None = None
     """Of this process among all of this training. ``None``: its launcher did not say."""
+    readers: Mapping[str, str] | None = None
+    """The libraries that decode data, of those loaded in this process, and their versions.
+    ``None``: saved before they were recorded."""
 
 
 @dataclass(frozen=True)

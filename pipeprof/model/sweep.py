@@ -37,7 +37,7 @@ class SweepSpec:
     """The emulated accelerator's step on a batch of the first size; other sizes in proportion.
     ``None`` when the step is the user's own, by ``step`` or in ``script``."""
     accelerator: str | None = None
-    """Whose step is emulated, e.g. ``resnet50/h100`` of MLPerf Storage."""
+    """Whose step is emulated, e.g. ``retinanet/b200`` of MLPerf Storage."""
     step: str | None = None
     """The user's training step, ``module:function``."""
     transform: str | None = None

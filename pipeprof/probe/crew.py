@@ -26,7 +26,7 @@ class Crew:
     def __init__(self, target: Target, processes: int = 1) -> None:
         self.target, self.processes = target, 1
         self._members: list[tuple[Connection, SpawnProcess]] = []
-        self.hiring_s = 0.0
+        self.startup_s = 0.0
         """Taken by `grow` in all."""
         self.grow(processes)
 
@@ -38,14 +38,14 @@ class Crew:
         try:
             before = len(self._members)
             while len(self._members) < processes:
-                self._members.append(_hired(self.target))
+                self._members.append(_started(self.target))
             for pipe, _ in self._members[before:]:
                 _received(pipe)  # it is ready: what it takes to start is in no load
         except BaseException:
             self.close(0)
             raise
         self.processes = processes
-        self.hiring_s += perf_counter() - start
+        self.startup_s += perf_counter() - start
 
     def run(self, jobs: Sequence[Job]) -> list[Work]:
         """Side by side, each in a process of its own. Raises `StorageError` when one is lost."""
@@ -79,7 +79,7 @@ class Crew:
         self.close(0 if kind else _PATIENCE_S)  # they may have much to read still
 
 
-def _hired(target: Target) -> tuple[Connection, SpawnProcess]:
+def _started(target: Target) -> tuple[Connection, SpawnProcess]:
     ours, theirs = _SPAWN.Pipe()
     process = _SPAWN.Process(target=_member, args=(theirs, target), daemon=True)
     process.start()

@@ -12,7 +12,7 @@ from pipeprof.measure.environment import usable_cores
 from pipeprof.measure.host import idle_s
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
-from pipeprof.probe.result import Demand, Point
+from pipeprof.probe.result import LoadSpec, Point
 from pipeprof.probe.work import Floats, Job
 
 _UNSTEADY = 0.2
@@ -30,7 +30,7 @@ _SPARE = 0.1
 """Cores."""
 
 
-def load(crew: Crew, demand: Demand, seconds: float, budget: Budget, seed: int) -> Point | None:
+def load(crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, seed: int) -> Point | None:
     """``None`` when too little came to tell. Raises what a read raises."""
     streams, used = range(demand.concurrency), min(crew.processes, demand.concurrency)
     shares = [streams[place::used] for place in range(used)]
@@ -59,7 +59,7 @@ def load(crew: Crew, demand: Demand, seconds: float, budget: Budget, seed: int) 
     )
 
 
-def _point(demand: Demand, done: Floats, from_s: float, to_s: float) -> Point | None:
+def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> Point | None:
     """Of what came from ``from_s`` to ``to_s``, the client's part aside; requests that end later
     end in a queue that runs empty."""
     if len(done) < _FEWEST:

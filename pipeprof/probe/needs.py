@@ -6,6 +6,7 @@ whatever happens.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,20 +18,23 @@ from uuid import uuid4
 import numpy as np
 
 from pipeprof.errors import StorageError
+from pipeprof.log import log_caught
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import load
-from pipeprof.probe.result import Checkpoint, Code, Demand
+from pipeprof.probe.result import Checkpoint, LoadSpec, SmallReads
 from pipeprof.storage.explain import reason
 from pipeprof.storage.page_cache import evict
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
+
+_log = logging.getLogger(__name__)
 
 _PIECE = 8 << 20
 _CODE_BYTES = 4096
 
 
 def checkpoint(
-    url: str, options: dict[str, Any], size_bytes: int, crew: Crew, demand: Demand,
+    url: str, options: dict[str, Any], size_bytes: int, crew: Crew, demand: LoadSpec,
     budget: Budget,
 ) -> Checkpoint:  # fmt: skip
     """Written below the folder ``url``, twice: alone, and while ``crew`` reads. Raises
@@ -45,7 +49,7 @@ def checkpoint(
     return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / beside_s, fed)
 
 
-def code(url: str, options: dict[str, Any], files: int) -> Code:
+def code(url: str, options: dict[str, Any], files: int) -> SmallReads:
     """Of ``files`` small files written below the folder ``url``. Raises `StorageError`."""
     content, took = os.urandom(_CODE_BYTES), []
     with _own_folder(url, options) as (fs, folder):
@@ -60,12 +64,13 @@ def code(url: str, options: dict[str, Any], files: int) -> Code:
                     fs.info(paths[number])
                     got = file.read()
             except Exception as error:
+                log_caught(_log, error, "a small file was not read")
                 raise _failed(paths[number], "read", error) from None
             took.append(perf_counter() - start)
             if got != content:
                 raise StorageError(f"{paths[number]} is not what was written into it.")
     p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-    return Code(files, files / sum(took), p50, p99)
+    return SmallReads(files, files / sum(took), p50, p99)
 
 
 @contextmanager
@@ -86,6 +91,7 @@ def _own_folder(url: str, options: dict[str, Any]) -> Iterator[tuple[Any, str]]:
         except FileNotFoundError:
             pass  # nothing was written
         except Exception as error:
+            log_caught(_log, error, "the probe's own folder was not removed")
             raise _failed(path, "removed; do that by hand", error) from None
 
 
@@ -101,6 +107,7 @@ def _write(fs: Any, path: str, size_bytes: int) -> float:
                 left -= len(piece)
             _keep(file)
     except Exception as error:
+        log_caught(_log, error, "a file of the probe was not written")
         raise _failed(path, "written", error) from None
     return perf_counter() - start
 
@@ -113,6 +120,7 @@ def _write_whole(fs: Any, path: str, content: bytes) -> None:
         if _is_local(fs):
             evict([path])
     except Exception as error:
+        log_caught(_log, error, "a file of the probe was not written")
         raise _failed(path, "written", error) from None
 
 

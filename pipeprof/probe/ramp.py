@@ -12,7 +12,7 @@ from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import load
 from pipeprof.probe.needs import checkpoint, code
-from pipeprof.probe.result import Demand, Limits, Needs, Pattern, Point, ProbeResult
+from pipeprof.probe.result import Limits, LoadSpec, Needs, Pattern, Point, ProbeResult
 from pipeprof.probe.target import Target
 from pipeprof.storage.urls import is_s3, redact
 from pipeprof.units import format_bytes
@@ -84,10 +84,10 @@ def probe(
 
 
 def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Point]:
-    start, points = perf_counter() - crew.hiring_s, list[Point]()
+    start, points = perf_counter() - crew.startup_s, list[Point]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
-        left_s = spec.seconds - (perf_counter() - start - crew.hiring_s)
+        left_s = spec.seconds - (perf_counter() - start - crew.startup_s)
         seconds, part = max(0.0, left_s) * share, budget.part(share)
         points += _ramp(crew, spec, pattern, size, seconds, part, watch)
         budget.add(part)
@@ -95,7 +95,7 @@ def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[Po
 
 
 def _needs(
-    crew: Crew, spec: ProbeSpec, demand: Demand, budget: Budget, options: dict[str, Any]
+    crew: Crew, spec: ProbeSpec, demand: LoadSpec, budget: Budget, options: dict[str, Any]
 ) -> Needs:
     """The feed, and where writing is allowed the other two."""
     part = budget.part(0.5 if spec.write_bytes else 1.0)
@@ -119,7 +119,7 @@ def _ramp(
     best, weak = 0.0, 0
     for depth in depths:
         # time and volume are for the whole ramp, though most end early
-        share, demand = 1 / (len(depths) - len(points)), Demand(pattern, size, depth)
+        share, demand = 1 / (len(depths) - len(points)), LoadSpec(pattern, size, depth)
         point = _loaded(crew, demand, seconds / len(depths), budget, share)
         may_grow = spec.processes is None and crew.target.shared
         while may_grow and point is not None and (more := _more_than(point)):
@@ -140,7 +140,7 @@ def _ramp(
 
 
 def _loaded(
-    crew: Crew, demand: Demand, seconds: float, budget: Budget, share: float
+    crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, share: float
 ) -> Point | None:
     part = budget.part(share)
     # other blocks each time: the last ones may be in somebody's cache

@@ -9,7 +9,7 @@ Pattern = Literal["sequential", "random"]
 
 
 @dataclass(frozen=True)
-class Demand:
+class LoadSpec:
     """What is asked of the storage."""
 
     pattern: Pattern
@@ -23,7 +23,7 @@ class Demand:
 class Point:
     """What it gave."""
 
-    demand: Demand
+    demand: LoadSpec
     requests: int
     """That ended in the steady part, which the figures below are of."""
     bytes: int
@@ -58,7 +58,7 @@ class Limits:
 
     bytes_per_s: float
     """The most, over all points."""
-    at: Demand
+    at: LoadSpec
     """With which that is reached: the fewest requests under way that give 95 % of it."""
     stream_bytes_per_s: float
     """The most with one request at a time."""
@@ -88,7 +88,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Code:
+class SmallReads:
     """Many small files, each opened, asked for its size, read, closed: as `import` does."""
 
     files: int
@@ -102,7 +102,7 @@ class Needs:
     feed: Point | None
     """The best load, kept up."""
     checkpoint: Checkpoint | None = None
-    code: Code | None = None
+    code: SmallReads | None = None
     """``None``: nothing was to be written."""
 
 

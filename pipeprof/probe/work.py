@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pipeprof.errors import PipeprofError
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.result import Demand
+from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import Target
 from pipeprof.storage import ObjectInfo
 
@@ -26,7 +26,7 @@ Request = tuple[ObjectInfo, int, int]
 
 @dataclass(frozen=True)
 class Job:
-    demand: Demand
+    demand: LoadSpec
     streams: range
     """Which of the load's streams this process takes; a thread for each."""
     end_s: float
@@ -67,7 +67,7 @@ class Blocks:
         offset = (number - (self._ends[place - 1] if place else 0)) * self._size
         return item, offset, min(self._size, item.size - offset)
 
-    def drawn(self, demand: Demand, stream: int, seed: int) -> Iterator[Request]:
+    def drawn(self, demand: LoadSpec, stream: int, seed: int) -> Iterator[Request]:
         """Without end: for one of ``demand.concurrency`` streams."""
         total = len(self)
         if demand.pattern == "random":

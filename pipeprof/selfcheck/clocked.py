@@ -17,7 +17,7 @@ from pipeprof.selfcheck.acts import Act
 
 
 @dataclass(frozen=True)
-class Sample:
+class ClockedSample:
     """A worker's account of one sample."""
 
     index: int
@@ -31,7 +31,7 @@ class Sample:
     """Of it asleep, by intent."""
 
 
-class ClockedDataset(Dataset[Sample]):
+class ClockedDataset(Dataset[ClockedSample]):
     """Does ``acts`` for each sample."""
 
     def __init__(
@@ -52,12 +52,12 @@ class ClockedDataset(Dataset[Sample]):
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, index: int) -> ClockedSample:
         cpu_start_s, start_s = thread_time(), perf_counter()
         stretch = self._stretch(index)
         spans = tuple(_clocked(act, stretch) for act in self._acts)
         sleeps_s = stretch * sum(act.sleeps_s for act in self._acts)
-        return Sample(index, spans, start_s, perf_counter(), cpu_start_s, sleeps_s)
+        return ClockedSample(index, spans, start_s, perf_counter(), cpu_start_s, sleeps_s)
 
     def _stretch(self, index: int) -> float:
         # steps of the golden ratio: even over any stretch of the run, and never in phase
@@ -98,7 +98,7 @@ def _unpickled(pickled_s: float) -> Mark:
 class Made:
     """A worker's account of one batch; moments on the clock that all processes share."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[ClockedSample, ...]
     collate_start_s: float
     collate_end_s: float
     cpu_s: float
@@ -113,7 +113,7 @@ class Made:
         return self.samples[-1].end_s
 
 
-class Batch(NamedTuple):
+class ClockedBatch(NamedTuple):
     """In this order, torch pickles, unpickles and pins it."""
 
     begin: Mark
@@ -135,7 +135,7 @@ class ClockedCollate:
         # where that can be clocked.
         self._kept: deque[list[torch.Tensor]] = deque(maxlen=2)
 
-    def __call__(self, samples: list[Sample]) -> Batch:
+    def __call__(self, samples: list[ClockedSample]) -> ClockedBatch:
         start_s = perf_counter()
         if self._seconds:
             sleep(self._seconds)
@@ -147,4 +147,4 @@ class ClockedCollate:
         self._kept.append(tensors)
         cpu_s = thread_time() - samples[0].cpu_start_s
         made = Made(tuple(samples), start_s, perf_counter(), cpu_s)
-        return Batch(Mark(), made, tensors, Mark())
+        return ClockedBatch(Mark(), made, tensors, Mark())

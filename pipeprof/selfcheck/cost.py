@@ -13,7 +13,7 @@ import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
 from pipeprof.loaders.wrap import wrap
-from pipeprof.selfcheck.results import Bar, Comparison, Cost
+from pipeprof.selfcheck.results import Bar, CostComparison, ProfilerCost
 
 BAR = 0.01
 """So high may the interval's upper end lie."""
@@ -54,7 +54,7 @@ class Hashing(Dataset[float]):
         return used_s
 
 
-def measure_cost(limit_s: float, seed: int = 0) -> Cost:
+def measure_cost(limit_s: float, seed: int = 0) -> ProfilerCost:
     """Rounds for ``limit_s`` seconds, and at least `_LEAST_ROUNDS`."""
     dataset = Hashing(_blocks_for(BATCH_S / BATCH_SIZE))
     random = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ def measure_cost(limit_s: float, seed: int = 0) -> Cost:
         spent = {variant: _run(dataset, variant == 2) for variant in random.permutation(3)}
         rounds.append([spent[0], spent[1], spent[2]])
     wall = [[one.wall_s for one in spent] for spent in rounds]
-    return Cost(
+    return ProfilerCost(
         batch_s=float(np.median([both[:2] for both in wall])),
         rounds=len(rounds),
         batches=BATCHES - WARMUP,
@@ -73,7 +73,7 @@ def measure_cost(limit_s: float, seed: int = 0) -> Cost:
     )
 
 
-def compare(rounds: Sequence[Sequence[float]], seed: int = 0) -> Comparison:
+def compare(rounds: Sequence[Sequence[float]], seed: int = 0) -> CostComparison:
     """``rounds``: per round what a plain, another plain and a profiled run took.
 
     The median over rounds, and its 95 % interval by bootstrap: when something else keeps the
@@ -86,7 +86,7 @@ def compare(rounds: Sequence[Sequence[float]], seed: int = 0) -> Comparison:
         low, high = np.percentile(np.median(ratio[picks], axis=1), [2.5, 97.5])
         figures.append((float(np.median(ratio)), (float(low), float(high))))
     (cost, interval), (control, control_interval) = figures
-    return Comparison(
+    return CostComparison(
         cost, interval, control, control_interval, _status(interval, control_interval)
     )
 

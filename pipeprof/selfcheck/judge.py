@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeprof.model import Profile
 from pipeprof.selfcheck.pipelines import Pipeline
-from pipeprof.selfcheck.results import Claim, Figure, PipelineResult, Status
+from pipeprof.selfcheck.results import CheckedFigure, Claim, PipelineResult, Status
 from pipeprof.selfcheck.truth import (
     AWAITED,
     OFF_CORE,
@@ -71,7 +71,7 @@ def _place(turns: Sequence[Taken]) -> str:
 
 def _figure(
     name: str, truth: Mapping[str, Floats], batch_s: float, profile: Profile
-) -> Figure | None:
+) -> CheckedFigure | None:
     """``None`` where the truth has nothing to say: the pipe, when main never waited for it."""
     seconds = truth[name]
     if name in RESOURCES:
@@ -86,7 +86,7 @@ def _figure(
         status = "right" if abs(measured_s - true_s) <= bar_s else "off"
     else:
         status = "unknown" if name in (*RESOURCES, *profile.missing) else "off"
-    return Figure(name, true_s, measured_s, bar_s, status)
+    return CheckedFigure(name, true_s, measured_s, bar_s, status)
 
 
 def _sampled(name: str, profile: Profile, count: int) -> Mask:

@@ -15,7 +15,7 @@ Bar = Literal["within", "beyond", "inconclusive"]
 
 
 @dataclass(frozen=True)
-class Figure:
+class CheckedFigure:
     """What a stage or a resource took per batch: by the pipeline's own clock, and by pipeprof."""
 
     name: str
@@ -53,13 +53,13 @@ class PipelineResult:
     """Compared: those of the steady state."""
     batch_s: float = 0.0
     """Wall time of one."""
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[CheckedFigure, ...] = ()
     claims: tuple[Claim, ...] = ()
     runs: int = 0
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CostComparison:
     """Ratios less 1, of one quantity per batch; 95 % intervals."""
 
     cost: float
@@ -73,7 +73,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ProfilerCost:
     """What profiling costs, on a loader of short batches."""
 
     batch_s: float
@@ -82,8 +82,8 @@ class Cost:
     """In each a plain, a plain and a profiled run, in random order."""
     batches: int
     """Of each run."""
-    wall: Comparison
-    cpu: Comparison
+    wall: CostComparison
+    cpu: CostComparison
     """CPU time of main and worker together."""
 
 
@@ -98,7 +98,7 @@ class SelfCheck:
     passed: bool
     """Nothing was off, failed, or beyond its bar."""
     pipelines: tuple[PipelineResult, ...]
-    cost: Cost | None
+    cost: ProfilerCost | None
     """``None`` when not asked for."""
     schema: Literal["pipeprof.selfcheck/1"] = SCHEMA
 

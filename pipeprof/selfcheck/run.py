@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from pipeprof.errors import UsageError
 from pipeprof.loaders.wrap import wrap
+from pipeprof.log import log_caught
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import Profile
@@ -22,7 +24,7 @@ from pipeprof.selfcheck.clocked import ClockedDataset
 from pipeprof.selfcheck.cost import measure_cost
 from pipeprof.selfcheck.judge import as_planned, judge
 from pipeprof.selfcheck.pipelines import Pipeline, pipelines, write_files
-from pipeprof.selfcheck.results import Cost, PipelineResult, SelfCheck
+from pipeprof.selfcheck.results import PipelineResult, ProfilerCost, SelfCheck
 from pipeprof.selfcheck.surroundings import (
     Shielded,
     few_cores,
@@ -30,6 +32,8 @@ from pipeprof.selfcheck.surroundings import (
     workers_ended_by_ctrl_c,
 )
 from pipeprof.selfcheck.truth import Taken, take
+
+_log = logging.getLogger(__name__)
 
 COST = "overhead"
 """The name of the part that is no pipeline."""
@@ -40,13 +44,13 @@ _LEAST_BATCHES = 40
 _COST_S, _QUICK_COST_S = 16.0, 5.0
 
 
-class Watcher(Protocol):
+class SelfCheckWatcher(Protocol):
     """Told how a check goes."""
 
-    def finished(self, result: PipelineResult | Cost) -> None: ...
+    def finished(self, result: PipelineResult | ProfilerCost) -> None: ...
 
 
-def check(watcher: Watcher, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
+def check(watcher: SelfCheckWatcher, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
     """Run the pipelines, or those named in ``only``. Raises `UsageError` for an unknown name."""
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
         chosen = _chosen(pipelines(Path(folder)), quick, only)
@@ -55,7 +59,7 @@ def check(watcher: Watcher, quick: bool = False, only: Sequence[str] = ()) -> Se
 
 
 def check_pipelines(
-    watcher: Watcher, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
+    watcher: SelfCheckWatcher, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
 ) -> SelfCheck:
     results = []
     for pipeline in chosen:
@@ -123,6 +127,7 @@ def _run_once(pipeline: Pipeline, quick: bool) -> PipelineResult:
     try:
         turns, profile = _profile(pipeline, quick)
     except Exception as error:
+        log_caught(_log, error, f"pipeline {pipeline.name} has no result")
         # each pipeline is told of, also one that our own hooks broke
         error.__traceback__ = None  # it holds the iterator, and with it the workers
         line = (str(error).strip() or "no message").splitlines()[-1]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.model import Span, Stage
-from pipeprof.selfcheck.clocked import Batch, Made, Mark
+from pipeprof.selfcheck.clocked import ClockedBatch, Made, Mark
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -49,7 +49,7 @@ def take(loader: Iterable[Any], step: Callable[[Any], None]) -> list[Taken]:
     return turns
 
 
-def _turn(asked_s: float, delivered_s: float, batch: Batch) -> Taken:
+def _turn(asked_s: float, delivered_s: float, batch: ClockedBatch) -> Taken:
     """Without the tensors: each holds a descriptor."""
     return Taken(asked_s, delivered_s, delivered_s, batch.made, batch.begin, batch.end)
 

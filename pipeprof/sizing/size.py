@@ -123,9 +123,9 @@ def _find(written: str, sheet: Sheet) -> str:
     if len(given or found) == 1:
         return (given or found)[0]
     if found:
-        raise UsageError(f"--what-if {written}: which of {_told(given or found)}?")
-    raise UsageError(f"--what-if {written}: no such number is known; known are {_told(names)}")
+        raise UsageError(f"--what-if {written}: which of {_listed(given or found)}?")
+    raise UsageError(f"--what-if {written}: no such number is known; known are {_listed(names)}")
 
 
-def _told(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(name.replace("_", "-") for name in names))

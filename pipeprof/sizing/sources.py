@@ -9,7 +9,7 @@ from pipeprof.errors import UsageError
 from pipeprof.model import Profile, RequestStats, SizingInput
 from pipeprof.sizing.accelerators import check_accelerator, find_accelerator
 from pipeprof.sizing.inputs import BY_NAME
-from pipeprof.sizing.mlperf import WORKLOADS, find_workload
+from pipeprof.sizing.mlperf import WORKLOADS, Workload, find_workload
 
 Given = dict[str, SizingInput]
 _MADE = ("fetch", "collate")
@@ -19,22 +19,27 @@ _LEAST_BYTES = 4096
 
 
 def from_workload(workload: str, accelerator: str | None) -> Given:
-    """``"unet3d"`` and ``"h100"``, or ``"unet3d/h100"``. Raises `UsageError`."""
-    name = workload if "/" in workload or accelerator is None else f"{workload}/{accelerator}"
-    if "/" not in name:
-        known = ", ".join(each.accelerator for each in WORKLOADS if each.workload == name)
-        if known:
-            raise UsageError(f"--workload {name} needs an --accelerator: {known}")
-    found = find_workload(name)
+    """``"unet3d"`` and ``"b200"``, or ``"unet3d/b200"``. Raises `UsageError`."""
+    found = pick_workload(workload, accelerator)
     columns = found.read_bytes_per_sample
     return _taken(
-        f"MLPerf Storage, {found.name}",
+        found.origin,
         target_au=found.au_bar,
         batch_size=found.batch_size,
         step_s=found.computation_time_s,
         record_bytes=found.record_bytes,
         bytes_per_sample=found.record_bytes if columns is None else columns,
     )
+
+
+def pick_workload(workload: str, accelerator: str | None) -> Workload:
+    """The one that `from_workload` takes its numbers from. Raises `UsageError`."""
+    name = workload if "/" in workload or accelerator is None else f"{workload}/{accelerator}"
+    if "/" not in name:
+        known = ", ".join(each.accelerator for each in WORKLOADS if each.workload == name)
+        if known:
+            raise UsageError(f"--workload {name} needs an --accelerator: {known}")
+    return find_workload(name)
 
 
 def from_accelerator(name: str) -> Given:

@@ -9,7 +9,7 @@ from enum import Enum
 from pipeprof.errors import NothingFound, StorageError
 
 
-class Trouble(Enum):
+class ErrorKind(Enum):
     """What may go wrong with a store, in the words that a user reads."""
 
     MISSING = "no such object, folder or bucket"
@@ -49,13 +49,13 @@ class Trouble(Enum):
 
 _PASSING = frozenset(
     (
-        Trouble.UNREACHED,
-        Trouble.TIMEOUT,
-        Trouble.BROKEN_OFF,
-        Trouble.SHORT,
-        Trouble.THROTTLED,
-        Trouble.SERVER,
-        Trouble.UNTOLD,
+        ErrorKind.UNREACHED,
+        ErrorKind.TIMEOUT,
+        ErrorKind.BROKEN_OFF,
+        ErrorKind.SHORT,
+        ErrorKind.THROTTLED,
+        ErrorKind.SERVER,
+        ErrorKind.UNTOLD,
     )
 )
 
@@ -63,64 +63,64 @@ _PASSING = frozenset(
 class Failure(Exception):
     """A client's error, understood."""
 
-    def __init__(self, trouble: Trouble, code: str = "") -> None:
-        super().__init__(trouble, code)
-        self.trouble = trouble
+    def __init__(self, kind: ErrorKind, code: str = "") -> None:
+        super().__init__(kind, code)
+        self.kind = kind
         self.code = code if code.isalnum() and len(code) <= 40 else ""
         """What the server calls it, such as ``SlowDown``."""
 
 
 _BY_CODE = {
-    **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "404"), Trouble.MISSING),
+    **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "404"), ErrorKind.MISSING),
     **dict.fromkeys(
         ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
          "InvalidToken", "TokenRefreshRequired", "AccountProblem", "401", "403"),
-        Trouble.DENIED,
+        ErrorKind.DENIED,
     ),
     **dict.fromkeys(
         ("SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded",
          "TooManyRequests", "ServiceUnavailable", "429", "503"),
-        Trouble.THROTTLED,
+        ErrorKind.THROTTLED,
     ),
     **dict.fromkeys(
-        ("InternalError", "RequestTimeout", "500", "502", "504"), Trouble.SERVER
+        ("InternalError", "RequestTimeout", "500", "502", "504"), ErrorKind.SERVER
     ),
     **dict.fromkeys(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
          "301", "307"),
-        Trouble.REGION,
+        ErrorKind.REGION,
     ),
-    **dict.fromkeys(("InvalidRange", "416"), Trouble.SHRUNK),
-    "RequestTimeTooSkewed": Trouble.CLOCK,
+    **dict.fromkeys(("InvalidRange", "416"), ErrorKind.SHRUNK),
+    "RequestTimeTooSkewed": ErrorKind.CLOCK,
 }  # fmt: skip
 """Codes and states of S3's answers."""
 
 
 def refused(code: str, status: str = "") -> Failure:
     """An answer that is none: by its code, which tells more, else by its HTTP state."""
-    return Failure(_BY_CODE.get(code) or _BY_CODE.get(status) or Trouble.REFUSED, code)
+    return Failure(_BY_CODE.get(code) or _BY_CODE.get(status) or ErrorKind.REFUSED, code)
 
 
 _BY_KIND = {
-    "NoCredentialsError": Trouble.NO_CREDENTIALS,
-    "PartialCredentialsError": Trouble.NO_CREDENTIALS,
-    "ProfileNotFound": Trouble.NO_PROFILE,
-    "EndpointConnectionError": Trouble.UNREACHED,
-    "ConnectTimeoutError": Trouble.UNREACHED,
-    "ProxyConnectionError": Trouble.UNREACHED,
-    "SSLError": Trouble.CERTIFICATE,
-    "ReadTimeoutError": Trouble.TIMEOUT,
-    "FSTimeoutError": Trouble.TIMEOUT,
-    "TimeoutError": Trouble.TIMEOUT,
-    "SocketTimeoutError": Trouble.TIMEOUT,
-    "ConnectionClosedError": Trouble.BROKEN_OFF,
-    "ClientPayloadError": Trouble.BROKEN_OFF,
-    "ResponseStreamingError": Trouble.BROKEN_OFF,
-    "IncompleteReadError": Trouble.BROKEN_OFF,
-    "ClientOSError": Trouble.BROKEN_OFF,
-    "ConnectionResetError": Trouble.BROKEN_OFF,
-    "ResponseParserError": Trouble.BROKEN_OFF,
-    "FlexibleChecksumError": Trouble.CHECKSUM,
+    "NoCredentialsError": ErrorKind.NO_CREDENTIALS,
+    "PartialCredentialsError": ErrorKind.NO_CREDENTIALS,
+    "ProfileNotFound": ErrorKind.NO_PROFILE,
+    "EndpointConnectionError": ErrorKind.UNREACHED,
+    "ConnectTimeoutError": ErrorKind.UNREACHED,
+    "ProxyConnectionError": ErrorKind.UNREACHED,
+    "SSLError": ErrorKind.CERTIFICATE,
+    "ReadTimeoutError": ErrorKind.TIMEOUT,
+    "FSTimeoutError": ErrorKind.TIMEOUT,
+    "TimeoutError": ErrorKind.TIMEOUT,
+    "SocketTimeoutError": ErrorKind.TIMEOUT,
+    "ConnectionClosedError": ErrorKind.BROKEN_OFF,
+    "ClientPayloadError": ErrorKind.BROKEN_OFF,
+    "ResponseStreamingError": ErrorKind.BROKEN_OFF,
+    "IncompleteReadError": ErrorKind.BROKEN_OFF,
+    "ClientOSError": ErrorKind.BROKEN_OFF,
+    "ConnectionResetError": ErrorKind.BROKEN_OFF,
+    "ResponseParserError": ErrorKind.BROKEN_OFF,
+    "FlexibleChecksumError": ErrorKind.CHECKSUM,
 }
 """What clients of several clouds name their errors."""
 
@@ -134,23 +134,23 @@ def understood(error: Exception) -> Failure:
     for kind in type(error).__mro__:
         if kind.__name__ in _BY_KIND:
             return Failure(_BY_KIND[kind.__name__])
-    return Failure(Trouble.REFUSED, type(error).__name__)
+    return Failure(ErrorKind.REFUSED, type(error).__name__)
 
 
 def explained(failure: Failure, url: str, what: str) -> StorageError:
     """For the user: ``url``, which holds no secret, cannot be ``what``."""
-    kind = NothingFound if failure.trouble is Trouble.MISSING else StorageError
-    told = failure.trouble in (Trouble.SERVER, Trouble.REFUSED) and failure.code
-    return kind(f"{url} cannot be {what}: {failure.trouble.value}{f' ({told})' if told else ''}.")
+    raised = NothingFound if failure.kind is ErrorKind.MISSING else StorageError
+    code = failure.code if failure.kind in (ErrorKind.SERVER, ErrorKind.REFUSED) else ""
+    return raised(f"{url} cannot be {what}: {failure.kind.value}{f' ({code})' if code else ''}.")
 
 
 def reason(error: Exception) -> str:
     """Why, in a few words: only the error's kind, a server's code for it, and for the operating
     system's errors its own words, are kept."""
     if isinstance(error, FileNotFoundError):
-        return Trouble.MISSING.value
+        return ErrorKind.MISSING.value
     if isinstance(error, PermissionError):
-        return Trouble.DENIED.value
+        return ErrorKind.DENIED.value
     kind = type(error).__name__
     if kind in _BY_KIND:
         return _BY_KIND[kind].value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Sequence
@@ -10,11 +11,14 @@ from time import perf_counter
 from typing import NamedTuple
 
 from pipeprof.errors import StorageError
+from pipeprof.log import log_caught
 from pipeprof.measure.requests import note_request
 from pipeprof.model import ReadOptions
 from pipeprof.storage.buffers import SHARED
 from pipeprof.storage.helpers import Helpers
 from pipeprof.storage.page_cache import forget, in_memory
+
+_log = logging.getLogger(__name__)
 
 ALIGNED = 4096
 """Direct reads begin and end at multiples of it."""
@@ -90,6 +94,7 @@ class LocalReader:
                 try:
                     _fill(descriptor, path, request)
                 except Exception as error:
+                    log_caught(_log, error, "a request of a local read failed")
                     failed.append((request.offset, error))
 
         beside = min(depth, len(requests)) - 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TypeVar
 
-from pipeprof.storage.explain import Failure, Trouble
+from pipeprof.storage.explain import ErrorKind, Failure
 
 T = TypeVar("T")
 
@@ -20,8 +20,8 @@ _MOST_WAIT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Patience:
-    """With one request."""
+class RetryPolicy:
+    """How long one request is tried again."""
 
     attempts: int = 5
     """In all, the first included."""
@@ -41,18 +41,18 @@ class Tries:
     """Answers that asked to slow down."""
 
 
-def insist(attempt: Callable[[], T], patience: Patience, tries: Tries) -> T:
+def retry(attempt: Callable[[], T], policy: RetryPolicy, tries: Tries) -> T:
     """What ``attempt`` returns, which is called again after what may pass. Raises its `Failure`."""
-    wait_s, end_s = patience.wait_s, monotonic() + patience.seconds
+    wait_s, end_s = policy.wait_s, monotonic() + policy.seconds
     while True:
         try:
             return attempt()
         except Failure as failure:
-            tries.throttled += failure.trouble is Trouble.THROTTLED
+            tries.throttled += failure.kind is ErrorKind.THROTTLED
             # by chance, so that workers refused together do not come back together
             pause_s = wait_s * random.uniform(0.5, 1.0)
-            over = tries.retries + 1 >= patience.attempts or monotonic() + pause_s > end_s
-            if over or not failure.trouble.may_pass:
+            over = tries.retries + 1 >= policy.attempts or monotonic() + pause_s > end_s
+            if over or not failure.kind.may_pass:
                 raise
         tries.retries += 1
         sleep(pause_s)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
+from pipeprof.log import log_caught
 from pipeprof.measure.spans import Tally, record, tallied
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.explain import reason
 from pipeprof.storage.urls import filesystem, redact
+
+_log = logging.getLogger(__name__)
 
 
 class RemoteStore:
@@ -44,6 +48,7 @@ class RemoteStore:
             fs.invalidate_cache(path)  # what it listed before may have been replaced since
             found = _find(fs, path.rstrip("/"))
         except Exception as error:
+            log_caught(_log, error, "a folder was not listed")
             raise _explained(error, redact(url), "listed") from None
         if not found:
             raise NothingFound(f"{redact(url)} names no object with data; check the URL.")
@@ -63,6 +68,7 @@ class RemoteStore:
                     on_error="raise",
                 )
         except Exception as error:
+            log_caught(_log, error, "an object was not read")
             raise _explained(error, item.url, "read") from None
         for (offset, length), buffer in zip(ranges, buffers, strict=True):
             if len(buffer) != length:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +14,12 @@ from typing import Any
 
 from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.storage.explain import reason
 from pipeprof.storage.urls import filesystem, is_local, local_path, redact
 from pipeprof.units import format_bytes
+
+_log = logging.getLogger(__name__)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -80,13 +84,13 @@ def _writing_remotely(url: str, options: Mapping[str, Any] | None) -> Iterator[S
         try:
             yield Sink(file, explain)
         except BaseException:
-            with suppress(Exception):
+            with suppress_and_log(_log, "an object that is given up was not closed"):
                 file.close()
             raise
         with _explained(explain):
             file.close()
     except BaseException:
-        with suppress(Exception):
+        with suppress_and_log(_log, "a transaction that is given up was not ended"):
             transaction.complete(commit=False)
         raise
     with _explained(explain):
@@ -151,6 +155,7 @@ def _explained(explain: Explain) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        log_caught(_log, error, "nothing was written or removed")
         raise explain(error) from None
 
 

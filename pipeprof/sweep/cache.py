@@ -75,7 +75,7 @@ class ReadMeter:
         """While the workers still live."""
         self._ended = self._count()
 
-    def told(self) -> tuple[Traffic, str] | None:
+    def traffic(self) -> tuple[Traffic, str] | None:
         """Read after warm-up, or if that is too little to tell anything, in the whole trial."""
         after, whole = (self._measuring, "while measuring"), (self._began, "in the trial")
         tried = (*after, _SETTLED_BYTES), (*whole, _ENOUGH_BYTES), (*after, _ENOUGH_BYTES)
@@ -102,7 +102,7 @@ def label(begun: Begun, meter: ReadMeter) -> CacheState:
         return CacheState("unknown", start.reason)
     if start.share is not None and start.reason:
         return CacheState("warm", start.reason)
-    end, told = residency(begun.paths).share, meter.told()
+    end, told = residency(begun.paths).share, meter.traffic()
     if told is not None:
         read, when = told
         state = _by_traffic(start.share, read.physical / read.logical)

@@ -33,7 +33,7 @@ Tell = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class Places:
+class CopyPlaces:
     """URLs with the credentials that a saved sweep leaves out."""
 
     url: str
@@ -54,7 +54,7 @@ class Places:
 
 
 def plan_conversion(
-    spec: ConversionSpec, places: Places, data: FileDataset, out: Path
+    spec: ConversionSpec, places: CopyPlaces, data: FileDataset, out: Path
 ) -> Conversion:
     """The copies to write, whose folders no one else uses. Nothing is written.
 
@@ -119,7 +119,7 @@ class Written:
 def written(
     spec: SweepSpec,
     conversion: Conversion,
-    places: Places,
+    places: CopyPlaces,
     out: Path,
     wanted: Sequence[Copy],
     keep: bool,
@@ -193,7 +193,7 @@ def _check_same(before: Sample | None, now: Sample | None) -> None:
         )
 
 
-def _remove(copies: Sequence[Copy], places: Places) -> None:
+def _remove(copies: Sequence[Copy], places: CopyPlaces) -> None:
     """Each as far as it can be. Raises `OutputError` that names what is left."""
     left: dict[str, str] = {}
     for copy in copies:

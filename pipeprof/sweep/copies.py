@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,15 @@ from pipeprof import formats, manifest
 from pipeprof.bench_data.generate import JOURNAL
 from pipeprof.formats.base import choose_compression
 from pipeprof.formats.types import format_type
+from pipeprof.log import suppress_and_log
 from pipeprof.manifest import MANIFEST, Manifest
 from pipeprof.model import ConversionSpec, Copy
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
 from pipeprof.storage.write import object_sizes, open_object, remove_object
-from pipeprof.sweep.copy_writer import CopyWriter, Refused
+from pipeprof.sweep.copy_writer import CopyWriter, UnwritableRows
 from pipeprof.units import format_binary
+
+_log = logging.getLogger(__name__)
 
 LOCAL = "local"
 """The storage beside the results."""
@@ -129,7 +132,7 @@ def write_copy(
         except BaseException as error:
             writer.abandon(error)
             raise
-    except Refused as refused:
+    except UnwritableRows as refused:
         remove_copy(url, options)
         return replace(copy, skipped=str(refused))
     plan = _plan(copy, schema, expected_bytes)
@@ -154,7 +157,7 @@ def remove_copy(url: str, options: Mapping[str, Any] | None = None) -> None:
 
 def remove_folder(url: str, options: Mapping[str, Any] | None = None) -> None:
     """When it is empty; object stores have none."""
-    with suppress(Exception):
+    with suppress_and_log(_log, "the folder of a copy was not removed"):
         if is_local(url):
             os.rmdir(local_path(url))
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -14,16 +15,19 @@ from pipeprof.bench_data.generate import FEWEST_SHARDS, SHARD_BYTES, suffix_of
 from pipeprof.bench_data.shards import BATCH_BYTES, ROW_GROUP_BYTES
 from pipeprof.errors import FormatError
 from pipeprof.formats.base import Encoder
+from pipeprof.log import suppress_and_log
 from pipeprof.manifest import ManifestFile
 from pipeprof.model import Copy
 from pipeprof.storage.urls import join
 from pipeprof.storage.write import Sink, open_object
 
+_log = logging.getLogger(__name__)
+
 _WORKERS_SHARE = 2
 """Files for each worker, at least: they are dealt out whole."""
 
 
-class Refused(Exception):
+class UnwritableRows(Exception):
     """The format cannot hold these rows."""
 
 
@@ -32,7 +36,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except FormatError as error:
-        raise Refused(str(error)) from None
+        raise UnwritableRows(str(error)) from None
 
 
 class CopyWriter:
@@ -91,7 +95,7 @@ class CopyWriter:
     def abandon(self, error: BaseException) -> None:
         """Of the file that is being written nothing stays."""
         if self._opened is not None:
-            with suppress(Exception):
+            with suppress_and_log(_log, "a half-written file of a copy was not given up"):
                 self._opened.__exit__(type(error), error, error.__traceback__)
 
     def _encode(self, parts: list[pa.RecordBatch]) -> None:

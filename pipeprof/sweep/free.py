@@ -9,15 +9,15 @@ from pipeprof.errors import PipeprofError
 from pipeprof.loaders.headspace import headspace
 from pipeprof.model import Headspace, SweepSpec
 from pipeprof.sweep.cache import prepare
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.own_loader import OwnLoader, explained
 from pipeprof.sweep.trial import any_workers, from_worker, loader_of, make_consumer, open_data
 
 
-def if_data_were_free(
-    spec: SweepSpec, setting: Setting, storage_options: Mapping[str, Any] | None = None
+def measure_headspace(
+    spec: SweepSpec, setting: TrialSetting, storage_options: Mapping[str, Any] | None = None
 ) -> Headspace:
-    """Takes as long as a trial. Raises what a trial does."""
+    """Measure the gain if data were free, as long as a trial. Raises what a trial does."""
     consumer = make_consumer(spec, setting.batch_size)
     with any_workers():
         if spec.loader is not None:

@@ -14,9 +14,9 @@ from pipeprof.analyze.gains import weigh
 from pipeprof.analyze.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
-from pipeprof.sweep.convert import Places, written
-from pipeprof.sweep.free import if_data_were_free
-from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.convert import CopyPlaces, written
+from pipeprof.sweep.free import measure_headspace
+from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.guided import Guide, setting_of
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.summarise import summarise_trial
@@ -24,8 +24,8 @@ from pipeprof.sweep.trial import Ran, run_script_trial, run_trial
 from pipeprof.sweep.watcher import Watcher
 
 
-class Going:
-    """Saves `result` after whatever it has done."""
+class SweepRunner:
+    """Runs the trials of a sweep, and saves `result` after each step."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Going:
         self._folder, self._watcher, self._deadline = folder, watcher, deadline
         self._options = storage_options
 
-    def run(self, settings: Sequence[Setting], only: Collection[int] | None = None) -> None:
+    def run(self, settings: Sequence[TrialSetting], only: Collection[int] | None = None) -> None:
         """``only``: of the data as it is these splits, and at its best setting once more."""
         planned = len(settings) + (only is not None)
         self._watcher.begin(len(self.result.trials), planned)
@@ -53,7 +53,7 @@ class Going:
             self._one_more(setting, number, only if setting.url == as_it_is else None)
             self._watcher.finished(self.result.trials[-1])
 
-    def guided(self, settings: Sequence[Setting]) -> None:
+    def guided(self, settings: Sequence[TrialSetting]) -> None:
         """Those of ``settings`` that can change the answer."""
         guide = Guide(settings, self._folder, self.result.environment.cores)
         self._watcher.begin(len(self.result.trials), len(settings))
@@ -68,7 +68,7 @@ class Going:
         untried = guide.untried(self.result.trials, self.result.noise)
         self._save(replace(self.result, untried=untried))
 
-    def repeat(self, settings: Sequence[Setting]) -> None:
+    def repeat(self, settings: Sequence[TrialSetting]) -> None:
         """Of each data set one trial, to tell by how much runs of one setting differ."""
         spec = self.result.spec
         for url in dict.fromkeys(trial.url for trial in self.result.trials):
@@ -83,7 +83,7 @@ class Going:
                 replace(self.result, noise={**self.result.noise, url: found}), url
             )
 
-    def pair(self, settings: Sequence[Setting]) -> None:
+    def pair(self, settings: Sequence[TrialSetting]) -> None:
         """Of each data set its best setting and the next, where the trials leave their order in
         doubt."""
         trials, spec = self.result.trials, self.result.spec
@@ -98,7 +98,7 @@ class Going:
             told = {**self.result.paired, url: run_pairs(self._brief, doubt, (one, other), pairs)}
             self._save(replace(self.result, paired=told, advice=choose(trials, spec, told)))
 
-    def free(self, settings: Sequence[Setting]) -> None:
+    def free(self, settings: Sequence[TrialSetting]) -> None:
         """Of each data set its best setting, once all have been tried."""
         result = self.result
         if self.stopped or result.spec.script is not None:
@@ -106,11 +106,11 @@ class Going:
         for advice in result.advice:
             if advice.url not in result.headspace:
                 best = setting_of(result.trials[advice.best_trial], settings)
-                found = if_data_were_free(result.spec, best, self._options)
+                found = measure_headspace(result.spec, best, self._options)
                 told = {**self.result.headspace, advice.url: found}
                 self._save(replace(self.result, headspace=told))
 
-    def convert(self, places: Places, keep: bool) -> None:
+    def convert(self, places: CopyPlaces, keep: bool) -> None:
         """Write the copies that lack trials, and run these."""
         spec, found = self.result.spec, self.result.conversion
         assert found is not None
@@ -128,15 +128,15 @@ class Going:
             urls = (places.url, *(places.of(copy) for copy in there))
             self.run(grid(spec, urls), copies.numbers)
 
-    def _control(self, as_it_is: str) -> Setting:
+    def _control(self, as_it_is: str) -> TrialSetting:
         """The data as it is at its best setting, as before: what differs then is noise."""
         config = self.result.trials[_baseline(self.result)].config
         assert config.batch_size is not None
-        return Setting(as_it_is, config.batch_size, config.num_workers, config.prefetch_factor)
+        return TrialSetting(as_it_is, config.batch_size, config.num_workers, config.prefetch_factor)
 
     def _one_more(
         self,
-        setting: Setting,
+        setting: TrialSetting,
         number: int,
         only: Collection[int] | None,
         predicted: float | None = None,
@@ -161,7 +161,7 @@ class Going:
             advice, conversion = weigh(result)
             self._save(replace(result, advice=advice, conversion=conversion))
 
-    def _brief(self, setting: Setting, number: int, planned: int) -> float:
+    def _brief(self, setting: TrialSetting, number: int, planned: int) -> float:
         """A run in a pair: samples/s."""
         self._watcher.pairing(setting, number, planned)
         profile, _, _ = self._ran(shorter(self.result.spec), setting, "pairs", ask=False)
@@ -170,7 +170,7 @@ class Going:
     def _ran(
         self,
         spec: SweepSpec,
-        setting: Setting,
+        setting: TrialSetting,
         name: str,
         tick: Callable[[float], None] = lambda share: None,
         only: Collection[int] | None = None,

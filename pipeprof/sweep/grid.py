@@ -10,7 +10,7 @@ from pipeprof.model import SweepSpec
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSetting:
     """One point of the grid."""
 
     url: str
@@ -21,7 +21,7 @@ class Setting:
     """``None`` without workers."""
 
 
-def grid(spec: SweepSpec, urls: tuple[str, ...] | None = None) -> tuple[Setting, ...]:
+def grid(spec: SweepSpec, urls: tuple[str, ...] | None = None) -> tuple[TrialSetting, ...]:
     """Every combination once; without workers, prefetching means nothing and is not varied.
 
     ``urls``: those of the spec, with the credentials that a spec leaves out.
@@ -29,7 +29,7 @@ def grid(spec: SweepSpec, urls: tuple[str, ...] | None = None) -> tuple[Setting,
     """
     check(spec)
     settings = (
-        Setting(url, batch_size, workers, prefetch if workers else None)
+        TrialSetting(url, batch_size, workers, prefetch if workers else None)
         for url, batch_size, workers, prefetch in product(
             urls or spec.urls, spec.batch_sizes or (None,), spec.workers, spec.prefetch
         )

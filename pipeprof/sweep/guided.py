@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeprof.analyze.columns import Columns, steady
-from pipeprof.analyze.demand import Setting as LoaderSetting
+from pipeprof.analyze.demand import Setting
 from pipeprof.analyze.guide import Plan, plan
 from pipeprof.analyze.noise import Noise, noise_of
 from pipeprof.analyze.way import Measured
@@ -19,7 +19,7 @@ from pipeprof.errors import ProfileError, UsageError
 from pipeprof.model import LoaderConfig, Profile, RunNoise, Trial, Untried
 from pipeprof.storage.urls import redact
 from pipeprof.store import load
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 
 SMALL = 6
 """So few settings are all tried: to predict takes two trials itself."""
@@ -31,15 +31,15 @@ _PREFETCH = 2
 class Choice:
     """The next trial."""
 
-    setting: Setting
+    setting: TrialSetting
     samples_per_s: float | None = None
     """Predicted, where enough was known to."""
 
 
 class Guide:
-    def __init__(self, settings: Sequence[Setting], folder: Path, cores: float) -> None:
+    def __init__(self, settings: Sequence[TrialSetting], folder: Path, cores: float) -> None:
         self._folder, self._cores = folder, cores
-        self._groups: dict[tuple[str, int | None], list[Setting]] = {}
+        self._groups: dict[tuple[str, int | None], list[TrialSetting]] = {}
         for setting in settings:
             self._groups.setdefault((setting.url, setting.batch_size), []).append(setting)
         self._settled: set[tuple[str, int | None]] = set()
@@ -80,7 +80,7 @@ class Guide:
                 )  # fmt: skip
         return tuple(found)
 
-    def _next(self, group: Sequence[Setting], tried: Sequence[Trial]) -> Choice | None:
+    def _next(self, group: Sequence[TrialSetting], tried: Sequence[Trial]) -> Choice | None:
         told = self._plan(group, tried) if len(group) > SMALL else None
         if told is None:
             done = {_loader_setting(trial.config) for trial in tried}
@@ -89,12 +89,12 @@ class Guide:
         if told.trial is None:
             return None
         prefetch = told.trial.prefetch_factor if told.trial.num_workers else None
-        setting = Setting(group[0].url, group[0].batch_size, told.trial.num_workers, prefetch)
+        setting = TrialSetting(group[0].url, group[0].batch_size, told.trial.num_workers, prefetch)
         rates = (each.batches_per_s for each in told.outlooks if each.setting == told.trial)
         return Choice(setting, next((rate * self._samples(tried) for rate in rates), None))
 
     def _plan(
-        self, group: Sequence[Setting], tried: Sequence[Trial], noise: Noise | None = None
+        self, group: Sequence[TrialSetting], tried: Sequence[Trial], noise: Noise | None = None
     ) -> Plan | None:
         """``None``: its trials were too short to predict others."""
         try:
@@ -120,21 +120,21 @@ class Guide:
         return tried[0].samples_per_s / run.batches_per_s
 
 
-def setting_of(trial: Trial, settings: Sequence[Setting]) -> Setting:
+def setting_of(trial: Trial, settings: Sequence[TrialSetting]) -> TrialSetting:
     """As it was asked for, with the credentials that a trial leaves out."""
     like = next(each for each in settings if _is_of(trial, each))
     config = trial.config
     prefetch = config.prefetch_factor if config.num_workers else None
-    return Setting(like.url, like.batch_size, config.num_workers, prefetch)
+    return TrialSetting(like.url, like.batch_size, config.num_workers, prefetch)
 
 
-def _is_of(trial: Trial, setting: Setting) -> bool:
+def _is_of(trial: Trial, setting: TrialSetting) -> bool:
     """Of the same data set, in batches of the same size."""
     return trial.url == redact(setting.url) and setting.batch_size in (
         None, trial.config.batch_size,
     )  # fmt: skip
 
 
-def _loader_setting(setting: Setting | LoaderConfig) -> LoaderSetting:
+def _loader_setting(setting: TrialSetting | LoaderConfig) -> Setting:
     prefetch = setting.prefetch_factor if setting.num_workers else None
-    return LoaderSetting(setting.num_workers, prefetch or _PREFETCH)
+    return Setting(setting.num_workers, prefetch or _PREFETCH)

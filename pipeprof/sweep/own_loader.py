@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.parent_watch import WorkerInit
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.references import Reference
 
 _NAMES = ("num_workers", "prefetch_factor", "batch_size")
@@ -43,7 +43,7 @@ class OwnLoader:
                     "or let it take that"
                 )
 
-    def make(self, setting: Setting) -> DataLoader[Any]:
+    def make(self, setting: TrialSetting) -> DataLoader[Any]:
         """Raises `PipeprofError` when the function fails, `UsageError` when what it returns is no
         DataLoader, or not one of this ``setting``."""
         asked = {

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.model import Profile
 from pipeprof.store import load
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 
 _LAST_LINES = 3
 """Of what a script that failed has said."""
@@ -39,7 +39,7 @@ class OwnScript:
             )
         return words
 
-    def run(self, setting: Setting, threshold: float, log: Path) -> Profile:
+    def run(self, setting: TrialSetting, threshold: float, log: Path) -> Profile:
         """Of the loader that took most of the time. What the script says goes to ``log``.
 
         Raises `PipeprofError` when the script fails, or iterates no DataLoader.
@@ -65,7 +65,7 @@ class OwnScript:
         return max(watched, key=lambda profile: profile.wall_s)
 
 
-def _overrides(setting: Setting) -> str:
+def _overrides(setting: TrialSetting) -> str:
     asked = {
         "num_workers": setting.num_workers,
         "prefetch_factor": setting.prefetch_factor,

@@ -17,8 +17,8 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
-from pipeprof.sweep.convert import Places, plan_conversion
-from pipeprof.sweep.going import Going
+from pipeprof.sweep.convert import CopyPlaces, plan_conversion
+from pipeprof.sweep.going import SweepRunner
 from pipeprof.sweep.grid import grid
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.trial import check_own, consumer_label
@@ -100,7 +100,7 @@ def resume(folder: Path) -> SweepResult:
     return result
 
 
-def go_on(
+def run_remaining_trials(
     result: SweepResult,
     folder: Path,
     watcher: Watcher,
@@ -118,25 +118,25 @@ def go_on(
     conversion where they are.
     """
     deadline = monotonic() + max_s if max_s is not None else None
-    going = Going(result, folder, watcher, _options(result.spec, storage_options), deadline)
+    runner = SweepRunner(result, folder, watcher, _options(result.spec, storage_options), deadline)
     try:
         if result.conversion is None:
             settings = grid(result.spec, urls)
-            (going.run if result.spec.exhaustive else going.guided)(settings)
-            going.repeat(settings)
-            going.pair(settings)
-            going.free(settings)
+            (runner.run if result.spec.exhaustive else runner.guided)(settings)
+            runner.repeat(settings)
+            runner.pair(settings)
+            runner.free(settings)
         elif len(result.trials) < result.planned:
-            going.convert(_places(result.spec, urls, storages, storage_options), keep)
+            runner.convert(_places(result.spec, urls, storages, storage_options), keep)
         else:
             watcher.begin(len(result.trials), result.planned)
     except KeyboardInterrupt:
-        return Outcome(going.result, "interrupted")
+        return Outcome(runner.result, "interrupted")
     except PipeprofError:
-        if not going.result.trials:
+        if not runner.result.trials:
             _remove_empty(folder)
         raise
-    return Outcome(going.result, going.stopped)
+    return Outcome(runner.result, runner.stopped)
 
 
 def _places(
@@ -144,13 +144,13 @@ def _places(
     urls: tuple[str, ...] | None,
     storages: tuple[str, ...] | None,
     options: Mapping[str, Any] | None,
-) -> Places:
+) -> CopyPlaces:
     assert spec.conversion is not None
     asked = spec.conversion.storages
     given = storages or asked
     if tuple(redact(storage) for storage in given) != asked:
         raise UsageError(f"this sweep writes to {', '.join(asked)}; give that --storage, or none")
-    return Places((urls or spec.urls)[0], asked, given, _options(spec, options))
+    return CopyPlaces((urls or spec.urls)[0], asked, given, _options(spec, options))
 
 
 def _options(spec: SweepSpec, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.formats.base import Fault, Need, ReadOptions, Split
+from pipeprof.formats.base import Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.plan import DatasetPlan, explain, plan_dataset
 from pipeprof.loaders.skips import Skips
 from pipeprof.model import OnError, Sample
@@ -246,7 +246,7 @@ class _Part:
         """Raises `FormatError`, unless what cannot be read is to be left out."""
         answer = None
         while (wanted := self._next(answer)) is not None:
-            if isinstance(wanted, Need):
+            if isinstance(wanted, ReadRequest):
                 answer = self._opening.data.store.read(self._item, wanted.ranges)
                 self.bytes += sum(len(buffer) for buffer in answer)
             else:
@@ -259,7 +259,7 @@ class _Part:
             pass
         self._decoding.close()
 
-    def _next(self, answer: Any) -> Need | pa.RecordBatch | None:
+    def _next(self, answer: Any) -> ReadRequest | pa.RecordBatch | None:
         try:
             wanted = self._decoding.send(answer)
             while isinstance(wanted, Fault):
@@ -271,7 +271,7 @@ class _Part:
         except FormatError as error:
             self._leave_out(Fault(error, self._split.rows))
             return None
-        if not isinstance(wanted, Need):
+        if not isinstance(wanted, ReadRequest):
             self.rows += wanted.num_rows
         return wanted
 

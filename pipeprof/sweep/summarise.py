@@ -11,11 +11,11 @@ from pipeprof.analyze.stats import spread
 from pipeprof.model import Profile, Recording, Trial
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import Traffic
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 
 
 def summarise_trial(
-    setting: Setting,
+    setting: TrialSetting,
     profile: Profile,
     recording: Recording,
     traffic: Traffic | None,

@@ -22,7 +22,7 @@ from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.own_loader import OwnLoader, explained
 from pipeprof.sweep.own_script import OwnScript
 from pipeprof.sweep.references import Reference
@@ -86,7 +86,7 @@ def make_consumer(spec: SweepSpec, batch_size: int | None) -> Consumer:
 
 def run_trial(
     spec: SweepSpec,
-    setting: Setting,
+    setting: TrialSetting,
     storage_options: Mapping[str, Any] | None = None,
     tick: Callable[[float], None] = lambda share: None,
     only: Collection[int] | None = None,
@@ -120,7 +120,7 @@ def run_trial(
         cache=label(begun, meter),
         notes=(*seen.notes, *_notes(dataset.splits, setting)),
     )
-    told = meter.told() if begun.residency.local else None
+    told = meter.traffic() if begun.residency.local else None
     profile = assemble(recording, spec.threshold)
     if ask:
         profile, recording = settled(profile, recording, dataset, spec)
@@ -128,7 +128,7 @@ def run_trial(
 
 
 def open_data(
-    spec: SweepSpec, setting: Setting, storage_options: Mapping[str, Any] | None
+    spec: SweepSpec, setting: TrialSetting, storage_options: Mapping[str, Any] | None
 ) -> FileDataset:
     """Raises `FormatError` when there is nothing to measure, and whatever `open_dataset` does."""
     assert setting.batch_size is not None
@@ -147,7 +147,7 @@ def open_data(
     return dataset
 
 
-def loader_of(dataset: FileDataset, setting: Setting) -> DataLoader[Any]:
+def loader_of(dataset: FileDataset, setting: TrialSetting) -> DataLoader[Any]:
     return DataLoader(
         dataset,
         batch_size=None,
@@ -156,7 +156,7 @@ def loader_of(dataset: FileDataset, setting: Setting) -> DataLoader[Any]:
     )
 
 
-def run_script_trial(spec: SweepSpec, setting: Setting, log: Path) -> Ran:
+def run_script_trial(spec: SweepSpec, setting: TrialSetting, log: Path) -> Ran:
     """As long as the script takes. What it says goes to ``log``."""
     assert spec.script is not None
     profile = OwnScript(spec.script).run(setting, spec.threshold, log)
@@ -178,7 +178,7 @@ def _run_own(
     own: OwnLoader,
     consumer: Consumer,
     spec: SweepSpec,
-    setting: Setting,
+    setting: TrialSetting,
     tick: Callable[[float], None],
 ) -> Ran:
     """Of epochs one after another; each begins as the loader lets it."""
@@ -213,7 +213,7 @@ def _consume(
     loader: Any,
     consumer: Consumer,
     spec: SweepSpec,
-    setting: Setting,
+    setting: TrialSetting,
     tick: Callable[[float], None],
     meter: ReadMeter,
 ) -> int:
@@ -243,7 +243,7 @@ def _consume(
     return warmup
 
 
-def _notes(splits: int, setting: Setting) -> tuple[str, ...]:
+def _notes(splits: int, setting: TrialSetting) -> tuple[str, ...]:
     if setting.num_workers <= splits:
         return ()
     idle = setting.num_workers - splits

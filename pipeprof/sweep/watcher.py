@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipeprof.model import Trial
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 
 
 class Watcher(Protocol):
@@ -13,7 +13,7 @@ class Watcher(Protocol):
 
     def begin(self, done: int, planned: int) -> None: ...
 
-    def started(self, setting: Setting) -> None: ...
+    def started(self, setting: TrialSetting) -> None: ...
 
     def ticked(self, share: float) -> None:
         """Of the running trial."""
@@ -21,7 +21,7 @@ class Watcher(Protocol):
 
     def finished(self, trial: Trial) -> None: ...
 
-    def repeating(self, setting: Setting) -> None:
+    def repeating(self, setting: TrialSetting) -> None:
         """After the trials, one of them runs again."""
         ...
 
@@ -29,6 +29,6 @@ class Watcher(Protocol):
         """A copy of the sample, before the trials."""
         ...
 
-    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+    def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         """After the trials, short runs of two settings by turns: that with ``number`` begins."""
         ...

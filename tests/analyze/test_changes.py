@@ -39,6 +39,17 @@ def test_data_cache_and_rule_are_told_too() -> None:
     ]  # fmt: skip
 
 
+def test_other_readers_are_reported_but_not_unknown_ones() -> None:
+    before = of("environment", readers={"pyarrow": "25.0", "PIL": "11.0"})
+    unknown = of("environment", readers=None)
+    after = of("environment", readers={"pyarrow": "26.0", "PIL": "11.0", "polars": "2.1"})
+    assert changes(before, after) == (
+        Change("machine", "polars", None, "2.1"),
+        Change("machine", "pyarrow", "25.0", "26.0"),
+    )
+    assert changes(unknown, after) == ()
+
+
 def test_what_one_of_them_does_not_know_is_none() -> None:
     names = {each.name: each.after for each in changes(PLAIN, replace(PLAIN, source=None))}
     assert names == {"url": None, "format": None, "objects": None, "bytes": None}

@@ -34,7 +34,7 @@ PIPELINES = {
     "is slow once in twenty": (
         sent([Demand(latency_s=0.15 if number % 20 == 7 else 0.008) for number in range(240)]), TWO,
     ),
-    "slows its cores": (sent(batches(cpu_s=0.012)), Machine(cores=2, crowded=0.7)),
+    "slows its cores": (sent(batches(cpu_s=0.012)), Machine(cores=2, contention_factor=0.7)),
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ LOADERS: dict[str, tuple[Callable[[int], list[Demand]], Machine]] = {
     ),
     "does both": (lambda seed: sent(batches(seed, cpu_s=0.006, latency_s=0.012)), TWO),
     "slows its cores": (
-        lambda seed: sent(batches(seed, cpu_s=0.012)), Machine(cores=2, crowded=0.85),
+        lambda seed: sent(batches(seed, cpu_s=0.012)), Machine(cores=2, contention_factor=0.85),
     ),
     "holds its interpreter": (
         lambda seed: sent(batches(seed, cpu_s=0.015), receive_held_s=0.004), Machine(cores=4),
@@ -101,7 +101,7 @@ def test_how_cores_slow_each_other_is_open_until_all_of_them_were_busy() -> None
     assert told.settle == "a short run with num_workers=2"
     assert told.why.startswith("what cores slow each other down by")
     for speed in (1.0, 0.85):
-        expected = truth(demands, replace(TWO, crowded=speed), 2).batches_per_s
+        expected = truth(demands, replace(TWO, contention_factor=speed), 2).batches_per_s
         assert told.interval[0] <= expected <= told.interval[1]
     assert not busy.predict(3).settle
 

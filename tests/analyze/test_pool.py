@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.pool import Making
+from pipeprof.analyze.pool import BatchCosts
 from pipeprof.model import BatchLog
 
 
@@ -16,7 +16,7 @@ def made(times_s, cpu_s=0.0):
     columns = {field.name: np.full(len(made_s), np.nan) for field in fields(BatchLog)} | {
         "fetch_start_s": 0 * made_s, "fetch_end_s": made_s, "cpu_s": cpu_s + 0 * made_s,
     }  # fmt: skip
-    return Making.of([Columns(columns)])
+    return BatchCosts.of([Columns(columns)])
 
 
 def test_batches_of_both_are_kept_as_they_were_where_they_are_alike():

@@ -34,8 +34,8 @@ def run_of(demands, setting, machine, reads_unknown=False):
     asked = [Demand(**{**vars(each), "step_s": STEP_S[0]}) for each in demands]
     run = simulate(asked, setting, machine)
     kept = slice(4, len(demands) - setting.under_way)  # a loader that goes on
-    crowded = machine.crowded if setting.num_workers > 1 else 1.0
-    cpu_s = np.array([asked[number].cpu_s / crowded for number in run.order])
+    contention_factor = machine.contention_factor if setting.num_workers > 1 else 1.0
+    cpu_s = np.array([asked[number].cpu_s / contention_factor for number in run.order])
     cpu_s[np.arange(len(cpu_s)) % 5 > 0] = np.nan
     sent_s = run.made_s + np.array([asked[number].send_s for number in run.order])
     arrived_s, unknown = run.delivered_s, np.full(len(run.order), np.nan)
@@ -66,7 +66,7 @@ def truth(demands, setting, machine):
 @pytest.fixture(scope="module")
 def computing():
     demands = batches(count=400, cpu_s=0.02, send_s=0.0003, receive_s=0.0004)
-    machine = Machine(cores=2, crowded=0.9)
+    machine = Machine(cores=2, contention_factor=0.9)
     return demands, machine, calibrated(demands, machine)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.settled import settled
+from pipeprof.analyze.settled import trim_burst
 from pipeprof.analyze.way import Measured
 
 
@@ -29,7 +29,7 @@ def jittered(mean_s, count, seed=0):
 
 def test_a_disk_that_had_a_rest_gives_more_at_first():
     run = run_of(np.concatenate([jittered(0.006, 16), jittered(0.013, 60)]))
-    rest = settled(run, fewest=20)
+    rest = trim_burst(run, fewest=20)
     assert len(run.columns) - len(rest.columns) in (12, 16, 20)
     assert rest.batches_per_s == pytest.approx(1 / 0.013, rel=0.1)
 
@@ -37,19 +37,19 @@ def test_a_disk_that_had_a_rest_gives_more_at_first():
 @pytest.mark.parametrize("seed", range(20))
 def test_jitter_is_left_as_it_is(seed):
     run = run_of(jittered(0.013, 60, seed))
-    assert settled(run, fewest=20) is run
+    assert trim_burst(run, fewest=20) is run
 
 
 def test_pairs_of_batches_that_come_at_once_are_no_burst():
     run = run_of(np.tile([0.001, 0.025], 30))
-    assert settled(run, fewest=20) is run
+    assert trim_burst(run, fewest=20) is run
 
 
 def test_a_run_gets_slower_by_a_fifth_without_a_storage():
     run = run_of(np.concatenate([jittered(0.010, 30), jittered(0.012, 30)]))
-    assert settled(run, fewest=20) is run
+    assert trim_burst(run, fewest=20) is run
 
 
 def test_a_run_that_is_too_short_to_be_cut_is_left_whole():
     run = run_of(np.concatenate([jittered(0.006, 12), jittered(0.013, 16)]))
-    assert settled(run, fewest=20) is run
+    assert trim_burst(run, fewest=20) is run

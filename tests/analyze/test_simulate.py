@@ -150,7 +150,7 @@ def test_serialising_goes_on_beside_the_next_batch():
 
 
 def test_cores_that_are_all_busy_slow_each_other_down():
-    machine = Machine(cores=2, crowded=0.8)
+    machine = Machine(cores=2, contention_factor=0.8)
     one = simulate([Demand(cpu_s=0.04)] * 400, Setting(1), machine).after(100)
     two = simulate([Demand(cpu_s=0.04)] * 400, Setting(2), machine).after(100)
     assert one.batches_per_s == pytest.approx(1 / 0.04, rel=0.01)

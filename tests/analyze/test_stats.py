@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeprof.analyze.stats import ratio_interval, spread, student_t, summarise
+from pipeprof.analyze.stats import ratio_interval, spread, standard_error, student_t, summarise
 
 
 def coverage(make, truth, runs=200):
@@ -70,3 +70,18 @@ def test_a_summary_leaves_unknown_batches_out():
     assert (stats.count, stats.mean_s, stats.p50_s, stats.total_s) == (2, 2.0, 2.0, 4.0)
     assert stats.bytes == 11
     assert summarise(np.array([np.nan])) is None
+
+
+def test_the_standard_error_of_a_mean_is_from_the_sample_variance():
+    assert standard_error(np.array([1.0, 2.0, 3.0])) == pytest.approx((1 / 3) ** 0.5)
+
+
+def test_the_standard_error_is_what_means_of_few_values_differ_by():
+    """Of normal values with a spread of 1, the mean of three has a variance of 1/3."""
+    three = np.random.default_rng(0).normal(size=(20_000, 3))
+    assert three.mean(axis=1).var() == pytest.approx(1 / 3, rel=0.03)
+    assert np.mean([standard_error(each) ** 2 for each in three]) == pytest.approx(1 / 3, rel=0.03)
+
+
+def test_one_value_tells_nothing_of_its_error():
+    assert standard_error(np.array([1.0])) == float("inf")

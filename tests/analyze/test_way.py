@@ -7,7 +7,7 @@ import pytest
 
 from pipeprof.analyze.columns import Columns
 from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.way import Measured, Way
+from pipeprof.analyze.way import Measured, TransferModel
 
 SEND_S, PIPE_S, UNPICKLE_S, REST_S = 0.0004, 0.0001, 0.0008, 0.0002
 
@@ -34,23 +34,23 @@ def run(count=40, gap_s=0.0, more_s=0.0, next_early=False):
 
 
 def test_what_it_takes_is_told_by_a_worker_that_waits_for_its_next_batch():
-    way = Way([run()], [run(next_early=True, gap_s=0.0003, more_s=0.004)]).demand
-    assert way.send_s == pytest.approx(SEND_S)
-    assert way.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S)
-    assert way.gap_s == pytest.approx(0.0003)
-    assert way.receive_held_s == pytest.approx(0.004)
+    transfer = TransferModel([run()], [run(next_early=True, gap_s=0.0003, more_s=0.004)]).demand
+    assert transfer.send_s == pytest.approx(SEND_S)
+    assert transfer.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S)
+    assert transfer.gap_s == pytest.approx(0.0003)
+    assert transfer.receive_held_s == pytest.approx(0.004)
 
 
 def test_a_wait_that_only_the_next_batch_ends_has_no_length_of_its_own():
     """Main has the batch just after the worker has made another."""
     held = run(next_early=True, gap_s=0.0003, more_s=0.0095)
-    assert Way([run()], [held]).demand.receive_held_s == inf
+    assert TransferModel([run()], [held]).demand.receive_held_s == inf
 
 
 def test_without_a_run_of_one_waiting_worker_the_quickest_tell():
     held = run(next_early=True, gap_s=0.0003, more_s=0.004)
-    way = Way([held], [held]).demand
-    assert way.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S + 0.004)
+    transfer = TransferModel([held], [held]).demand
+    assert transfer.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S + 0.004)
 
 
 def test_a_few_that_were_late_do_not_stand_for_all():
@@ -61,12 +61,12 @@ def test_a_few_that_were_late_do_not_stand_for_all():
     start_s = held.columns.fetch_start_s.copy()
     start_s[1:9] = late[:8] + 0.0001
     columns = Columns({**held.columns._arrays, "arrived_s": late, "fetch_start_s": start_s})
-    way = Way([Measured(Setting(1, 2), columns)], [])
-    assert way.demand.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S, abs=0.0005)
+    model = TransferModel([Measured(Setting(1, 2), columns)], [])
+    assert model.demand.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S, abs=0.0005)
 
 
 def test_batches_that_never_came_tell_nothing():
     arrays = {name: np.full(40, np.nan) for name in run().columns._arrays}
     lost = Measured(Setting(1, 1), Columns({**arrays, "index": np.arange(40.0)}))
-    way = Way([lost], [lost]).demand
-    assert (way.send_s, way.send_held_s, way.receive_held_s) == (0.0, 0.0, 0.0)
+    transfer = TransferModel([lost], [lost]).demand
+    assert (transfer.send_s, transfer.send_held_s, transfer.receive_held_s) == (0.0, 0.0, 0.0)

@@ -17,9 +17,10 @@ from pipeprof import formats
 from pipeprof.bench_data import KINDS, rows
 from pipeprof.bench_data.generate import JOURNAL, GenerateSpec, generate, make_plan
 from pipeprof.errors import FormatError, OutputError, UsageError
-from pipeprof.formats.base import ReadOptions, drive, drive_plan
+from pipeprof.formats.base import ReadOptions, drive_plan
 from pipeprof.formats.types import parse_type
 from pipeprof.manifest import MANIFEST, Manifest, loads
+from tests.contracts.format_contract import drive
 from tests.unwatched import UNWATCHED
 
 

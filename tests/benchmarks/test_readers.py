@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from benchmarks.readers import faster, open_all
+from benchmarks.readers import bars, faster, judge, open_all
 from benchmarks.readers_peers import OURS, Process, Reader
 from benchmarks.readers_shapes import SHAPES, Shape, write
 
@@ -72,6 +72,27 @@ def test_ours_is_so_many_times_as_fast_by_cpu_time_on_one_core() -> None:
     assert faster(passes, peer).middle == 1.5
     assert faster(passes, threaded).middle == 0.5
     assert (faster(passes, peer).low, faster(passes, peer).high) == (1.5, 1.5)
+
+
+def test_a_bar_is_judged_against_the_fastest_reader_of_its_library() -> None:
+    def took(cpu_s: float) -> list[dict[str, float]]:
+        return [{"cpu_s": cpu_s, "wall_s": cpu_s, "rows": 1}] * 8
+
+    passes = {
+        OURS: took(1.0),
+        Reader("pyarrow stream"): took(9.0),
+        Reader("pyarrow dataset"): took(0.97),
+        Reader("polars"): took(0.1),
+    }
+    floats, images = (
+        next(shape for shape in SHAPES if shape.name == n) for n in ("floats", "images")
+    )
+    assert bars("csv", floats) == [("pyarrow", 0.95)]
+    assert judge(passes, "pyarrow", 0.95) == "met"
+    assert judge(passes, "pyarrow", 0.98) == "MISSED"
+    assert judge(passes, "tf.data", 1.5) == "not judged"
+    assert [library for library, _ in bars("tfrecord", floats)] == ["tf.data", "tfrecord"]
+    assert bars("tfrecord", images) == []
 
 
 def test_shapes_have_the_columns_they_ask_for() -> None:

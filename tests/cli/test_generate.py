@@ -21,7 +21,7 @@ import pytest
 from pipeprof.bench_data.generate import JOURNAL, GenerateSpec, generate
 from pipeprof.cli import options
 from pipeprof.cli.app import run
-from pipeprof.cli.generate import Lines
+from pipeprof.cli.generate import GenerateLines
 from pipeprof.manifest import MANIFEST
 from tests.needs import missing
 from tests.unwatched import UNWATCHED
@@ -237,7 +237,7 @@ def test_a_terminal_gets_a_bar(tmp_path: Path) -> None:
 
 def test_elsewhere_a_line_now_and_then_tells_the_time_left(capsys: Captured) -> None:
     now = 0.0
-    lines = Lines(0, lambda: now)
+    lines = GenerateLines(0, lambda: now)
     for second in range(26):
         now = float(second)
         lines(second * 1_000_000, 100_000_000)

@@ -17,7 +17,14 @@ from pipeprof.model import LoaderConfig
 from pipeprof.report.terminal.render import render_terminal
 from pipeprof.selfcheck import run as module
 from pipeprof.selfcheck.pipelines import pipelines
-from pipeprof.selfcheck.results import Claim, Comparison, Cost, Figure, PipelineResult, SelfCheck
+from pipeprof.selfcheck.results import (
+    CheckedFigure,
+    Claim,
+    CostComparison,
+    PipelineResult,
+    ProfilerCost,
+    SelfCheck,
+)
 from tests.samples import ENVIRONMENT
 from tests.unwatched import UNWATCHED
 
@@ -99,11 +106,11 @@ def test_a_wrong_call_exits_with_2(arguments, words, capsys):
     assert shown.out == ""
 
 
-RIGHT = Figure("read", 0.002, 0.0021, 0.0006, "right")
-OFF = Figure("decode", 0.006, 0.0075, 0.0006, "off")
-UNKNOWN = Figure("cpu", 0.004, None, 0.0006, "unknown")
-QUIET = Comparison(0.004, (0.001, 0.007), 0.0, (-0.002, 0.003), "within")
-NOISY = Comparison(0.02, (-0.05, 0.09), 0.03, (-0.07, 0.12), "inconclusive")
+RIGHT = CheckedFigure("read", 0.002, 0.0021, 0.0006, "right")
+OFF = CheckedFigure("decode", 0.006, 0.0075, 0.0006, "off")
+UNKNOWN = CheckedFigure("cpu", 0.004, None, 0.0006, "unknown")
+QUIET = CostComparison(0.004, (0.001, 0.007), 0.0, (-0.002, 0.003), "within")
+NOISY = CostComparison(0.02, (-0.05, 0.09), 0.03, (-0.07, 0.12), "inconclusive")
 
 
 def made_up(*pipelines, cost=None, passed=True):
@@ -153,12 +160,12 @@ def test_a_claim_that_does_not_hold_says_what_is_true():
 
 
 def test_the_cost_stands_beside_its_control():
-    text = text_of(made_up(cost=Cost(0.0015, 30, 110, QUIET, QUIET)))
+    text = text_of(made_up(cost=ProfilerCost(0.0015, 30, 110, QUIET, QUIET)))
     assert text.startswith("PASSED: overhead within.\n")
     words = " ".join(text.split())
     assert "30 rounds of 110 batches; 1.50 ms a plain batch" in words
     assert "wall time +0.40 % +0.10 % to +0.70 % +0.00 % -0.20 % to +0.30 % within" in words
-    noisy = text_of(made_up(cost=Cost(0.0015, 30, 110, NOISY, QUIET)))
+    noisy = text_of(made_up(cost=ProfilerCost(0.0015, 30, 110, NOISY, QUIET)))
     assert noisy.startswith("PASSED: overhead inconclusive.\n")
     assert "let it be idle and try again" in " ".join(noisy.split())
 

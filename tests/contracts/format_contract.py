@@ -4,7 +4,7 @@ format, and says what it promises of damaged bytes; everything else is the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch, UsageError
 from pipeprof.formats import detect, get
-from pipeprof.formats.base import Buffer, FilePlan, Format, ReadOptions, drive, drive_plan
+from pipeprof.formats.base import (
+    Answer,
+    Buffer,
+    Decoding,
+    Fault,
+    FilePlan,
+    Format,
+    ReadOptions,
+    ReadRequest,
+    drive_plan,
+    raise_fault,
+)
 
 WHOLE = ReadOptions()
 MAX = 2**63 - 1
@@ -64,6 +75,27 @@ SMALL = pa.table(
         "ids": pa.array([list(range(i % 3 + 1)) for i in range(9)], pa.list_(pa.int64())),
     }
 )
+
+
+def drive(
+    decoding: Decoding,
+    read: Callable[[int, int], Buffer],
+    on_fault: Callable[[Fault], object] = raise_fault,
+) -> Iterator[pa.RecordBatch]:
+    """Answer each request with ``read(offset, length)``; yield the record batches."""
+    answer: Answer = None
+    while True:
+        try:
+            item = decoding.send(answer)
+        except StopIteration:
+            return
+        answer = None
+        if isinstance(item, ReadRequest):
+            answer = [read(offset, length) for offset, length in item.ranges]
+        elif isinstance(item, Fault):
+            on_fault(item)
+        else:
+            yield item
 
 
 @dataclass

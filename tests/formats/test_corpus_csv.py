@@ -16,7 +16,6 @@ import pipeprof
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.base import ReadOptions
-from pipeprof.formats.compiled import SWITCH
 from tests.contracts.format_contract import read
 
 CSV = get("csv")
@@ -65,15 +64,8 @@ def by_python(data: bytes) -> list[list[str]]:
     return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
 
 
-@pytest.fixture(params=["1", "0"], ids=["kernels", "arrow"])
-def switch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By kernels and without."""
-    monkeypatch.setenv(SWITCH, request.param)
-
-
 @pytest.mark.parametrize("name", VALID)
 @pytest.mark.parametrize("block_bytes", [3, 16, 17, 64, 2**22])
-@pytest.mark.usefixtures("switch")
 def test_a_valid_file_is_read_as_python_reads_it(name: str, block_bytes: int) -> None:
     if len(VALID[name]) > 1000 * block_bytes:
         block_bytes = 1000
@@ -85,7 +77,6 @@ def test_a_valid_file_is_read_as_python_reads_it(name: str, block_bytes: int) ->
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.usefixtures("switch")
 def test_a_damaged_file_is_refused_with_what_is_wrong(name: str) -> None:
     data, kind, says = REFUSED[name]
     for block_bytes in (3, 2**22):
@@ -111,7 +102,8 @@ LONG_LINE = """
 import pathlib, re, sys
 from pipeprof.errors import CorruptData
 from pipeprof.formats import get
-from pipeprof.formats.base import ReadOptions, drive, drive_plan, FilePlan, Split
+from pipeprof.formats.base import ReadOptions, drive_plan, FilePlan, Split
+from tests.contracts.format_contract import drive
 import pyarrow as pa
 import pyarrow.csv, pyarrow.compute
 

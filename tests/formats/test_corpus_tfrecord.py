@@ -14,10 +14,10 @@ import pytest
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
-from pipeprof.formats.base import Buffer, ReadOptions, drive, drive_plan
-from pipeprof.formats.example import Example
-from pipeprof.formats.framing import Deframer, frame, masked_crc
-from tests.contracts.format_contract import read
+from pipeprof.formats.base import Buffer, ReadOptions, drive_plan
+from pipeprof.formats.tfrecord.example import Example
+from pipeprof.formats.tfrecord.framing import Deframer, frame, masked_crc
+from tests.contracts.format_contract import drive, read
 
 CORPUS = Path(__file__).parent / "corpus" / "tfrecord"
 TFRECORD = get("tfrecord")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +10,17 @@ import pytest
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
-from pipeprof.formats.base import FilePlan, ReadOptions, Split, drive
-from pipeprof.formats.compiled import SWITCH
-from pipeprof.formats.csv_rows import RowBuffer
-from tests.contracts.format_contract import Bytes, FormatContract, batches, encode, plan, read
+from pipeprof.formats.base import FilePlan, ReadOptions, Split
+from pipeprof.formats.csv.rows import RowBuffer
+from tests.contracts.format_contract import (
+    Bytes,
+    FormatContract,
+    batches,
+    drive,
+    encode,
+    plan,
+    read,
+)
 
 CSV = get("csv")
 
@@ -29,18 +35,6 @@ class TestCsv(FormatContract):
 
     def flip_is_seen(self, data: bytes, position: int) -> bool:
         return False  # text has no checksum
-
-
-class TestCsvByArrow(TestCsv):
-    """The same without kernels."""
-
-    @classmethod
-    def setup_class(cls) -> None:
-        os.environ[SWITCH] = "0"
-
-    @classmethod
-    def teardown_class(cls) -> None:
-        del os.environ[SWITCH]
 
 
 def columns(data: bytes, **options: int) -> dict[str, list[object]]:

@@ -1,48 +1,29 @@
-"""Records of `tf.train.Example` read without protobuf, scanned in a block or by compiled code: what
-protobuf gives, or nothing at all."""
+"""Records of `tf.train.Example` scanned without protobuf: what protobuf gives, or nothing."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from pipeprof.errors import CorruptData, PipeprofError, SchemaMismatch
-from pipeprof.formats import example, example_block
-from pipeprof.formats.compiled import SWITCH
-from pipeprof.formats.example_block import decode_compiled, decode_scanned
-from pipeprof.formats.example_cells import compiled
-from pipeprof.formats.example_keys import Keys
-from pipeprof.formats.example_scan import BYTES, EMPTY, FLOAT, INT, ODD, Refused, scan
-from pipeprof.formats.framing import Records
+from pipeprof.formats.tfrecord import columns, example
+from pipeprof.formats.tfrecord.columns import decode_scanned
+from pipeprof.formats.tfrecord.framing import Records
+from pipeprof.formats.tfrecord.scan import BYTES, EMPTY, FLOAT, INT, Refused, scan
 from pipeprof.formats.types import parse_type
-from pipeprof.formats.words import words_of
-from tests.needs import missing
-
-Decode = Callable[[Sequence[bytes], pa.Schema, int], pa.RecordBatch]
 
 
-@pytest.fixture(params=["scanned", "compiled"])
-def decode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Decode:
-    """Both ways raise `Refused`."""
-    monkeypatch.setenv(SWITCH, str(int(request.param == "compiled")))
-    return DECODES[request.param]
+def scanned(payloads: Sequence[bytes], wanted: pa.Schema, first: int = 0) -> pa.RecordBatch:
+    """Raises `Refused`."""
+    return decode_scanned(Records.of(payloads), wanted, first)
 
 
-def by_kernel(payloads: Sequence[bytes], wanted: pa.Schema, first: int) -> pa.RecordBatch:
-    kernel = compiled()
-    if kernel is None:
-        assert find_spec("numba") is None, "its kernels cannot be compiled"
-        missing("numba is not installed")
-    return decode_compiled(kernel, Records.of(payloads), wanted, first)
-
-
-DECODES: dict[str, Decode] = {"scanned": decode_scanned, "compiled": by_kernel}
+def decode(payloads: Sequence[bytes], wanted: pa.Schema, first: int = 0) -> pa.RecordBatch:
+    return columns.decode(Records.of(payloads), wanted, first)
 
 
 def varint(number: int) -> bytes:
@@ -80,31 +61,31 @@ def schema(**types: str) -> pa.Schema:
     return pa.schema([(name, parse_type(text)) for name, text in types.items()])
 
 
-def read(decode: Decode, payloads: Sequence[bytes], **types: str) -> dict[str, list[Any]]:
+def read(payloads: Sequence[bytes], **types: str) -> dict[str, list[Any]]:
     """The columns, which are protobuf's too."""
-    found = decode(payloads, schema(**types), 0)
+    found = scanned(payloads, schema(**types))
     found.validate(full=True)
     assert repr(found.to_pydict()) == repr(example.decode(payloads, found.schema, 0).to_pydict())
     return dict(found.to_pydict())
 
 
-def test_ints_of_every_length(decode: Decode) -> None:
+def test_ints_of_every_length() -> None:
     edges = [0, *(2**bit + more for bit in range(7, 63, 7) for more in (-1, 0, 1)), 2**63 - 1]
     values = edges + [-value - 1 for value in edges]
     payloads = [record(entry("a", ints(value))) for value in values]
-    assert read(decode, payloads, a="int64") == {"a": values}
+    assert read(payloads, a="int64") == {"a": values}
 
 
-def test_a_scalar_of_each_kind_and_its_list(decode: Decode) -> None:
+def test_a_scalar_of_each_kind_and_its_list() -> None:
     one = record(entry("i", ints(-7)), entry("f", floats(0.5)), entry("b", blobs(b"\xff\x00")))
     types = {"i": "int64", "f": "float32", "b": "binary"}
-    assert read(decode, [one, one], **types) == {
+    assert read([one, one], **types) == {
         "i": [-7] * 2,
         "f": [0.5] * 2,
         "b": [b"\xff\x00"] * 2,
     }
     lists = {name: f"list<{kind}>" for name, kind in types.items()}
-    assert read(decode, [one], **lists) == {"i": [[-7]], "f": [[0.5]], "b": [[b"\xff\x00"]]}
+    assert read([one], **lists) == {"i": [[-7]], "f": [[0.5]], "b": [[b"\xff\x00"]]}
 
 
 def test_the_usual_values_are_not_left_to_protobuf() -> None:
@@ -116,26 +97,24 @@ def test_the_usual_values_are_not_left_to_protobuf() -> None:
         blobs(b"x" * 124): BYTES,
         blobs(b"x" * 20_000): BYTES,
         b"\x1a\x00": INT | EMPTY,
-        ints(1, 2): ODD,
-        blobs(b"x", b"y"): ODD,
     }
     records = Records.of([record(entry("a", feature)) for feature in features])
-    found = scan(records, ("a",), (False,))
-    assert found.code.tolist() == list(features.values())
-    lists = Records.of(
-        [record(entry("a", feature)) for feature in (ints(*range(999)), floats(1, 2))]
-    )
-    assert scan(lists, ("a",), (True,)).code.tolist() == [INT, FLOAT]
+    cells, others = scan(records, ["a"])
+    assert cells.kind[0].tolist() == list(features.values())
+    assert not others
+    lists = [record(entry("a", feature)) for feature in (ints(*range(999)), floats(1, 2))]
+    cells, _ = scan(Records.of(lists), ["a"])
+    assert cells.kind[0].tolist() == [INT, FLOAT]
 
 
-def test_each_record_has_an_order_of_its_own(decode: Decode) -> None:
+def test_each_record_has_an_order_of_its_own() -> None:
     entries = [entry(f"column {i}", ints(i)) for i in range(20)]
     payloads = [record(*entries[turn:], *entries[:turn]) for turn in range(20)]
     types = {f"column {i}": "int64" for i in range(20)}
-    assert read(decode, payloads, **types) == {f"column {i}": [i] * 20 for i in range(20)}
+    assert read(payloads, **types) == {f"column {i}": [i] * 20 for i in range(20)}
 
 
-def test_what_is_missing_or_empty_is_null(decode: Decode) -> None:
+def test_what_is_missing_or_empty_is_null() -> None:
     payloads = [
         record(entry("a", ints(1)), entry("b", floats(1))),
         record(entry("a", b"\x1a\x00")),
@@ -144,89 +123,76 @@ def test_what_is_missing_or_empty_is_null(decode: Decode) -> None:
         b"",
     ]
     nothing = [None] * 4
-    assert read(decode, payloads, a="int64", c="int64") == {
+    assert read(payloads, a="int64", c="int64") == {
         "a": [1, *nothing],
         "c": [None, *nothing],
     }
-    assert read(decode, payloads, b="list<float32>")["b"] == [[1.0], None, [2.0], None, None]
+    assert read(payloads, b="list<float32>")["b"] == [[1.0], None, [2.0], None, None]
 
 
-def test_an_empty_list_of_the_same_kind_is_null(decode: Decode) -> None:
+def test_an_empty_list_of_the_same_kind_is_null() -> None:
     ones, none_of_int = [record(entry("a", ints(1)))] * 2, record(entry("a", b"\x1a\x00"))
-    assert read(decode, [*ones, none_of_int], a="int64") == {"a": [1, 1, None]}
-    assert read(decode, [none_of_int], a="list<int64>") == {"a": [None]}
+    assert read([*ones, none_of_int], a="int64") == {"a": [1, 1, None]}
+    assert read([none_of_int], a="list<int64>") == {"a": [None]}
 
 
 @pytest.mark.parametrize("other", [b"\x12\x00", floats(1), blobs(b"")])
-def test_one_of_another_kind_is_an_error(decode: Decode, other: bytes) -> None:
+def test_one_of_another_kind_is_an_error(other: bytes) -> None:
     payloads = [record(entry("a", ints(1)))] * 20 + [record(entry("a", other))]
-    for way in (decode_scanned, example_block.decode):
-        with pytest.raises(SchemaMismatch, match="record 20 holds column 'a' as"):
-            way(payloads, schema(a="int64"), 0)
-    with pytest.raises((SchemaMismatch, Refused)):
+    with pytest.raises(Refused):
+        scanned(payloads, schema(a="int64"))
+    with pytest.raises(SchemaMismatch, match="record 20 holds column 'a' as"):
         decode(payloads, schema(a="int64"), 0)
 
 
-def test_lists_of_any_length(decode: Decode) -> None:
+def test_lists_of_any_length() -> None:
     edges = [0, 1, -1, *(2**bit + more for bit in range(7, 63, 7) for more in (-1, 0, 1))]
     rows = [edges, [], [5], edges[::-1], list(range(1000)), [2**63 - 1, -(2**63)] * 70]
     payloads = [
         record(entry("l", ints(*row)), entry("f", floats(*row[:99])), entry("n", ints(*row)))
         for row in rows
     ]
-    found = read(decode, payloads, l="list<int64>", f="list<float32>")
+    found = read(payloads, l="list<int64>", f="list<float32>")
     assert found["l"] == [row or None for row in rows]
     assert found["f"] == [
         [struct.unpack("f", struct.pack("f", x))[0] for x in row[:99]] or None for row in rows
     ]
 
 
-def test_lists_that_no_number_ends(decode: Decode) -> None:
+def test_lists_that_no_number_ends() -> None:
     for damage in (b"\x01\xff", b"\xff" * 10 + b"\x01", b"\x80" * 9 + b"\x02", b"\xff" * 30):
         payloads = [record(entry("l", ints(1, 2))), record(entry("l", field(3, field(1, damage))))]
         for name in ("l", "other"):
             with pytest.raises(Refused):
-                decode(payloads, schema(**{name: "list<int64>"}), 0)
+                scanned(payloads, schema(**{name: "list<int64>"}), 0)
 
 
-def test_several_values_and_long_ones_beside_scalars(decode: Decode) -> None:
+def test_several_values_and_long_ones_beside_scalars() -> None:
     long = b"x" * 3000
     payloads = [
         record(entry("l", ints(*range(i % 4))), entry("b", blobs(long[i:])), entry("a", ints(i)))
         for i in range(8)
     ]
-    found = read(decode, payloads, a="int32", l="list<int64>", b="string")
+    found = read(payloads, a="int32", l="list<int64>", b="string")
     assert found["a"] == list(range(8))
     assert found["l"] == [list(range(i % 4)) or None for i in range(8)]
     assert [len(text) for text in found["b"]] == list(range(3000, 2992, -1))
 
 
-def test_what_the_scan_leaves_to_protobuf_one_by_one() -> None:
-    not_packed, no_list = record(entry("a", field(3, b"\x08\x05"))), record(entry("a", b""))
-    payloads = [
-        not_packed,
-        record(entry("a", ints(6))),
-        no_list,
-        record(entry("a", ints())),
-        *[record(entry("b", ints(1)))] * 3,
-    ]
-    assert read(decode_scanned, payloads, a="int64") == {"a": [5, 6, None, None, None, None, None]}
+@pytest.mark.parametrize(
+    "feature", [field(3, b"\x08\x05"), b"", ints(1, 2), blobs(b"x", b"y")], ids=str
+)
+def test_a_value_of_another_form_leaves_the_block_to_protobuf(feature: bytes) -> None:
+    with pytest.raises(Refused):
+        scanned([record(entry("a", ints(6))), record(entry("a", feature))], schema(a="int64"))
 
 
-def test_only_the_names_asked_for_match_whatever_their_length(decode: Decode) -> None:
+def test_only_the_names_asked_for_match_whatever_their_length() -> None:
     names = ["a" * length for length in (0, 1, 7, 8, 9, 16, 17, 100)] + ["a\0", "b" * 9]
     payloads = [record(*(entry(name, ints(place)) for place, name in enumerate(names)))]
     for place, name in enumerate(names):
-        assert read(decode, payloads, **{name: "int64"}) == {name: [place]}
-    assert read(decode, payloads, **{"a" * 10: "int64"}) == {"a" * 10: [None]}
-
-
-def test_a_thousand_names_have_a_slot_each() -> None:
-    names = tuple(f"feature {i}" for i in range(1000))
-    data, lengths = "".join(names).encode() + bytes(8), np.array([len(name) for name in names])
-    found, ascii_only = Keys(names).find(words_of(data), np.cumsum(lengths) - lengths, lengths)
-    assert found.tolist() == list(range(1000))
-    assert ascii_only
+        assert read(payloads, **{name: "int64"}) == {name: [place]}
+    assert read(payloads, **{"a" * 10: "int64"}) == {"a" * 10: [None]}
 
 
 @pytest.mark.parametrize(
@@ -245,7 +211,6 @@ def test_a_thousand_names_have_a_slot_each() -> None:
         record(entry("a", b"\x02\x00")),
         b"\x0a\x8c\x80\x80\x80\x80" + entry("a", ints(1)),
         record(entry("a", blobs(b"xyz"))[:-2]),
-        record(entry("é", ints(1))),
         record(entry(b"\xff", ints(1))),
         record(entry("a", b"\x1a\x03\x0a\x01\xff")),
         record(entry("a", ints(1)))[:-1],
@@ -255,48 +220,42 @@ def test_a_thousand_names_have_a_slot_each() -> None:
         b"\x0a\xff\xff\xff\xff\x7f",
     ],
 )
-def test_what_is_unusual_is_left_to_protobuf(decode: Decode, unusual: bytes) -> None:
+def test_what_is_unusual_is_left_to_protobuf(unusual: bytes) -> None:
     usual = record(entry("a", ints(1)))
     payloads, wanted = [usual] * 20 + [unusual] + [usual] * 20, schema(a="int64")
     with pytest.raises(Refused):
-        decode(payloads, wanted, 0)
-    assert outcome(example_block.decode, payloads, wanted) == (
-        outcome(example.decode, payloads, wanted)
-    )
+        scanned(payloads, wanted)
+    assert outcome(decode, payloads, wanted) == (outcome(example.decode, payloads, wanted))
 
 
-def test_more_keys_than_are_kept_and_a_key_that_is_long(decode: Decode) -> None:
+def test_more_keys_than_are_kept_and_a_key_that_is_long() -> None:
     payloads = [
         record(*(entry(f"key {i}", ints(i)) for i in range(5000))),
         record(entry("a", ints(1))),
     ]
     wanted = schema(a="int64", **{"key 4999": "int64"})
-    assert outcome(example_block.decode, payloads * 8, wanted) == (
-        outcome(example.decode, payloads * 8, wanted)
-    )
+    assert outcome(decode, payloads * 8, wanted) == (outcome(example.decode, payloads * 8, wanted))
     named = "n" * 127
-    assert read(decode, [record(entry(named, ints(1)))], **{named: "int64"}) == {named: [1]}
+    assert read([record(entry(named, ints(1)))], **{named: "int64"}) == {named: [1]}
 
 
 @pytest.mark.parametrize("damage", [b"\x1a\x03\x0a\x01\xff", b"\x02\x00"])
-def test_a_damaged_record_is_named_though_its_damage_is_in_another_column(
-    decode: Decode, damage: bytes
-) -> None:
+def test_a_damaged_record_is_named_though_its_damage_is_in_another_column(damage: bytes) -> None:
     usual = record(entry("a", ints(1)), entry("b", ints(1)))
     damaged = record(entry("a", ints(1)), entry("b", damage))
     with pytest.raises(CorruptData, match=r"record 117 is not a tf\.train\.Example"):
-        example_block.decode([usual] * 17 + [damaged] * 3, schema(a="int64"), 100)
+        decode([usual] * 17 + [damaged] * 3, schema(a="int64"), 100)
 
 
-def test_records_of_lists_of_other_lengths(decode: Decode) -> None:
+def test_records_of_lists_of_other_lengths() -> None:
     payloads = [record(entry("a", ints(i)), entry("b", floats(*range(i)))) for i in range(2, 40)]
     wanted = schema(a="int64", b="list<float32>")
-    assert example_block.decode(payloads, wanted, 0) == example.decode(payloads, wanted, 0)
+    assert decode(payloads, wanted, 0) == example.decode(payloads, wanted, 0)
 
 
-def outcome(decode: Any, payloads: Sequence[bytes], wanted: pa.Schema) -> Any:
+def outcome(read: Any, payloads: Sequence[bytes], wanted: pa.Schema) -> Any:
     try:
-        found = decode(payloads, wanted, 5)
+        found = read(payloads, wanted, 5)
     except PipeprofError as error:
         return type(error), str(error)
     found.validate(full=True)

@@ -1,30 +1,28 @@
-"""Whatever is in a record: scan and compiled code give what protobuf gives, or refuse."""
+"""Whatever is in a record, the scan gives what protobuf gives, or refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeprof.errors import PipeprofError, SchemaMismatch
-from pipeprof.formats import example, example_block
-from pipeprof.formats.compiled import SWITCH
-from pipeprof.formats.example_scan import Refused
-from pipeprof.formats.framing import Records
+from pipeprof.errors import SchemaMismatch
+from pipeprof.formats.tfrecord import example
+from pipeprof.formats.tfrecord.scan import Refused
 from tests.formats.test_example import (
-    DECODES,
     blobs,
+    decode,
     entry,
     field,
     floats,
     ints,
     outcome,
     record,
+    scanned,
     schema,
 )
 
@@ -75,47 +73,26 @@ BLOCKS = st.dictionaries(NAMES, st.sampled_from(COLUMNS), max_size=5).flatmap(
 )
 
 
-@pytest.fixture(params=DECODES)
-def way(request: pytest.FixtureRequest) -> str:
-    if request.param == "compiled":
-        DECODES["compiled"]([record()], schema(a="int64"), 0)  # or it is missing
-    return str(request.param)
-
-
-def same_or_refused(way: str, payloads: Sequence[bytes], wanted: pa.Schema) -> bool:
-    """Whether it was read in this way; whatever is wrong is left to protobuf to say."""
-    with mock.patch.dict("os.environ", {SWITCH: str(int(way == "compiled"))}):
-        try:
-            found = DECODES[way](payloads, wanted, 5)
-        except (Refused, SchemaMismatch):
-            return False
+def same_or_refused(payloads: Sequence[bytes], wanted: pa.Schema) -> bool:
+    """Whether the scan read it; whatever is wrong is left to protobuf to report."""
+    try:
+        found = scanned(payloads, wanted, 5)
+    except (Refused, SchemaMismatch):
+        return False
     found.validate(full=True)
     assert repr(found.to_pydict()) == outcome(example.decode, payloads, wanted)
     return True
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(BLOCKS, st.lists(UNUSUAL, max_size=1))
-def test_columns_are_those_that_protobuf_finds(block: list[bytes], unusual: list[bytes]) -> None:
-    def found(infer: Any) -> str:
-        try:
-            return repr(infer(Records.of((block + unusual) * 16)))
-        except PipeprofError as error:
-            return repr(error)
-
-    assert found(example_block.infer) == found(example.infer)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None)
 @given(BLOCKS, st.lists(UNUSUAL, max_size=1), SCHEMAS)
 def test_any_records_are_what_protobuf_says_or_refused(
-    way: str, block: list[bytes], unusual: list[bytes], wanted: pa.Schema
+    block: list[bytes], unusual: list[bytes], wanted: pa.Schema
 ) -> None:
     payloads = block + unusual
-    same_or_refused(way, payloads, wanted)
-    with mock.patch.dict("os.environ", {SWITCH: str(int(way == "compiled"))}):
-        many = payloads * 4  # so that a scan is worth it
-        assert outcome(example_block.decode, many, wanted) == outcome(example.decode, many, wanted)
+    same_or_refused(payloads, wanted)
+    many = payloads * 4  # so that a scan is worth it
+    assert outcome(decode, many, wanted) == outcome(example.decode, many, wanted)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +103,7 @@ def test_any_records_are_what_protobuf_says_or_refused(
     ],
 )
 def test_no_damage_to_a_byte_is_read_otherwise_than_protobuf_reads_it(
-    way: str, feature: bytes
+    feature: bytes,
 ) -> None:
     good = record(entry("a", ints(1)), entry("key", feature))
     kind = {b"\x0a": "binary", b"\x12": "float32"}.get(feature[:1], "int64")
@@ -134,7 +111,7 @@ def test_no_damage_to_a_byte_is_read_otherwise_than_protobuf_reads_it(
     for at, byte in enumerate(good):
         for other in {*(byte ^ 1 << bit for bit in range(8)), byte - 1 & 255, 0, 10, 18, 26, 255}:
             damaged = good[:at] + bytes([other]) + good[at + 1 :]
-            same_or_refused(way, [good, damaged, good], wanted)
+            same_or_refused([good, damaged, good], wanted)
 
 
 SCALARS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
@@ -144,15 +121,13 @@ SCALARS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
 }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None)
 @given(st.data())
-def test_one_value_or_none_in_any_order_is_never_refused(way: str, data: st.DataObject) -> None:
+def test_one_value_or_none_in_any_order_is_never_refused(data: st.DataObject) -> None:
     payloads = []
     for _ in range(data.draw(st.integers(1, 6))):
         names = data.draw(st.permutations(sorted(SCALARS)))[: data.draw(st.integers(0, 3))]
         payloads.append(
             of_features({name: SCALARS[name][0](data.draw(SCALARS[name][1])) for name in names})
         )
-    assert same_or_refused(
-        way, payloads, schema(a="int64", b="float32", **{"a longer name": "binary"})
-    )
+    assert same_or_refused(payloads, schema(a="int64", b="float32", **{"a longer name": "binary"}))

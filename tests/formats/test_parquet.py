@@ -7,6 +7,7 @@ import decimal
 import io
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,12 +15,13 @@ import pytest
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.base import FilePlan, ReadOptions
-from pipeprof.formats.sparse import SparseFile
+from pipeprof.formats.parquet.sparse_file import SparseFile
 from tests.contracts.format_contract import (
     SMALL,
     Bytes,
     FormatContract,
     batches,
+    drive,
     encode,
     plan,
     read,
@@ -304,4 +306,30 @@ def test_a_sparse_file_never_makes_bytes_up() -> None:
         with pytest.raises(CorruptData, match=f"at byte {offset}"):
             file.read(length)
     assert file.seek(-1, 2) == 99
-    assert file.size() == 100
+
+
+def test_more_rows_than_values_take_no_memory() -> None:
+    """Arrow would ask for memory for all the rows that a footer speaks of."""
+    for column in ([None, 1], [[1], [2, 3]]):
+        data = encode(PARQUET, pa.table({"a": pa.array(column)}))
+        at = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        rows = data.rindex(b"\x16\x04", at, data.index(b"parquet-cpp", at))
+        many = b"\x16\x80\x80\x80\x80\x80\x10"
+        footer = data[at:rows] + many + data[rows + 2 : -8]
+        length = len(footer).to_bytes(4, "little")
+        with pytest.raises(CorruptData, match=r"row group 0 has 274877906944 rows.* values"):
+            read(PARQUET, data[:at] + footer + length + b"PAR1")
+
+
+def test_a_footer_is_parsed_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"a": np.arange(100), "b": [[1]] * 100})
+    source = Bytes(written(rows, row_group_size=10))
+    made = plan(PARQUET, source, options=ReadOptions(split_bytes=1))
+    assert len(made.splits) == 10
+    monkeypatch.setattr("pipeprof.formats.parquet.footer.Footer", None)
+    assert made.schema is not None
+    for split in made.splits:
+        [batch] = drive(
+            PARQUET.decode(len(source.data), split, made.schema, ReadOptions()), source.read
+        )
+        assert batch.num_rows == 10

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
+from unittest import mock
 
 import pyarrow as pa
 
 from pipeprof import manifest, store
 from pipeprof.errors import CorruptData, FormatError, PipeprofError
 from pipeprof.formats import detect, get
-from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, drive, drive_plan, give_up
-from pipeprof.formats.compiled import SWITCH
-from pipeprof.formats.framing import Deframer
+from pipeprof.formats.base import (
+    Fault,
+    FilePlan,
+    Format,
+    ReadOptions,
+    drive_plan,
+    raise_fault,
+)
+from pipeprof.formats.tfrecord import columns
+from pipeprof.formats.tfrecord.framing import Deframer
+from pipeprof.formats.tfrecord.scan import Refused
 from pipeprof.formats.types import is_list
 from pipeprof.loaders.batcher import to_tensors
+from tests.contracts.format_contract import drive
 from tests.fuzz.inputs import seeds
 
 _OTHER = pa.schema([("id", pa.int64())])
@@ -37,9 +46,9 @@ def of_format(name: str) -> Callable[[bytes], None]:
         if rng.random() < 0.5:
             _rows(fmt, data, options, on_fault=bool)  # leaves out what it must
             return
-        rows = _rows(fmt, data, options, give_up)
+        rows = _rows(fmt, data, options, raise_fault)
         with suppress(PipeprofError):  # where it is cut elsewhere, more damage may be seen
-            assert rows == _rows(fmt, data, ReadOptions(split_bytes=0), give_up), "other rows"
+            assert rows == _rows(fmt, data, ReadOptions(split_bytes=0), raise_fault), "other rows"
 
     return check
 
@@ -53,29 +62,22 @@ def replaced(name: str) -> Callable[[bytes], None]:
         options = ReadOptions(rng.choice((0, 1000)), rng.choice((17, 300, 2**22)))
         made = drive_plan(fmt.plan(len(planned), None, {}, options), _reader(planned))
         data = data[: len(planned)].ljust(len(planned), b"\0")
-        _decoded(fmt, data, made, options, rng.choice((give_up, bool)))
+        _decoded(fmt, data, made, options, rng.choice((raise_fault, bool)))
 
     return check
 
 
-def with_kernels(name: str) -> Callable[[bytes], None]:
-    """Read an object by compiled kernels and without: the same rows, or the same words."""
-
-    def check(data: bytes) -> None:
-        fmt, rng = get(name), Random(zlib.crc32(data))
-        options = ReadOptions(rng.choice((0, 1000)), rng.choice((17, 300, 2**22)))
-        on_fault = rng.choice((give_up, bool))
-        found = _told(fmt, data, options, on_fault)
-        os.environ[SWITCH] = "0"
-        try:
-            assert found == _told(fmt, data, options, on_fault), "kernels read otherwise"
-        finally:
-            del os.environ[SWITCH]
-
-    return check
+def by_protobuf(data: bytes) -> None:
+    """Read TFRecord by the scan, and by protobuf alone: the same rows, or the same error."""
+    fmt, rng = get("tfrecord"), Random(zlib.crc32(data))
+    options = ReadOptions(rng.choice((0, 1000)), rng.choice((17, 300, 2**22)))
+    on_fault = rng.choice((raise_fault, bool))
+    found = _outcome(fmt, data, options, on_fault)
+    with mock.patch.object(columns, "decode_scanned", side_effect=Refused):
+        assert found == _outcome(fmt, data, options, on_fault), "the scan read otherwise"
 
 
-def _told(
+def _outcome(
     fmt: Format, data: bytes, options: ReadOptions, on_fault: Callable[[Fault], object]
 ) -> str:
     try:

@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 
 from pipeprof import manifest, store
 from pipeprof.formats import get
-from pipeprof.formats.framing import Deframer, frame
+from pipeprof.formats.tfrecord.framing import Deframer, frame
 from pipeprof.manifest import Manifest, ManifestFile
 from tests.contracts.format_contract import EVERY_TYPE, INFERRED, SMALL, encode
 from tests.fuzz.mutate import mutated
-from tests.kernels import load_all
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep
 
@@ -31,7 +30,7 @@ SCALARS = pa.table(
 )
 """Enough rows for TFRecord's scan, and for Parquet's bit-packed runs."""
 LISTS = pa.table({"ids": [[j % 7 for j in range(i % 5 + 1)] for i in range(60)]})
-"""None of them null or empty, as kernels read Parquet's."""
+"""None of them null or empty."""
 NULLS = pa.table(
     {
         "feature": pa.array([None if i % 7 < 3 else i / 7 for i in range(90)], pa.float32()),
@@ -97,7 +96,6 @@ def _packed(data: bytes, rng: Random, codec: str) -> bytes:
 @cache
 def seeds(name: str) -> tuple[bytes, ...]:
     """Valid objects of a format: of our own writer, and the small ones of the corpus."""
-    load_all()
     own = (encode(get(name), table) for table in _TABLES)
     files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
     others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.fuzz import inputs
-from tests.fuzz.checks import check_framing, check_json, of_format, replaced, with_kernels
+from tests.fuzz.checks import by_protobuf, check_framing, check_json, of_format, replaced
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,12 @@ TARGETS = {
     for target in (
         Target("csv", inputs.csv, of_format("csv")),
         Target("csv-gzip", inputs.csv_gzip, of_format("csv")),
-        Target("csv-kernels", inputs.csv, with_kernels("csv")),
         Target("parquet", inputs.parquet, of_format("parquet")),
         Target("parquet-footer", inputs.parquet_footer, of_format("parquet")),
-        Target("parquet-kernels", inputs.parquet, with_kernels("parquet")),
         Target("tfrecord", inputs.tfrecord, of_format("tfrecord")),
         Target("tfrecord-packed", inputs.tfrecord_packed, of_format("tfrecord")),
         Target("example", inputs.example, of_format("tfrecord")),
-        Target("example-kernels", inputs.example, with_kernels("tfrecord")),
+        Target("example-by-protobuf", inputs.example, by_protobuf),
         Target("csv-replaced", inputs.csv, replaced("csv")),
         Target("parquet-replaced", inputs.parquet, replaced("parquet")),
         Target("tfrecord-replaced", inputs.tfrecord, replaced("tfrecord")),

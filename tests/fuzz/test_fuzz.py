@@ -17,16 +17,10 @@ from tests.fuzz import run
 from tests.fuzz.cage import Outcome, run_caged
 from tests.fuzz.run import FOUND, Tally, fuzz, make
 from tests.fuzz.targets import TARGETS, Target
-from tests.kernels import load_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 INPUTS = 40
 """Of each target: `make fuzz` tries as many as it can in ten minutes."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kernels() -> None:
-    load_all()
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)

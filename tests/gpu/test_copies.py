@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 import torch
 
-from pipeprof.measure.copies import Copy, take
+from pipeprof.measure.copies import DeviceCopy, take
 from pipeprof.measure.h2d import to_device
 from tests.gpu.kernels import no_waiting, timed_s
 
@@ -28,7 +28,7 @@ def host(size: int, pinned: bool) -> torch.Tensor:
     return torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
 
 
-def taken() -> list[Copy]:
+def taken() -> list[DeviceCopy]:
     torch.cuda.synchronize()
     return take()
 
@@ -84,8 +84,8 @@ def test_a_side_stream_copies_beside_the_work_that_is_queued(spin, figure):
     figure("h2d, pinned, on a side stream", rate(copy.seconds))
 
 
-def taken_while_running(kernel: torch.cuda.Event) -> list[Copy]:
-    copies: list[Copy] = []
+def taken_while_running(kernel: torch.cuda.Event) -> list[DeviceCopy]:
+    copies: list[DeviceCopy] = []
     while not copies and not kernel.query():
         copies = take()
     assert copies, "the copy waited for the kernel"

@@ -10,7 +10,6 @@ import pytest
 
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.cli.app import run
-from pipeprof.formats.compiled import SWITCH
 from tests.lab.conftest import Told
 from tests.lab.disk import slow_disk
 from tests.lab.far import BUCKET, NO_ETAG, far_store
@@ -90,11 +89,7 @@ def test_small_requests_by_s3fs_without_delay(
     assert found == "storage-client"
 
 
-def test_a_decoder_that_computes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: Swept
-) -> None:
-    """Without kernels: with them, handing a batch to main takes longer than decoding it."""
-    monkeypatch.setenv(SWITCH, "0")
+def test_a_decoder_that_computes(tmp_path: Path, swept: Swept) -> None:
     url = generated(tmp_path / "data", "tabular", "csv", 20 * MB, shards=2)
     large = ["--cache", "warm", "--batch-size", "4096"]
     assert swept.blames("CSV from memory", "decode", url, *large) == "decode"

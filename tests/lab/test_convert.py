@@ -28,7 +28,7 @@ def test_on_a_slow_disk_the_gain_is_that_in_bytes(tmp_path: Path, told) -> None:
         conversion=ConversionSpec(("parquet:zstd",), ("local",), 20_000_000, (MIB,)),
     )  # fmt: skip
     with slow_disk(tmp_path, bytes_per_s=3_000_000):
-        result = run.go_on(run.begin(spec, out), out, WritingListener()).result
+        result = run.run_remaining_trials(run.begin(spec, out), out, WritingListener()).result
     assert result.conversion is not None
     [gain] = result.conversion.gains
     told(

@@ -55,6 +55,6 @@ def test_what_a_gateway_keeps_is_unknown_and_said_to_be(tmp_path: Path) -> None:
                 step_s=0.001, trial_s=0.5, warmup_s=0.1, cache=wanted,
             )  # fmt: skip
             out = tmp_path / f"out{number}"
-            (trial,) = run.go_on(run.begin(spec, out), out, Listener()).result.trials
+            (trial,) = run.run_remaining_trials(run.begin(spec, out), out, Listener()).result.trials
             assert trial.cache.state == "unknown"
             assert "fuse.rclone may keep caches that cannot be seen" in trial.cache.evidence

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeprof.loaders.batches import count_samples, weigh
+from pipeprof.loaders.batches import batch_nbytes, count_samples
 from pipeprof.loaders.tensors import Batch, Ragged
 
 
@@ -55,7 +55,7 @@ def test_the_batch_size_tells_samples_from_parts():
     ],
 )
 def test_a_batch_is_weighed_by_the_tensors_that_travel_and_what_is_beside(batch, weight):
-    assert weigh(batch) == weight
+    assert batch_nbytes(batch) == weight
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_batch_is_weighed_by_the_tensors_that_travel_and_what_is_beside(batch,
     ids=["an object", "an array of objects", "a tensor behind a number", "too much of it"],
 )
 def test_what_cannot_be_weighed_is_unknown_and_hides_no_tensor(beside):
-    tensors, size, loose = weigh([torch.zeros(4), beside])
+    tensors, size, loose = batch_nbytes([torch.zeros(4), beside])
     assert (tensors, size) == (1, 16)
     assert math.isnan(loose)
 
 
 def test_a_batch_of_too_many_parts_is_not_looked_through():
-    assert all(map(math.isnan, weigh([(None,)] * 100_000)))
+    assert all(map(math.isnan, batch_nbytes([(None,)] * 100_000)))

@@ -19,10 +19,11 @@ import pipeprof
 from pipeprof import formats
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch, StorageError, UsageError
 from pipeprof.formats.base import ReadOptions
-from pipeprof.formats.framing import frame
+from pipeprof.formats.tfrecord.framing import frame
 from pipeprof.loaders.dataset import FileDataset
 from pipeprof.loaders.skips import Skips
 from pipeprof.model import Skipped
+from tests.contracts.format_contract import drive
 
 FORKING = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 
@@ -71,7 +72,7 @@ def test_csv_says_which_row_it_was_that_failed_behind_rows_left_out() -> None:
     split = formats.base.Split(0, len(data))
     told: list[formats.base.Fault] = []
     decoding = fmt.decode(len(data), split, schema, ReadOptions())
-    read = list(formats.base.drive(decoding, lambda at, n: data[at : at + n], told.append))
+    read = list(drive(decoding, lambda at, n: data[at : at + n], told.append))
     assert sum(batch.num_rows for batch in read) == 97
     assert [fault.rows for fault in told] == [0, 1, 1]
     assert ["row 6 " in str(told[1].error), "row 78 " in str(told[2].error)] == [True, True]

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from pipeprof.errors import CorruptData, StorageError
-from pipeprof.formats.base import AHEAD, ReadOptions
+from pipeprof.formats.base import PREFETCH_DEPTH, ReadOptions
 from pipeprof.loaders.dataset import FileDataset
 from tests.loaders.test_dataset import FORMATS, ids, write
 from tests.patience import PATIENCE_S, comes
@@ -69,7 +69,7 @@ def watched(dataset, kind=Seen, one_at_a_time=True):
     """The same data set over a store that is watched."""
     store = kind(dataset._plan.store, one_at_a_time)
     plan = replace(dataset._plan, store=store)
-    return FileDataset(plan, dataset._making, dataset._read, dataset.skips), store
+    return FileDataset(plan, dataset._batching, dataset._read, dataset.skips), store
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -92,7 +92,7 @@ def test_two_reads_are_under_way_where_the_store_answers_both(tmp_path, format_n
     dataset, store = watched(opened(url, format_name, True), Waits, one_at_a_time)
     plain, one_by_one = watched(opened(url, format_name, False))
     assert ids(dataset) == ids(plain)
-    assert store.most == (1 if one_at_a_time else AHEAD)
+    assert store.most == (1 if one_at_a_time else PREFETCH_DEPTH)
     assert sorted(store.asked) == sorted(one_by_one.asked)
 
 
@@ -102,9 +102,9 @@ def test_very_small_objects_are_not_all_fetched_at_once(tmp_path):
     dataset, store = watched(pipeprof.open_dataset(url, batch_size=2))
     batches = iter(dataset)
     next(batches)
-    assert comes(lambda: len(store.asked) > 1 + AHEAD)
+    assert comes(lambda: len(store.asked) > 1 + PREFETCH_DEPTH)
     time.sleep(0.05)
-    assert len(store.asked) <= 1 + 2 * AHEAD
+    assert len(store.asked) <= 1 + 2 * PREFETCH_DEPTH
     assert len(ids(batches)) == 98
     assert len(store.asked) == 50
     batches.close()
@@ -147,9 +147,7 @@ def test_the_next_bytes_are_asked_for_before_the_last_are_used_up(tmp_path, form
     dataset, store = watched(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
     batches = iter(dataset)
     next(batches)
-    # of Parquet a row group, of which each column is as long as a block
-    first = len(dataset.schema) if format_name == "parquet" else 1
-    wanted = first + AHEAD if ahead else first
+    wanted = 1 + PREFETCH_DEPTH if ahead else 1
     assert comes(lambda: len(store.asked) >= wanted)
     time.sleep(0.05)
     assert len(store.asked) == wanted, "and what is ahead is bounded"
@@ -249,7 +247,7 @@ def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
     assert time.monotonic() - start < PATIENCE_S / 2
     store.go.set()
     assert comes(lambda: not ahead_threads(before))
-    assert len(store.asked) <= 1 + AHEAD, "what had not begun is not read"
+    assert len(store.asked) <= 1 + PREFETCH_DEPTH, "what had not begun is not read"
 
 
 def test_where_nothing_follows_what_is_read_first_there_is_no_thread(tmp_path):

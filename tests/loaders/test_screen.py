@@ -22,7 +22,8 @@ def screen(terminal):
 
 @pytest.fixture
 def usual():
-    """Signals that nobody handles, nor ignores, as a shell may for what it runs beside."""
+    """Ctrl-Z and signals that end a process: nobody handles or ignores them, as a shell may for
+    what it runs in the background."""
     numbers = (signal.SIGTSTP, signal.SIGTERM, signal.SIGQUIT)
     before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
     yield numbers
@@ -114,7 +115,7 @@ def test_a_forked_process_paints_nothing(terminal, screen):
     assert terminal.raw == before
 
 
-def test_a_forked_process_ends_of_signals_as_ever(usual, screen):
+def test_a_forked_process_has_no_handler_of_ours(usual, screen):
     screen.show(["shown"])
     child = os.fork()
     if not child:
@@ -152,7 +153,7 @@ def test_nothing_stays_behind(terminal, usual):
     before = descriptors()
     screen = Screen(terminal.device)
     screen.show(["shown"])
-    assert signal.SIG_DFL not in {signal.getsignal(number) for number in usual}
+    assert signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL
     screen.close()
     assert {signal.getsignal(number) for number in usual} == {signal.SIG_DFL}
     assert not descriptors() - before
@@ -180,17 +181,27 @@ def shown(tmp_path):
     return {**UNWATCHED, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
+def test_signals_that_end_a_process_are_the_scripts_own(usual, screen):
+    screen.show(["shown"])
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        assert signal.getsignal(number) == signal.SIG_DFL
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
-def test_a_process_that_is_told_to_end_gives_the_rows_back_and_ends_of_that(
-    number, terminal, shown, tmp_path
-):
+def test_after_a_signal_that_kills_only_the_last_rows_stay_below(number, terminal, shown, tmp_path):
     process = terminal.run([sys.executable, "shown.py"], tmp_path, shown)
     assert terminal.shows(lambda: terminal.display[-1] == "painted")
-    assert not terminal.is_whole
     process.send_signal(number)
     assert terminal.end(process) == -number
+    for line in range(30):
+        os.write(terminal.device, b"the shell, line %d\n" % line)
+    terminal.drain()
+    assert terminal.display[-1] == "painted"
+    assert terminal.lines[-2] == "the shell, line 29"
+    os.write(terminal.device, b"\x1bc")  # what `reset` sends
+    terminal.drain()
     assert terminal.is_whole
-    assert "painted" not in terminal.lines
+    assert terminal.display == [""] * 24
 
 
 def test_a_handler_of_the_scripts_own_is_left_as_it_is(terminal, shown, tmp_path):

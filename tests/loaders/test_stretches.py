@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 import pipeprof
 from pipeprof.loaders.device_side import DeviceSide
 from pipeprof.loaders.sender import Sender
-from pipeprof.loaders.stretches import FOREVER, LONGEST, Budget, shortest
+from pipeprof.loaders.stretches import FOREVER, LONGEST, SamplingBudget, shortest
 from pipeprof.measure.ring import PLAIN, TOLD, Ring
 
 BATCHES = 2_600
@@ -53,7 +53,7 @@ class Clock:
 def watched_of(turn_s: float, batches: int) -> int:
     """Of a loader whose batches take so long in turn, with two of them under way."""
     clock, length = Clock(), shortest(2)
-    budget = Budget(clock)
+    budget = SamplingBudget(clock)
     assert budget.begin(length), "a run begins with a stretch"
     watched = length
     while clock.now_s < turn_s * batches:
@@ -76,7 +76,7 @@ def test_of_a_short_run_there_is_one_stretch():
 
 def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
     clock = Clock()
-    budget = Budget(clock)
+    budget = SamplingBudget(clock)
     assert budget.begin(16)
     assert not budget.take(16)
     clock.now_s = 3_600.0
@@ -85,7 +85,7 @@ def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
 
 def test_stretches_get_longer_but_not_without_end():
     clock = Clock()
-    budget = Budget(clock)
+    budget = SamplingBudget(clock)
     budget.begin(16)
     lengths = []
     for _ in range(20):

@@ -122,7 +122,7 @@ def test_numbers_are_not_copied():
 
 
 def test_a_type_without_tensor_form_is_named():
-    with pytest.raises(SchemaMismatch, match=r"'x' has type struct.*columns="):
+    with pytest.raises(SchemaMismatch, match=r"'x' has type struct.*no tensor form"):
         tensor_of([{"a": 1}], pa.struct([("a", pa.int64())]))
 
 
@@ -184,3 +184,13 @@ def test_lists_of_text_have_no_tensor(kind):
         SchemaMismatch, match=r"column 'tags' has type .*, which has no tensor form"
     ):
         to_tensors(pa.record_batch([column], names=["tags"]))
+
+
+def test_other_columns_are_proposed_only_where_there_are_some():
+    tags = pa.array([["x"]], pa.list_(pa.string()))
+    beside = pa.record_batch([pa.array([1]), tags], names=["x", "tags"])
+    with pytest.raises(SchemaMismatch, match=r"e\.g\. columns=\['x'\]"):
+        to_tensors(beside)
+    with pytest.raises(SchemaMismatch) as alone:
+        to_tensors(pa.record_batch([tags], names=["tags"]))
+    assert "columns=" not in str(alone.value)

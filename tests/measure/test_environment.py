@@ -1,6 +1,8 @@
 """The cores there really are."""
 
 import os
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,6 +47,18 @@ def test_it_names_what_eats_the_batches():
     assert environment.accelerator == "emulated: a nap"
     assert environment.ram_bytes > 2**20
     assert 1 <= environment.cores <= environment.cores_visible
+
+
+def test_it_names_the_libraries_that_decode(monkeypatch):
+    import pyarrow as pa
+
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    monkeypatch.setitem(sys.modules, "polars", SimpleNamespace(__version__="1.2"))
+    monkeypatch.setitem(sys.modules, "h5py", SimpleNamespace())
+    readers = read_environment("").readers
+    assert readers["pyarrow"] == pa.__version__
+    assert readers["polars"] == "1.2"
+    assert not readers.keys() & {"pandas", "h5py"}
 
 
 @pytest.mark.parametrize(

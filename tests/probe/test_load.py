@@ -13,7 +13,7 @@ from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import _client_bound, _point, load
-from pipeprof.probe.result import Demand
+from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.work import Blocks
 from pipeprof.storage import ObjectInfo
 from tests.patience import comes
@@ -60,14 +60,14 @@ def test_objects_are_cut_into_blocks_that_are_whole_where_they_can_be():
 
 
 def test_streams_of_a_sequential_load_begin_apart_and_go_on_in_order():
-    blocks, demand = Blocks([ONE], 10), Demand("sequential", 10, 2)
+    blocks, demand = Blocks([ONE], 10), LoadSpec("sequential", 10, 2)
     streams = [blocks.drawn(demand, number, 0) for number in range(2)]
     offsets = [[next(stream)[1] for _ in range(7)] for stream in streams]
     assert offsets == [[0, 10, 20, 30, 40, 50, 60], [50, 60, 70, 80, 90, 0, 10]]
 
 
 def test_random_blocks_are_the_same_for_the_same_seed():
-    blocks, demand = Blocks([ONE, TWO], 10), Demand("random", 10, 2)
+    blocks, demand = Blocks([ONE, TWO], 10), LoadSpec("random", 10, 2)
 
     def drawn(stream: int, seed: int) -> list[int]:
         draws = blocks.drawn(demand, stream, seed)
@@ -82,7 +82,7 @@ def test_random_blocks_are_the_same_for_the_same_seed():
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
     target, budget = Sleeps(0.02), Budget(FREE, FREE)
-    point = load(Crew(target), Demand("random", 1000, concurrency), 0.8, budget, seed=0)
+    point = load(Crew(target), LoadSpec("random", 1000, concurrency), 0.8, budget, seed=0)
     assert point is not None
     assert point.p50_s == pytest.approx(0.02, rel=0.3)
     assert point.requests_per_s == pytest.approx(concurrency / point.mean_s, rel=0.1)
@@ -94,7 +94,7 @@ def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
 
 def test_what_waits_in_a_queue_adds_latency_and_no_rate():
     point = load(
-        Crew(Sleeps(0.01, at_once=2)), Demand("random", 1000, 8), 0.8, Budget(FREE, FREE), 0
+        Crew(Sleeps(0.01, at_once=2)), LoadSpec("random", 1000, 8), 0.8, Budget(FREE, FREE), 0
     )
     assert point is not None
     assert 100 < point.requests_per_s < 210, "a busy machine adds to each sleep"
@@ -104,7 +104,7 @@ def test_what_waits_in_a_queue_adds_latency_and_no_rate():
 @pytest.mark.parametrize(("most_bytes", "most_requests"), [(50_500, FREE), (FREE, 50)])
 def test_no_more_is_read_than_is_allowed(most_bytes, most_requests):
     target, budget = Sleeps(0.001), Budget(most_bytes, most_requests)
-    point = load(Crew(target), Demand("random", 1000, 4), 5.0, budget, 0)
+    point = load(Crew(target), LoadSpec("random", 1000, 4), 5.0, budget, 0)
     assert len(target.asked) == 50
     assert budget.spent
     assert point is not None
@@ -115,7 +115,7 @@ def test_a_rate_is_right_though_requests_end_in_bursts():
     """Ten each tenth of a second, as from a disk under a limit, which is not where the time that
     counts begins or ends."""
     bursts = [(end - 0.1, end, 1000) for end in np.arange(0.1, 2.25, 0.1)] * 10
-    point = _point(Demand("random", 1000, 10), np.array(bursts), 0.35, 1.95)
+    point = _point(LoadSpec("random", 1000, 10), np.array(bursts), 0.35, 1.95)
     assert point is not None
     assert (point.requests, point.bytes) == (160, 160_000)
     assert (point.requests_per_s, point.bytes_per_s) == pytest.approx((100, 100_000))
@@ -127,7 +127,7 @@ def test_the_rate_of_few_large_requests_is_exact_where_they_share_a_link(concurr
     then has the link to itself."""
     done = np.array(list(shared_link(concurrency, until_s=40.0)))
     for from_s in (8.0, 9.2, 18.8):
-        point = _point(Demand("random", 1, concurrency), done, from_s, 40.0)
+        point = _point(LoadSpec("random", 1, concurrency), done, from_s, 40.0)
         assert point is not None
         assert point.bytes_per_s == pytest.approx(1e6)
 
@@ -176,13 +176,13 @@ def test_a_part_of_a_budget_is_put_back():
 
 
 def test_too_few_requests_tell_nothing():
-    assert load(Crew(Sleeps(0.3)), Demand("random", 1000, 1), 0.3, Budget(FREE, FREE), 0) is None
+    assert load(Crew(Sleeps(0.3)), LoadSpec("random", 1000, 1), 0.3, Budget(FREE, FREE), 0) is None
 
 
 def test_an_error_ends_the_load_and_its_threads():
     before = threads()
     with pytest.raises(StorageError, match="gone"):
-        load(Crew(Sleeps(0.001, fails=10)), Demand("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
+        load(Crew(Sleeps(0.001, fails=10)), LoadSpec("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
     assert not threads() - before
 
 
@@ -195,7 +195,7 @@ def test_ctrl_c_ends_the_load_and_its_threads():
 
 def interrupted(target):
     press_ctrl_c()
-    load(Crew(target), Demand("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
+    load(Crew(target), LoadSpec("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
 
 
 def press_ctrl_c() -> None:

@@ -12,13 +12,13 @@ from pipeprof.probe.budget import Budget
 from pipeprof.probe.crew import Crew
 from pipeprof.probe.needs import checkpoint, code
 from pipeprof.probe.ramp import ProbeSpec, probe
-from pipeprof.probe.result import Demand
+from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
 from tests.probe.test_load import FREE, Sleeps
 
 pytestmark = pytest.mark.timed
 
-DEMAND = Demand("random", 1000, 2)
+DEMAND = LoadSpec("random", 1000, 2)
 
 
 def saved(url, target=None, size_bytes=3_000_000):

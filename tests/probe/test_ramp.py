@@ -11,7 +11,7 @@ import pytest
 
 from pipeprof.cli.probe_page import probe_document
 from pipeprof.probe.ramp import ProbeSpec, _more_than, limits, probe
-from pipeprof.probe.result import Demand, Point
+from pipeprof.probe.result import LoadSpec, Point
 from pipeprof.probe.target import open_target
 from pipeprof.report.terminal.render import render_terminal
 from pipeprof.units import format_count
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timed
 
 
 def point(block: int, concurrency: int, per_s: float, p50_s: float, pattern="random") -> Point:
-    demand = Demand(pattern, block, concurrency)
+    demand = LoadSpec(pattern, block, concurrency)
     return Point(demand, round(per_s), round(per_s) * block, 1.0, per_s, per_s * block, p50_s,
                  p50_s, p50_s, p50_s, p50_s, cpu_cores=0.1)  # fmt: skip
 
@@ -41,7 +41,7 @@ def test_limits():
     found = limits(POINTS)
     assert found is not None
     assert found.bytes_per_s == 1_000_000
-    assert found.at == Demand("random", 10_000, 2), "98 % of the most, with half the requests"
+    assert found.at == LoadSpec("random", 10_000, 2), "98 % of the most, with half the requests"
     assert found.stream_bytes_per_s == 600_000
     assert found.requests_per_s == 210
     assert found.latency is POINTS[0]

@@ -18,7 +18,7 @@ from pipeprof.errors import StorageError, UsageError
 from pipeprof.storage import ObjectInfo, Store, open_store, patience
 from pipeprof.storage.s3 import fresh
 from pipeprof.storage.s3 import store as s3_store
-from pipeprof.storage.s3.region import told_region
+from pipeprof.storage.s3.region import ask_region
 from tests.s3.conftest import TRIED, needs_obstore
 from tests.s3.relay import Fault, Relay
 from tests.s3.server import KEY, SECRET
@@ -168,7 +168,7 @@ def test_the_user_says_how_often(
 
 
 def test_no_attempt_begins_after_the_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeprof.storage.explain import Failure, Trouble
+    from pipeprof.storage.explain import ErrorKind, Failure
 
     clock = [0.0]
     monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
@@ -176,11 +176,11 @@ def test_no_attempt_begins_after_the_limit_of_time(monkeypatch: pytest.MonkeyPat
 
     def hang() -> None:
         clock[0] += 15.0
-        raise Failure(Trouble.TIMEOUT)
+        raise Failure(ErrorKind.TIMEOUT)
 
     tries = patience.Tries()
     with pytest.raises(Failure):
-        patience.insist(hang, patience.Patience(attempts=100, seconds=40.0), tries)
+        patience.retry(hang, patience.RetryPolicy(attempts=100, seconds=40.0), tries)
     assert tries.retries == 2
 
 
@@ -328,8 +328,8 @@ def test_the_region_is_what_the_store_tells() -> None:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         here = f"http://127.0.0.1:{server.server_port}"
-        told = [told_region(bucket, here) for bucket in ("mine", "denied", "silent")]
+        told = [ask_region(bucket, here) for bucket in ("mine", "denied", "silent")]
         server.shutdown()
         thread.join()
     assert told == ["eu-north-1", "eu-north-1", None]
-    assert told_region("mine", "http://127.0.0.1:9") is None
+    assert ask_region("mine", "http://127.0.0.1:9") is None

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeprof.model import Diagnosis, Profile, Span, Stage, StageStats
 from pipeprof.selfcheck.acts import Sleep
-from pipeprof.selfcheck.clocked import Made, Mark, Sample
+from pipeprof.selfcheck.clocked import ClockedSample, Made, Mark
 from pipeprof.selfcheck.judge import RESOURCES
 from pipeprof.selfcheck.pipelines import Pipeline, Truth
 from pipeprof.selfcheck.truth import AWAITED, Taken
@@ -25,7 +25,7 @@ def turn(n: int = 0, worker: bool = True) -> Taken:
     asked = start + 0.001
     read = Span(Stage.READ, start, start + 0.002, bytes=500, requests=2)
     decode = Span(Stage.DECODE, start + 0.002, start + 0.008)
-    sample = Sample(n, (read, decode), start, start + 0.008, 5.0, 0.003)
+    sample = ClockedSample(n, (read, decode), start, start + 0.008, 5.0, 0.003)
     made = Made((sample,), start + 0.008, start + 0.009, 0.004)
     begin, end = Mark(), Mark()
     if worker:

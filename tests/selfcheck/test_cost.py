@@ -6,7 +6,7 @@ import pytest
 
 from pipeprof.selfcheck import run
 from pipeprof.selfcheck.cost import compare, measure_cost
-from pipeprof.selfcheck.results import Cost
+from pipeprof.selfcheck.results import ProfilerCost
 
 QUIET = [(1.000, 1.001, 1.004), (1.001, 1.000, 1.005), (1.000, 1.000, 1.003)] * 5
 
@@ -56,7 +56,7 @@ def test_a_real_measurement_has_both_quantities_and_their_control():
 def test_a_cost_beyond_its_bar_fails_the_check(which, status, passed, monkeypatch):
     one = {name: compare(QUIET) for name in ("wall", "cpu")}
     one[which] = replace(one[which], status=status)
-    monkeypatch.setattr(run, "measure_cost", lambda seconds: Cost(0.0015, 15, 110, **one))
+    monkeypatch.setattr(run, "measure_cost", lambda seconds: ProfilerCost(0.0015, 15, 110, **one))
     found = run.check_pipelines(Deaf(), [], quick=True, with_cost=True)
     assert found.passed is passed
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.storage.explain import Failure, Trouble
+from pipeprof.storage.explain import ErrorKind, Failure
 from pipeprof.storage.s3.account import Account, read_account
 
 CONFIG = """
@@ -83,13 +83,13 @@ def test_credentials_of_options_before_the_environment_before_the_profile(
 
 
 def test_no_credentials_and_no_such_profile_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    for options, trouble in (
-        ({}, Trouble.NO_CREDENTIALS),
-        ({"profile": "nobody"}, Trouble.NO_PROFILE),
+    for options, kind in (
+        ({}, ErrorKind.NO_CREDENTIALS),
+        ({"profile": "nobody"}, ErrorKind.NO_PROFILE),
     ):
         with pytest.raises(Failure) as caught:
             read_account(options)
-        assert caught.value.trouble is trouble
+        assert caught.value.kind is kind
 
 
 def test_region_and_style_and_certificates(monkeypatch: pytest.MonkeyPatch) -> None:

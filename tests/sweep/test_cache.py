@@ -56,7 +56,7 @@ def trial_of(data, folder, cache, workers, step_s=0.01):
         urls=(data,), workers=(workers,), prefetch=(2,), batch_sizes=(16,), step_s=step_s,
         trial_s=0.3, warmup_s=0.02, cache=cache,
     )  # fmt: skip
-    (trial,) = run.go_on(run.begin(spec, folder), folder, Listener()).result.trials
+    (trial,) = run.run_remaining_trials(run.begin(spec, folder), folder, Listener()).result.trials
     assert pipeprof.load(folder / trial.profile).cache == trial.cache
     return trial
 
@@ -188,14 +188,14 @@ def test_the_meter_counts_what_this_process_reads(data):
     for _ in range(9):
         read_all(f"{data}/0.parquet")
     meter.end()
-    read, when = meter.told()
+    read, when = meter.traffic()
     assert when == "while measuring"
     assert read.logical == pytest.approx(9 * size, rel=0.01)
     assert read.physical < 0.01 * size
 
     meter.measuring()
     meter.end()
-    read, when = meter.told()
+    read, when = meter.traffic()
     assert when == "in the trial", "nothing was read after warm-up"
     assert read.logical == pytest.approx(10 * size, rel=0.01)
     assert read.physical == pytest.approx(size, rel=0.1)
@@ -206,7 +206,7 @@ def test_what_was_moved_before_and_read_after_warm_up_is_not_taken_for_warm():
     meter = ReadMeter(workers=0)
     meter._began, meter._measuring = Traffic(0, 0), Traffic(1 * MB, 8 * MB)
     meter._ended = Traffic(8 * MB, 8 * MB)
-    assert meter.told() == (Traffic(8 * MB, 8 * MB), "in the trial")
+    assert meter.traffic() == (Traffic(8 * MB, 8 * MB), "in the trial")
 
 
 def read_all(path):
@@ -220,7 +220,7 @@ def test_a_kernel_that_does_not_count(monkeypatch):
     meter = ReadMeter(workers=0)
     meter.measuring()
     meter.end()
-    assert meter.told() is None
+    assert meter.traffic() is None
 
 
 def test_a_process_that_is_gone_has_no_counters():
@@ -231,4 +231,4 @@ def test_workers_that_are_gone_are_not_counted():
     meter = ReadMeter(workers=1)
     meter.measuring()
     meter.end()
-    assert meter.told() is None
+    assert meter.traffic() is None

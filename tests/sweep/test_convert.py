@@ -66,7 +66,7 @@ def sweep(
     out: Path, spec: SweepSpec, stop_after: int | None = None, **options: Any
 ) -> tuple[run.Outcome, WritingListener]:
     listener = WritingListener(stop_after, Path(f"{out}-data"))
-    return run.go_on(run.begin(spec, out), out, listener, **options), listener
+    return run.run_remaining_trials(run.begin(spec, out), out, listener, **options), listener
 
 
 def test_each_copy_is_tried_against_the_data_as_it_is(data: str, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     assert len(saved.conversion.gains) == 1
 
     listener = WritingListener()
-    finished = run.go_on(saved, out, listener).result
+    finished = run.run_remaining_trials(saved, out, listener).result
     assert listener.written == ["tfrecord"]
     assert finished.trials[:2] == saved.trials
     assert [trial.format for trial in finished.trials] == ["csv", "parquet", "tfrecord", "csv"]
@@ -118,7 +118,7 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     assert not Path(f"{out}-data").exists()
 
     idle = WritingListener()
-    assert run.go_on(finished, out, idle).result == finished
+    assert run.run_remaining_trials(finished, out, idle).result == finished
     assert idle.written == []
 
 
@@ -127,7 +127,7 @@ def test_data_that_changed_in_between_is_no_basis(data: str, tmp_path: Path) -> 
     sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     (Path(data) / "1.csv").unlink()
     with pytest.raises(ProfileError, match="the data has changed since"):
-        run.go_on(run.resume(out), out, WritingListener())
+        run.run_remaining_trials(run.resume(out), out, WritingListener())
     assert not Path(f"{out}-data").exists()
     assert len(run.resume(out).trials) == 2, "what was measured stays"
 
@@ -138,7 +138,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next(data: str, tmp_path: Path
     for name in ("parquet-snappy", "tfrecord-none"):
         (tmp_path / "out-data" / name).mkdir(parents=True)
         (tmp_path / "out-data" / name / "part-00099.x").write_bytes(b"half")
-    finished = run.go_on(run.resume(out), out, WritingListener()).result
+    finished = run.run_remaining_trials(run.resume(out), out, WritingListener()).result
     assert len(finished.trials) == 4
     assert sorted(os.listdir(tmp_path)) == ["data", "out"]
 
@@ -151,7 +151,7 @@ def test_interrupted_while_writing(data: str, tmp_path: Path) -> None:
 
     out = tmp_path / "out"
     begun = run.begin(spec_for(data, "parquet,tfrecord"), out)
-    assert run.go_on(begun, out, Impatient()).stopped == "interrupted"
+    assert run.run_remaining_trials(begun, out, Impatient()).stopped == "interrupted"
     assert sorted(os.listdir(tmp_path)) == ["data", "out"]
     assert run.resume(out).trials == ()
 
@@ -218,7 +218,7 @@ def test_a_sweep_goes_on_with_the_storage_it_began_with(data: str, tmp_path: Pat
     out = tmp_path / "out"
     sweep(out, spec_for(data, "parquet"), stop_after=1)
     with pytest.raises(UsageError, match="this sweep writes to local; give that --storage"):
-        run.go_on(run.resume(out), out, WritingListener(), storages=("s3://other",))
+        run.run_remaining_trials(run.resume(out), out, WritingListener(), storages=("s3://other",))
 
 
 def test_one_data_set_at_a_time(data: str) -> None:
@@ -236,7 +236,7 @@ def test_another_folder_takes_the_copies_in_one_of_its_own(data: str, tmp_path: 
 
 
 def sweep_elsewhere(out: Path, spec: SweepSpec) -> SweepResult:
-    return run.go_on(run.begin(spec, out), out, WritingListener()).result
+    return run.run_remaining_trials(run.begin(spec, out), out, WritingListener()).result
 
 
 DECODE = """

@@ -14,7 +14,7 @@ from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
 from pipeprof.sweep import run
-from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.guided import SMALL, Guide
 from tests.sweep.test_own_loader import HEAD, SLEEPING
 from tests.sweep.test_sweep import Listener
@@ -37,10 +37,10 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     spec: SweepSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And goes on where it was interrupted, with predictions by what was saved before."""
-    begun = run.go_on(run.begin(spec, tmp_path), tmp_path, Listener(stop_after=2))
+    begun = run.run_remaining_trials(run.begin(spec, tmp_path), tmp_path, Listener(stop_after=2))
     assert begun.stopped == "interrupted"
     assert not begun.result.finished
-    result = run.go_on(run.resume(tmp_path), tmp_path, Listener()).result
+    result = run.run_remaining_trials(run.resume(tmp_path), tmp_path, Listener()).result
     before, after = (
         [(trial.profile, trial.samples_per_s, trial.own_interval) for trial in each.trials[:2]]
         for each in (begun.result, result)
@@ -104,7 +104,7 @@ def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -
     guide = Guide(grid(spec), tmp_path, 2)
     choice = guide.next(())
     assert choice is not None
-    assert choice.setting == Setting("a", 32, 1, 1)
+    assert choice.setting == TrialSetting("a", 32, 1, 1)
 
 
 def test_where_nothing_can_be_predicted_every_setting_is_tried(
@@ -115,7 +115,7 @@ def test_where_nothing_can_be_predicted_every_setting_is_tried(
     path.write_text(HEAD + SLEEPING.replace("return 96", "return 12").replace("0.0025", "0.0001"))
     text = f"{path}:make"
     few = replace(spec, urls=(text,), loader=text, workers=(0, 1, 2, 3), trial_s=0.05, warmup_s=0.0)
-    result = run.go_on(run.begin(few, tmp_path), tmp_path, Listener()).result
+    result = run.run_remaining_trials(run.begin(few, tmp_path), tmp_path, Listener()).result
     tried = {(each.config.num_workers, each.config.prefetch_factor) for each in result.trials}
     assert len(tried) == len(result.trials) == len(grid(few)) > SMALL
     assert result.untried == ()

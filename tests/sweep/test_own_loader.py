@@ -14,13 +14,13 @@ import torch
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.batches import epochs
 from pipeprof.model import SweepSpec
-from pipeprof.sweep.free import if_data_were_free
-from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.free import measure_headspace
+from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.own_loader import OwnLoader
 from pipeprof.sweep.trial import LEAST_BATCHES, run_trial
 
 HEAD = "from torch.utils.data import DataLoader\nDATA = list(range(10))\n"
-SETTING = Setting("", 4, 2, 3)
+SETTING = TrialSetting("", 4, 2, 3)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_it_is_called_with_what_it_takes(written: Any) -> None:
     )
     loader = OwnLoader(text).make(SETTING)
     assert (loader.num_workers, loader.prefetch_factor, loader.batch_size) == (2, 3, 4)
-    inline = OwnLoader(text).make(Setting("", 4, 0, None))
+    inline = OwnLoader(text).make(TrialSetting("", 4, 0, None))
     assert (inline.num_workers, inline.prefetch_factor) == (0, None)
 
 
@@ -95,8 +95,10 @@ SLEEPING = (
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("setting", [Setting("mine", None, 0, None), Setting("mine", None, 2, 2)])
-def test_a_trial_of_it_runs_over_epochs(written: Any, setting: Setting) -> None:
+@pytest.mark.parametrize(
+    "setting", [TrialSetting("mine", None, 0, None), TrialSetting("mine", None, 2, 2)]
+)
+def test_a_trial_of_it_runs_over_epochs(written: Any, setting: TrialSetting) -> None:
     spec = SweepSpec(("mine",), (0, 2), (2,), (), 0.0, trial_s=0.5, warmup_s=0.1,
                      loader=written(SLEEPING))  # fmt: skip
     profile, recording, traffic = run_trial(spec, setting)
@@ -113,9 +115,9 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: Setting) -> None:
 def test_its_batch_sizes_may_be_left_to_it() -> None:
     spec = SweepSpec(("mine",), (0, 1), (2, 4), (), 0.0, loader="mine.py:make")
     assert grid(spec) == (
-        Setting("mine", None, 0, None),
-        Setting("mine", None, 1, 2),
-        Setting("mine", None, 1, 4),
+        TrialSetting("mine", None, 0, None),
+        TrialSetting("mine", None, 1, 2),
+        TrialSetting("mine", None, 1, 4),
     )
     with pytest.raises(UsageError, match="--transform"):
         grid(replace(spec, transform="mine.py:change"))
@@ -136,13 +138,13 @@ def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
     )
     spec = SweepSpec(("mine",), (workers,), (2,), (), 0.0, loader=text)
     with pytest.raises(PipeprofError, match=r"mine failed .*: ValueError: no such image$"):
-        run_trial(spec, Setting("mine", None, workers, None))
+        run_trial(spec, TrialSetting("mine", None, workers, None))
     with pytest.raises(PipeprofError, match=r"make failed .*: ValueError: no such image$"):
-        if_data_were_free(spec, Setting("mine", None, workers, None))
+        measure_headspace(spec, TrialSetting("mine", None, workers, None))
     gc.collect()  # the traceback kept the loader, which would wait those 5 s later
 
 
-@pytest.mark.parametrize("run", [run_trial, if_data_were_free])
+@pytest.mark.parametrize("run", [run_trial, measure_headspace])
 def test_a_step_that_fails_is_said_in_a_sentence(written: Any, run: Any) -> None:
     text = written(
         "def make(num_workers):\n    return DataLoader(DATA, num_workers=num_workers)\n"
@@ -151,4 +153,4 @@ def test_a_step_that_fails_is_said_in_a_sentence(written: Any, run: Any) -> None
     step = text.replace(":make", ":step")
     spec = SweepSpec(("mine",), (0,), (2,), (), None, step=step, loader=text)
     with pytest.raises(PipeprofError, match=r"step failed at .*mine\.py:6: ValueError: loss is"):
-        run(spec, Setting("mine", None, 0, None))
+        run(spec, TrialSetting("mine", None, 0, None))

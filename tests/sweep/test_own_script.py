@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.own_script import OwnScript
 
 TRAIN = """
@@ -33,7 +33,7 @@ if __name__ == "__main__":
 def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     script = OwnScript(f"{tmp_path / 'train.py'} 4")
-    profile = script.run(Setting("", None, 2, 3), 0.05, tmp_path / "log")
+    profile = script.run(TrialSetting("", None, 2, 3), 0.05, tmp_path / "log")
     config = profile.config
     assert (config.num_workers, config.prefetch_factor, config.batch_size) == (2, 3, 4)
     assert profile.stages["fetch"].mean_s >= 0.004
@@ -50,7 +50,9 @@ def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> No
 def test_a_script_of_which_nothing_is_learnt_says_why(tmp_path: Path, code: str, says: str) -> None:
     (tmp_path / "train.py").write_text(code)
     with pytest.raises(PipeprofError, match=says) as raised:
-        OwnScript(str(tmp_path / "train.py")).run(Setting("", None, 0, None), 0.05, tmp_path / "x")
+        OwnScript(str(tmp_path / "train.py")).run(
+            TrialSetting("", None, 0, None), 0.05, tmp_path / "x"
+        )
     assert str(tmp_path / "x") in str(raised.value)
 
 

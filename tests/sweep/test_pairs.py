@@ -17,13 +17,13 @@ from pipeprof.model import SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
 from pipeprof.sweep import run
-from pipeprof.sweep.grid import Setting
+from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from tests.analyze.test_choose import SPEC, trial
 from tests.sweep.test_own_loader import HEAD, SLEEPING
 from tests.sweep.test_sweep import Listener
 
-TWO, FOUR = Setting("data", 32, 2, 2), Setting("data", 32, 4, 2)
+TWO, FOUR = TrialSetting("data", 32, 2, 2), TrialSetting("data", 32, 4, 2)
 URL = "data/csv"
 
 
@@ -31,10 +31,10 @@ class Tired:
     """A machine that gets slower by 1 % with each run, and is slower by chance as well: what each
     setting gives while it is fresh is known."""
 
-    def __init__(self, fresh: dict[Setting, float], seed: int = 0) -> None:
-        self.fresh, self.chance, self.ran = fresh, Random(seed), list[Setting]()
+    def __init__(self, fresh: dict[TrialSetting, float], seed: int = 0) -> None:
+        self.fresh, self.chance, self.ran = fresh, Random(seed), list[TrialSetting]()
 
-    def __call__(self, setting: Setting, number: int = 0, planned: int = 0) -> float:
+    def __call__(self, setting: TrialSetting, number: int = 0, planned: int = 0) -> float:
         self.ran.append(setting)
         return self.fresh[setting] * 0.99 ** len(self.ran) * self.chance.uniform(0.995, 1.005)
 
@@ -89,7 +89,7 @@ def test_they_take_half_as_long_as_the_trials_did() -> None:
 
 
 class Impatient(Listener):
-    def pairing(self, setting: Setting, number: int, planned: int) -> None:
+    def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         if number == 1:
             raise KeyboardInterrupt
 
@@ -106,11 +106,11 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
         (text,), (1, 2, 3, 4), (2,), (), 0.010, trial_s=0.2, warmup_s=0.05, loader=text
     )
     folder = tmp_path / "out"
-    outcome = run.go_on(run.begin(spec, folder), folder, Impatient())
+    outcome = run.run_remaining_trials(run.begin(spec, folder), folder, Impatient())
     assert (outcome.stopped, len(outcome.result.trials)) == ("interrupted", 4)
     assert outcome.result.paired == {}
     listener = Listener()
-    result = run.go_on(run.resume(folder), folder, listener).result
+    result = run.run_remaining_trials(run.resume(folder), folder, listener).result
     assert result.trials == outcome.result.trials
     assert result.noise == outcome.result.noise != {}, "not repeated again"
     pairs = result.paired[text]

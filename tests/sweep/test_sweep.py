@@ -11,7 +11,7 @@ from pipeprof import formats
 from pipeprof.errors import FormatError, OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.model import LoaderConfig, SweepSpec
 from pipeprof.sweep import run
-from pipeprof.sweep.grid import Setting, grid
+from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.trial import make_consumer
 
@@ -61,15 +61,15 @@ class Listener:
 def sweep(folder, spec, **options):
     listener = Listener(options.pop("stop_after", None))
     begun = run.begin(spec, folder, options.get("urls"), options.get("storage_options"))
-    return run.go_on(begun, folder, listener, **options), listener
+    return run.run_remaining_trials(begun, folder, listener, **options), listener
 
 
 def test_the_grid_is_every_combination_once():
     spec = spec_for("a", urls=("a", "b"), workers=(0, 2), prefetch=(1, 4), batch_sizes=(8, 16))
     settings = grid(spec)
     assert len(settings) == 2 * 2 * (1 + 2)
-    assert settings[0] == Setting("a", 8, 0, None)
-    assert settings[1:3] == (Setting("a", 8, 2, 1), Setting("a", 8, 2, 4))
+    assert settings[0] == TrialSetting("a", 8, 0, None)
+    assert settings[1:3] == (TrialSetting("a", 8, 2, 1), TrialSetting("a", 8, 2, 4))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
     assert saved.planned == 3
 
     listener = Listener()
-    finished = run.go_on(saved, tmp_path / "out", listener)
+    finished = run.run_remaining_trials(saved, tmp_path / "out", listener)
     assert finished.stopped is None
     assert listener.began == (1, 3)
     (first, *_), (kept,) = finished.result.trials, saved.trials

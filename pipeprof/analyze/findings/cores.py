@@ -23,7 +23,7 @@ _OWN_THREADS = 3
 """Of a worker, native ones left out: itself, the queue's feeder, torch's sharer of descriptors."""
 
 
-def crowded(facts: Facts) -> bool:
+def cores_are_contended(facts: Facts) -> bool:
     """Whether this job itself wants more cores than it has."""
     cores = facts.environment.cores
     waiting = facts.share(RUN_QUEUE)
@@ -75,7 +75,7 @@ def oversubscribed(facts: Facts) -> Seen | None:
     alone wants more cores than it has. Where the kernel does not tell, by cores that are busy all
     the time. Cured by as many workers as there are cores for them; more make nothing faster.
     """
-    if not facts.starved or native_crowd(facts) or not crowded(facts):
+    if not facts.starved or native_crowd(facts) or not cores_are_contended(facts):
         return None
     workers, cores, waiting = facts.workers, facts.environment.cores, facts.share(RUN_QUEUE)
     seen = f"{counted(workers, 'worker')} on {counted(cores, 'core')}; "
@@ -136,7 +136,7 @@ _LOOK = (
 
 def _others_here(facts: Facts) -> bool:
     """Whether cores are waited for that this job does not use."""
-    if crowded(facts) or native_crowd(facts):
+    if cores_are_contended(facts) or native_crowd(facts):
         return False
     spare = facts.cores_used <= 0.75 * facts.environment.cores
     return facts.share(RUN_QUEUE) >= _WAITING and spare

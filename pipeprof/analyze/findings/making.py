@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeprof.analyze.estimate import WORTHWHILE, cores_are_the_limit, helpful_workers
 from pipeprof.analyze.facts import Facts
 from pipeprof.analyze.findings.case import Seen, case
-from pipeprof.analyze.findings.cores import crowded
+from pipeprof.analyze.findings.cores import cores_are_contended
 from pipeprof.analyze.findings.order import stalled_by_slow_batches
 from pipeprof.analyze.stages import BLOCKED, NATIVE
 from pipeprof.model import STORAGE_PARTS, Stage
@@ -93,7 +93,7 @@ def unseen_wait(facts: Facts) -> Seen | None:
 
 def _computes(facts: Facts) -> bool:
     return (
-        _to_blame(facts) and not crowded(facts) and not stalled_by_slow_batches(facts)
+        _to_blame(facts) and not cores_are_contended(facts) and not stalled_by_slow_batches(facts)
         and facts.cpu_s >= 0.7 * facts.work_s > 0
     )  # fmt: skip
 

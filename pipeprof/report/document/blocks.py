@@ -33,7 +33,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Note:
+class Footnote:
     """A legend, or a limit of what stands above it."""
 
     text: str
@@ -45,7 +45,7 @@ class Subheading:
 
 
 @dataclass(frozen=True)
-class Figure:
+class LabelledFigure:
     """A labelled value."""
 
     label: str
@@ -61,12 +61,12 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Figures:
-    figures: tuple[Figure, ...]
+class FigureList:
+    figures: tuple[LabelledFigure, ...]
 
 
 @dataclass(frozen=True)
-class KeyFigures(Figures):
+class KeyFigures(FigureList):
     """The few that answer the question; a page shows them large."""
 
 
@@ -138,7 +138,7 @@ class Chart:
     data: ChartData
 
 
-Block: TypeAlias = Verdict | Paragraph | Note | Subheading | Figures | Table | Code | Chart
+Block: TypeAlias = Verdict | Paragraph | Footnote | Subheading | FigureList | Table | Code | Chart
 
 
 @dataclass(frozen=True)
@@ -196,6 +196,6 @@ def columns(names: Iterable[str], kind: ColumnKind = "number") -> tuple[Column, 
     return tuple(Column(name, kind) for name in names)
 
 
-def figures(pairs: Iterable[tuple[str, str]]) -> Figures:
+def figures(pairs: Iterable[tuple[str, str]]) -> FigureList:
     """A label and its text each."""
-    return Figures(tuple(Figure(label, text) for label, text in pairs))
+    return FigureList(tuple(LabelledFigure(label, text) for label, text in pairs))

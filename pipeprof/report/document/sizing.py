@@ -14,9 +14,9 @@ from pipeprof.report.document.blocks import (
     Chart,
     Column,
     Document,
-    Figure,
+    Footnote,
     KeyFigures,
-    Note,
+    LabelledFigure,
     Paragraph,
     Section,
     Subheading,
@@ -95,7 +95,7 @@ def _key_figures(sizing: Sizing) -> tuple[Block, ...]:
         if each := known.get(name):
             note = f"{each.note.rstrip('.')}; " if each.note else ""
             value = _written(each.value, each.unit)
-            found.append(Figure(label, value, f"{note}for {_head(sizing)}"))
+            found.append(LabelledFigure(label, value, f"{note}for {_head(sizing)}"))
     return (KeyFigures(tuple(found[:_MOST_KEY])),) if found else ()
 
 
@@ -167,7 +167,7 @@ def _lacking(sizing: Sizing, options: Mapping[str, str]) -> Section:
         for wants, names in wanted.items()
     ]
     blocks = tuple(map(Paragraph, lines))
-    none = (Note("All that can be sized is."),)
+    none = (Footnote("All that can be sized is."),)
     return Section("lacking", "To size more", blocks or none, "give these as well" * bool(blocks))
 
 

@@ -14,8 +14,8 @@ from pipeprof.report.document.blocks import (
     Block,
     Code,
     Document,
-    Figures,
-    Note,
+    FigureList,
+    Footnote,
     Paragraph,
     Row,
     Section,
@@ -63,11 +63,11 @@ def _section(section: Section) -> Iterator[str]:
 def _block(block: Block) -> str:
     if isinstance(block, Verdict):
         return _verdict(block)
-    if isinstance(block, Paragraph | Note):
+    if isinstance(block, Paragraph | Footnote):
         return inline(block.text)
     if isinstance(block, Subheading):
         return f"**{inline(block.text) or '–'}**"
-    if isinstance(block, Figures):
+    if isinstance(block, FigureList):
         return "\n".join(
             f"- **{inline(each.label) or '–'}** {inline(each.text)}" for each in block.figures
         )

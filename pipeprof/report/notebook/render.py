@@ -16,8 +16,8 @@ from pipeprof.report.document.blocks import (
     Code,
     Column,
     Document,
-    Figures,
-    Note,
+    FigureList,
+    Footnote,
     Paragraph,
     Row,
     Section,
@@ -58,11 +58,11 @@ def _block(block: Block) -> str:
         return _verdict(block)
     if isinstance(block, Paragraph):
         return f"<p>{_text(block.text)}</p>"
-    if isinstance(block, Note):
+    if isinstance(block, Footnote):
         return f'<p class="note">{_text(block.text)}</p>'
     if isinstance(block, Subheading):
         return f"<p><b>{_text(block.text)}</b></p>"
-    if isinstance(block, Figures):
+    if isinstance(block, FigureList):
         return _framed("".join(
             f'<tr><th scope="row">{_text(each.label)}</th><td class="prose">{_text(each.text)}</td>'
             "</tr>"

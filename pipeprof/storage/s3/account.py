@@ -3,12 +3,16 @@ reads them."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeprof.storage.explain import Failure, Trouble, understood
+from pipeprof.log import log_caught
+from pipeprof.storage.explain import ErrorKind, Failure, understood
+
+_log = logging.getLogger(__name__)
 
 _IN_WRITING = frozenset(
     ("default_block_size", "default_fill_cache", "default_cache_type", "use_listings_cache",
@@ -68,6 +72,7 @@ def read_account(options: Mapping[str, Any]) -> Account:
     except Failure:
         raise
     except Exception as error:
+        log_caught(_log, error, "the configuration of AWS was not read")
         raise understood(error) from None
 
 
@@ -111,7 +116,7 @@ def _credentials(session: Any, options: Mapping[str, Any], client: Mapping[str, 
         return Credentials(key, secret, options.get("token") or client.get("aws_session_token"))
     found = session.get_credentials()
     if found is None:
-        raise Failure(Trouble.NO_CREDENTIALS)
+        raise Failure(ErrorKind.NO_CREDENTIALS)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,25 +12,28 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.explain import Failure, Trouble, refused
+from pipeprof.storage.explain import ErrorKind, Failure, refused
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.client import Listed
 from pipeprof.storage.s3.fresh import obstore_of_this_process
 from pipeprof.storage.s3.region import region_of
 
+_log = logging.getLogger(__name__)
+
 _PAGE = 1000
 _NO_LIMIT = timedelta(days=1)
 _LASTS = timedelta(minutes=5)
 """How long credentials that expire are kept: botocore renews them ten minutes before."""
-_BY_KIND = {"Connect": Trouble.UNREACHED, "Timeout": Trouble.TIMEOUT}
+_BY_KIND = {"Connect": ErrorKind.UNREACHED, "Timeout": ErrorKind.TIMEOUT}
 
 
-def connect(bucket: str, account: Account) -> Bucket:
-    return Bucket(bucket, account)
+def connect(bucket: str, account: Account) -> ObstoreBucket:
+    return ObstoreBucket(bucket, account)
 
 
-class Bucket:
+class ObstoreBucket:
     def __init__(self, bucket: str, account: Account) -> None:
         self._obstore = obstore_of_this_process()
         virtual = not account.path_style and "." not in bucket
@@ -76,7 +80,7 @@ class Bucket:
             answer = self._obstore.get(self._store, key, options=asked)
             began = perf_counter()
             if answer.meta["size"] < offset + length:
-                raise Failure(Trouble.SHRUNK)
+                raise Failure(ErrorKind.SHRUNK)
             return memoryview(answer.bytes()), began
 
 
@@ -107,10 +111,11 @@ def _understood() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise Failure(Trouble.MISSING) from None
+        raise Failure(ErrorKind.MISSING) from None
     except Failure:
         raise
     except Exception as error:
+        log_caught(_log, error, "a request by obstore failed")
         raise _failure(str(error)) from None
 
 
@@ -120,8 +125,8 @@ def _failure(text: str) -> Failure:
     if code or status:
         return refused(code[1] if code else "", status[1] if status else "")
     if "NotPartial" in text or "InvalidPath" in text:
-        return Failure(Trouble.UNSUITED)
+        return Failure(ErrorKind.UNSUITED)
     if "InvalidCertificate" in text or "InvalidMessage" in text:
-        return Failure(Trouble.CERTIFICATE)
+        return Failure(ErrorKind.CERTIFICATE)
     kind = re.search(r"kind: (Connect|Timeout)\b", text)
-    return Failure(_BY_KIND[kind[1]] if kind else Trouble.BROKEN_OFF)
+    return Failure(_BY_KIND[kind[1]] if kind else ErrorKind.BROKEN_OFF)

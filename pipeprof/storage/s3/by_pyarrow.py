@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.explain import Failure, Trouble, refused
+from pipeprof.storage.explain import ErrorKind, Failure, refused
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.client import Listed
 
@@ -34,22 +34,22 @@ _BY_CODE = {
 }
 """The names that Amazon's client has for S3's."""
 _BY_CURL = {
-    "6": Trouble.UNREACHED,
-    "7": Trouble.UNREACHED,
-    "28": Trouble.TIMEOUT,
-    "35": Trouble.CERTIFICATE,
-    "60": Trouble.CERTIFICATE,
-    "77": Trouble.CERTIFICATE,
+    "6": ErrorKind.UNREACHED,
+    "7": ErrorKind.UNREACHED,
+    "28": ErrorKind.TIMEOUT,
+    "35": ErrorKind.CERTIFICATE,
+    "60": ErrorKind.CERTIFICATE,
+    "77": ErrorKind.CERTIFICATE,
 }
 
 
-def connect(bucket: str, account: Account) -> Bucket:
+def connect(bucket: str, account: Account) -> PyarrowBucket:
     if account.requester_pays:
-        raise Failure(Trouble.UNSUITED)
-    return Bucket(bucket, account)
+        raise Failure(ErrorKind.UNSUITED)
+    return PyarrowBucket(bucket, account)
 
 
-class Bucket:
+class PyarrowBucket:
     def __init__(self, bucket: str, account: Account) -> None:
         from pyarrow import fs
 
@@ -93,7 +93,7 @@ class Bucket:
         with _understood():
             (info,) = self._fs.get_file_info([f"{self._bucket}/{key}"])
         if info.type != fs.FileType.File:
-            raise Failure(Trouble.MISSING)
+            raise Failure(ErrorKind.MISSING)
         return int(info.size)
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
@@ -139,7 +139,7 @@ def _understood() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise Failure(Trouble.MISSING) from None
+        raise Failure(ErrorKind.MISSING) from None
     except OSError as error:
         raise _failure(str(error)) from None
 
@@ -148,14 +148,14 @@ def _failure(text: str) -> Failure:
     """By what Amazon's client says itself; what follows may be the server's words."""
     head, _, told = text.partition(" operation: ")
     if "past end of file" in head:
-        return Failure(Trouble.SHRUNK)
+        return Failure(ErrorKind.SHRUNK)
     if told.startswith("Response checksums mismatch"):
-        return Failure(Trouble.CHECKSUM)
+        return Failure(ErrorKind.CHECKSUM)
     if told.startswith("Failed to flush") or ("UNKNOWN" in head and not told.strip()):
         # the reason was written to where the bytes were to go, and may not have fitted
-        return Failure(Trouble.UNTOLD)
+        return Failure(ErrorKind.UNTOLD)
     if curl := re.match(r"curlCode: (\d+)", told):
-        return Failure(_BY_CURL.get(curl[1], Trouble.BROKEN_OFF))
+        return Failure(_BY_CURL.get(curl[1], ErrorKind.BROKEN_OFF))
     code = re.search(r"AWS Error (\w+)", head)
     known = _BY_CODE.get(code[1], "") if code else ""
     name = re.match(r"Unable to parse ExceptionName: (\w+)", told)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Coroutine, Iterator, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
+from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.explain import Failure, Trouble, understood
+from pipeprof.storage.explain import ErrorKind, Failure, understood
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.client import Listed
 from pipeprof.storage.urls import filesystem
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -19,11 +23,11 @@ _made: dict[str, Any] = {}
 """By process, environment and options: to make one takes botocore a quarter of a second."""
 
 
-def connect(bucket: str, account: Account) -> Bucket:
-    return Bucket(bucket, account)
+def connect(bucket: str, account: Account) -> S3fsBucket:
+    return S3fsBucket(bucket, account)
 
 
-class Bucket:
+class S3fsBucket:
     """Of s3fs it takes how a client is made, and asks that client itself: s3fs would ask again."""
 
     def __init__(self, bucket: str, account: Account) -> None:
@@ -72,7 +76,7 @@ class Bucket:
         began = perf_counter()
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         if whole.isdecimal() and int(whole) < end:
-            raise Failure(Trouble.SHRUNK)
+            raise Failure(ErrorKind.SHRUNK)
         async with answer["Body"] as body:
             return await body.read(), began
 
@@ -91,6 +95,7 @@ class Bucket:
         except Failure:
             raise
         except Exception as error:
+            log_caught(_log, error, "a request by s3fs failed")
             raise understood(error) from None
         return found
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeprof.storage.explain import Failure, Trouble
+from pipeprof.storage.explain import ErrorKind, Failure
 
 _NATIVE = "obstore._obstore"
 
@@ -28,7 +28,7 @@ def obstore_of_this_process() -> Any:
     try:
         return _load(os.getpid())
     except (ImportError, OSError, AttributeError):
-        raise Failure(Trouble.ABSENT) from None
+        raise Failure(ErrorKind.ABSENT) from None
 
 
 @cache

@@ -19,11 +19,11 @@ def region_of(bucket: str, account: Account) -> str:
     the bucket is, which may be another region than the profile's."""
     if account.endpoint:
         return account.region or _ANYWHERE
-    return told_region(bucket) or account.region or _ANYWHERE
+    return ask_region(bucket) or account.region or _ANYWHERE
 
 
 @cache
-def told_region(bucket: str, server: str = _AMAZON) -> str | None:
+def ask_region(bucket: str, server: str = _AMAZON) -> str | None:
     """By the header that S3 sends with each answer, refusals and redirections included."""
     with suppress(OSError):
         try:

@@ -22,8 +22,8 @@ from pipeprof.measure.requests import note_request
 from pipeprof.measure.spans import record
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.explain import Failure, Trouble, explained
-from pipeprof.storage.patience import Patience, Tries, insist
+from pipeprof.storage.explain import ErrorKind, Failure, explained
+from pipeprof.storage.patience import RetryPolicy, Tries, retry
 from pipeprof.storage.progress import Listing
 from pipeprof.storage.s3.account import Account, read_account
 from pipeprof.storage.s3.client import ANYWHERE, CLIENTS, DEFAULT, Client, Listed, connect
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 CHOICE = "s3_client"
 """The storage option that names a client; all others are s3fs's."""
-_TELLS_ALL = frozenset((Trouble.DENIED, Trouble.REFUSED, Trouble.SERVER, Trouble.SHRUNK))
+_TELLS_ALL = frozenset((ErrorKind.DENIED, ErrorKind.REFUSED, ErrorKind.SERVER, ErrorKind.SHRUNK))
 """Refusals of a single object, after which a listing may do, or tells why not."""
 
 
 @dataclass(frozen=True)
-class Way:
+class ClientChoice:
     """How a store is read; what the first requests taught goes with it into other processes."""
 
     client: str
@@ -53,7 +53,7 @@ class _Mine:
     """Of one process: nothing of it outlives a fork."""
 
     account: Account
-    clients: dict[tuple[str, Way], Client] = field(default_factory=dict)
+    clients: dict[tuple[str, ClientChoice], Client] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
     pool: ThreadPoolExecutor | None = None
 
@@ -68,19 +68,19 @@ class S3Store:
         name = self._options.pop(CHOICE, None)
         if name not in (None, *CLIENTS):
             raise UsageError(f"{name!r} is no client of S3; those are {', '.join(CLIENTS)}")
-        self._way = Way(name or DEFAULT, chosen=name is not None)
+        self._choice = ClientChoice(name or DEFAULT, chosen=name is not None)
         self._mine: dict[int, _Mine] = {}
         """By process; those of parents stay, as to close what is shared would disturb them."""
 
     @property
     def client(self) -> str:
         """Which client asks."""
-        return self._way.client
+        return self._choice.client
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results should know of how it was read."""
-        return (f"S3 was read by {self._way.client}.", *self._way.notes)
+        return (f"S3 was read by {self._choice.client}.", *self._choice.notes)
 
     def find(self, url: str) -> list[ObjectInfo]:
         bucket, key = _bucket_and_key(url)
@@ -116,7 +116,7 @@ class S3Store:
             try:
                 return [(key, self._ask(bucket, lambda client: client.size(key), Tries()))]
             except Failure as failure:
-                if failure.trouble not in _TELLS_ALL | {Trouble.MISSING}:
+                if failure.kind not in _TELLS_ALL | {ErrorKind.MISSING}:
                     raise
         folder = f"{key.rstrip('/')}/" if key else ""
         below = self._below(bucket, folder, listing)
@@ -165,10 +165,10 @@ class S3Store:
         def get(client: Client) -> Buffer:
             nonlocal began
             if given_up and given_up.is_set():
-                raise Failure(Trouble.REFUSED)  # told to nobody
+                raise Failure(ErrorKind.REFUSED)  # told to nobody
             buffer, began = client.get(key, offset, length)
             if len(buffer) != length:
-                raise Failure(Trouble.SHORT)
+                raise Failure(ErrorKind.SHORT)
             return buffer
 
         start, failed = perf_counter(), True
@@ -177,7 +177,7 @@ class S3Store:
             failed = False
             return buffer
         except Failure as failure:
-            if failure.trouble in (Trouble.SHORT, Trouble.SHRUNK):
+            if failure.kind in (ErrorKind.SHORT, ErrorKind.SHRUNK):
                 raise _cut_short(item, offset, length) from None
             raise explained(failure, item.url, "read") from None
         finally:
@@ -195,26 +195,26 @@ class S3Store:
         """Raises `Failure`."""
         mine = self._of_this_process()
         while True:
-            way = self._way
+            choice = self._choice
             try:
-                client = self._client(mine, bucket, way)
-                return insist(partial(question, client), Patience(mine.account.attempts), tries)
+                client = self._client(mine, bucket, choice)
+                return retry(partial(question, client), RetryPolicy(mine.account.attempts), tries)
             except Failure as failure:
                 with mine.lock:
-                    if self._way is way:  # else another thread has found another way
-                        better = _other_way(way, failure, mine.account)
+                    if self._choice is choice:  # else another thread has chosen another client
+                        better = _next_choice(choice, failure, mine.account)
                         if better is None:
                             raise
-                        self._way = better
+                        self._choice = better
 
-    def _client(self, mine: _Mine, bucket: str, way: Way) -> Client:
+    def _client(self, mine: _Mine, bucket: str, choice: ClientChoice) -> Client:
         with mine.lock:
-            if (bucket, way) not in mine.clients:
-                if mine.account.beyond and way.client != ANYWHERE:
-                    raise Failure(Trouble.UNSUITED)
-                account = replace(mine.account, check_answers=way.check_answers)
-                mine.clients[bucket, way] = connect(way.client, bucket, account)
-            return mine.clients[bucket, way]
+            if (bucket, choice) not in mine.clients:
+                if mine.account.beyond and choice.client != ANYWHERE:
+                    raise Failure(ErrorKind.UNSUITED)
+                account = replace(mine.account, check_answers=choice.check_answers)
+                mine.clients[bucket, choice] = connect(choice.client, bucket, account)
+            return mine.clients[bucket, choice]
 
     def _pool(self) -> ThreadPoolExecutor:
         mine = self._of_this_process()
@@ -234,23 +234,25 @@ class S3Store:
         return {**self.__dict__, "_mine": {}}
 
 
-def _other_way(way: Way, failure: Failure, account: Account) -> Way | None:
-    """To the same store, once ``way`` has failed; ``None``: there is no better one."""
-    if failure.trouble is Trouble.CHECKSUM and way.check_answers:
+def _next_choice(choice: ClientChoice, failure: Failure, account: Account) -> ClientChoice | None:
+    """To the same store, once ``choice`` has failed; ``None``: there is no better one."""
+    if failure.kind is ErrorKind.CHECKSUM and choice.check_answers:
         note = (
             "The store sends checksums that are not those of the ranges asked for; they were not "
             "compared (AWS_RESPONSE_CHECKSUM_VALIDATION=when_required)."
         )
-        return replace(way, check_answers=False, notes=(*way.notes, note))
-    does_not_do = failure.trouble in (Trouble.UNSUITED, Trouble.ABSENT)
-    if does_not_do and not way.chosen and way.client != ANYWHERE:
+        return replace(choice, check_answers=False, notes=(*choice.notes, note))
+    does_not_do = failure.kind in (ErrorKind.UNSUITED, ErrorKind.ABSENT)
+    if does_not_do and not choice.chosen and choice.client != ANYWHERE:
         why = "it does not take answers such as this store's"
-        if failure.trouble is Trouble.ABSENT:
+        if failure.kind is ErrorKind.ABSENT:
             why = "it is not installed, or cannot be loaded"
         elif account.beyond:
             why = f"the setting {account.beyond} is known to {ANYWHERE} alone"
         return replace(
-            way, client=ANYWHERE, notes=(*way.notes, f"It was not read by {way.client}: {why}.")
+            choice,
+            client=ANYWHERE,
+            notes=(*choice.notes, f"It was not read by {choice.client}: {why}."),
         )
     return None
 

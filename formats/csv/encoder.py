@@ -1,0 +1,51 @@
+"""Rows → CSV, in pieces: the header line with the first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeprof.errors import SchemaMismatch
+from pipeprof.formats.csv.fields import quoted, to_text
+from pipeprof.formats.decompress import deflater
+from pipeprof.formats.types import check_batch
+
+
+class CsvEncoder:
+    """RFC 4180: quotes only where they are needed."""
+
+    def __init__(self, schema: pa.Schema, compression: str) -> None:
+        self._schema = schema
+        self._deflater = deflater("gzip") if compression == "gzip" else None
+        names = quoted(pa.array(schema.names, pa.large_string()))
+        self._pending = ",".join(names.to_pylist()).encode() + b"\n"
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        check_batch(batch, self._schema)
+        data, self._pending = self._pending + _lines(batch), b""
+        if b"\0" in data:
+            raise SchemaMismatch(
+                "a text holds a NUL character, which CSV cannot hold; make its column binary."
+            )
+        return bytes(self._deflater.compress(data)) if self._deflater else data
+
+    def finish(self) -> bytes:
+        if self._deflater is None:
+            return self._pending
+        return bytes(self._deflater.compress(self._pending) + self._deflater.flush())
+
+
+def _lines(batch: pa.RecordBatch) -> bytes:
+    """Rows as text: each with its line end, so that the column's bytes are the file's."""
+    if not batch.num_rows:
+        return b""
+    fields = [
+        quoted(to_text(field.name, column))
+        for field, column in zip(batch.schema, batch.columns, strict=True)
+    ]
+    comma, line_end, nothing = (pa.scalar(text, pa.large_string()) for text in (",", "\n", ""))
+    rows = pc.binary_join_element_wise(*fields, comma)
+    _, offsets, text = pc.binary_join_element_wise(rows, line_end, nothing).buffers()
+    end = int(np.frombuffer(offsets, np.int64)[batch.num_rows])
+    return bytes(memoryview(text)[:end])

@@ -1,0 +1,150 @@
+"""Columns ↔ the text of CSV fields: lists are JSON, bytes are base64, the rest is as printed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeprof.errors import SchemaMismatch
+from pipeprof.formats.types import convert, first_line, format_type, is_list
+
+_INTEGER = r"-?[0-9]+"
+_NUMBER = r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?inf|nan|null)"
+NULLS = ("", "NA", "N/A", "null", "NULL", "None")
+"""Texts that are null in a column that is not string."""
+
+
+def read_type(dtype: pa.DataType) -> pa.DataType:
+    """What Arrow's reader is asked for; `from_text` makes ``dtype`` of it."""
+    if is_list(dtype) or pa.types.is_binary(dtype):
+        return pa.string()
+    return pa.float32() if pa.types.is_float16(dtype) else dtype
+
+
+def infer(text: pa.Array, guess: pa.DataType) -> pa.DataType:
+    """The type of a column, from its first fields as text and from Arrow's guess at them."""
+    if pa.types.is_int64(guess) or pa.types.is_boolean(guess):
+        return guess
+    filled = text.filter(pc.invert(pc.is_in(text, value_set=pa.array(NULLS))))
+    if pa.types.is_float64(guess):
+        # Arrow falls back to float64 for integers beyond int64, which would blur identifiers
+        return pa.uint64() if _all_match(filled, "[0-9]+") else pa.float32()
+    for item, dtype in ((_INTEGER, pa.int64()), (_NUMBER, pa.float32())):
+        if _all_match(filled, rf"\s*\[\s*(?:{item}\s*(?:,\s*{item}\s*)*)?\]\s*"):
+            return pa.list_(dtype)
+    return pa.string()
+
+
+def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
+    """A column as Arrow read it (`read_type`) → ``dtype``. Raises `SchemaMismatch`."""
+    if is_list(dtype):
+        lists = [_lists(column, array, dtype.value_type) for array in read.chunks]
+        return pa.chunked_array([convert(column, each, dtype) for each in lists], dtype)
+    if pa.types.is_binary(dtype):
+        return pa.chunked_array([_each(column, read, _from_base64, dtype)], dtype)
+    return convert(column, read, dtype)
+
+
+def to_text(column: str, array: pa.Array) -> pa.Array:
+    """A column → its fields as large_string, not yet quoted; a null is null."""
+    dtype = array.type
+    if not is_list(dtype):
+        if pa.types.is_binary(dtype):
+            cells = (None if v is None else base64.b64encode(v).decode() for v in array.to_pylist())
+            return pa.array(cells, pa.large_string())
+        return convert(column, array, pa.large_string())
+    if pa.types.is_string(dtype.value_type):
+        lists = (None if v is None else orjson.dumps(v).decode() for v in array.to_pylist())
+        return pa.array(lists, pa.large_string())
+    lists = convert(column, array, pa.list_(dtype.value_type))
+    flat = to_text(column, lists.flatten()).cast(pa.string())
+    if pa.types.is_binary(dtype.value_type):
+        flat = _joined(flat, before='"', after='"')
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(pc.list_value_length(lists).fill_null(0), out=offsets[1:])
+    texts = pa.ListArray.from_arrays(pa.array(offsets), flat.fill_null("null"))
+    texts = _joined(pc.binary_join(texts, ","), before="[", after="]")
+    return pc.if_else(lists.is_valid(), texts, None).cast(pa.large_string())
+
+
+def quoted(text: pa.Array) -> pa.Array:
+    """Fields in quotes where they need them; a null is an empty field."""
+    text = text.fill_null("")
+    needs = pc.match_substring_regex(text, '[",\r\n]')
+    if not pc.any(needs, min_count=0).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(needs, _joined(doubled, before='"', after='"'), text)
+
+
+def _joined(text: pa.Array, before: str, after: str) -> pa.Array:
+    kind = text.type
+    parts = (pa.scalar(before, kind), text, pa.scalar(after, kind), pa.scalar("", kind))
+    return pc.binary_join_element_wise(*parts)
+
+
+def _all_match(text: pa.Array, pattern: str) -> bool:
+    """Whether there are fields, and all of them are ``pattern``."""
+    matches = pc.match_substring_regex(text, f"^(?:{pattern})$")
+    return len(text) > 0 and bool(pc.all(matches).as_py())
+
+
+def _lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """Fields like ``[1,2,3]`` → lists."""
+    if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
+        cells = _each(column, text, orjson.loads, pa.list_(dtype))
+        try:
+            lists = pa.array(cells, pa.list_(pa.string()))
+        except pa.ArrowException:
+            raise _wrong(column, "a list that is not of text", pa.list_(dtype)) from None
+        if pa.types.is_string(dtype):
+            return lists
+        values = pa.array(_each(column, lists.values, _from_base64, dtype), dtype)
+        return pa.ListArray.from_arrays(lists.offsets, values, mask=lists.is_null())
+    absent = pc.is_in(text, value_set=pa.array(NULLS))
+    text = pc.if_else(absent, "[]", pc.utf8_trim_whitespace(text))
+    shaped = pc.match_substring_regex(text, r"^\[[^\[\]]*\]$")
+    if not pc.all(shaped, min_count=0).as_py():
+        raise _wrong(column, repr(text.filter(pc.invert(shaped))[0].as_py()[:80]), pa.list_(dtype))
+    inside = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(text, 1, -1))
+    empty = pc.equal(inside, "")
+    items = pc.split_pattern(inside.filter(pc.invert(empty)), ",")
+    counts = pc.if_else(empty, 0, pc.add(pc.count_substring(inside, ","), 1))
+    offsets = np.zeros(len(text) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    flat = pc.utf8_trim_whitespace(items.flatten())
+    flat = pc.if_else(pc.equal(flat, "null"), None, flat)
+    values = convert(column, flat, read_type(dtype))
+    return pa.ListArray.from_arrays(pa.array(offsets), convert(column, values, dtype), mask=absent)
+
+
+def _each(
+    column: str, text: pa.Array, read: Callable[[str], Any], dtype: pa.DataType
+) -> Sequence[Any]:
+    """Each field by a function of Python; empty is null."""
+    try:
+        return [read(cell) if cell else None for cell in text.to_pylist()]
+    except ValueError as error:
+        raise _wrong(column, first_line(error), dtype) from None
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError from error
+
+
+def _wrong(column: str, what: str, dtype: pa.DataType) -> SchemaMismatch:
+    hint = "base64 text" if pa.types.is_binary(dtype) else "a JSON list" if is_list(dtype) else ""
+    return SchemaMismatch(
+        f"column {column!r} holds {what}, which is not {format_type(dtype)} ({hint}); "
+        f"say what it is with types, e.g. types={{{column!r}: 'string'}}."
+    )

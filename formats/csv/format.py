@@ -1,0 +1,170 @@
+"""CSV by RFC 4180: UTF-8, commas, a header line, plain or gzip.
+
+A plain file is cut into byte ranges; a row belongs to the range in which it begins. A file with a
+line end within quotes among its first rows, and a gzip stream, is one split. Fields are parsed
+block by block, so memory stays at a block and one row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeprof.errors import CorruptData, FormatError
+from pipeprof.formats.base import (
+    PREFETCH_DEPTH,
+    Decoding,
+    Encoder,
+    Fault,
+    FilePlan,
+    Format,
+    Planning,
+    ReadOptions,
+    Split,
+    choose_compression,
+    fetch,
+)
+from pipeprof.formats.bisect_errors import bisect_errors
+from pipeprof.formats.csv.encoder import CsvEncoder
+from pipeprof.formats.csv.fields import infer
+from pipeprof.formats.csv.parser import BOM, RowParser, one_chunk
+from pipeprof.formats.csv.rows import RowBuffer, Window, first_row_end, halves, may_be_cut
+from pipeprof.formats.decompress import Codec, is_gzip
+from pipeprof.formats.stream import Stream
+from pipeprof.formats.types import check_types, select
+
+_SAMPLE_BYTES = 2**20
+
+
+def recognise(head: bytes) -> Codec | None:
+    return "gzip" if is_gzip(head) else None
+
+
+class Csv:
+    """See the module."""
+
+    name = "csv"
+    suffixes: tuple[str, ...] = (".csv", ".csv.gz")
+    compressions: tuple[str, ...] = ("none", "gzip")
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        return False  # any text may be CSV, and none is for certain
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Types are inferred from the first rows: those in 1 MiB, or one."""
+        stream, buffer = Stream(size, _SAMPLE_BYTES, recognise), RowBuffer(cut=False)
+        sample, header = b"", 0
+        while not 0 < header < len(sample) and (block := (yield from stream.read())):
+            if b"\0" in bytes(block):
+                raise CorruptData("it holds NUL bytes, so it is not CSV in UTF-8.")
+            sample += buffer.push(block)
+            header = header or first_row_end(sample)
+        if not 0 < header < len(sample):
+            sample += buffer.rest()
+            header = first_row_end(sample) or len(sample)
+        names = _header(sample[:header])
+        check_types(types, names)
+        rows, chosen = sample[header:], select(names, columns)
+        try:
+            schema = _infer(rows, names, chosen, types)
+        except FormatError as error:
+            yield Fault(error, 0)
+            schema = _infer(_readable(rows, names), names, chosen, types)
+        if header == len(sample):
+            return FilePlan(schema, ())
+        step = options.split_bytes
+        if stream.codec or not 0 < step < size or not may_be_cut(sample):
+            return FilePlan(schema, (Split(0, size),))
+        starts = [0, *(start for start in range(step, size, step) if start > header)]
+        return FilePlan(
+            schema,
+            tuple(
+                Split(start, end, ranges=((0, header),) if start else ())
+                for start, end in zip(starts, [*starts[1:], size], strict=True)
+            ),
+        )
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        whole = (split.start, split.end) == (0, size)
+        source: Stream | Window
+        if whole:
+            source = Stream(size, options.block_bytes, recognise)
+        else:
+            source = Window(split.start, split.end, size, options.block_bytes)
+        parser: RowParser | None = None
+        if split.ranges:
+            [(offset, length)] = split.ranges
+            first = source.upcoming(PREFETCH_DEPTH) if isinstance(source, Window) else ()
+            line = yield from fetch(offset, length, first)
+            parser = RowParser(_header(bytes(line)), schema.names, split)
+        buffer, more = RowBuffer(cut=not whole), True
+        while more:
+            block = yield from source.read()
+            more = len(block) > 0
+            rows = buffer.push(block) if more else buffer.rest()
+            if len(rows) and parser is None:
+                header = first_row_end(rows) or len(rows)
+                parser = RowParser(_header(bytes(rows[:header])), schema.names, split)
+                rows = memoryview(rows)[header:]
+            if len(rows) and parser is not None:
+                yield from parser.parse_undamaged(rows, schema)
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        return CsvEncoder(schema, choose_compression(self.name, self.compressions, compression))
+
+
+def _header(line: bytes) -> list[str]:
+    """Column names. Raises `CorruptData`, `SchemaMismatch`."""
+    line = line.removeprefix(BOM)
+    try:
+        text = line.decode("utf-8").rstrip("\r\n")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CorruptData(f"its first line is not a CSV header in UTF-8 ({error}).") from None
+    if len(rows) != 1 or not any(rows[0]):
+        raise CorruptData("it does not begin with a header line of column names.")
+    return select(rows[0], None)
+
+
+def _infer(
+    rows: bytes, names: list[str], chosen: list[str], types: Mapping[str, pa.DataType]
+) -> pa.Schema:
+    """The types of ``chosen``: as given, else inferred from their first fields."""
+    asked = [name for name in chosen if name not in types]
+    found = dict(types)
+    if asked:
+        parser = RowParser(names, asked, Split(0, 0))
+        text = parser.read(rows, dict.fromkeys(asked, pa.string()))
+        guess = parser.read(rows, None)
+        for name in asked:
+            found[name] = infer(one_chunk(text.column(name)), guess.column(name).type)
+    return pa.schema([(name, found[name]) for name in chosen])
+
+
+def _readable(rows: bytes, names: list[str]) -> bytes:
+    """Those of ``rows`` that have a field for each name, in UTF-8."""
+    parser, good = RowParser(names, names, Split(0, 0)), []
+
+    def decode(part: bytes) -> pa.RecordBatch:
+        parser.read(part, dict.fromkeys(names, pa.string()))
+        good.append(part)
+        return pa.record_batch([], [])
+
+    try:
+        decode(rows)
+    except FormatError as error:
+        for _ in bisect_errors(rows, error, decode, halves, len):
+            pass
+    return b"".join(good)
+
+
+FORMAT: Format = Csv()

@@ -1,0 +1,130 @@
+"""Whole rows of CSV → record batches by pyarrow, and where in the file they are when it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.csv
+
+from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
+from pipeprof.formats.base import Buffer, Fault, Split
+from pipeprof.formats.bisect_errors import bisect_errors
+from pipeprof.formats.csv.fields import NULLS, from_text, read_type
+from pipeprof.formats.csv.rows import halves
+from pipeprof.formats.types import first_line, format_type, select
+
+BOM = b"\xef\xbb\xbf"
+_PARSED_AT_ONCE = 2**20
+"""Bytes that Arrow splits into fields, then converts; they stay in the processor's cache between
+the two."""
+_NOT_BLANK = re.compile(rb"[\r\n]*[^\r\n]")
+_VALUE_ERROR = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to .*?: (.*)", re.S
+)
+_ROW_ERROR = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.S)
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)  # as it is: to concatenate one copies it
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+class RowParser:
+    """Parses the rows of one split block by block, and knows where it is when one is damaged."""
+
+    def __init__(self, names: list[str], chosen: Sequence[str], split: Split) -> None:
+        self._names = names
+        self._chosen = select(names, chosen)
+        self._start = split.start
+        self._rows = 0
+        """Parsed before this block."""
+
+    def parse(self, rows: Buffer, schema: pa.Schema) -> pa.RecordBatch:
+        """Whole rows → ``schema``. Raises `CorruptData`, `SchemaMismatch`."""
+        table = self.read(rows, {field.name: read_type(field.type) for field in schema})
+        self._rows += table.num_rows
+        arrays = [
+            one_chunk(from_text(field.name, table[field.name], field.type)) for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def parse_undamaged(self, rows: Buffer, schema: pa.Schema) -> Iterator[Fault | pa.RecordBatch]:
+        """Whole rows → a batch; or several, and faults for the rows that cannot be parsed."""
+        try:
+            batch = self.parse(rows, schema)
+        except FormatError as error:
+            yield from bisect_errors(
+                bytes(rows), error, lambda part: self.parse(part, schema), halves, self._lose
+            )
+        else:
+            if batch.num_rows:
+                yield batch
+
+    def _lose(self, rows: bytes) -> int | None:
+        """How many rows are left out."""
+        lost = 1 if halves(rows) is None else None
+        self._rows += lost or rows.count(b"\n")
+        return lost
+
+    def read(self, rows: Buffer, types: Mapping[str, pa.DataType] | None) -> pa.Table:
+        """Whole rows → columns of ``types``, or of the types that Arrow guesses for all of them.
+
+        Raises `CorruptData`, `SchemaMismatch`.
+        """
+        if rows[:3] == BOM:  # within the file it is text, but Arrow drops the first one
+            rows = BOM + bytes(rows)
+        blank_rows = len(self._names) == 1  # an empty line is then a row of one empty field
+        if not len(rows) or not (blank_rows or _NOT_BLANK.match(rows)):
+            nothing = types or dict.fromkeys(self._chosen)
+            return pa.table({name: pa.nulls(0, dtype) for name, dtype in nothing.items()})
+        try:
+            # Arrow guesses types from the first block only, so make it one block
+            return self._read(rows, types, _PARSED_AT_ONCE if types else len(rows) + 1)
+        except (pa.ArrowException, ValueError) as error:
+            if "straddling" not in str(error):
+                raise self._explain(str(error), types or {}) from None
+        try:  # a row longer than a block
+            return self._read(rows, types, len(rows) + 1)
+        except (pa.ArrowException, ValueError) as error:
+            raise self._explain(str(error), types or {}) from None
+
+    def _read(
+        self, rows: Buffer, types: Mapping[str, pa.DataType] | None, block_bytes: int
+    ) -> pa.Table:
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(rows),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=self._names, use_threads=False, block_size=block_bytes
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                newlines_in_values=True, ignore_empty_lines=len(self._names) > 1
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types or self._chosen),
+                null_values=list(NULLS),
+                timestamp_parsers=[],
+            ),
+        )
+
+    def _explain(self, error: str, types: Mapping[str, pa.DataType]) -> FormatError:
+        after = f"byte {self._start}" if self._start else "the header"
+        # a cut within quotes gives rows of another shape
+        hint = " If its fields hold line ends, open it with split_bytes=0." if self._start else ""
+        if match := _VALUE_ERROR.match(error):
+            name = self._names[int(match[1])]
+            where = f"row {self._rows + int(match[2])} after {after}, column {name!r}"
+            if "UTF8" in match[3]:
+                return CorruptData(f"{where}: it is not text in UTF-8; convert the file first.")
+            return SchemaMismatch(
+                f"{where}: {first_line(match[3])} for {format_type(types[name])}, the type that "
+                f"was asked for or seen first; name another with types={{{name!r}: 'string'}}."
+                f"{hint}"
+            )
+        if match := _ROW_ERROR.match(error):
+            row = self._rows + int(match[1])
+            return CorruptData(f"row {row} after {after}: {first_line(match[2])}.{hint}")
+        return CorruptData(f"rows after {after} cannot be parsed: {first_line(error)}.{hint}")

@@ -1,0 +1,214 @@
+"""Where rows end in CSV bytes, and the rows of one byte range.
+
+By RFC 4180 a line end within quotes is text. Bytes that begin at a row's start tell quoted from
+unquoted exactly; bytes from the middle of a file do not, so a file cut into ranges must have no
+line end within quotes. A range counts its quotes: one that was cut within quotes leaves an odd
+number behind in the range before it, which is an error and never a wrong row.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.errors import CorruptData
+from pipeprof.formats.base import PREFETCH_DEPTH, Buffer, ByteRange, Fetching, fetch
+
+_FIELD = re.compile(rb'(?:"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?:,|\r|(\n)|\Z)')
+_QUOTE = ord('"')
+_MAY_PRECEDE_QUOTE = np.zeros(256, bool)
+"""By byte: whether a quote may open behind it."""
+_MAY_PRECEDE_QUOTE[list(b'",\r\n')] = True
+_MOST_ROW_BYTES = 2**27
+"""Beyond, it is no CSV, and memory must stay bounded."""
+_NOT_TO_BE_CUT = (
+    "its quotes do not pair up where the file was cut: a field holds line ends, or a quote within "
+    "unquoted text. Open it whole, with split_bytes=0."
+)
+_SLACK = 2**16
+"""Bytes read beyond a range together with its last block, for the row that ends there; of small
+blocks a quarter of one."""
+_SCANNED_AT_ONCE = 2**16
+"""Bytes."""
+
+
+def first_row_end(data: Buffer) -> int:
+    """Where the first row of ``data`` ends, its line end included; 0: not in ``data``."""
+    return next((m.end() for m in _FIELD.finditer(data) if m[1]), 0)
+
+
+def last_row_end(data: Buffer, cut: bool = False) -> int:
+    """Where the last whole row of ``data`` ends, which begins with a row; 0: there is none.
+
+    Raises `CorruptData` when the bytes were ``cut`` from a file, and their quotes show that they
+    may begin within quotes.
+    """
+    newline = _last_newline(data, len(data))
+    quotes = _quotes(data)
+    if newline < 0 or not len(quotes):
+        return newline + 1
+    if not _open_and_close(data, quotes):
+        if cut:
+            raise CorruptData(_NOT_TO_BE_CUT)
+        return max((m.end() for m in _FIELD.finditer(data) if m[1]), default=0)
+    while (before := int(np.searchsorted(quotes, newline))) % 2:  # within quotes
+        newline = _last_newline(data, int(quotes[before - 1]))
+    return newline + 1
+
+
+def halves(rows: bytes) -> tuple[bytes, bytes] | None:
+    """Whole rows as two parts of about the same size; ``None``: it is but one row."""
+    end = last_row_end(rows[: len(rows) // 2]) or first_row_end(rows)
+    return (rows[:end], rows[end:]) if 0 < end < len(rows) else None
+
+
+def may_be_cut(rows: bytes) -> bool:
+    """Whether every line end of these rows ends a row, and each quote has its partner."""
+    quotes = _quotes(rows)
+    if len(quotes) % 2 or not _open_and_close(rows, quotes):
+        return False
+    newlines = np.flatnonzero(np.frombuffer(rows, np.uint8) == ord("\n"))
+    return not bool((np.searchsorted(quotes, newlines) % 2).any())
+
+
+def _quotes(data: Buffer) -> npt.NDArray[np.int64]:
+    """The offsets of all quotes. Looks at few bytes at a time, which stay in the processor's
+    cache."""
+    octets, scratch = np.frombuffer(data, np.uint8), np.empty(_SCANNED_AT_ONCE, bool)
+    found = [np.empty(0, np.int64)]
+    for at in range(0, len(octets), _SCANNED_AT_ONCE):
+        some = octets[at : at + _SCANNED_AT_ONCE]
+        is_quote = np.equal(some, _QUOTE, out=scratch[: len(some)])
+        if is_quote.any():
+            found.append(np.flatnonzero(is_quote) + at)
+    return np.concatenate(found)
+
+
+def _open_and_close(data: Buffer, quotes: npt.NDArray[np.int64]) -> bool:
+    """Whether quotes open and close in turn. Where one that would open stands within text, only
+    parsing field by field can tell."""
+    opening = quotes[0::2]
+    if len(opening) and opening[0] == 0:
+        opening = opening[1:]
+    return bool(_MAY_PRECEDE_QUOTE[np.frombuffer(data, np.uint8)[opening - 1]].all())
+
+
+def _first_newline(data: Buffer, start: int) -> int:
+    """The offset of the first at or after ``start``; -1: there is none. Copies little."""
+    for at in range(start, len(data), _SLACK):
+        found = bytes(data[at : at + _SLACK]).find(b"\n")
+        if found >= 0:
+            return at + found
+    return -1
+
+
+def _last_newline(data: Buffer, end: int) -> int:
+    """The offset of the last before ``end``; -1: there is none. Copies little."""
+    for at in range(end, 0, -_SLACK):
+        begin = max(at - _SLACK, 0)
+        found = bytes(data[begin:at]).rfind(b"\n")
+        if found >= 0:
+            return begin + found
+    return -1
+
+
+class RowBuffer:
+    """Blocks in, whole rows out. Holds a block and the row that it ends in, in memory that is used
+    again: fresh memory for each block costs more than the copy."""
+
+    def __init__(self, cut: bool) -> None:
+        self._cut = cut
+        """The bytes are a range of a file that was cut."""
+        self._memory = bytearray()
+        self._begin = self._end = 0
+        """Of what was pushed and is in no rows yet."""
+        self._wanted = 0
+
+    def push(self, block: Buffer) -> Buffer:
+        """The rows that ``block`` completes, valid until the next push. Raises `CorruptData`."""
+        self._append(block)
+        if self._end < self._wanted and self._end <= _MOST_ROW_BYTES:
+            return b""
+        self._begin = last_row_end(self._pending(), self._cut)
+        if self._end - self._begin > _MOST_ROW_BYTES:
+            raise CorruptData(f"a row is longer than {_MOST_ROW_BYTES} bytes; this is not CSV.")
+        # looked at again when it has doubled: a row of many blocks is not scanned for each
+        self._wanted = 0 if self._begin else 2 * self._end
+        return memoryview(self._memory)[: self._begin]
+
+    def rest(self) -> bytes:
+        """The rows left at the end; the last may lack its line end. Raises `CorruptData`."""
+        data = bytes(self._pending())
+        self._begin = self._end = 0
+        # a line end closes a row, but within quotes
+        if b'"' in data and last_row_end(data + b"\n", self._cut) <= len(data):
+            raise CorruptData(
+                _NOT_TO_BE_CUT if self._cut else "the last row ends within quotes: it is truncated."
+            )
+        return data
+
+    def _pending(self) -> memoryview:
+        return memoryview(self._memory)[self._begin : self._end]
+
+    def _append(self, block: Buffer) -> None:
+        held = self._pending()
+        begin, self._begin, self._end = self._begin, 0, len(held) + len(block)
+        if self._end > len(self._memory):
+            self._memory = bytearray(2 * len(held) + len(block) + _SLACK)
+            begin = self._end
+        if begin:
+            memoryview(self._memory)[: len(held)] = held
+        memoryview(self._memory)[len(held) : self._end] = block
+
+
+class Window:
+    """The bytes of the rows that begin in a range of a file with no line end within quotes.
+
+    Both ends move to the first line end at or after the byte before them, so that neighbours
+    agree on which rows are whose without knowing of each other.
+    """
+
+    def __init__(self, start: int, end: int, size: int, block_bytes: int) -> None:
+        self._at = max(start - 1, 0)
+        self._end = end
+        self._size = size
+        self._block = block_bytes
+        self._begun = start == 0
+        self._done = False
+
+    def read(self) -> Fetching:
+        """The next bytes, about a block; none after the last."""
+        while not self._done and self._at < self._size:
+            first, *after = self.upcoming(1 + PREFETCH_DEPTH)
+            data = yield from fetch(*first, tuple(after))
+            base = self._at
+            self._at += len(data)
+            begin = 0
+            if not self._begun:
+                begin = _first_newline(data, 0) + 1
+                self._begun = begin > 0
+                self._done = self._at >= self._end if begin == 0 else base + begin >= self._end
+                if not begin or self._done:
+                    continue
+            if self._at >= self._end:
+                newline = _first_newline(data, max(self._end - 1 - base, 0))
+                self._done = newline >= 0
+                data = data[: newline + 1] if self._done else data
+            if begin < len(data):
+                return memoryview(data)[begin:]
+        return b""
+
+    def upcoming(self, count: int) -> tuple[ByteRange, ...]:
+        """What is read next, for certain, at most ``count`` blocks; at least one."""
+        ranges: list[ByteRange] = []
+        at = self._at
+        while not ranges or (len(ranges) < count and at < min(self._end, self._size)):
+            until, slack = at + self._block, min(_SLACK, self._block // 4)
+            if at < self._end <= until + slack:
+                until = self._end + slack
+            until = min(until, self._size)
+            ranges.append((at, until - at))
+            at = until
+        return tuple(ranges)

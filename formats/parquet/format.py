@@ -1,0 +1,154 @@
+"""Parquet: the footer says where each column of each row group lies; only those asked for are read.
+
+A split is a run of row groups. All its ranges, footer included, are known beforehand, so decoding
+needs one request, and gives one record batch per row group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeprof.errors import CorruptData, SchemaMismatch
+from pipeprof.formats.base import (
+    ByteRange,
+    Decoding,
+    Encoder,
+    FilePlan,
+    Format,
+    Planning,
+    ReadOptions,
+    ReadRequest,
+    Split,
+    choose_compression,
+    fetch,
+)
+from pipeprof.formats.parquet.encoder import ParquetEncoder
+from pipeprof.formats.parquet.footer import (
+    ENCRYPTED,
+    MAGIC,
+    Footer,
+    check_apart,
+    footer_length,
+    parse_footer,
+    reading,
+)
+from pipeprof.formats.parquet.row_groups import decode_row_groups
+from pipeprof.formats.parquet.sparse_file import SparseFile
+from pipeprof.formats.types import check_types, format_type, plain_type, select
+
+_TAIL_BYTES = 2**16
+_LEAST_BYTES = 12
+"""Of a file: magic, footer length, magic."""
+_UNCOUNTED_BYTES = 100
+"""That Arrow reads beyond a column of parquet-mr before 1.2.9, whose lengths leave out the header
+of the dictionary."""
+_COUNTS_ALL = re.compile(r"(?!parquet-mr\b)|parquet-mr version (1\.2\.9|1\.[3-9]|1\.\d\d|[2-9])")
+
+
+class Parquet:
+    """See the module."""
+
+    name = "parquet"
+    suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
+    compressions: tuple[str, ...] = ("snappy", "zstd", "none", "gzip", "lz4")
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        return head.startswith(MAGIC) and tail.endswith((MAGIC, ENCRYPTED))
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Types are those declared; ``types`` converts to others."""
+        if size < _LEAST_BYTES:
+            raise CorruptData(f"it is {size} bytes long, too short for Parquet: truncated.")
+        length = min(size, _TAIL_BYTES)
+        tail = bytes((yield from fetch(size - length, length)))
+        length = footer_length(tail, size)
+        if length > len(tail):
+            tail = bytes((yield from fetch(size - length, length)))
+        footer = parse_footer(tail[-length:], size - length)
+        schema = _schema(footer, columns, types)
+        splits = _splits(footer, schema.names, (size - length, length), options)
+        return FilePlan(schema, tuple(splits))
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        buffers = yield ReadRequest(split.ranges)
+        assert buffers is not None  # a request is always answered
+        file = SparseFile(size, split.ranges, buffers)
+        (start, _), *_ = split.ranges
+        footer = parse_footer(bytes(buffers[0]), start)
+        with reading("the footer"):
+            select(footer.names, schema.names)
+        yield from decode_row_groups(file, footer, range(split.start, split.end), schema)
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        return ParquetEncoder(schema, choose_compression(self.name, self.compressions, compression))
+
+
+def _schema(
+    footer: Footer, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
+) -> pa.Schema:
+    """The asked columns and their types."""
+    declared, fields = footer.schema, list[pa.Field]()
+    check_types(types, declared.names)
+    for name in select(footer.names, columns):
+        dtype = types.get(name, plain_type(declared.field(name).type))
+        if dtype is None:
+            raise _no_tensor(name, declared)
+        fields.append(pa.field(name, dtype))
+    return pa.schema(fields)
+
+
+def _no_tensor(name: str, declared: pa.Schema) -> SchemaMismatch:
+    others = [field.name for field in declared if plain_type(field.type) is not None][:3]
+    instead = (
+        f"ask for other columns, e.g. columns={others}" if others else "no column of the file has"
+    )
+    return SchemaMismatch(
+        f"column {name!r} is {format_type(declared.field(name).type)}, which has no tensor; "
+        f"{instead}."
+    )
+
+
+def _splits(
+    footer: Footer, names: Sequence[str], footer_range: ByteRange, options: ReadOptions
+) -> Iterator[Split]:
+    """Runs of row groups whose asked columns come to ``split_bytes``, at least one each."""
+    groups = footer.ranges(names)
+    uncounted = 0 if _COUNTS_ALL.match(footer.created_by) else _UNCOUNTED_BYTES
+    check_apart(sorted(chunk for chunks in groups for chunk in chunks))
+    sizes = [sum(length for _, length in chunks) for chunks in groups]
+    start, held = 0, 0
+    for end, size in enumerate([*sizes, 0]):
+        if end == len(groups) or 0 < options.split_bytes < held + size:
+            if end > start:
+                chunks = [chunk for run in groups[start:end] for chunk in run]
+                ranges = [
+                    (at, min(length + uncounted, sum(footer_range) - at))
+                    for at, length in _coalesced(chunks, options.gap_bytes)
+                ]
+                rows = sum(footer.rows[start:end])
+                yield Split(start, end, rows, (footer_range, *ranges))
+            start, held = end, 0
+        held += size
+
+
+def _coalesced(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
+    """The same bytes in few ranges: those with at most ``gap`` bytes between them are one."""
+    merged: list[ByteRange] = []
+    for start, length in sorted(ranges):
+        if merged and start - sum(merged[-1]) <= gap:
+            merged[-1] = (merged[-1][0], start + length - merged[-1][0])
+        else:
+            merged.append((start, length))
+    return merged
+
+
+FORMAT: Format = Parquet()

@@ -1,0 +1,74 @@
+"""The row groups of a split, decoded by pyarrow from the byte ranges that were fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeprof.errors import FormatError
+from pipeprof.formats.base import Fault
+from pipeprof.formats.parquet.footer import Footer, reading
+from pipeprof.formats.parquet.sparse_file import SparseFile
+from pipeprof.formats.types import convert, is_list
+
+
+def decode_row_groups(
+    file: SparseFile, footer: Footer, groups: Sequence[int], schema: pa.Schema
+) -> Iterator[pa.RecordBatch | Fault]:
+    """One record batch per row group, or what is wrong with it."""
+    reader: pq.ParquetFile | None = None
+    for group in groups:
+        if not footer.rows[group]:
+            continue
+        reader = reader or _open(file, footer)
+        try:
+            yield _decode(reader, footer, group, schema)
+        except FormatError as error:
+            reader = None
+            yield Fault(error, footer.rows[group])
+
+
+def _open(file: SparseFile, footer: Footer) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        pa.PythonFile(file, mode="r"),
+        metadata=footer.metadata,
+        pre_buffer=False,
+        page_checksum_verification=True,
+    )
+
+
+def _decode(
+    reader: pq.ParquetFile, footer: Footer, group: int, schema: pa.Schema
+) -> pa.RecordBatch:
+    """Raises `CorruptData`, `SchemaMismatch`."""
+    with reading(f"row group {group}"):
+        table = reader.read_row_group(group, columns=schema.names, use_threads=False)
+        arrays = {name: _one_array(table.column(name)) for name in schema.names}
+        stored = footer.metadata.row_group(group)
+        for name, array in arrays.items():
+            _check_count(array, stored, footer.leaves[name])
+    columns = [convert(field.name, arrays[field.name], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    # combining a single chunk would copy it
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[int]) -> None:
+    """Raises `ValueError` unless ``array`` has the rows and values that the footer counts.
+
+    A page's header has no checksum, and says how many values to take from the page.
+    """
+    values = len(array)
+    if is_list(array.type) or pa.types.is_large_list(array.type):
+        lengths = pc.list_value_length(array).fill_null(1)
+        values = pc.sum(pc.max_element_wise(lengths, 1)).as_py() or 0
+    counted = {stored.column(leaf).num_values for leaf in leaves}
+    if len(array) != stored.num_rows or values not in counted:
+        raise ValueError(f"{values} values where the footer counts others")

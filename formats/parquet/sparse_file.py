@@ -1,0 +1,50 @@
+"""A file of which only some byte ranges are in memory, since pyarrow reads files."""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pipeprof.errors import CorruptData
+from pipeprof.formats.base import Buffer, ByteRange, check_length
+
+
+class OutsideRanges(CorruptData):
+    """A read of bytes that were not fetched, because nothing should lie there."""
+
+
+class SparseFile(io.IOBase):
+    """Reads of fetched ranges cost no copy; any other read is an error, never zeros."""
+
+    def __init__(self, size: int, ranges: Sequence[ByteRange], buffers: Sequence[Buffer]) -> None:
+        for buffer, (offset, length) in zip(buffers, ranges, strict=True):
+            check_length(buffer, offset, length)
+        held = sorted(zip(ranges, buffers, strict=True), key=lambda pair: pair[0])
+        self._starts = [offset for (offset, _), _ in held]
+        self._views = [memoryview(buffer) for _, buffer in held]
+        self._size = size
+        self._at = 0
+
+    def read(self, length: int = -1) -> memoryview:
+        """Raises `OutsideRanges`."""
+        length = self._size - self._at if length < 0 else min(length, self._size - self._at)
+        index = bisect_right(self._starts, self._at) - 1
+        begin = self._at - self._starts[index] if index >= 0 else 0
+        if index < 0 or begin + length > len(self._views[index]):
+            raise OutsideRanges(
+                f"{length} bytes at byte {self._at} are read that no column lies in: "
+                "the footer contradicts the data."
+            )
+        self._at += length
+        return self._views[index][begin : begin + length]
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True

@@ -1,0 +1,156 @@
+"""A block of `tf.train.Example` records → columns: by the scan if it can, else by protobuf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeprof.errors import SchemaMismatch
+from pipeprof.formats.base import Buffer
+from pipeprof.formats.tfrecord import example
+from pipeprof.formats.tfrecord.framing import Records
+from pipeprof.formats.tfrecord.scan import BYTES, EMPTY, FLOAT, INT, Octets, Refused, require, scan
+from pipeprof.formats.tfrecord.varint import PAD, Places, unaligned, varints, words_of
+from pipeprof.formats.types import convert, is_list
+
+_FEWEST_ROWS = 16
+"""A step of the scan costs the same for one record as for many."""
+_FEW_BYTES = 64
+"""Of a value: below, one index for each byte costs less than one slice for each value."""
+_MOST_COLUMN_BYTES = 2**31 - 1
+"""What an Arrow array of binary can hold."""
+
+
+def infer(records: Records) -> dict[str, pa.DataType]:
+    """What `example.infer` gives and raises, sooner where each feature has one value."""
+    try:
+        return _infer_scanned(records)
+    except (Refused, SchemaMismatch):
+        return example.infer(records)
+
+
+def _infer_scanned(records: Records) -> dict[str, pa.DataType]:
+    """Raises `Refused`, too where a record has a name that the first has not."""
+    types = example.infer(records[:1])
+    _, others = scan(records, list(types))
+    if others or any(map(is_list, types.values())):
+        raise Refused
+    decode_scanned(records, pa.schema(types.items()), 0)  # each column is of one kind
+    return types
+
+
+def decode(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
+    """Records → columns; ``first`` is the number of the first in its object.
+
+    Raises `CorruptData`, `SchemaMismatch`.
+    """
+    if len(records) >= _FEWEST_ROWS:
+        try:
+            return decode_scanned(records, schema, first)
+        except (Refused, SchemaMismatch):  # protobuf finds what is wrong, and where first
+            pass
+    return example.decode(records, schema, first)
+
+
+def decode_scanned(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
+    """The same without protobuf. Raises `Refused`, `SchemaMismatch`."""
+    cells, others = scan(records, schema.names)
+    for entries in others:  # damage is an error in any column
+        ints = entries.kind == INT
+        floats = entries.kind == FLOAT
+        require(entries.size[floats] % 4 == 0)
+        _ints(records.data, entries.at[ints], entries.size[ints])
+    columns = [
+        _column(records.data, kinds, at, size, field, first)
+        for kinds, at, size, field in zip(cells.kind, cells.at, cells.size, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(
+    data: Buffer, kinds: Octets, at: Places, size: Places, field: pa.Field, first: int
+) -> pa.Array:
+    """Raises `Refused`, `SchemaMismatch`."""
+    some = int(np.bitwise_or.reduce(kinds))
+    kind = some & ~EMPTY
+    if not some:
+        return pa.nulls(len(kinds), field.type)
+    if kind not in (BYTES, FLOAT, INT):
+        raise Refused  # records hold several kinds
+    filled = kinds == kind
+    if not filled.all():
+        at, size = at[filled], size[filled]
+    elif not is_list(field.type):
+        return convert(field.name, _singles(kind, data, at, size), field.type)
+    counts = filled.astype(np.int64)
+    if is_list(field.type):
+        values, counts[filled] = _lists(kind, data, at, size)
+    else:
+        values = _singles(kind, data, at, size)
+    return example.shape(values, counts, field, first)
+
+
+def _singles(kind: int, data: Buffer, at: Places, size: Places) -> pa.Array:
+    """One value each. Raises `Refused`."""
+    if kind == FLOAT:
+        require(size == 4)
+        return pa.array(unaligned(data, "<f4", at))
+    if kind == INT:
+        values, single = varints(words_of(data), at, size)
+        require(single)
+        return pa.array(values.view(np.int64))
+    require(size.sum() <= _MOST_COLUMN_BYTES)
+    ends = np.zeros(len(at) + 1, np.int32)
+    np.cumsum(size, out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(_gathered(data, at, size))]
+    return pa.Array.from_buffers(pa.binary(), len(at), buffers)
+
+
+def _lists(kind: int, data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:
+    """The values of all lists, and how many are in each. Raises `Refused`."""
+    if kind == FLOAT:
+        require(size % 4 == 0)
+        return pa.array(_gathered(data, at, size).view(np.float32)), size >> 2
+    if kind == INT:
+        return _ints(data, at, size)
+    return _singles(kind, data, at, size), np.ones(len(at), np.int64)
+
+
+def _gathered(data: Buffer, at: Places, size: Places) -> Octets:
+    """The bytes of all values, end to end."""
+    total = int(size.sum())
+    if total > _FEW_BYTES * len(at):
+        gathered = _pooled(total)
+        source, target, to = memoryview(data), gathered.data, 0
+        for start, length in zip(at.tolist(), size.tolist(), strict=True):
+            target[to : to + length] = source[start : start + length]
+            to += length
+        return gathered
+    moved = at - (np.cumsum(size) - size)
+    octets: Octets = np.frombuffer(data, np.uint8).take(np.arange(total) + np.repeat(moved, size))
+    return octets
+
+
+def _pooled(size: int) -> npt.NDArray[Any]:
+    """Memory of Arrow's pool, which keeps what is freed: fresh memory costs more than the copy."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+
+
+def _ints(data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:
+    """The numbers of all lists, and how many are in each. Raises `Refused`."""
+    octets = _gathered(data, at, size)
+    stops = np.cumsum(size)
+    last = np.flatnonzero(octets < 128)
+    ends = np.searchsorted(last, stops)  # of each list, the index of its end among the numbers
+    require(octets[stops[size > 0] - 1] < 128)
+    numbers = octets[last].astype(np.uint64)
+    before = np.concatenate([[-1], last[:-1]])
+    long = np.flatnonzero(last - before > 1)
+    if len(long):
+        words = words_of(octets.tobytes() + PAD)
+        numbers[long], whole = varints(words, before[long] + 1, (last - before)[long])
+        require(whole)
+    return pa.array(numbers.view(np.int64)), np.diff(ends, prepend=0)

@@ -1,0 +1,212 @@
+"""`tf.train.Example` without TensorFlow: its protobuf types, and rows to Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message,
+    message_factory,
+    unknown_fields,
+)
+
+from pipeprof.errors import CorruptData, SchemaMismatch
+from pipeprof.formats.types import convert, format_type, is_list
+
+KINDS = {
+    "int64_list": pa.int64(),
+    "float_list": pa.float32(),
+    "bytes_list": pa.binary(),
+}
+
+
+_FEATURE_LISTS = 2
+"""The field of a SequenceExample that an Example does not have; the first is the same in both."""
+
+
+def _example_type() -> Any:
+    """The message class, in a pool of its own so that TensorFlow may be loaded beside it."""
+    proto = descriptor_pb2.FileDescriptorProto(
+        name="pipeprof/example.proto", package="tensorflow", syntax="proto3"
+    )
+    field = descriptor_pb2.FieldDescriptorProto
+
+    def add(message: Any, name: str, number: int, kind: int, repeated: bool = False) -> Any:
+        label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
+        return message.field.add(name=name, number=number, type=kind, label=label)
+
+    for name, kind in (
+        ("BytesList", field.TYPE_BYTES),
+        ("FloatList", field.TYPE_FLOAT),
+        ("Int64List", field.TYPE_INT64),
+    ):
+        add(proto.message_type.add(name=name), "value", 1, kind, repeated=True)
+
+    feature = proto.message_type.add(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for number, name in enumerate(("BytesList", "FloatList", "Int64List"), start=1):
+        member = f"{name.removesuffix('List').lower()}_list"
+        one = add(feature, member, number, field.TYPE_MESSAGE)
+        one.type_name, one.oneof_index = f".tensorflow.{name}", 0
+
+    features = proto.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    add(entry, "key", 1, field.TYPE_STRING)
+    add(entry, "value", 2, field.TYPE_MESSAGE).type_name = ".tensorflow.Feature"
+    mapped = add(features, "feature", 1, field.TYPE_MESSAGE, repeated=True)
+    mapped.type_name = ".tensorflow.Features.FeatureEntry"
+
+    example = proto.message_type.add(name="Example")
+    add(example, "features", 1, field.TYPE_MESSAGE).type_name = ".tensorflow.Features"
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(proto)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
+
+
+Example = _example_type()
+Feature = message_factory.GetMessageClass(Example.DESCRIPTOR.file.message_types_by_name["Feature"])
+
+
+def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
+    """Columns of these records by name, sorted: a record's own order is not kept by protobuf.
+
+    A column is scalar when no record holds more than one value. Raises `CorruptData`,
+    `SchemaMismatch`.
+    """
+    kinds: dict[str, str] = {}
+    most: dict[str, int] = {}
+    for number, features in enumerate(_parse(payloads, 0)):
+        for name, feature in features.items():
+            kind = feature.WhichOneof("kind")
+            if kind is None:
+                continue
+            if kinds.setdefault(name, kind) != kind:
+                raise _contradiction(name, number, kind, kinds[name])
+            most[name] = max(most.get(name, 0), len(getattr(feature, kind).value))
+    return {
+        name: KINDS[kind] if most[name] <= 1 else pa.list_(KINDS[kind])
+        for name, kind in sorted(kinds.items())
+    }
+
+
+def is_example(payload: bytes) -> bool:
+    """Whether protobuf reads it as one."""
+    try:
+        Example.FromString(payload)
+    except message.DecodeError:
+        return False
+    return True
+
+
+def is_sequence(payload: bytes) -> bool:
+    """Whether an Example, as which it can be parsed, is a SequenceExample with more in it."""
+    fields = unknown_fields.UnknownFieldSet(Example.FromString(payload))
+    return any(field.field_number == _FEATURE_LISTS for field in fields)
+
+
+def decode(payloads: Iterable[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
+    """Records → columns; ``first`` is the number of the first in its object.
+
+    Raises `CorruptData`, `SchemaMismatch`.
+    """
+    rows = _parse(payloads, first)
+    columns = [column(rows, field, first) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def kind_of(field: pa.Field) -> str:
+    """The list that stores this column. Raises `SchemaMismatch` where none holds it whole."""
+    dtype = field.type.value_type if is_list(field.type) else field.type
+    if pa.types.is_integer(dtype) or pa.types.is_boolean(dtype):
+        return "int64_list"
+    if pa.types.is_float16(dtype) or pa.types.is_float32(dtype):
+        return "float_list"
+    if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
+        return "bytes_list"
+    raise SchemaMismatch(
+        f"column {field.name!r} is {format_type(field.type)}, which TFRecord cannot hold without "
+        "loss; cast it to int64, float32, binary or lists of them first."
+    )
+
+
+def _parse(payloads: Iterable[bytes], first: int) -> list[Any]:
+    rows = []
+    parse = Example.FromString
+    try:
+        for payload in payloads:
+            rows.append(parse(payload).features.feature)  # noqa: PERF401
+    except message.DecodeError:
+        raise CorruptData(
+            f"record {first + len(rows)} is not a tf.train.Example; other messages in TFRecord "
+            "files are not read."
+        ) from None
+    return rows
+
+
+def column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
+    """One column of all rows: its values in one flat array, and how many each row has."""
+    name = field.name
+    kind = next((k for row in rows if name in row and (k := row[name].WhichOneof("kind"))), None)
+    if kind is None:
+        return pa.nulls(len(rows), field.type)
+    filled: list[Any] = []
+    counts = np.zeros(len(rows), np.int64)
+    for index, row in enumerate(rows):
+        feature = row.get(name)
+        if feature is None:
+            continue
+        values = getattr(feature, kind).value
+        if values:
+            counts[index] = len(values)
+            filled.append(values)
+        elif feature.WhichOneof("kind") not in (None, kind):
+            raise _contradiction(name, first + index, feature.WhichOneof("kind"), kind)
+    return shape(_flat(filled, kind, int(counts.max())), counts, field, first)
+
+
+def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
+    """The values of all rows that have some; ``most`` in one row."""
+    if kind == "bytes_list" or most == 1:
+        return pa.array([value for values in filled for value in values], KINDS[kind])
+    if not filled:
+        return pa.array([], KINDS[kind])
+    dtype = np.int64 if kind == "int64_list" else np.float32
+    return pa.array(np.concatenate([np.array(values, dtype) for values in filled]))
+
+
+def shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first: int) -> pa.Array:
+    """Flat values and their counts → a scalar, fixed or ragged column; no value is a null."""
+    dtype, absent = field.type, counts == 0
+    expected = dtype.list_size if pa.types.is_fixed_size_list(dtype) else 1
+    if not pa.types.is_list(dtype):
+        wrong = np.flatnonzero(~absent & (counts != expected))
+        if wrong.size:
+            row = int(wrong[0])
+            raise SchemaMismatch(
+                f"record {first + row} holds {counts[row]} values of column {field.name!r} where "
+                f"{expected} was expected; say that their number varies with "
+                f"types={{{field.name!r}: 'list<{format_type(values.type)}>'}}."
+            )
+    if not is_list(dtype):
+        if absent.any():
+            values = values.take(pa.array(np.cumsum(counts) - 1, mask=absent))
+        return convert(field.name, values, dtype)
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    mask = pa.array(absent) if absent.any() else None
+    lists = pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+    return convert(field.name, lists, dtype)
+
+
+def _contradiction(name: str, number: int, found: str, before: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"record {number} holds column {name!r} as {found} where records before it hold "
+        f"{before}; leave the column out with columns, or write it with one type."
+    )

@@ -1,0 +1,162 @@
+"""TFRecord: framed `tf.train.Example` records, plain or compressed whole by gzip or zlib.
+
+An object is one split: framing cannot be entered in the middle, and to find the records first
+would mean to read everything twice. Workers share a TFRecord data set by its objects. An object is
+streamed, so memory stays at a block and one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeprof.errors import FormatError, SchemaMismatch
+from pipeprof.formats.base import (
+    Buffer,
+    Decoding,
+    Encoder,
+    Fault,
+    FilePlan,
+    Format,
+    Planning,
+    ReadOptions,
+    Split,
+    choose_compression,
+)
+from pipeprof.formats.bisect_errors import bisect_errors
+from pipeprof.formats.decompress import Codec, inflate_head, is_gzip, is_zlib
+from pipeprof.formats.stream import Stream
+from pipeprof.formats.tfrecord import columns as blocks
+from pipeprof.formats.tfrecord import example
+from pipeprof.formats.tfrecord.encoder import TFRecordEncoder
+from pipeprof.formats.tfrecord.framing import Deframer, Records, is_framed
+from pipeprof.formats.types import select
+
+_SAMPLE_BYTES = 2**20
+_SAMPLE_RECORDS = 256
+Decoded = Iterator["Fault | pa.RecordBatch"]
+_ROWS_AT_ONCE = 8192
+"""Decoded between two batches: a whole block of small records would hold up the batch that needs
+only its first."""
+
+
+def recognise(head: bytes) -> Codec | None:
+    """How these first bytes are compressed. A zlib header may also begin a plain record."""
+    if is_framed(head):
+        return None
+    if is_gzip(head):
+        return "gzip"
+    return "zlib" if is_zlib(head) else None
+
+
+class TFRecord:
+    """See the module."""
+
+    name = "tfrecord"
+    suffixes: tuple[str, ...] = (
+        ".tfrecord",
+        ".tfrecords",
+        ".tfrec",
+        ".tfrecord.gz",
+        ".tfrecords.gz",
+        ".tfrec.gz",
+        ".tfrecord.zz",
+    )
+    compressions: tuple[str, ...] = ("none", "gzip", "zlib")
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        codec = recognise(head)
+        return is_framed(inflate_head(head, codec) if codec else head)
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Columns are those of the first records, and those that ``types`` names."""
+        if size == 0:
+            return FilePlan(None, ())
+        stream, deframer = Stream(size, _SAMPLE_BYTES, recognise), Deframer()
+        records = Records.of([])
+        faulty = False
+        while not records and not deframer.broken and (block := (yield from stream.read())):
+            deframer.size = stream.most_bytes
+            records = deframer.feed(block)
+            for _, error in deframer.faults:
+                yield Fault(error, 0)
+                faulty = True
+        if records and deframer.broken:
+            yield Fault(deframer.broken, 0)
+        if not records:
+            deframer.finish()
+            # a compressed stream of nothing, or records of which none can be read
+            return FilePlan(None, (Split(0, size),) if faulty else ())
+        records = records[:_SAMPLE_RECORDS]
+        try:
+            found = blocks.infer(records)
+        except FormatError as error:
+            yield Fault(error, 0)
+            records = Records.of([*filter(example.is_example, records)])
+            found = blocks.infer(records)
+        if columns is None and any(map(example.is_sequence, records)):
+            raise SchemaMismatch(
+                "its records are tf.train.SequenceExample, whose feature_lists are not read; ask "
+                f"for what is beside them with columns={list(found)}."
+            )
+        found.update(types)
+        if not found:
+            raise SchemaMismatch("the first records hold no features, so there are no columns.")
+        schema = pa.schema([(name, found[name]) for name in select(list(found), columns)])
+        return FilePlan(schema, (Split(0, size),))
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        stream, deframer = Stream(size, options.block_bytes, recognise), Deframer()
+        while not deframer.broken and (block := (yield from stream.read())):
+            deframer.size = stream.most_bytes
+            for part in deframer.cut(block):
+                yield from _decoded(part, deframer, schema)
+        deframer.finish()
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        return TFRecordEncoder(
+            schema, choose_compression(self.name, self.compressions, compression)
+        )
+
+
+def _decoded(block: Buffer, deframer: Deframer, schema: pa.Schema) -> Decoded:
+    first = deframer.records
+    records = deframer.feed(block)
+    start = 0
+    for end, error in deframer.faults:
+        yield from _rows(records[start:end], schema, first)
+        yield Fault(error, 1)
+        first += end - start + 1
+        start = end
+    yield from _rows(records[start:], schema, first)
+
+
+def _rows(records: Records, schema: pa.Schema, first: int) -> Decoded:
+    """``first``: the number in its object of the first of ``records``."""
+    for start in range(0, len(records), _ROWS_AT_ONCE):
+        some = records[start : start + _ROWS_AT_ONCE]
+        try:
+            yield blocks.decode(some, schema, first + start)
+        except FormatError as error:
+            yield from _bisected(some, error, schema, first + start)
+
+
+def _bisected(records: Records, error: FormatError, schema: pa.Schema, first: int) -> Decoded:
+    def decode(part: range) -> pa.RecordBatch:
+        return blocks.decode(records[part.start : part.stop], schema, first + part.start)
+
+    def halve(part: range) -> tuple[range, range] | None:
+        half = len(part) // 2
+        return (part[:half], part[half:]) if half else None
+
+    yield from bisect_errors(range(len(records)), error, decode, halve, len)
+
+
+FORMAT: Format = TFRecord()

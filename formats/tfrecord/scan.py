@@ -1,0 +1,218 @@
+"""Many small `tf.train.Example` records read in step, with NumPy and without building messages.
+
+A record is nested fields, each a tag byte and a length before its bytes:
+
+    0a len Features | 0a len entry | 0a len key | 12 len Feature | kind len list | 0a len values
+
+All records are walked together, an entry a step. Most writers keep one order, so the entries of a
+step mostly have the same key: they are compared with the first of them, then those that differ with
+the first of these. This is the form that writers produce. A block with anything else is refused and
+left to protobuf, so nothing is accepted here that protobuf would not accept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.formats.base import Buffer
+from pipeprof.formats.tfrecord.framing import Records
+from pipeprof.formats.tfrecord.varint import MASKS, Places, Words, join_sevens, words_of
+
+Octets = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+
+BYTES, FLOAT, INT = 1, 2, 4
+"""The kinds of a list. Each is a bit, so that all kinds of a column or-ed say which there are."""
+EMPTY = 8
+"""Beside a kind: the list is there and holds nothing."""
+
+_TAG, _VALUE_TAG = np.uint64(0x0A), np.uint64(0x12)
+_KINDS = np.zeros(256, np.uint8)
+_KINDS[[0x0A, 0x12, 0x1A]] = BYTES, FLOAT, INT
+_BYTE, _SHORT = np.uint64(0xFF), np.uint64(127)
+_8, _16 = np.uint64(8), np.uint64(16)
+_AROUND = 6
+"""Bytes of `12 len kind len 0a len` before a value, each length one byte."""
+_LONGEST = 129
+"""Bytes with the value: more would take a length of two bytes."""
+_FORM = np.uint64(0xFFFFFF00FFFF)
+"""Masks all of these six bytes but the kind."""
+_FORM_OF_0 = np.uint64(((0x0A00000012) - (2 << 8) - (4 << 24) - (6 << 40)) % 2**64)
+_FORM_OF_1 = np.uint64(1 << 8 | 1 << 24 | 1 << 40)
+"""What each byte in all adds to the three lengths."""
+_MOST_GROUPS = 10_000
+"""Of entries with one key, for a record of many entries: a group costs some 0.1 ms."""
+
+
+class Refused(Exception):
+    """The records are not of the form that is read here: ask protobuf."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where the values of the asked columns lie; each array of shape (columns, rows)."""
+
+    kind: Octets
+    """`BYTES`, `FLOAT` or `INT`, with `EMPTY` or not; 0: the record has no such feature."""
+    at: Places
+    size: Places
+    """In bytes."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries of one key, with the place of their values; each array of shape (entries,)."""
+
+    key: bytes
+    row: Places
+    kind: Octets
+    at: Places
+    size: Places
+
+
+def scan(records: Records, names: list[str]) -> tuple[Cells, list[Entries]]:
+    """The values of the columns ``names``, and the entries that are of no such column.
+
+    Raises `Refused`.
+    """
+    shape = len(names), len(records)
+    cells = Cells(np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+    columns = {name.encode(): column for column, name in enumerate(names)}
+    others = []
+    for entries in _walk(records):
+        column = columns.get(entries.key)
+        if column is None:
+            others.append(entries)
+            continue
+        rows = slice(None) if len(entries.row) == len(records) else entries.row  # a slice is faster
+        require(cells.kind[column, rows] == 0)  # else a record holds a name twice
+        cells.kind[column, rows] = entries.kind
+        cells.at[column, rows] = entries.at
+        cells.size[column, rows] = entries.size
+    return cells, others
+
+
+def _walk(records: Records) -> Iterator[Entries]:
+    """All entries of all records."""
+    data, words, groups = records.data, words_of(records.data), 0
+    row = np.flatnonzero(records.starts < records.stops)  # an Example of no bytes has no entries
+    at, stops = _field(words, records.starts[row])
+    require(stops == records.stops[row])
+    while len(row):
+        more = at < stops
+        if not more.all():
+            row, at, stops = row[more], at[more], stops[more]
+            continue
+        body, end = _field(words, at)
+        require(end <= stops)
+        at = end
+        entry_row = row
+        while len(entry_row):
+            groups += 1
+            if groups > _MOST_GROUPS:
+                raise Refused
+            same, key = _same_key(data, words, body)
+            if same.all():
+                yield _entries(words, key, entry_row, body, end)
+                break
+            yield _entries(words, key, entry_row[same], body[same], end[same])
+            entry_row, body, end = entry_row[~same], body[~same], end[~same]
+
+
+def _same_key(data: Buffer, words: Words, body: Places) -> tuple[Flags, bytes]:
+    """Which entries have the key of the first, and the key."""
+    first = int(body[0])
+    length = data[first + 1]
+    if length > _SHORT:
+        raise Refused
+    key = bytes(data[first + 2 : first + 2 + length])
+    whole = bytes(data[first : first + 2 + length])
+    same = np.ones(len(body), bool)
+    for start in range(0, len(whole), 8):
+        part = whole[start : start + 8]
+        found = words[body + start] if start else words[body]
+        same &= found & MASKS[len(part)] == np.uint64(int.from_bytes(part, "little"))
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        raise Refused from None
+    return same, key
+
+
+def _entries(words: Words, key: bytes, row: Places, body: Places, end: Places) -> Entries:
+    value = body + (2 + len(key))
+    require((words[body] & _BYTE == _TAG) & (end - value >= 2))
+    return Entries(key, row, *_contents(words, value, end))
+
+
+def _field(words: Words, at: Places) -> tuple[Places, Places]:
+    """Where the content of the fields begins and ends that lie at ``at``, of tag `0a`."""
+    head = words[at]
+    require(head & _BYTE == _TAG)
+    length = head >> _8 & _BYTE
+    if (length <= _SHORT).all():
+        body = at + 2
+        return body, body + length.view(np.int64)
+    long, size = _length(head >> _8)
+    body = at + 1 + size
+    return body, body + long
+
+
+def _length(words: Words) -> tuple[Places, Places]:
+    """The lengths that these words begin with, and the bytes that each takes: up to 4."""
+    size = np.ones(len(words), np.int64)
+    continues = np.ones(len(words), bool)
+    for byte in range(4):
+        continues &= (words >> np.uint64(8 * byte + 7) & np.uint64(1)).astype(bool)
+        size += continues
+    require(~continues)
+    return join_sevens(words & MASKS[size]).view(np.int64), size
+
+
+def _contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places, Places]:
+    """Of the Features at ``value``, behind the keys: the kind, where the values begin, and how many
+    bytes they take."""
+    form, left = words[value], end - value
+    # fewer than six bytes make a length negative, and so a number beyond any form
+    usual = form & _FORM == left.view(np.uint64) * _FORM_OF_1 + _FORM_OF_0
+    usual &= left <= _LONGEST
+    kind = _KINDS[(form >> _16 & _BYTE).view(np.int64)]
+    at, size = value + _AROUND, left - _AROUND
+    if not usual.all():
+        other = np.flatnonzero(~usual)
+        kind[other], at[other], size[other] = _other_contents(words, value[other], end[other])
+    require(kind > 0)
+    return kind, at, size
+
+
+def _other_contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places, Places]:
+    """The same for an empty list, or where a length takes more than a byte."""
+    feature, stop, tag = _nested(words, value)
+    require((tag == _VALUE_TAG) & (stop == end) & (feature < end))
+    listed, stop, tag = _nested(words, feature)
+    require(stop == end)
+    kind, empty = _KINDS[tag.view(np.int64)], listed == end
+    kind[empty & (kind > 0)] |= EMPTY
+    filled = np.flatnonzero(~empty)
+    at = listed.copy()
+    at[filled], stop, tag = _nested(words, listed[filled])
+    require((tag == _TAG) & (stop == end[filled]))
+    return kind, at, end - at
+
+
+def _nested(words: Words, at: Places) -> tuple[Places, Places, Words]:
+    """Where the content of the fields at ``at`` begins and ends, and their tags."""
+    head = words[at]
+    length, size = _length(head >> _8)
+    body = at + 1 + size
+    return body, body + length, head & _BYTE
+
+
+def require(usual: Flags | np.bool_) -> None:
+    """Raises `Refused` unless all are."""
+    if not usual.all():
+        raise Refused

@@ -1,0 +1,19 @@
+"""Attributes of objects that we do not know."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pipeprof.log import log_caught
+
+_log = logging.getLogger(__name__)
+
+
+def safe_getattr(thing: Any, name: str) -> Any:
+    """The attribute ``name``; ``None`` where there is none, or a user's object raises any error."""
+    try:
+        return getattr(thing, name, None)
+    except Exception as error:
+        log_caught(_log, error, f"the attribute {name} is not known")
+        return None

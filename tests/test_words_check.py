@@ -1,0 +1,69 @@
+"""`make lint` keeps vague words out of new names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.words_check import class_names, main, read_allowed, vague_names
+
+HIDES = "class OnTheWay:\n    def goes_on(self):\n        told = 1\n"
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with a vague name that the list allows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "pipeprof").mkdir()
+    (tmp_path / "pipeprof/old.py").write_text("def told(): ...\n")
+    (tmp_path / "scripts/words_allowed.txt").write_text("pipeprof/old.py 1\n")
+    return tmp_path
+
+
+def test_modules_classes_and_functions_are_checked_and_variables_are_not() -> None:
+    places = [place for place, _ in vague_names(HIDES, "pipeprof/crew.py")]
+    assert places == ["pipeprof/crew.py:1", "pipeprof/crew.py:1", "pipeprof/crew.py:2"]
+
+
+@pytest.mark.parametrize("name", ["gateway", "always", "dearth", "Overgoing"])
+def test_a_word_is_a_whole_word(name: str) -> None:
+    assert not vague_names(f"def {name}(): ...", "pipeprof/plain.py")
+
+
+def test_a_private_class_may_share_its_name() -> None:
+    assert class_names("class _Rows: ...\nclass Rows: ...", "a.py") == [("Rows", "a.py:2")]
+
+
+def test_what_is_allowed_passes(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+
+
+def test_one_more_is_named_with_its_place(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (house / "pipeprof/new.py").write_text("\ndef patience(): ...\n")
+    assert main([]) == 1
+    assert capsys.readouterr().out.startswith("pipeprof/new.py:2: patience")
+
+
+def test_a_second_class_of_a_name_is_named(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for module in ("one", "two"):
+        (house / f"pipeprof/{module}.py").write_text("class Rows: ...\n")
+    assert main([]) == 1
+    assert "pipeprof/two.py:1: Rows" in capsys.readouterr().out
+
+
+def test_the_list_shrinks_with_a_rename_and_never_grows(house: Path) -> None:
+    allowed = house / "scripts/words_allowed.txt"
+    (house / "pipeprof/old.py").write_text("def told(): ...\ndef seen(): ...\n")
+    assert main(["--update"]) == 1
+    (house / "pipeprof/old.py").write_text("def reported(): ...\n")
+    assert main(["--update"]) == 0
+    assert read_allowed(allowed.read_text()) == {}
+
+
+def test_a_file_may_move(house: Path) -> None:
+    (house / "pipeprof/old.py").rename(house / "pipeprof/moved.py")
+    assert main([]) == 1
+    assert main(["--update"]) == 0
+    assert main([]) == 0
