@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from pipeprof.analyze.changes import waited_for_cores
 from pipeprof.analyze.two_runs import two_runs
-from pipeprof.loaders.wrap import wrap
+from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.model import Profile, TwoRuns
 from pipeprof.store import load
 from pipeprof.units import percent

@@ -12,7 +12,7 @@ from benchmarks.random_loader_work import surroundings
 from benchmarks.random_loaders import Cost, LoaderSpec
 from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers
-from tests.goes import Clocks
+from tests.support.retry_timed import Clocks
 
 CHEAPER = 0.75
 """Of a cost, what a cut leaves."""

@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
 from benchmarks.overhead_stats import Estimate, estimate, judge
-from pipeprof.loaders.live import Live
+from pipeprof.loaders.live.view import Live
 from pipeprof.units import format_duration
 
 ROUNDS = 12

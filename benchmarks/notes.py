@@ -12,7 +12,7 @@ from time import process_time
 
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime, begin_noting, end_noting, note_request
-from pipeprof.measure.spans import Tally
+from pipeprof.measure.stage_timer import Tally
 
 _ROUNDS, _CALLS = 31, 5_000
 

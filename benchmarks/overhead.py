@@ -28,7 +28,7 @@ from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed, say
 from benchmarks.overhead_switched import Mode, hold_switched_session
-from pipeprof.loaders.stretches import affordable
+from pipeprof.loaders.instrument.sampling import affordable
 from pipeprof.units import format_duration
 
 PLAIN, AGAIN = Arm("plain"), Arm("plain again")

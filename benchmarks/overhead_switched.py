@@ -31,13 +31,13 @@ from torch.utils.data import Dataset, get_worker_info
 from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
-from pipeprof.loaders import hook, observe
-from pipeprof.loaders.hook import FetcherHooks
-from pipeprof.loaders.iterator import TimedPass
-from pipeprof.loaders.observe_workers import WorkersObserver
-from pipeprof.loaders.sender import Sender
-from pipeprof.loaders.stretches import FOREVER
-from pipeprof.measure.meter import Meter
+from pipeprof.loaders.instrument import inline_observer, worker_hooks
+from pipeprof.loaders.instrument.iterator import TimedPass
+from pipeprof.loaders.instrument.sampling import FOREVER
+from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
+from pipeprof.loaders.instrument.worker_observer import WorkersObserver
+from pipeprof.loaders.instrument.worker_sender import Sender
+from pipeprof.measure.resource_sampler import Meter
 
 
 class Mode(IntEnum):
@@ -211,7 +211,7 @@ class _Maker:
 
 def _let_hooks_be_switched(plan: Plan) -> None:
     """Those that will be set in this process and in its workers."""
-    instrument, attach = hook.instrument, Sender.attach
+    instrument, attach = worker_hooks.instrument, Sender.attach
 
     def switched_instrument(
         fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
@@ -232,5 +232,5 @@ def _let_hooks_be_switched(plan: Plan) -> None:
 
         plan.add(turn)
 
-    hook.instrument = observe.instrument = switched_instrument
+    worker_hooks.instrument = inline_observer.instrument = switched_instrument
     Sender.attach = switched_attach  # type: ignore[method-assign]

@@ -59,7 +59,7 @@ from pipeprof.model import Recording, SweepSpec
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
-from tests.goes import Clocks
+from tests.support.retry_timed import Clocks
 
 GRID = tuple(
     Setting(workers, prefetch)

@@ -23,7 +23,7 @@ from pipeprof.analyze.way import Measured
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Recording
 from pipeprof.units import percent
-from tests.goes import DISTURBING
+from tests.support.retry_timed import DISTURBING
 
 FEWEST = 40
 """Batches of a run, whatever the time."""

@@ -24,7 +24,7 @@ from statistics import median
 from time import perf_counter, process_time
 
 from pipeprof.storage import ObjectInfo, Store, open_store
-from pipeprof.storage.s3.client import CLIENTS, DEFAULT
+from pipeprof.storage.s3.clients.base import CLIENTS, DEFAULT
 from tests.s3.server import KEY, SECRET, serving
 
 ROUNDS = 5

@@ -74,7 +74,7 @@ def command(
     import orjson
 
     from pipeprof.cli.probe_page import probe_document, say, warn
-    from pipeprof.probe.ramp import ProbeSpec, probe
+    from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
     from pipeprof.probe.target import open_target
     from pipeprof.report.terminal.render import print_document
     from pipeprof.storage.local_reads import ALIGNED

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from pipeprof.probe.ramp import ProbeSpec
-from pipeprof.probe.result import Limits, Needs, Point, ProbeResult
+from pipeprof.probe.concurrency_ramp import ProbeSpec
+from pipeprof.probe.result import Limits, LoadPoint, Needs, ProbeResult
 from pipeprof.probe.target import Target
 from pipeprof.report.document.blocks import (
     Column,
@@ -40,7 +40,7 @@ def warn(spec: ProbeSpec, target: Target) -> None:
     )
 
 
-def say(point: Point) -> None:
+def say(point: LoadPoint) -> None:
     """While it goes on."""
     demand = point.demand
     click.echo(
@@ -130,13 +130,13 @@ def _needs(needs: Needs) -> list[tuple[str, str]]:
     return rows
 
 
-def _fed(point: Point | None) -> str:
+def _fed(point: LoadPoint | None) -> str:
     if point is None:
         return "too little came to tell"
     return f"{format_rate(point.bytes_per_s)} for {format_duration(point.seconds)}"
 
 
-def _row(point: Point) -> tuple[str, ...]:
+def _row(point: LoadPoint) -> tuple[str, ...]:
     demand = point.demand
     return (
         demand.pattern,

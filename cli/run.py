@@ -15,10 +15,10 @@ from pipeprof.cli.judge import fail_if_starved_option
 from pipeprof.cli.markdown_option import markdown_option, refuse_both
 from pipeprof.cli.options import SHARE, json_option
 from pipeprof.errors import UsageError
-from pipeprof.loaders.override import Override, parse_override
+from pipeprof.loaders.autopatch.overrides import Override, parse_override
 
 if TYPE_CHECKING:
-    from pipeprof.loaders.live import Live
+    from pipeprof.loaders.live.view import Live
 
 EXAMPLE = """\b
 Examples:
@@ -92,8 +92,8 @@ def command(
     """
     from pipeprof.cli.run_end import End, Printed
     from pipeprof.cli.script import find_program, run_program
-    from pipeprof.loaders.places import Places
-    from pipeprof.loaders.session import Session
+    from pipeprof.loaders.autopatch.call_sites import Places
+    from pipeprof.loaders.autopatch.session import Session
 
     refuse_both(markdown, as_json)
     program = find_program(script, is_module)
@@ -113,7 +113,7 @@ def command(
 
 def _live_view(line_s: float) -> Live:
     """Imported only now: it needs torch, which the script has imported by then."""
-    from pipeprof.loaders.live import live_view
+    from pipeprof.loaders.live.view import live_view
 
     view = live_view()
     view.line_s = line_s

@@ -21,7 +21,7 @@ from pipeprof.log import log_caught
 
 if TYPE_CHECKING:
     from pipeprof.cli.script import Ending
-    from pipeprof.loaders.session import Session
+    from pipeprof.loaders.autopatch.session import Session
     from pipeprof.model import Profile
 
 _log = logging.getLogger(__name__)

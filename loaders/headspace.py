@@ -12,7 +12,7 @@ import torch
 
 from pipeprof.analyze.stats import ratio_interval
 from pipeprof.errors import UsageError
-from pipeprof.loaders.batches import batch_nbytes, count_samples, epochs
+from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples, epochs
 from pipeprof.measure.clock import Clock, SystemClock
 from pipeprof.model import Headspace
 

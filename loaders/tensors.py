@@ -1,7 +1,7 @@
 """A batch: column → tensor, and how it travels between processes.
 
 A column of numbers is a tensor [n], one of lists of a fixed size k a tensor [n, k], one of strings,
-bytes or other lists a `Ragged`; `pipeprof.loaders.arrays` tells which becomes what.
+bytes or other lists a `Ragged`; `pipeprof.loaders.dataset.arrow_arrays` tells which becomes what.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.errors import PipeprofError
-    from pipeprof.loaders.dataset import open_dataset
+    from pipeprof.loaders.dataset.dataset import open_dataset
     from pipeprof.loaders.headspace import headspace
-    from pipeprof.loaders.wrap import wrap
+    from pipeprof.loaders.instrument.wrap import wrap
     from pipeprof.measure.h2d import to_device
     from pipeprof.measure.pauses import pause
-    from pipeprof.measure.spans import stage
+    from pipeprof.measure.stage_timer import stage
     from pipeprof.model import Profile, ReadOptions, Stage, SweepResult
     from pipeprof.store import load
 
@@ -33,11 +33,11 @@ _HOMES = {
     "SweepResult": "pipeprof.model",
     "headspace": "pipeprof.loaders.headspace",
     "load": "pipeprof.store",
-    "open_dataset": "pipeprof.loaders.dataset",
+    "open_dataset": "pipeprof.loaders.dataset.dataset",
     "pause": "pipeprof.measure.pauses",
-    "stage": "pipeprof.measure.spans",
+    "stage": "pipeprof.measure.stage_timer",
     "to_device": "pipeprof.measure.h2d",
-    "wrap": "pipeprof.loaders.wrap",
+    "wrap": "pipeprof.loaders.instrument.wrap",
 }
 
 __all__ = [

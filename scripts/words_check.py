@@ -73,7 +73,7 @@ def find() -> dict[str, list[Place]]:
 
 
 def read_allowed(text: str) -> dict[str, int]:
-    """``loaders/hook.py 3`` or ``class Watch 2``, a line each."""
+    """``loaders/instrument/worker_hooks.py 3`` or ``class Watch 2``, a line each."""
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if line)
     return {what: int(count) for what, count in pairs}
 

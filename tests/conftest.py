@@ -12,8 +12,8 @@ import coverage
 import hypothesis
 import pytest
 
-from tests.goes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
-from tests.patience import comes
+from tests.support.retry_timed import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
+from tests.support.wait import comes
 
 # The same examples on every run and machine, however slow: a failure is a failure of the code.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None, database=None)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.needs import missing
-from tests.patience import PATIENCE_S
+from tests.support.requirements import missing
+from tests.support.wait import PATIENCE_S
 
 try:
     import pyte
@@ -87,7 +87,7 @@ class Terminal:
 
     @property
     def theirs(self) -> bytes:
-        """What was written but by a `pipeprof.loaders.screen.Screen`."""
+        """What was written but by a `pipeprof.loaders.live.terminal_region.Screen`."""
         return _OURS.sub(b"", self.raw)
 
     def run(self, command: Sequence[str], folder: Path, env: dict[str, str]) -> subprocess.Popen:  # type: ignore[type-arg]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.goes import Clocks
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.retry_timed import Clocks
 
 SAYS = ("DISTURBED", "PASSED", "SKIPPED", "FAILED", "ERROR")
 CONFTEST = """
 from tests import goes
-from tests.goes import pytest_runtest_protocol, pytest_terminal_summary
+from tests.support.retry_timed import pytest_runtest_protocol, pytest_terminal_summary
 goes.DISTURBING, goes.LEAST_S = {disturbing}, 0.0
 """
 TESTS = """

@@ -40,10 +40,14 @@ def test_the_house_as_it_stands_keeps_its_rules(house: Path) -> None:
     [
         ("formats/base.py", "import pipeprof.storage.urls", "the rooms, from"),
         ("pipeprof/storage/urls.py", "import pipeprof.formats.base", "the rooms, from"),
-        ("loaders/wrap.py", "import pipeprof.sweep", "the rooms, from"),
-        ("bench_data/rows.py", "import pipeprof.loaders.wrap", "the rooms, from"),
-        ("pipeprof/measure/spans.py", "import pipeprof.loaders.wrap", "the rooms, from"),
-        ("pipeprof/analyze/stats.py", "import pipeprof.measure.spans", "analysis, sizing"),
+        ("loaders/instrument/wrap.py", "import pipeprof.sweep", "the rooms, from"),
+        ("bench_data/rows.py", "import pipeprof.loaders.instrument.wrap", "the rooms, from"),
+        (
+            "pipeprof/measure/stage_timer.py",
+            "import pipeprof.loaders.instrument.wrap",
+            "the rooms, from",
+        ),
+        ("pipeprof/analyze/stats.py", "import pipeprof.measure.stage_timer", "analysis, sizing"),
         ("pipeprof/report/layout.py", "import torch", "analysis, sizing"),
         ("pipeprof/report/layout.py", "import pipeprof.store", "analysis, sizing"),
         ("pipeprof/model/stages.py", "import numpy", "the model is"),

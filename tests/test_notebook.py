@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from tests.needs import missing
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
 from tests.sweep_samples import sample_sweep
-from tests.unwatched import UNWATCHED
 
 WRAP = """
 import torch

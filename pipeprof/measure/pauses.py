@@ -41,7 +41,7 @@ class Interval:
     kind: PauseKind
 
 
-class Note(Protocol):
+class PauseNote(Protocol):
     """May be a pause."""
 
     @property
@@ -55,7 +55,7 @@ class Note(Protocol):
 class Listener(Protocol):
     """A pass under way."""
 
-    def hear(self, note: Note) -> None: ...
+    def hear(self, note: PauseNote) -> None: ...
 
 
 class _Here(threading.local):
@@ -72,7 +72,7 @@ def begin(listener: Listener) -> None:
     _here.passes.append(weakref.ref(listener))
 
 
-def tell(note: Note) -> None:
+def tell(note: PauseNote) -> None:
     """To the passes that this thread began."""
     for each in _here.passes:
         listener = each()
@@ -129,7 +129,7 @@ class PauseLog:
         self.kinds: list[PauseKind] = []
         self._steps = self._with_loader = 0
 
-    def of_steps(self, heard: deque[Note], delivered_s: Floats, done_s: Floats) -> Floats:
+    def of_steps(self, heard: deque[PauseNote], delivered_s: Floats, done_s: Floats) -> Floats:
         """[steps, 2]: seconds of pause in each of the next steps, and its place in `kinds`; NaN
         where there was none. Takes from ``heard`` what lies in them, or before."""
         table = np.full((len(done_s), 2), nan)
@@ -155,7 +155,9 @@ class PauseLog:
         return self.kinds.index(kind)
 
 
-def _by_step(heard: deque[Note], delivered_s: Floats, done_s: Floats) -> dict[int, list[Interval]]:
+def _by_step(
+    heard: deque[PauseNote], delivered_s: Floats, done_s: Floats
+) -> dict[int, list[Interval]]:
     found: dict[int, list[Interval]] = {}
     for _ in range(len(heard)):
         note = heard.popleft()

@@ -219,7 +219,7 @@ class Pass:
         """When each batch was asked for and delivered, and its key: of those not yet flushed. One
         tuple a batch: to keep it costs less than to write what is in it anywhere."""
         self._left_s = inf
-        self._heard: deque[pauses.Note] = deque(maxlen=pauses.MOST_NOTES)
+        self._heard: deque[pauses.PauseNote] = deque(maxlen=pauses.MOST_NOTES)
 
     @property
     def nth(self) -> int:
@@ -254,7 +254,7 @@ class Pass:
         elif count == 1 and not self._before:
             self._note_first(notes[0][1])
 
-    def hear(self, note: pauses.Note) -> None:
+    def hear(self, note: pauses.PauseNote) -> None:
         """Of what may be a pause of the step under way."""
         if self._left_s == inf:
             self._heard.append(note)

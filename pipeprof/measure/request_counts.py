@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pipeprof.measure.requests import Note, taken_overflow, waiting
 from pipeprof.measure.shared import SharedMemory
-from pipeprof.measure.spans import Tally
+from pipeprof.measure.stage_timer import Tally
 from pipeprof.model import Histogram, RequestLog
 
 Floats = npt.NDArray[np.float64]

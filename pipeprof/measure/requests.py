@@ -12,8 +12,8 @@ from math import nan
 from time import perf_counter, process_time
 from types import TracebackType
 
-from pipeprof.measure.probes import threads_waited_s
-from pipeprof.measure.spans import Tally, current
+from pipeprof.measure.proc_counters import threads_waited_s
+from pipeprof.measure.stage_timer import Tally, current
 
 Note = tuple[float, float, float, int, int, int, bool]
 """As `note_request` takes it."""

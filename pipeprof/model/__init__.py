@@ -69,7 +69,7 @@ from pipeprof.model.requests import (
     RequestLog,
     RequestStats,
 )
-from pipeprof.model.sizing import SIZING_SCHEMA, Figure, Sizing, SizingInput
+from pipeprof.model.sizing import SIZING_SCHEMA, Sizing, SizingFigure, SizingInput
 from pipeprof.model.stages import Source, Span, Stage, StageStats
 from pipeprof.model.sweep import (
     SWEEP_SCHEMA,
@@ -111,7 +111,6 @@ __all__ = [
     "Difference",
     "Environment",
     "Epoch",
-    "Figure",
     "Finding",
     "Gain",
     "Headspace",
@@ -140,6 +139,7 @@ __all__ = [
     "RunNoise",
     "Sample",
     "Sizing",
+    "SizingFigure",
     "SizingInput",
     "Skipped",
     "Source",

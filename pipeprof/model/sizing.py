@@ -24,7 +24,7 @@ class SizingInput:
 
 
 @dataclass(frozen=True)
-class Figure:
+class SizingFigure:
     """A number that sizing found."""
 
     name: str
@@ -47,10 +47,10 @@ class Sizing:
     gpus: float
     """Accelerators."""
     inputs: tuple[SizingInput, ...]
-    sections: Mapping[str, tuple[Figure, ...]]
+    sections: Mapping[str, tuple[SizingFigure, ...]]
     """Title → figures."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Figure that could not be had → the inputs that it wants."""
+    """SizingFigure that could not be had → the inputs that it wants."""
     what_if: str | None = None
     """The change under which this holds."""
     schema: Literal["pipeprof.sizing/1"] = SIZING_SCHEMA

@@ -11,9 +11,9 @@ import numpy as np
 from pipeprof.measure.environment import usable_cores
 from pipeprof.measure.host import idle_s
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.crew import Crew
-from pipeprof.probe.result import LoadSpec, Point
+from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.work import Floats, Job
+from pipeprof.probe.worker_pool import Crew
 
 _UNSTEADY = 0.2
 """Of the time, at the start, in which what is measured does not count: the queue fills, and bursts
@@ -30,7 +30,9 @@ _SPARE = 0.1
 """Cores."""
 
 
-def load(crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, seed: int) -> Point | None:
+def load(
+    crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, seed: int
+) -> LoadPoint | None:
     """``None`` when too little came to tell. Raises what a read raises."""
     streams, used = range(demand.concurrency), min(crew.processes, demand.concurrency)
     shares = [streams[place::used] for place in range(used)]
@@ -59,7 +61,7 @@ def load(crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, seed: int
     )
 
 
-def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> Point | None:
+def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> LoadPoint | None:
     """Of what came from ``from_s`` to ``to_s``, the client's part aside; requests that end later
     end in a queue that runs empty."""
     if len(done) < _FEWEST:
@@ -72,7 +74,7 @@ def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> Point 
         return None
     took = (ended - began)[inside]
     p50, p95, p99 = np.quantile(took, [0.5, 0.95, 0.99]).tolist()
-    return Point(
+    return LoadPoint(
         demand=demand,
         requests=int(inside.sum()),
         bytes=int(sizes[inside].sum()),

@@ -20,7 +20,7 @@ class LoadSpec:
 
 
 @dataclass(frozen=True)
-class Point:
+class LoadPoint:
     """What it gave."""
 
     demand: LoadSpec
@@ -64,13 +64,13 @@ class Limits:
     """The most with one request at a time."""
     requests_per_s: float
     """The most, of the smallest blocks."""
-    latency: Point
+    latency: LoadPoint
     """One small request at a time."""
     needed_in_flight: float
     """By Little's law: the most requests of ``at``'s size per second × the time that one takes when
     it is alone."""
     bandwidth_client_bound: bool = False
-    """Whether ``bytes_per_s`` is what this client gives, rather than the storage; see `Point`."""
+    """Whether ``bytes_per_s`` is what this client gives, not the storage; see `LoadPoint`."""
     requests_client_bound: bool = False
     """The same of ``requests_per_s``."""
 
@@ -83,7 +83,7 @@ class Checkpoint:
     alone_bytes_per_s: float
     feeding_bytes_per_s: float
     """While the feed goes on."""
-    feed: Point | None
+    feed: LoadPoint | None
     """What that got meanwhile; ``None`` when too little came to tell."""
 
 
@@ -99,7 +99,7 @@ class SmallReads:
 
 @dataclass(frozen=True)
 class Needs:
-    feed: Point | None
+    feed: LoadPoint | None
     """The best load, kept up."""
     checkpoint: Checkpoint | None = None
     code: SmallReads | None = None
@@ -121,7 +121,7 @@ class ProbeResult:
     read_bytes: int
     """By this probe, in all."""
     read_requests: int
-    points: tuple[Point, ...]
+    points: tuple[LoadPoint, ...]
     limits: Limits | None
     """``None`` when no point could be measured."""
     needs: Needs | None = None
@@ -135,7 +135,7 @@ class ProbeResult:
         return {"pipeprof probe": own, "jobs": [_job(point) for point in self.points]}
 
 
-def _job(point: Point) -> dict[str, Any]:
+def _job(point: LoadPoint) -> dict[str, Any]:
     demand = point.demand
     words = {"sequential": "read", "random": "randread"}
     nanoseconds = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import sleep, thread_time
 from typing import Protocol
 
-from pipeprof.measure.spans import stage
+from pipeprof.measure.stage_timer import stage
 from pipeprof.model import Stage
 from pipeprof.storage import Buffer, ObjectInfo, Store
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
-from pipeprof.loaders.wrap import wrap
+from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.selfcheck.results import Bar, CostComparison, ProfilerCost
 
 BAR = 0.01

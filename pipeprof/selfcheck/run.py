@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from pipeprof.errors import UsageError
-from pipeprof.loaders.wrap import wrap
+from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.log import log_caught
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.measure.environment import read_environment

@@ -12,7 +12,7 @@ from math import isfinite
 from types import ModuleType
 
 from pipeprof.errors import UsageError
-from pipeprof.model import Figure, SizingInput
+from pipeprof.model import SizingFigure, SizingInput
 from pipeprof.sizing.quantities import UNITS
 
 Formula = Callable[..., float]
@@ -54,7 +54,7 @@ class Sheet:
             self._found[name] = None if value is None else value * self._scaled.get(name, 1.0)
         return self._found[name]
 
-    def figure(self, name: str) -> Figure | None:
+    def figure(self, name: str) -> SizingFigure | None:
         """By its formula, also where it is given."""
         value, formula = self.value(name), self._formulas[name]
         if value is None:
@@ -66,7 +66,7 @@ class Sheet:
         note, _, source = rest.partition("Source: ")
         if name in self._given:
             first, known, source = "given", {}, self._given[name].origin
-        return Figure(
+        return SizingFigure(
             name, value, unit_of(formula), first, known, _one_line(source), _one_line(note)
         )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from pipeprof.model import Figure
+from pipeprof.model import SizingFigure
 from pipeprof.sizing.cluster import SEEDS, STEPS, WARMUP, Cluster, most_nodes, simulate_cluster
 from pipeprof.sizing.sheet import Sheet
 
@@ -25,7 +25,7 @@ _NAMES: Final = ("simulated_au", "simulated_starved_fraction", "simulated_stragg
                  "simulated_nodes_fed")  # fmt: skip
 
 
-def simulated(sheet: Sheet) -> tuple[tuple[Figure, ...], dict[str, tuple[str, ...]]]:
+def simulated(sheet: Sheet) -> tuple[tuple[SizingFigure, ...], dict[str, tuple[str, ...]]]:
     """The figures; or none, and what they want."""
     wants = tuple(dict.fromkeys(want for name in _NEEDS for want in sheet.wants(name)))
     if wants:
@@ -47,7 +47,7 @@ def simulated(sheet: Sheet) -> tuple[tuple[Figure, ...], dict[str, tuple[str, ..
         "simulated_nodes_fed": (fed, "", "The most that reach the utilisation wanted."),
     }  # fmt: skip
     return tuple(
-        Figure(name, value, unit, _FORMULA, known, _SOURCE, note)
+        SizingFigure(name, value, unit, _FORMULA, known, _SOURCE, note)
         for name, (value, unit, note) in told.items()
     ), {}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
 from pipeprof.measure.finalizer import finalizer
-from pipeprof.measure.spans import record
+from pipeprof.measure.stage_timer import record
 from pipeprof.model import ReadOptions, Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.local_reads import LocalReader

@@ -15,8 +15,8 @@ from pipeprof.log import log_caught
 from pipeprof.measure.requests import note_request
 from pipeprof.model import ReadOptions
 from pipeprof.storage.buffers import SHARED
-from pipeprof.storage.helpers import Helpers
 from pipeprof.storage.page_cache import forget, in_memory
+from pipeprof.storage.threads import Helpers
 
 _log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
 from pipeprof.log import log_caught
-from pipeprof.measure.spans import Tally, record, tallied
+from pipeprof.measure.stage_timer import Tally, record, tallied
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.explain import reason
+from pipeprof.storage.errors import reason
 from pipeprof.storage.urls import filesystem, redact
 
 _log = logging.getLogger(__name__)

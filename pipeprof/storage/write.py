@@ -15,7 +15,7 @@ from typing import Any
 from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
 from pipeprof.log import log_caught, suppress_and_log
-from pipeprof.storage.explain import reason
+from pipeprof.storage.errors import reason
 from pipeprof.storage.urls import filesystem, is_local, local_path, redact
 from pipeprof.units import format_bytes
 

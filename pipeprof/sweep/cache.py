@@ -8,8 +8,8 @@ from multiprocessing import active_children
 from typing import Literal
 
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.probes import Traffic as Traffic
-from pipeprof.measure.probes import read_traffic
+from pipeprof.measure.proc_counters import Traffic as Traffic
+from pipeprof.measure.proc_counters import read_traffic
 from pipeprof.model import CacheState, CacheWanted
 from pipeprof.storage import open_store
 from pipeprof.storage.page_cache import Residency, evict, residency, warm

@@ -12,17 +12,17 @@ from time import monotonic
 from typing import Any
 
 from pipeprof.errors import OutputError, PipeprofError, ProfileError, UsageError
-from pipeprof.loaders.dataset import open_dataset
+from pipeprof.loaders.dataset.dataset import open_dataset
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
-from pipeprof.sweep.convert import CopyPlaces, plan_conversion
-from pipeprof.sweep.going import SweepRunner
+from pipeprof.sweep.convert.convert import CopyPlaces, plan_conversion
 from pipeprof.sweep.grid import grid
+from pipeprof.sweep.progress import Watcher
 from pipeprof.sweep.references import Reference
+from pipeprof.sweep.runner import SweepRunner
 from pipeprof.sweep.trial import check_own, consumer_label
-from pipeprof.sweep.watcher import Watcher
 
 
 @dataclass(frozen=True)

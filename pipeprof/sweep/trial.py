@@ -15,18 +15,18 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.columns import slice_log
 from pipeprof.analyze.profile import assemble
 from pipeprof.errors import FormatError, PipeprofError
-from pipeprof.loaders.batches import epochs
-from pipeprof.loaders.dataset import FileDataset, open_dataset
-from pipeprof.loaders.wrap import wrap
+from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
+from pipeprof.loaders.instrument.batch_size import epochs
+from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
+from pipeprof.sweep.disambiguate_storage import settled
 from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.own_loader import OwnLoader, explained
 from pipeprof.sweep.own_script import OwnScript
 from pipeprof.sweep.references import Reference
-from pipeprof.sweep.settle import settled
 
 LEAST_BATCHES = 20
 """A trial goes on past its time until it has measured so many, up to `_PATIENCE` times its time."""

@@ -21,7 +21,7 @@ from pipeprof.formats.base import ReadOptions, drive_plan
 from pipeprof.formats.types import parse_type
 from pipeprof.manifest import MANIFEST, Manifest, loads
 from tests.contracts.format_contract import drive
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
 
 
 def spec_of(folder: Path | str, **changes: Any) -> GenerateSpec:

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from benchmarks.overhead_arms import Ours
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_switched import Mode, Stream
-from pipeprof.measure.spans import current
+from pipeprof.measure.stage_timer import current
 
 CASE = Case("", Dataset(), batch_size=1, workers=0, batches=4, rounds=1, time_share=1.0,
             judged=("cpu_s",), relative=True, most=1.0, quiet=1.0)  # fmt: skip

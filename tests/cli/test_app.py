@@ -12,7 +12,7 @@ import pytest
 from pipeprof import errors
 from pipeprof.cli import app
 from pipeprof.version import __version__
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
 
 Captured = pytest.CaptureFixture[str]
 

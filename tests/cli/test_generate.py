@@ -23,8 +23,8 @@ from pipeprof.cli import options
 from pipeprof.cli.app import run
 from pipeprof.cli.generate import GenerateLines
 from pipeprof.manifest import MANIFEST
-from tests.needs import missing
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
 
 Captured = pytest.CaptureFixture[str]
 SMALL = ["--kind", "tokens", "--format", "csv", "--size", "400kB", "--shards", "4", "--jobs", "1"]

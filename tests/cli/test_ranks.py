@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from pipeprof.cli.app import run
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
 
 SCRIPT = """
 import os

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from tests.cli.test_unprivileged import LAY_DOWN
-from tests.needs import missing
-from tests.patience import comes
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
+from tests.support.wait import comes
 
 RUN = [sys.executable, "-m", "pipeprof", "run"]
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from tests.support.env import UNWATCHED
 from tests.terminal import Terminal
-from tests.unwatched import UNWATCHED
 
 RUN = [sys.executable, "-m", "pipeprof", "run", "--quiet", "--live"]
 SCRIPT = """
@@ -92,7 +92,7 @@ def test_ctrl_c_ends_it_as_ever_and_the_panel_goes(terminal, script):
     assert terminal.is_whole
     assert any(line.startswith("KeyboardInterrupt") for line in terminal.lines)
     assert not any(line.startswith("-- pipeprof") for line in terminal.lines)
-    assert "loaders/live.py" not in "".join(terminal.lines)
+    assert "loaders/live/view.py" not in "".join(terminal.lines)
 
 
 def test_a_worker_that_dies_is_told_as_ever_and_the_panel_goes(terminal, script):

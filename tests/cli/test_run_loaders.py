@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
 
 RUN = [sys.executable, "-m", "pipeprof", "run"]
 

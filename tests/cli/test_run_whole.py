@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
 
 BATCHES = 1_000
 SCRIPT = f"""

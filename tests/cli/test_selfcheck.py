@@ -26,7 +26,7 @@ from pipeprof.selfcheck.results import (
     SelfCheck,
 )
 from tests.samples import ENVIRONMENT
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
 
 QUICK = ["selfcheck", "--quick", "--only", "inline"]
 

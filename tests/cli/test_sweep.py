@@ -123,7 +123,7 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["x", "--workers", "two"], 2, "two"),
         (["x", "--batch-size", "0"], 2, "0"),
         (["x", "--trial-time", "0"], 2, "trial-time"),
-        (["x", "--accelerator", "resnet50/k80"], 2, "known are unet3d/a100"),
+        (["x", "--accelerator", "resnet50/k80"], 2, "known are unet3d/b200"),
         (["x", "--accelerator", "resnet50/h100", "--step-ms", "3"], 2, "exclude one another"),
         (["x", "--cache", "lukewarm"], 2, "'cold', 'warm', 'as-is'"),
         (["x", "--storage-options", "{{"], 2, "JSON object"),

@@ -19,7 +19,7 @@ from pipeprof import formats
 from pipeprof.cli.app import run
 from pipeprof.cli.judge import judge
 from pipeprof.errors import StarvedError
-from tests.needs import missing
+from tests.support.requirements import missing
 from tests.sweep_samples import sample_conversion
 
 QUICK = ["--workers", "0", "--step-ms", "1", "--trial-time", "0.1", "--warmup-time", "0.02",

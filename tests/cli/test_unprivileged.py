@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.needs import missing
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
 
 LAY_DOWN = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 

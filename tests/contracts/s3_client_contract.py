@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import NothingFound, StorageError
-from pipeprof.measure.spans import Tally, tallied
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import Stage
 from pipeprof.storage import ObjectInfo, Store, open_store
 from tests.s3.conftest import lead_to

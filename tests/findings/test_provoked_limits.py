@@ -9,8 +9,8 @@ import pytest
 
 from tests.findings.known import profiled, text_of, tiny
 from tests.loaders.forms import pretend_accelerator
-from tests.needs import missing
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
 
 SMALL = """
 mount -t tmpfs -o size=64m none /dev/shm

@@ -25,7 +25,7 @@ from pipeprof.formats.tfrecord import columns
 from pipeprof.formats.tfrecord.framing import Deframer
 from pipeprof.formats.tfrecord.scan import Refused
 from pipeprof.formats.types import is_list
-from pipeprof.loaders.batcher import to_tensors
+from pipeprof.loaders.dataset.batching import to_tensors
 from tests.contracts.format_contract import drive
 from tests.fuzz.inputs import seeds
 

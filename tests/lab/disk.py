@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.needs import missing
+from tests.support.requirements import missing
 
 _V1, _V2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
 

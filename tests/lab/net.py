@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.needs import missing
+from tests.support.requirements import missing
 
 _SPACE, _NEAR, _FAR = "pipeprof-lab", "pipeproflab0", "pipeproflab1"
 _HERE, _THERE = "198.18.77.1", "198.18.77.2"

@@ -13,8 +13,8 @@ import pytest
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.model import SweepSpec
 from pipeprof.sweep import run
-from tests.needs import missing
 from tests.s3.server import KEY, SECRET, Server, rclone, serving
+from tests.support.requirements import missing
 from tests.sweep.test_sweep import Listener
 
 pytestmark = pytest.mark.lab

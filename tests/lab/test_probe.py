@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.probe.ramp import ProbeSpec, probe
+from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
 from pipeprof.probe.result import ProbeResult
 from pipeprof.probe.target import open_target
 from pipeprof.units import format_duration, format_rate

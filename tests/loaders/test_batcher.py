@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeprof.loaders.batcher import batches_of
+from pipeprof.loaders.dataset.batching import batches_of
 from pipeprof.loaders.tensors import Ragged
 
 ROWS = 23

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeprof.loaders.batches import batch_nbytes, count_samples
+from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.tensors import Batch, Ragged
 
 

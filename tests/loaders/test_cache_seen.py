@@ -9,10 +9,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
-from pipeprof.loaders.cache_seen import tell_cache
 from pipeprof.model import BatchLog, DataSource
+from pipeprof.storage.cache_state import tell_cache
 from pipeprof.storage.page_cache import evict, residency
-from tests.needs import missing
+from tests.support.requirements import missing
 
 MB = 1_000_000
 BLOCK, BLOCKS = 2**20, 16
@@ -58,7 +58,7 @@ def cache_of(dataset, workers):
 @pytest.fixture
 def only_disks(monkeypatch):
     """Whatever else this machine has mounted."""
-    monkeypatch.setattr("pipeprof.loaders.cache_seen.uncounted_kinds", lambda root: ())
+    monkeypatch.setattr("pipeprof.storage.cache_state.uncounted_kinds", lambda root: ())
 
 
 @pytest.mark.usefixtures("only_disks")
@@ -66,14 +66,14 @@ def only_disks(monkeypatch):
 def test_a_run_over_files_on_a_disk_is_cold_the_first_time_and_then_warm(
     file, workers, monkeypatch
 ):
-    monkeypatch.setattr("pipeprof.measure.meter.SAMPLE_EVERY_S", 1e-6)  # each batch
+    monkeypatch.setattr("pipeprof.measure.resource_sampler.SAMPLE_EVERY_S", 1e-6)  # each batch
     first, again = (cache_of(Blocks(file), workers) for _ in range(2))
     assert (first.state, again.state) == ("cold", "warm"), (first, again)
     assert re.match(r"of 1\d\.\d MB read in 4 sampled batches, devices moved", first.evidence)
 
 
 def test_memory_maps_are_not_called_cold_or_warm(file, monkeypatch):
-    monkeypatch.setattr("pipeprof.measure.meter.SAMPLE_EVERY_S", 1e-6)
+    monkeypatch.setattr("pipeprof.measure.resource_sampler.SAMPLE_EVERY_S", 1e-6)
     cache = cache_of(Blocks(file, mapped=True), 0)
     assert cache.state == "unknown"
     assert "memory maps" in cache.evidence

@@ -5,9 +5,9 @@ import torch
 from torch.utils.data import DataLoader
 
 import pipeprof
-from pipeprof.loaders import cost
-from pipeprof.loaders.cost import measure_overhead
-from pipeprof.measure.meter import SAMPLE_EVERY_S
+from pipeprof.loaders.instrument import overhead
+from pipeprof.loaders.instrument.overhead import measure_overhead
+from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S
 from pipeprof.model import LoaderConfig
 from tests.loaders.forms import SAMPLES, Marked
 
@@ -17,10 +17,10 @@ WORKER_S, INLINE_S, CLOCKED_S, OTHER_S = 40e-6, 4e-6, 1e-6, 200e-6
 @pytest.fixture
 def known(monkeypatch):
     """What each hook takes."""
-    monkeypatch.setattr(cost, "_workers_s", lambda: WORKER_S)
-    monkeypatch.setattr(cost, "_inline_s", lambda: INLINE_S)
-    monkeypatch.setattr(cost, "_clocked_s", lambda: CLOCKED_S)
-    monkeypatch.setattr(cost, "_median_s", lambda call: OTHER_S)  # a sample, a request, 16 stages
+    monkeypatch.setattr(overhead, "_workers_s", lambda: WORKER_S)
+    monkeypatch.setattr(overhead, "_inline_s", lambda: INLINE_S)
+    monkeypatch.setattr(overhead, "_clocked_s", lambda: CLOCKED_S)
+    monkeypatch.setattr(overhead, "_median_s", lambda call: OTHER_S)  # a sample, a request, stages
 
 
 @pytest.mark.usefixtures("known")
@@ -51,7 +51,7 @@ def test_the_hooks_are_timed_for_real(workers):
 
 
 def test_what_cannot_be_timed_is_unknown(monkeypatch):
-    monkeypatch.setattr(cost, "_workers_s", lambda: 1 / 0)
+    monkeypatch.setattr(overhead, "_workers_s", lambda: 1 / 0)
     told = measure_overhead(LoaderConfig(2), 1.0, batches=10)
     assert (told.share, told.per_batch_s) == (None, None)
     assert told.method == "could not be timed: ZeroDivisionError"

@@ -81,7 +81,9 @@ def test_every_row_once_for_every_number_of_workers_and_ranks(
             dataset = pipeprof.open_dataset(url, batch_size=4, rank=rank, world_size=world_size)
             for worker in range(workers):
                 info = type("Info", (), {"id": worker, "num_workers": workers})
-                monkeypatch.setattr("pipeprof.loaders.dataset.get_worker_info", lambda i=info: i)
+                monkeypatch.setattr(
+                    "pipeprof.loaders.dataset.dataset.get_worker_info", lambda i=info: i
+                )
                 seen += ids(dataset)
         assert sorted(seen) == list(range(files * 6))
 

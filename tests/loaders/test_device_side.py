@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pipeprof
-from pipeprof.loaders import device_side
+from pipeprof.loaders.instrument import device_monitor
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.device import CudaEvents
 from pipeprof.model import Profile
@@ -31,7 +31,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     cuda = FakeCuda()
     cuda.clock = RealClock()
     cuda.stream = FakeStream(cuda.clock)
-    monkeypatch.setattr(device_side, "cuda_events", lambda: CudaEvents(cuda))
+    monkeypatch.setattr(device_monitor, "cuda_events", lambda: CudaEvents(cuda))
     return cuda
 
 

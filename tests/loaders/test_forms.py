@@ -12,8 +12,8 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Subset
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 import pipeprof
-from pipeprof.loaders import sender
-from pipeprof.loaders.watch import Watch
+from pipeprof.loaders.instrument import worker_sender
+from pipeprof.loaders.instrument.profiler import Watch
 from tests.loaders.forms import (
     SAMPLES,
     Backwards,
@@ -144,7 +144,7 @@ def test_where_the_sending_is_not_seen_slack_is_an_estimate(monkeypatch):
         return {name: stage.source for name, stage in loader.profile().stages.items()}
 
     assert set(told().values()) == {"measured"}
-    monkeypatch.setattr(sender, "note_sent", lambda *_: None)
+    monkeypatch.setattr(worker_sender, "note_sent", lambda *_: None)
     estimated = told()
     assert "serialise" not in estimated
     assert [name for name, source in estimated.items() if source != "measured"] == [

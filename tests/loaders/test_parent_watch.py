@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from tests.loaders.forms import Act
-from tests.patience import comes
+from tests.support.wait import comes
 
 OURS = """
 import os, sys, time

@@ -13,10 +13,10 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.errors import CorruptData, StorageError
 from pipeprof.formats.base import PREFETCH_DEPTH, ReadOptions
-from pipeprof.loaders.dataset import FileDataset
+from pipeprof.loaders.dataset.dataset import FileDataset
 from tests.loaders.test_dataset import FORMATS, ids, write
-from tests.patience import PATIENCE_S, comes
-from tests.standing import threads
+from tests.support.leaks import threads
+from tests.support.wait import PATIENCE_S, comes
 
 ROWS = 4000
 

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from pipeprof.loaders.screen import Screen
-from tests.needs import missing
-from tests.standing import descriptors
+from pipeprof.loaders.live.terminal_region import Screen
+from tests.support.env import UNWATCHED
+from tests.support.leaks import descriptors
+from tests.support.requirements import missing
 from tests.terminal import Terminal
-from tests.unwatched import UNWATCHED
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_nothing_stays_behind(terminal, usual):
 
 SHOWN = """
 import resource, signal, sys, time
-from pipeprof.loaders.screen import Screen
+from pipeprof.loaders.live.terminal_region import Screen
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # which a shell may ignore for what it runs beside
 if "own" in sys.argv:

@@ -11,13 +11,13 @@ from torch.utils.data import DataLoader, RandomSampler
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.loaders.device_side import DeviceSide
-from pipeprof.loaders.override import Override, merged, override, parse_override
-from pipeprof.loaders.patch import note_objects, put_around
-from pipeprof.loaders.places import Places
-from pipeprof.loaders.session import Session
-from pipeprof.loaders.watch import Watch
-from pipeprof.loaders.wrap import ProfiledLoader
+from pipeprof.loaders.autopatch.call_sites import Places
+from pipeprof.loaders.autopatch.monkeypatch import note_objects, put_around
+from pipeprof.loaders.autopatch.overrides import Override, merged, override, parse_override
+from pipeprof.loaders.autopatch.session import Session
+from pipeprof.loaders.instrument.device_monitor import DeviceSide
+from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.loaders.instrument.wrap import ProfiledLoader
 
 HERE = Path(__file__)
 DATA = torch.arange(40)

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeprof.errors import UsageError
-from pipeprof.loaders.shards import find_rank, shard_of, shuffled
+from pipeprof.loaders.dataset.sharding import find_rank, shard_of, shuffled
 
 
 @pytest.mark.parametrize("splits", [0, 1, 3, 7, 24])

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import pipeprof
 from tests.loaders.forms import SAMPLES, Marked, MarkedStream, bits, mark
-from tests.needs import missing
+from tests.support.requirements import missing
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 

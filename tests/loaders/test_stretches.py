@@ -9,9 +9,9 @@ import pytest
 from torch.utils.data import DataLoader, Dataset, Subset
 
 import pipeprof
-from pipeprof.loaders.device_side import DeviceSide
-from pipeprof.loaders.sender import Sender
-from pipeprof.loaders.stretches import FOREVER, LONGEST, SamplingBudget, shortest
+from pipeprof.loaders.instrument.device_monitor import DeviceSide
+from pipeprof.loaders.instrument.sampling import FOREVER, LONGEST, SamplingBudget, shortest
+from pipeprof.loaders.instrument.worker_sender import Sender
 from pipeprof.measure.ring import PLAIN, TOLD, Ring
 
 BATCHES = 2_600
@@ -239,7 +239,7 @@ class Device:
 @pytest.fixture
 def poor(monkeypatch):
     """Nothing is watched but the first stretch."""
-    monkeypatch.setattr("pipeprof.loaders.stretches._SHARE", 0.0)
+    monkeypatch.setattr("pipeprof.loaders.instrument.sampling._SHARE", 0.0)
 
 
 @pytest.mark.usefixtures("poor")

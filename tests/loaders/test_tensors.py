@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.loaders.batcher import to_tensors
+from pipeprof.loaders.dataset.batching import to_tensors
 from pipeprof.loaders.tensors import Batch, Ragged
 
 

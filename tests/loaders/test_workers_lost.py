@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from tests.loaders.forms import Act
 from tests.loaders.test_left_behind import standing
-from tests.patience import comes
+from tests.support.wait import comes
 
 
 def lose_worker(iterator: Any) -> None:

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.loaders.wrap import ProfiledLoader
+from pipeprof.loaders.instrument.wrap import ProfiledLoader
 
 pytestmark = pytest.mark.timed
 
@@ -323,7 +323,7 @@ def test_a_torch_that_we_do_not_know_costs_records_and_nothing_else(monkeypatch)
     def unknown(worker, ring):
         raise AttributeError("no such fetcher")
 
-    monkeypatch.setattr("pipeprof.loaders.hook.instrument_worker", unknown)
+    monkeypatch.setattr("pipeprof.loaders.instrument.worker_hooks.instrument_worker", unknown)
     loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=1))
     train(loader, step_s=0)
     profile = loader.profile()

@@ -8,8 +8,8 @@ from subprocess import PIPE
 
 import pytest
 
-from pipeprof.measure.probes import read_gauges
-from tests.needs import missing
+from pipeprof.measure.proc_counters import read_gauges
+from tests.support.requirements import missing
 
 MB = 1 << 20
 
@@ -23,7 +23,7 @@ def told():
 SCRIPT = """if True:
     import os, threading
     from pipeprof.measure.host import live_threads, open_descriptors
-    from pipeprof.measure.probes import read_gauges
+    from pipeprof.measure.proc_counters import read_gauges
 
     before, counted = read_gauges(), (live_threads(), open_descriptors())
     stop = threading.Event()

@@ -7,8 +7,8 @@ from math import isnan
 
 import pytest
 
-from pipeprof.measure import meter as meter_module
-from pipeprof.measure.meter import SAMPLE_EVERY_S, Meter
+from pipeprof.measure import resource_sampler as meter_module
+from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.ring import METERED
 
 

@@ -3,7 +3,7 @@
 import sys
 from importlib.util import find_spec
 
-from pipeprof.measure.on_import import when_imported
+from pipeprof.measure.import_hook import when_imported
 
 
 def test_a_module_is_acted_on_when_it_is_imported_and_looks_as_ever(tmp_path, monkeypatch):

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.measure import probes
-from pipeprof.measure.probes import ThreadProbe, threads_waited_s
-from tests.needs import missing
-from tests.standing import descriptors
+from pipeprof.measure import proc_counters
+from pipeprof.measure.proc_counters import ThreadProbe, threads_waited_s
+from tests.support.leaks import descriptors
+from tests.support.requirements import missing
 
 pytestmark = pytest.mark.timed
 
@@ -142,7 +142,7 @@ def test_three_on_a_core_wait_two_thirds_of_the_time(probe, repo):
         repo,
         """
         import json, os, signal, time
-        from pipeprof.measure.probes import ThreadProbe
+        from pipeprof.measure.proc_counters import ThreadProbe
 
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         parent = os.getpid()
@@ -213,7 +213,7 @@ def test_a_fork_counts_for_itself(probe, repo):
         repo,
         """
         import json, os
-        from pipeprof.measure.probes import ThreadProbe
+        from pipeprof.measure.proc_counters import ThreadProbe
 
         probe = ThreadProbe()
         probe.begin()
@@ -241,7 +241,7 @@ def test_without_proc_only_the_clocks_are_known(tmp_path):
 
 
 def test_a_system_that_keeps_no_times_of_a_thread(monkeypatch):
-    monkeypatch.setattr(probes, "_THIS_THREAD", None)
+    monkeypatch.setattr(proc_counters, "_THIS_THREAD", None)
     with closing(ThreadProbe()) as probe:
         probe.begin()
         assert isnan(probe.end().system_s)
@@ -292,7 +292,7 @@ def test_without_counted_reads_the_run_queue_is_known_all_the_same(tmp_path, io)
 
 
 def test_a_stretch_that_never_began_is_unknown(probe):
-    assert unknown(probe.end()) == set(probes.UNKNOWN._fields)
+    assert unknown(probe.end()) == set(proc_counters.UNKNOWN._fields)
 
 
 def test_a_closed_probe_holds_nothing_and_raises_nothing():

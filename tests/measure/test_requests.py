@@ -9,12 +9,12 @@ from time import perf_counter, thread_time
 import pytest
 
 from pipeprof.measure import requests
+from pipeprof.measure.patches.file_reads import watched_open
 from pipeprof.measure.request_counts import RequestCounts, RequestTable, RequestTotals
 from pipeprof.measure.requests import begin_noting, end_noting, note_request, reading, waiting
-from pipeprof.measure.spans import Tally, tallied
-from pipeprof.measure.watch_open import watched_open
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import NO_REQUESTS, RequestLog
-from tests.standing import descriptors
+from tests.support.leaks import descriptors
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+from pipeprof.measure.patches.all_reads import reads_watched
 from pipeprof.measure.requests import Note, begin_noting, end_noting, waiting
-from pipeprof.measure.spans import Tally, tallied
-from pipeprof.measure.watch_reads import reads_watched
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.storage import open_store
 
 

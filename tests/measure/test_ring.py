@@ -15,7 +15,7 @@ from pipeprof.measure.ring import (
     Ring,
     note_sent,
 )
-from tests.standing import descriptors
+from tests.support.leaks import descriptors
 
 WORKER, SENT, SERIALISED, START = map(
     FIELDS.index, ("worker", "sent_s", "serialised_cpu_s", "fetch_start_s")

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.measure.spans import Tally, record, stage, tallied
+from pipeprof.measure.stage_timer import Tally, record, stage, tallied
 from pipeprof.model import Span, Stage
 from tests.loaders.forms import Act
 

@@ -15,8 +15,8 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.http import HTTPFileSystem
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from pipeprof.measure.spans import Tally, stage, tallied
-from pipeprof.measure.watch_reads import reads_watched
+from pipeprof.measure.patches.all_reads import reads_watched
+from pipeprof.measure.stage_timer import Tally, stage, tallied
 from pipeprof.model import Stage
 
 DATA = bytes(range(250)) * 40

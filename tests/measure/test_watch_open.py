@@ -23,10 +23,10 @@ import pytest
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipeprof.measure.spans import Tally, stage, tallied
-from pipeprof.measure.watch_open import _holders, watch_open, watched_open
+from pipeprof.measure.patches.file_reads import _holders, watch_open, watched_open
+from pipeprof.measure.stage_timer import Tally, stage, tallied
 from pipeprof.model import Stage
-from tests.standing import descriptors
+from tests.support.leaks import descriptors
 
 TEXT = "name,value\r\nMüller,1\n\nlast line without an end"
 MODES = ["r", "rb", "rt", "tr", "br", "w", "a+b", "r+", "x", "", "b", "rw", "rbt", "rr", "U", None]

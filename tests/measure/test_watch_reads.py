@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from pipeprof.measure import watch_reads as module
-from pipeprof.measure.spans import Tally, tallied
-from pipeprof.measure.watch_fsspec import unwatch_fsspec
-from pipeprof.measure.watch_open import _holders
-from pipeprof.measure.watch_reads import reads_watched, watch_reads
+from pipeprof.measure.patches import all_reads as module
+from pipeprof.measure.patches.all_reads import reads_watched, watch_reads
+from pipeprof.measure.patches.file_reads import _holders
+from pipeprof.measure.patches.fsspec_reads import unwatch_fsspec
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.storage import open_store
 
 DATA = bytes(range(250)) * 40
@@ -99,8 +99,8 @@ def test_a_worker_sees_both_whatever_main_does(method, tmp_path):
 
 IMPORTED_LATER = """
 import sys
-from pipeprof.measure.spans import Tally, tallied
-from pipeprof.measure.watch_reads import reads_watched, watch_reads
+from pipeprof.measure.stage_timer import Tally, tallied
+from pipeprof.measure.patches.all_reads import reads_watched, watch_reads
 
 {watch}
 assert "fsspec" not in sys.modules

@@ -11,10 +11,10 @@ import pytest
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import load
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
+from pipeprof.probe.worker_pool import Crew
 from tests.probe.test_load import FREE, press_ctrl_c
 
 

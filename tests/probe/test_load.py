@@ -11,13 +11,13 @@ import pytest
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.crew import Crew
 from pipeprof.probe.load import _client_bound, _point, load
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.work import Blocks
+from pipeprof.probe.worker_pool import Crew
 from pipeprof.storage import ObjectInfo
-from tests.patience import comes
-from tests.standing import threads
+from tests.support.leaks import threads
+from tests.support.wait import comes
 
 pytestmark = pytest.mark.timed
 

@@ -9,11 +9,11 @@ import pytest
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.crew import Crew
-from pipeprof.probe.needs import checkpoint, code
-from pipeprof.probe.ramp import ProbeSpec, probe
+from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
+from pipeprof.probe.requirements import checkpoint, code
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
+from pipeprof.probe.worker_pool import Crew
 from tests.probe.test_load import FREE, Sleeps
 
 pytestmark = pytest.mark.timed

@@ -10,8 +10,8 @@ import fsspec
 import pytest
 
 from pipeprof.cli.probe_page import probe_document
-from pipeprof.probe.ramp import ProbeSpec, _more_than, limits, probe
-from pipeprof.probe.result import LoadSpec, Point
+from pipeprof.probe.concurrency_ramp import ProbeSpec, _more_than, limits, probe
+from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.target import open_target
 from pipeprof.report.terminal.render import render_terminal
 from pipeprof.units import format_count
@@ -20,9 +20,9 @@ from tests.probe.test_load import Sleeps
 pytestmark = pytest.mark.timed
 
 
-def point(block: int, concurrency: int, per_s: float, p50_s: float, pattern="random") -> Point:
+def point(block: int, concurrency: int, per_s: float, p50_s: float, pattern="random") -> LoadPoint:
     demand = LoadSpec(pattern, block, concurrency)
-    return Point(demand, round(per_s), round(per_s) * block, 1.0, per_s, per_s * block, p50_s,
+    return LoadPoint(demand, round(per_s), round(per_s) * block, 1.0, per_s, per_s * block, p50_s,
                  p50_s, p50_s, p50_s, p50_s, cpu_cores=0.1)  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_a_client_that_computes_all_the_time_is_given_processes(monkeypatch):
     """This one seems to; the others do not, so two are enough for all that follows."""
     monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)
     monkeypatch.setattr("pipeprof.probe.load.idle_s", lambda: None)  # others may be at work
-    monkeypatch.setattr("pipeprof.probe.ramp.usable_cores", lambda: 8)
+    monkeypatch.setattr("pipeprof.probe.concurrency_ramp.usable_cores", lambda: 8)
     result = probe(Picklable(0.005), quick(1000, most_in_flight=8))
     used = [(one.demand.concurrency, one.processes) for one in result.points]
     assert used[0] == (1, 1)
@@ -113,7 +113,7 @@ class Picklable(Sleeps):
 def test_what_other_processes_may_not_find_is_read_by_one(monkeypatch):
     monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)
     monkeypatch.setattr("pipeprof.probe.load.idle_s", lambda: None)
-    monkeypatch.setattr("pipeprof.probe.ramp.usable_cores", lambda: 8)
+    monkeypatch.setattr("pipeprof.probe.concurrency_ramp.usable_cores", lambda: 8)
     memory = fsspec.filesystem("memory")
     memory.pipe("/alone/data", bytes(1 << 16))
     try:
@@ -141,7 +141,7 @@ def test_what_other_processes_may_not_find_is_read_by_one(monkeypatch):
 def test_processes_are_added_while_that_can_help(
     concurrency, processes, bound, spare, more, monkeypatch
 ):
-    monkeypatch.setattr("pipeprof.probe.ramp.usable_cores", lambda: 6)
+    monkeypatch.setattr("pipeprof.probe.concurrency_ramp.usable_cores", lambda: 6)
     one = replace(
         point(1000, concurrency, 100, 0.01),
         processes=processes, client_bound=bound, spare_cores=spare,

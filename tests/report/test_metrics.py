@@ -10,9 +10,9 @@ from math import isfinite, nan
 import pytest
 
 from pipeprof.model import Overhead, Profile
-from tests.needs import missing
 from tests.samples import fed_profile, sample_profile, sample_requests
-from tests.unwatched import UNWATCHED
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
 
 
 def test_figures_are_those_of_the_profile():

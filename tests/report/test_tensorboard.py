@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
 from pipeprof.report.trace.chrome import render_trace, tensorboard_name
-from tests.needs import missing
+from tests.support.requirements import missing
 
 _PLUGIN = "data/plugin/pytorch_profiler"
 _PATIENCE_S = 90

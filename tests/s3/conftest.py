@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import s3fs
 
-from pipeprof.storage.s3.client import CLIENTS
-from tests.needs import missing
+from pipeprof.storage.s3.clients.base import CLIENTS
 from tests.s3.relay import Relay, relaying
 from tests.s3.server import KEY, SECRET, Server, serving
+from tests.support.requirements import missing
 
 TRIED = CLIENTS if sys.version_info >= (3, 11) else ("pyarrow", "s3fs")
 needs_obstore = pytest.mark.skipif("obstore" not in TRIED, reason="obstore needs Python 3.11")

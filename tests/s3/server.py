@@ -16,7 +16,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from tests.needs import missing
+from tests.support.requirements import missing
 
 KEY, SECRET = "AKIAPIPEPROFTESTS", "secret-of-the-tests"
 _PATIENCE_S = 60

@@ -12,7 +12,7 @@ import pytest
 import pipeprof
 from pipeprof import formats
 from pipeprof.errors import PipeprofError, StorageError
-from pipeprof.loaders.dataset import FileDataset
+from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.model import OnError
 from tests.contracts.format_contract import encode
 

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import pytest
 
 from pipeprof.errors import StorageError, UsageError
-from pipeprof.storage import ObjectInfo, Store, open_store, patience
-from pipeprof.storage.s3 import fresh
+from pipeprof.storage import ObjectInfo, Store, open_store, retry
+from pipeprof.storage.s3 import obstore_after_fork
 from pipeprof.storage.s3 import store as s3_store
 from pipeprof.storage.s3.region import ask_region
 from tests.s3.conftest import TRIED, needs_obstore
@@ -54,7 +54,7 @@ def opened(bucket: Path, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Calla
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """That would have been made before another attempt."""
     made: list[float] = []
-    monkeypatch.setattr(patience, "sleep", made.append)
+    monkeypatch.setattr(retry, "sleep", made.append)
     return made
 
 
@@ -168,19 +168,19 @@ def test_the_user_says_how_often(
 
 
 def test_no_attempt_begins_after_the_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeprof.storage.explain import ErrorKind, Failure
+    from pipeprof.storage.errors import ErrorKind, Failure
 
     clock = [0.0]
-    monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(patience, "sleep", lambda seconds: None)
+    monkeypatch.setattr(retry, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(retry, "sleep", lambda seconds: None)
 
     def hang() -> None:
         clock[0] += 15.0
         raise Failure(ErrorKind.TIMEOUT)
 
-    tries = patience.Tries()
+    tries = retry.Tries()
     with pytest.raises(Failure):
-        patience.retry(hang, patience.RetryPolicy(attempts=100, seconds=40.0), tries)
+        retry.retry(hang, retry.RetryPolicy(attempts=100, seconds=40.0), tries)
     assert tries.retries == 2
 
 
@@ -271,7 +271,7 @@ def test_s3fs_reads_what_obstore_cannot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not installed:
-        monkeypatch.setattr(fresh, "_load", missing_module)
+        monkeypatch.setattr(obstore_after_fork, "_load", missing_module)
     (bucket / "x.bin").write_bytes(b"abc")
     url = f"s3://{bucket.name}"
     store = open_store(url, options)
@@ -283,7 +283,7 @@ def test_s3fs_reads_what_obstore_cannot(
 def test_a_client_that_is_not_installed_is_told_to_who_chose_it(
     relay: Relay, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fresh, "_load", missing_module)
+    monkeypatch.setattr(obstore_after_fork, "_load", missing_module)
     url = f"s3://{bucket.name}"
     with pytest.raises(StorageError, match="this client is not installed"):
         open_store(url, {"s3_client": "obstore"}).find(url)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pipeprof.storage import open_store, patience
+from pipeprof.storage import open_store, retry
 from pipeprof.storage.progress import Listing, listing_watched
 from pipeprof.storage.s3 import store as s3_store
 from tests.s3.conftest import TRIED, lead_to
@@ -97,7 +97,7 @@ def test_100_000_objects_are_listed_in_pages_and_the_wait_is_told(
 def test_a_listing_goes_on_where_it_failed(
     client: str, listed: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "sleep", lambda seconds: None)
+    monkeypatch.setattr(retry, "sleep", lambda seconds: None)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
     listed.objects, listed.failing = 4_500, {2, 4}
     store = open_store("s3://bucket/data", {"s3_client": client})

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.loaders.tensors import Ragged
-from pipeprof.measure.spans import Tally, tallied
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import Stage
 from pipeprof.storage import open_store
 

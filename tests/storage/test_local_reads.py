@@ -12,14 +12,14 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.errors import StorageError
 from pipeprof.measure import requests
-from pipeprof.measure.spans import Tally, tallied
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import ReadOptions
-from pipeprof.storage.helpers import Helpers
 from pipeprof.storage.local import LocalStore
 from pipeprof.storage.page_cache import evict, residency, resident_share, warm
-from tests.needs import missing
-from tests.patience import PATIENCE_S, comes
-from tests.standing import threads
+from pipeprof.storage.threads import Helpers
+from tests.support.leaks import threads
+from tests.support.requirements import missing
+from tests.support.wait import PATIENCE_S, comes
 
 KIB = 1024
 SIZE = 3000 * KIB + 123

@@ -16,7 +16,7 @@ from pipeprof.storage.page_cache import (
     resident_share,
     warm,
 )
-from tests.needs import missing
+from tests.support.requirements import missing
 
 PAGES = 512
 

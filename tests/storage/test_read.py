@@ -9,12 +9,12 @@ import fsspec
 import pytest
 
 from pipeprof.errors import NothingFound, StorageError, UsageError
-from pipeprof.measure.spans import Tally, tallied
+from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import Stage
 from pipeprof.storage import open_store
 from pipeprof.storage.local import LocalStore
 from pipeprof.storage.remote import _explained
-from tests.standing import descriptors
+from tests.support.leaks import descriptors
 
 
 class Place:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.storage.explain import ErrorKind, Failure
+from pipeprof.storage.errors import ErrorKind, Failure
 from pipeprof.storage.s3.account import Account, read_account
 
 CONFIG = """

@@ -12,12 +12,12 @@ import pytest
 import pipeprof
 from pipeprof import formats
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.probes import read_traffic
+from pipeprof.measure.proc_counters import read_traffic
 from pipeprof.model import SweepSpec
 from pipeprof.storage.page_cache import Residency, evict, residency, resident_share
 from pipeprof.sweep import run
 from pipeprof.sweep.cache import Begun, ReadMeter, Traffic, label, prepare
-from tests.needs import missing
+from tests.support.requirements import missing
 from tests.sweep.test_sweep import Listener
 
 MB = 1_000_000

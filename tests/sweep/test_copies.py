@@ -13,8 +13,8 @@ import pytest
 from pipeprof.errors import NothingFound, OutputError, UsageError
 from pipeprof.manifest import MANIFEST
 from pipeprof.model import ConversionSpec, Copy
-from pipeprof.sweep.copies import claim, new_root, plan_copies, remove_copy, write_copy
-from pipeprof.sweep.sample import SampleReader, plan_sample
+from pipeprof.sweep.convert.copies import claim, new_root, plan_copies, remove_copy, write_copy
+from pipeprof.sweep.convert.sample import SampleReader, plan_sample
 
 MIB = 2**20
 BATCH = pa.record_batch(

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.loaders.batches import epochs
+from pipeprof.loaders.instrument.batch_size import epochs
 from pipeprof.model import SweepSpec
-from pipeprof.sweep.free import measure_headspace
 from pipeprof.sweep.grid import TrialSetting, grid
+from pipeprof.sweep.headspace import measure_headspace
 from pipeprof.sweep.own_loader import OwnLoader
 from pipeprof.sweep.trial import LEAST_BATCHES, run_trial
 

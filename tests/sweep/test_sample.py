@@ -10,7 +10,7 @@ import pytest
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.sweep.sample import LEAST_PARTS, SampleReader, plan_sample, spread_evenly
+from pipeprof.sweep.convert.sample import LEAST_PARTS, SampleReader, plan_sample, spread_evenly
 
 ROWS = 1000
 """Of each row group, or file."""

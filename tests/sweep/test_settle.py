@@ -10,8 +10,8 @@ from pipeprof import open_dataset
 from pipeprof.analyze.profile import assemble
 from pipeprof.errors import StorageError
 from pipeprof.model import SweepSpec
-from pipeprof.sweep import settle
-from pipeprof.sweep.settle import lone_requests, settled
+from pipeprof.sweep import disambiguate_storage
+from pipeprof.sweep.disambiguate_storage import lone_requests, settled
 from tests.analyze.pipelines import inline_run
 from tests.analyze.test_requests import MS, in_turn, log_of
 
@@ -24,8 +24,8 @@ SPEC = SweepSpec(("memory://settle",), (0,), (2,), (1,), 0.001)
 @pytest.fixture
 def dataset(monkeypatch):
     """4 MB of CSV in two objects."""
-    monkeypatch.setattr(settle, "SMALL_S", 0.1)
-    monkeypatch.setattr(settle, "LARGE_S", 0.3)
+    monkeypatch.setattr(disambiguate_storage, "SMALL_S", 0.1)
+    monkeypatch.setattr(disambiguate_storage, "LARGE_S", 0.3)
     MemoryFileSystem.store.clear()
     files = MemoryFileSystem()
     for name in "ab":

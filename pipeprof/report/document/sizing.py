@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import log
 from typing import Final
 
-from pipeprof.model import Figure as SizedFigure
-from pipeprof.model import Sizing
+from pipeprof.model import Sizing, SizingFigure
 from pipeprof.report.document.blocks import (
     Block,
     Chart,
@@ -207,7 +206,7 @@ def _written(value: float, unit: str) -> str:
     return f"{value:,.0f}" if value == round(value) else format_count(value)
 
 
-def _both(each: SizedFigure) -> str:
+def _both(each: SizingFigure) -> str:
     """SI, and for sizes binary too: ``"4.00 TB (3.64 TiB)"``."""
     plain = _written(each.value, each.unit)
     if each.unit not in ("B", "B/s") or each.value < 1024:
@@ -216,7 +215,7 @@ def _both(each: SizedFigure) -> str:
     return f"{plain} ({each.value / 1024**power:.3g} {_BINARY[power - 1]}{each.unit[1:]})"
 
 
-def _inserted(sizing: Sizing, each: SizedFigure) -> str:
+def _inserted(sizing: Sizing, each: SizingFigure) -> str:
     """The formula, with numbers in the place of their names."""
     units = {one.name: one.unit for one in sizing.inputs}
     units |= {one.name: one.unit for section in sizing.sections.values() for one in section}

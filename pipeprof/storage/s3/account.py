@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeprof.log import log_caught
-from pipeprof.storage.explain import ErrorKind, Failure, understood
+from pipeprof.storage.errors import ErrorKind, Failure, understood
 
 _log = logging.getLogger(__name__)
 

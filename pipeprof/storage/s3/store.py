@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 
 from pipeprof.errors import NothingFound, StorageError, UsageError
 from pipeprof.measure.requests import note_request
-from pipeprof.measure.spans import record
+from pipeprof.measure.stage_timer import record
 from pipeprof.model import Span, Stage
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.explain import ErrorKind, Failure, explained
-from pipeprof.storage.patience import RetryPolicy, Tries, retry
+from pipeprof.storage.errors import ErrorKind, Failure, explained
 from pipeprof.storage.progress import Listing
+from pipeprof.storage.retry import RetryPolicy, Tries, retry
 from pipeprof.storage.s3.account import Account, read_account
-from pipeprof.storage.s3.client import ANYWHERE, CLIENTS, DEFAULT, Client, Listed, connect
+from pipeprof.storage.s3.clients.base import ANYWHERE, CLIENTS, DEFAULT, Client, Listed, connect
 from pipeprof.storage.urls import redact
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipeprof.report.document.build import Result
-from tests.needs import missing
 from tests.report.full import full_page
+from tests.support.requirements import missing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -14,8 +14,8 @@ from pipeprof.cli.app import run
 from pipeprof.store import load
 from tests.report.full import full_markdown, full_page
 from tests.samples import sample_profile
+from tests.support.env import UNWATCHED
 from tests.sweep_samples import sample_sweep
-from tests.unwatched import UNWATCHED
 
 Captured = pytest.CaptureFixture[str]
 

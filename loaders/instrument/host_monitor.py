@@ -1,0 +1,86 @@
+"""Looks at the training process where a profile needs it: when a pass begins, and at the end."""
+
+from __future__ import annotations
+
+import threading
+from math import inf
+from time import perf_counter, process_time
+from typing import Any
+
+import torch
+
+from pipeprof.loaders.instrument.device_monitor import DeviceTotals
+from pipeprof.measure import host
+from pipeprof.model import LoaderConfig, MainProcess
+
+_EVERY_S = 0.5
+
+
+class HostMonitor:
+    """From the first pass over a loader on."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, float] | None = None
+        self._due_s = inf
+        """When to look at what is too expensive for a short run."""
+        self._core_time: host.CoreTime | None = None
+        self._descriptors: int | None = None
+        self._threads_at_fork: int | None = None
+        self._python_threads_at_fork: tuple[str, ...] = ()
+
+    def look(self, config: LoaderConfig) -> None:
+        """A pass begins; its workers are not started yet."""
+        starts = self._began is None or not config.persistent_workers
+        if self._began is None:
+            self._began = perf_counter(), process_time()
+            self._due_s = self._began[0] + _EVERY_S
+        if starts and config.num_workers and config.start_method == "fork":
+            self._threads_at_fork = host.live_threads()
+            self._python_threads_at_fork = _other_threads()
+
+    def glance(self) -> None:
+        """In a pass, now and then: at what is too expensive for a short run."""
+        now = perf_counter()
+        if now < self._due_s:
+            return
+        self._due_s = now + _EVERY_S
+        self._count_descriptors()
+        if self._core_time is None:
+            self._core_time = host.core_time()
+
+    def snapshot(self, device: DeviceTotals) -> MainProcess:
+        """At the end, or whenever a profile is wanted."""
+        self._count_descriptors()
+        began_s, cpu_s = self._began or (perf_counter(), process_time())
+        return MainProcess(
+            cpu_s=process_time() - cpu_s,
+            wall_s=perf_counter() - began_s,
+            descriptors=self._descriptors,
+            descriptor_limit=host.descriptor_limit(),
+            shared_memory_bytes=host.shared_memory_bytes(),
+            available_bytes=host.available_bytes(),
+            threads_at_fork=self._threads_at_fork,
+            python_threads_at_fork=self._python_threads_at_fork,
+            sharing=_sharing(),
+            pageable_copies=device.pageable_copies,
+            blocking_copies=device.blocking_copies,
+            device_utilisation=device.utilisation,
+            device_memory_bytes=device.memory_bytes,
+            stolen_share=host.stolen_share(self._core_time, host.core_time()),
+        )
+
+    def _count_descriptors(self) -> None:
+        now = host.open_descriptors()
+        if now is not None:
+            self._descriptors = max(now, self._descriptors or 0)
+
+
+def _other_threads() -> tuple[str, ...]:
+    """Names of Python's threads beside this one."""
+    me = threading.get_ident()
+    return tuple(thread.name for thread in threading.enumerate() if thread.ident != me)
+
+
+def _sharing() -> str:
+    multiprocessing: Any = torch.multiprocessing
+    return str(multiprocessing.get_sharing_strategy())

@@ -1,0 +1,122 @@
+"""`pipeprof.wrap`: the loader you have, seen from inside."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pipeprof.errors import UsageError
+from pipeprof.loaders.instrument.iterator import ProfiledIterator
+from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.model import Profile, Recording
+
+
+def wrap(
+    loader: Any,
+    name: str = "loader",
+    accelerator: str = "not looked at",
+    whole: bool = False,
+    live: bool = False,
+) -> ProfiledLoader:
+    """Profile ``loader`` as it is iterated; everything else about it stays as it is.
+
+    ``loader`` is a torch DataLoader, or any other iterable of batches, of which only the host's
+    side is seen. ``accelerator`` says in the profile what consumes the batches. Of a loader so fast
+    that watching each batch would cost some per cent, stretches of batches are watched; ``whole``:
+    all of them, whatever that costs. ``live`` shows on stderr how it goes: a panel at the bottom of
+    a terminal, elsewhere a line now and then.
+    Raises `UsageError` for what cannot be iterated.
+    """
+    if issubclass(type(loader), ProfiledLoader):
+        profiled: ProfiledLoader = loader
+        return profiled
+    if not hasattr(type(loader), "__iter__"):
+        raise UsageError(
+            f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
+        )
+    kind = ProfiledSource if hasattr(type(loader), "__next__") else ProfiledLoader
+    watch = Watch(name, accelerator, whole)
+    if live:
+        from pipeprof.loaders.live.view import live_view
+
+        watch.live = live_view()
+    return kind(loader, watch)
+
+
+class ProfiledLoader:
+    """Behaves as the loader it wraps, and has `profile`."""
+
+    _own: tuple[str, ...] = ("_loader", "_watch")
+
+    _loader: Any
+    _watch: Watch
+
+    def __init__(self, loader: Any, watch: Watch) -> None:
+        object.__setattr__(self, "_loader", loader)
+        object.__setattr__(self, "_watch", watch)
+
+    def __iter__(self) -> ProfiledIterator:
+        loader = self._loader
+        return self._watch.iterate(loader, lambda: iter(loader))
+
+    def profile(self, threshold: float = 0.05) -> Profile:
+        """All epochs so far, analysed. ``threshold``: the starved share that counts as starved."""
+        return self._watch.profile(threshold)
+
+    def recording(self) -> Recording:
+        """All epochs so far, as measured: of a long run the end."""
+        return self._watch.recording()
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __bool__(self) -> bool:
+        return bool(self._loader)  # which may have no length
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._own:  # not made yet, as when it is copied
+            raise AttributeError(name)
+        value = getattr(self._loader, name)
+        if name == "state_dict":  # of torchdata's: it starts the workers when nobody has
+            return partial(self._watch.ask_state, self._loader, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._loader, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._loader, name)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._loader, self._watch)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """``isinstance(wrapped, DataLoader)`` holds where it held for the loader itself."""
+        return type(self._loader)
+
+
+class ProfiledSource(ProfiledLoader):
+    """Of what is its own iterator, such as a generator: `next` works on it too."""
+
+    _own = ("_loader", "_watch", "_open")
+
+    _open: ProfiledIterator | None
+    """The pass that `next` is in."""
+
+    def __init__(self, loader: Any, watch: Watch) -> None:
+        super().__init__(loader, watch)
+        object.__setattr__(self, "_open", None)
+
+    def __iter__(self) -> ProfiledIterator:
+        object.__setattr__(self, "_open", None)
+        return super().__iter__()
+
+    def __next__(self) -> Any:
+        turn = super().__iter__() if self._open is None else self._open
+        object.__setattr__(self, "_open", turn)
+        try:
+            return next(turn)
+        except StopIteration:
+            object.__setattr__(self, "_open", None)
+            raise
