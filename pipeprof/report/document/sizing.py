@@ -138,10 +138,8 @@ def _formulas(sizing: Sizing) -> Iterator[Block]:
             rows = [
                 ("formula", each.formula.replace("_", " ")),
                 ("numbers", _inserted(sizing, each) if each.numbers else ""),
-                (
-                    "source",
-                    " ".join(part for part in (each.note, f"Source: {each.source}") if part),
-                ),
+                ("meaning", each.note),
+                ("source", each.source),
             ]
             yield figures((label, text) for label, text in rows if text)
 
