@@ -271,6 +271,16 @@ def test_an_error_of_the_data_set_is_shown_as_without_us(workers, tmp_path):
     assert re.search("[345] batches", ours)
 
 
+def test_the_whole_report_is_printed_where_it_is_asked_for(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from torch.utils.data import DataLoader\nfor batch in DataLoader(range(40), 2): pass\n"
+    )
+    brief, full = (call([*RUN, *asked, "script.py"], tmp_path) for asked in ([], ["--full"]))
+    assert "Where the time goes" in full.stderr
+    assert "Where the time goes" not in brief.stderr
+    assert len(brief.stderr.splitlines()) <= 34, "a screen, and what is said around it"
+
+
 RANKS = """
 import torch
 import torch.distributed as dist

@@ -15,10 +15,10 @@ from pipeprof.report.document.blocks import (
     Code,
     Column,
     Document,
-    Figure,
-    Figures,
+    FigureList,
+    Footnote,
     KeyFigures,
-    Note,
+    LabelledFigure,
     Paragraph,
     Section,
     Subheading,
@@ -48,8 +48,10 @@ SAMPLE = Document(
             "",
             (
                 Verdict("starved", "too slow.", "bad", of="train"),
-                KeyFigures((Figure("rate", "7 samples/s", "95 %: 6–8"),)),
-                Figures((Figure("loader", "2 workers"), Figure("cache", "unknown"))),
+                KeyFigures((LabelledFigure("rate", "7 samples/s", "95 %: 6–8"),)),
+                FigureList(
+                    (LabelledFigure("loader", "2 workers"), LabelledFigure("cache", "unknown"))
+                ),
             ),
         ),
         Section("empty", "A section without a word", ()),
@@ -66,7 +68,7 @@ SAMPLE = Document(
                     ),
                 ),
                 Paragraph("Half of it is waiting."),
-                Note("~ estimated"),
+                Footnote("~ estimated"),
                 Code("loader = DataLoader(\n    dataset,\n    num_workers=4,\n)"),
             ),
             note="per batch",
@@ -268,7 +270,7 @@ class ReportContract:
         advice = tuple(replace(one, best_trial=99, recommendation=None) for one in sweep.advice)
         assert "parquet" in self.report(replace(sweep, advice=advice))
 
-    def test_many_data_sets_of_one_format_can_be_told_apart(self) -> None:
+    def test_many_data_sets_of_one_format_can_be_distinguished(self) -> None:
         urls = [f"s3://bucket/run-{number:02d}" for number in range(12)]
         trials = tuple(sample_trial("parquet", url=url) for url in urls)
         report = self.report(sample_sweep(trials=trials, advice=(), planned=12))
@@ -319,9 +321,9 @@ def pieces(document: Document) -> Iterator[str]:
 def _texts(block: Block) -> Iterator[str]:
     if isinstance(block, Verdict):
         yield from (block.of, block.word, block.sentence)
-    elif isinstance(block, Paragraph | Note | Subheading):
+    elif isinstance(block, Paragraph | Footnote | Subheading):
         yield block.text
-    elif isinstance(block, Figures):
+    elif isinstance(block, FigureList):
         for figure in block.figures:
             yield from (figure.label, figure.value, figure.remark)
     elif isinstance(block, Table):

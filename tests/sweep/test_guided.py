@@ -66,7 +66,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     print_document(full_report(result))
     said = capsys.readouterr().out
     assert f"{len(result.untried)} settings of {len(grid(spec))} not tried" in said
-    assert "Predictions were off by" in said
+    assert "were off by" in said
     assert "run to run" in said
 
 

@@ -33,7 +33,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Note:
+class Footnote:
     """A legend, or a limit of what stands above it."""
 
     text: str
@@ -45,7 +45,7 @@ class Subheading:
 
 
 @dataclass(frozen=True)
-class Figure:
+class LabelledFigure:
     """A labelled value."""
 
     label: str
@@ -61,12 +61,12 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Figures:
-    figures: tuple[Figure, ...]
+class FigureList:
+    figures: tuple[LabelledFigure, ...]
 
 
 @dataclass(frozen=True)
-class KeyFigures(Figures):
+class KeyFigures(FigureList):
     """The few that answer the question; a page shows them large."""
 
 
@@ -97,6 +97,11 @@ class Row:
     nested: bool = False
     """It is a part of the row above."""
 
+    @property
+    def share(self) -> float | None:
+        """Of the cell that has one."""
+        return next((cell.share for cell in self.cells if cell.share is not None), None)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -104,6 +109,10 @@ class Table:
     rows: tuple[Row, ...]
     sortable: bool = False
     """Its rows may be read in any order."""
+
+    @property
+    def has_shares(self) -> bool:
+        return any(row.share is not None for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ class Chart:
     data: ChartData
 
 
-Block: TypeAlias = Verdict | Paragraph | Note | Subheading | Figures | Table | Code | Chart
+Block: TypeAlias = Verdict | Paragraph | Footnote | Subheading | FigureList | Table | Code | Chart
 
 
 @dataclass(frozen=True)
@@ -187,6 +196,6 @@ def columns(names: Iterable[str], kind: ColumnKind = "number") -> tuple[Column, 
     return tuple(Column(name, kind) for name in names)
 
 
-def figures(pairs: Iterable[tuple[str, str]]) -> Figures:
+def figures(pairs: Iterable[tuple[str, str]]) -> FigureList:
     """A label and its text each."""
-    return Figures(tuple(Figure(label, text) for label, text in pairs))
+    return FigureList(tuple(LabelledFigure(label, text) for label, text in pairs))

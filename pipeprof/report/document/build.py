@@ -9,8 +9,8 @@ from pipeprof.model import Comparison, Profile, SweepResult
 from pipeprof.report.document.blocks import (
     Block,
     Document,
-    Figures,
-    Note,
+    FigureList,
+    Footnote,
     Paragraph,
     Subheading,
     Verdict,
@@ -52,9 +52,9 @@ def _brief(document: Document) -> Document:
 def _brief_block(block: Block) -> Block:
     if isinstance(block, Verdict):
         return replace(block, sentence=_short(block.sentence))
-    if isinstance(block, Paragraph | Note | Subheading):
+    if isinstance(block, Paragraph | Footnote | Subheading):
         return replace(block, text=_short(block.text))
-    if isinstance(block, Figures):
+    if isinstance(block, FigureList):
         figures = (replace(each, value=_short(each.value)) for each in block.figures)
         return replace(block, figures=tuple(figures))
     return block

@@ -57,7 +57,7 @@ class StageSpread:
 
 
 @dataclass(frozen=True)
-class Point:
+class ThroughputPoint:
     """The samples/s of one setting or run. Where only a range is known, there is no value."""
 
     setting: str
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Throughputs:
-    points: tuple[Point, ...]
+    points: tuple[ThroughputPoint, ...]
     demand: float | None
 
 

@@ -13,9 +13,9 @@ from pipeprof.report.document.blocks import (
     Chart,
     Column,
     Document,
-    Figure,
+    Footnote,
     KeyFigures,
-    Note,
+    LabelledFigure,
     Paragraph,
     Section,
     Subheading,
@@ -89,16 +89,13 @@ def sizing_document(
 def _key_figures(sizing: Sizing) -> tuple[Block, ...]:
     """The first few of those that it has."""
     known = {each.name: each for section in sizing.sections.values() for each in section}
-    found = tuple(
-        Figure(
-            label,
-            _written(known[name].value, known[name].unit),
-            f"for {_head(sizing)}. {known[name].note}".strip(" ."),
-        )
-        for name, label in _KEY.items()
-        if name in known
-    )
-    return (KeyFigures(found[:_MOST_KEY]),) if found else ()
+    found = []
+    for name, label in _KEY.items():
+        if each := known.get(name):
+            note = f"{each.note.rstrip('.')}; " if each.note else ""
+            value = _written(each.value, each.unit)
+            found.append(LabelledFigure(label, value, f"{note}for {_head(sizing)}"))
+    return (KeyFigures(tuple(found[:_MOST_KEY])),) if found else ()
 
 
 def _cluster(sizings: Sequence[Sizing]) -> Section:
@@ -141,10 +138,8 @@ def _formulas(sizing: Sizing) -> Iterator[Block]:
             rows = [
                 ("formula", each.formula.replace("_", " ")),
                 ("numbers", _inserted(sizing, each) if each.numbers else ""),
-                (
-                    "source",
-                    " ".join(part for part in (each.note, f"Source: {each.source}") if part),
-                ),
+                ("meaning", each.note),
+                ("source", each.source),
             ]
             yield figures((label, text) for label, text in rows if text)
 
@@ -169,7 +164,7 @@ def _lacking(sizing: Sizing, options: Mapping[str, str]) -> Section:
         for wants, names in wanted.items()
     ]
     blocks = tuple(map(Paragraph, lines))
-    none = (Note("All that can be sized is."),)
+    none = (Footnote("All that can be sized is."),)
     return Section("lacking", "To size more", blocks or none, "give these as well" * bool(blocks))
 
 

@@ -34,13 +34,13 @@ PARTS: Final = {
     "worker-cpu": "the cores for making batches: as a ceiling, all that are left do nothing else; "
     "as a cause, a worker wanted one and had none",
     "main": "the training process picks indices and, without a pin thread, receives batches",
-    "storage-bandwidth": "bytes a second that storage and the way to it give",
+    "storage-bandwidth": "bytes a second that storage and the path to it give",
     "storage-latency": "the time until storage answers, times how much is asked at once",
     "storage-client": "the CPU time that the storage's client takes for each request",
     "sampler": "main picks the indices of batches to come",
     "dispatch": "a worker had nothing to do: too few batches were asked for ahead",
     "start-up": "workers were being started",
-    "unknown": "nothing tells what was waited for: a record is missing",
+    "unknown": "what was waited for is not known: a record is missing",
     "starved": "the share of the time after warm-up in which the accelerator had nothing to do "
     "because no batch was there",
     "p50": "half of the batches took no longer; p95, p99: 95, 99 of 100 took no longer",

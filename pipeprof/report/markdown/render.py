@@ -14,8 +14,8 @@ from pipeprof.report.document.blocks import (
     Block,
     Code,
     Document,
-    Figures,
-    Note,
+    FigureList,
+    Footnote,
     Paragraph,
     Row,
     Section,
@@ -63,11 +63,11 @@ def _section(section: Section) -> Iterator[str]:
 def _block(block: Block) -> str:
     if isinstance(block, Verdict):
         return _verdict(block)
-    if isinstance(block, Paragraph | Note):
+    if isinstance(block, Paragraph | Footnote):
         return inline(block.text)
     if isinstance(block, Subheading):
         return f"**{inline(block.text) or '–'}**"
-    if isinstance(block, Figures):
+    if isinstance(block, FigureList):
         return "\n".join(
             f"- **{inline(each.label) or '–'}** {inline(each.text)}" for each in block.figures
         )
@@ -83,7 +83,7 @@ def _verdict(verdict: Verdict) -> str:
 
 def _table(table: Table) -> str:
     """What is part of the row above opens with ``↳``; a row that stands out is bold."""
-    bars = any(cell.share is not None for row in table.rows for cell in row.cells)
+    bars = table.has_shares
     lines = [
         _cells([*(inline(column.title) for column in table.columns), *[""] * bars]),
         _cells(
@@ -91,7 +91,7 @@ def _table(table: Table) -> str:
             + [":---"] * bars
         ),
     ]
-    lines += [_cells([*_texts(row), *[_bar(row)] * bars]) for row in table.rows]
+    lines += [_cells([*_texts(row), *[bar(row.share or 0.0, _BAR)] * bars]) for row in table.rows]
     return "\n".join(lines)
 
 
@@ -99,10 +99,6 @@ def _texts(row: Row) -> list[str]:
     first, *others = (inline(cell.text) for cell in row.cells)
     first = f"↳ {first}" if first and row.nested else first
     return [f"**{first}**" if first and row.tone else first, *others]
-
-
-def _bar(row: Row) -> str:
-    return next((bar(cell.share, _BAR) for cell in row.cells if cell.share is not None), "")
 
 
 def _cells(cells: Sequence[str]) -> str:

@@ -16,8 +16,8 @@ from pipeprof.report.document.blocks import (
     Code,
     Column,
     Document,
-    Figures,
-    Note,
+    FigureList,
+    Footnote,
     Paragraph,
     Row,
     Section,
@@ -58,11 +58,11 @@ def _block(block: Block) -> str:
         return _verdict(block)
     if isinstance(block, Paragraph):
         return f"<p>{_text(block.text)}</p>"
-    if isinstance(block, Note):
+    if isinstance(block, Footnote):
         return f'<p class="note">{_text(block.text)}</p>'
     if isinstance(block, Subheading):
         return f"<p><b>{_text(block.text)}</b></p>"
-    if isinstance(block, Figures):
+    if isinstance(block, FigureList):
         return _framed("".join(
             f'<tr><th scope="row">{_text(each.label)}</th><td class="prose">{_text(each.text)}</td>'
             "</tr>"
@@ -81,7 +81,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _table(table: Table) -> str:
-    bars = any(cell.share is not None for row in table.rows for cell in row.cells)
+    bars = table.has_shares
     titles = "".join(map(_title, table.columns))
     titled = any(column.title for column in table.columns)
     head = f"<tr>{titles}{'<th></th>' * bars}</tr>" if titled else ""
@@ -99,8 +99,7 @@ def _row(row: Row, columns: tuple[Column, ...], bars: bool) -> str:
         for n, (column, cell) in enumerate(zip(columns, row.cells, strict=True))
     ]
     if bars:
-        share = next((cell.share for cell in row.cells if cell.share is not None), 0.0)
-        cells.append(f'<td class="bar" aria-hidden="true">{bar(share, _BAR)}</td>')
+        cells.append(f'<td class="bar" aria-hidden="true">{bar(row.share or 0.0, _BAR)}</td>')
     tone = f' class="{row.tone}"' if row.tone else ""
     return f"<tr{tone}>{''.join(cells)}</tr>"
 

@@ -16,8 +16,8 @@ from pipeprof.report.document.blocks import (
     Block,
     Code,
     Document,
-    Figures,
-    Note,
+    FigureList,
+    Footnote,
     Paragraph,
     Section,
     Subheading,
@@ -88,7 +88,7 @@ class _Page:
         below = 0
         for block in section.blocks:
             below = 0 if isinstance(block, Subheading) else below
-            prose = isinstance(block, Paragraph | Note)
+            prose = isinstance(block, Paragraph | Footnote)
             self._block(block, below + (0 if prose and not section.heading else 2))
             below = 2 if isinstance(block, Subheading) else below
         self._print()
@@ -101,9 +101,9 @@ class _Page:
         return "\n".join(kept).strip("\n") + "\n"
 
     def _block(self, block: Block, indent: int) -> None:
-        if isinstance(block, Paragraph | Note | Subheading):
+        if isinstance(block, Paragraph | Footnote | Subheading):
             self._print(Text(glued(block.text), overflow="fold"), indent)
-        elif isinstance(block, Figures):
+        elif isinstance(block, FigureList):
             self._print(_figures(block), indent)
         elif isinstance(block, Code):
             self._code(block)
@@ -133,7 +133,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> RenderableType:
     return lines
 
 
-def _figures(block: Figures) -> RenderableType:
+def _figures(block: FigureList) -> RenderableType:
     """Labels, and prose that wraps behind them."""
     lines = Grid.grid(padding=(0, 2, 0, 0))
     lines.add_column(no_wrap=True, min_width=_LABEL)

@@ -10,7 +10,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.table import Table as Grid
 
-from pipeprof.report.document.blocks import Column, Row, Table
+from pipeprof.report.document.blocks import Cell, Column, Row, Table
 from pipeprof.report.text import bar, clean
 
 NO_BREAK: Final = "\uf8ff"
@@ -83,14 +83,10 @@ def _with_bars(table: Table, room: int) -> Table:
 
 def _draw(table: Table) -> Table:
     """Behind the last column, the bars of the one that has shares."""
-    shares = [[cell.share for cell in row.cells if cell.share is not None] for row in table.rows]
-    if not any(shares):
+    if not table.has_shares:
         return table
     rows = (
-        replace(row, cells=(*row.cells, replace(row.cells[0], text=bar(found[0], _BAR))))
-        if (found := shares[n])
-        else replace(row, cells=(*row.cells, replace(row.cells[0], text="")))
-        for n, row in enumerate(table.rows)
+        replace(row, cells=(*row.cells, Cell(bar(row.share or 0.0, _BAR)))) for row in table.rows
     )
     return replace(table, columns=(*table.columns, Column("", "name")), rows=tuple(rows))
 

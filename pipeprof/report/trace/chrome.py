@@ -80,7 +80,7 @@ def events_of(profile: Profile, zero_s: float, own_loop: bool = True) -> list[Ev
         row = _Row(log, place, zero_s, free_s)
         if own_loop:
             events += row.loop(index)
-        events += [*row.making(index), *row.way(index), *row.device(index, own_loop)]
+        events += [*row.fetch(index), *row.transfer(index), *row.device(index, own_loop)]
     return events
 
 
@@ -111,7 +111,7 @@ class _Row:
         if paused < done:  # where in the step it lay is not kept
             yield _span("pause", "cpu_op", MAIN, _LOOP, paused, done, batch=index)
 
-    def making(self, index: int) -> Iterator[Event]:
+    def fetch(self, index: int) -> Iterator[Event]:
         begun, made = self._at("fetch_start_s"), self._at("fetch_end_s")
         if isnan(begun) or isnan(made) or self._worker < -1:
             return
@@ -127,7 +127,7 @@ class _Row:
             yield _arrow("s", index, process, track, max(begun, made - 1))
             yield _arrow("f", index, MAIN, _LOOP, self._at("delivered_s"))
 
-    def way(self, index: int) -> Iterator[Event]:
+    def transfer(self, index: int) -> Iterator[Event]:
         """A worker sends one batch after another, and main receives one after another."""
         if self._worker < 0:
             return

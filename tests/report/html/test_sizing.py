@@ -8,7 +8,7 @@ import pytest
 
 from pipeprof.cli.app import run
 from pipeprof.model import Sizing
-from pipeprof.report.document.blocks import Document, Figures, Section, Subheading, Table
+from pipeprof.report.document.blocks import Document, FigureList, Section, Subheading, Table
 from pipeprof.report.document.charts import Stacks
 from pipeprof.report.document.sizing import sizing_document
 from pipeprof.report.html.page import render_html
@@ -57,7 +57,7 @@ def test_numbers_stand_side_by_side_and_each_with_its_formula() -> None:
     formulas = section(view, "formulas").blocks
     place = formulas.index(Subheading("read bandwidth per GPU = 2.86 GB/s (2.66 GiB/s)"))
     found = formulas[place + 1]
-    assert isinstance(found, Figures)
+    assert isinstance(found, FigureList)
     assert [each.value for each in found.figures][:2] == [
         "read bandwidth / gpus", "1.46 TB/s / 512",
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from pipeprof.report.document.blocks import (
     Cell,
     Chart,
     Column,
-    Note,
+    Footnote,
     Row,
     Table,
     columns,
@@ -42,7 +42,7 @@ def run_differences(pair: TwoRuns) -> Table:
 def stage_differences(pair: TwoRuns, place: int) -> list[Block]:
     """``place``: of the pair among several."""
     if not pair.stages:
-        return [Note("Unknown: no stage was seen in either run.")]
+        return [Footnote("Unknown: no stage was seen in either run.")]
     ordered = in_order(pair.stages)
     rows = (
         _row(term(name), pair.stages[name], slack=name in _SLACK, nested=nested)
@@ -55,14 +55,14 @@ def stage_differences(pair: TwoRuns, place: int) -> list[Block]:
         if name not in _SLACK and pair.stages[name].change is not None
     }
     if not drawn:
-        return [table, Note(_legend(pair))]
+        return [table, Footnote(_legend(pair))]
     most = max(drawn, key=lambda name: abs(drawn[name].change or 0.0))
     text = (
         "Seconds of each stage, after less before, with 95 %; the slack is not drawn. "
         f"Most of all {most}, by {_signed(drawn[most].change or 0.0)}."
     )
     chart = Chart(f"stages-{place + 1}", "What changed", text, _bars(drawn, pair.per))
-    return [chart, table, Note(_legend(pair))]
+    return [chart, table, Footnote(_legend(pair))]
 
 
 def _points(share: float) -> str:

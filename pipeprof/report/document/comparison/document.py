@@ -11,7 +11,7 @@ from pipeprof.report.document.blocks import (
     Chart,
     Column,
     Document,
-    Note,
+    Footnote,
     Paragraph,
     Row,
     Section,
@@ -23,7 +23,7 @@ from pipeprof.report.document.blocks import (
     row,
     term,
 )
-from pipeprof.report.document.charts import Point, Throughputs
+from pipeprof.report.document.charts import ThroughputPoint, Throughputs
 from pipeprof.report.document.comparison.differences import run_differences, stage_differences
 from pipeprof.report.document.wording import count_range, opening, times
 from pipeprof.report.text import shorten
@@ -99,7 +99,7 @@ def _throughput(comparison: Comparison) -> Section:
     pairs = comparison.pairs
     runs = list({run.file: run for pair in pairs for run in (pair.before, pair.after)}.values())
     points = tuple(
-        Point(f"{place} {run.file}", "measured", run.samples_per_s, run.samples_interval)
+        ThroughputPoint(f"{place} {run.file}", "measured", run.samples_per_s, run.samples_interval)
         for place, run in enumerate(runs, 1)
     )
     text = " ".join(
@@ -164,7 +164,7 @@ def _summary(pair: TwoRuns) -> list[Block]:
 
 def _changes(pair: TwoRuns) -> list[Block]:
     if not pair.changes:
-        return [Note("Nothing that profiles hold: the same settings, data and machine.")]
+        return [Footnote("Nothing that profiles hold: the same settings, data and machine.")]
     titles = (*columns(("", ""), "name"), *columns(("before", "after"), "text"))
     rows = (
         row(_OF[each.of], each.name, _value(each, each.before), _value(each, each.after))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.model import Profile, Recommendation
-from pipeprof.report.document.blocks import Block, Code, Note, Section, Subheading, figures
+from pipeprof.report.document.blocks import Block, Code, Footnote, Section, Subheading, figures
 from pipeprof.report.document.wording import expected, gain
 
 
@@ -14,7 +14,7 @@ def recommendations(profile: Profile) -> Section:
         blocks += _change(advice)
         blocks.append(figures([*_gain(profile, advice), *expected(advice), *why]))
         blocks += _code(advice)
-    otherwise = Note("No change of settings is recommended from this run.")
+    otherwise = Footnote("No change of settings is recommended from this run.")
     return Section("recommendation", "Recommendation", tuple(blocks) or (otherwise,))
 
 
@@ -46,5 +46,5 @@ def findings(profile: Profile) -> Section:
     for finding in profile.findings:
         blocks.append(Subheading(f"{finding.title} ({finding.code})"))
         blocks.append(figures([("seen", finding.evidence), ("fix", finding.fix)]))
-    otherwise = Note("No known pathology showed in this run.")
+    otherwise = Footnote("No known pathology showed in this run.")
     return Section("findings", "Findings", tuple(blocks) or (otherwise,))

@@ -9,14 +9,14 @@ from pipeprof.report.document.blocks import (
     Cell,
     Chart,
     Column,
-    Note,
+    Footnote,
     Paragraph,
     Section,
     Table,
     row,
     term,
 )
-from pipeprof.report.document.charts import Bar, Bars, Point, Standing, Throughputs
+from pipeprof.report.document.charts import Bar, Bars, Standing, ThroughputPoint, Throughputs
 from pipeprof.report.document.wording import count_range, emulated, settings, times
 from pipeprof.units import format_count
 
@@ -32,7 +32,7 @@ def ceilings(profile: Profile) -> Section:
     """The pipeline roofline."""
     title = "Throughput ceilings"
     if not profile.ceilings:
-        unknown = Note("Unknown: too little was seen of this run to say what each part allows.")
+        unknown = Footnote("Unknown: too little was seen of this run to say what each part allows.")
         return Section("ceilings", title, (unknown,))
     rates = {name: ceiling.samples_per_s for name, ceiling in profile.ceilings.items()}
     ordered = dict(sorted(rates.items(), key=lambda item: item[1]))
@@ -97,9 +97,9 @@ def throughput(profile: Profile) -> Section:
     name, title = "throughput", "Throughput, measured and predicted"
     rates = profile.throughput
     if rates.samples_per_s <= 0:
-        unknown = Note("Unknown: nothing was measured after warm-up.")
+        unknown = Footnote("Unknown: nothing was measured after warm-up.")
         return Section(name, title, (unknown,), evidence=True)
-    now = Point(settings(profile.config), "measured", rates.samples_per_s, rates.interval)
+    now = ThroughputPoint(settings(profile.config), "measured", rates.samples_per_s, rates.interval)
     points = [now, *(point for advice in profile.recommendations for point in _points(advice))]
     table = _settings(points, rates.samples_per_s)
     if len(points) == 1:
@@ -112,22 +112,22 @@ def throughput(profile: Profile) -> Section:
     return Section(name, title, (chart, table), note, evidence=True)
 
 
-def _points(advice: Recommendation) -> list[Point]:
+def _points(advice: Recommendation) -> list[ThroughputPoint]:
     """What is predicted, what was tried of it, what is left open."""
     setting = f"{advice.setting}: {advice.proposed}"
     predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
     points = []
     if predicted is not None:
-        points.append(Point(setting, "predicted", predicted, advice.interval))
+        points.append(ThroughputPoint(setting, "predicted", predicted, advice.interval))
     if verified is not None:
         interval = advice.interval if predicted is None else None
-        points.append(Point(setting, "measured", verified, interval))
+        points.append(ThroughputPoint(setting, "measured", verified, interval))
     if not points and advice.interval:
-        points.append(Point(setting, "open", None, advice.interval))
+        points.append(ThroughputPoint(setting, "open", None, advice.interval))
     return points
 
 
-def _settings(points: list[Point], now_per_s: float) -> Table:
+def _settings(points: list[ThroughputPoint], now_per_s: float) -> Table:
     return Table(
         (Column("setting", "text"), Column("known by", "name"), Column("samples/s"),
          Column("interval"), Column("speed")),
@@ -143,7 +143,7 @@ def _settings(points: list[Point], now_per_s: float) -> Table:
     )  # fmt: skip
 
 
-def _in_words(points: list[Point]) -> str:
+def _in_words(points: list[ThroughputPoint]) -> str:
     now, *others = points
     parts = [f"Measured: {format_count(now.samples_per_s or 0.0)} samples/s."]
     for point in others:

@@ -9,10 +9,10 @@ from pipeprof.model import DeviceUse, Profile
 from pipeprof.report.document.blocks import (
     Block,
     Document,
-    Figure,
-    Figures,
+    FigureList,
+    Footnote,
     KeyFigures,
-    Note,
+    LabelledFigure,
     Section,
     figures,
 )
@@ -64,7 +64,7 @@ def _opening(profile: Profile) -> tuple[Block, ...]:
     )
 
 
-def _setting(profile: Profile) -> Figures:
+def _setting(profile: Profile) -> FigureList:
     """What was run, and what else the verdict rests on."""
     diagnosis, source = profile.diagnosis, profile.source
     unknown = "unknown: not opened by pipeprof.open_dataset"
@@ -112,7 +112,7 @@ def profile_first_screen(profile: Profile) -> Document:
     """The verdict, its cause, the change that helps, and where the rest is."""
     opening = (
         verdict_of(profile.diagnosis, profile.diagnosis.headline),
-        Figures((rate(profile), Figure("loader", settings(profile.config)))),
+        FigureList((rate(profile), LabelledFigure("loader", settings(profile.config)))),
     )
     return Document(
         title=profile.name,
@@ -123,6 +123,10 @@ def profile_first_screen(profile: Profile) -> Document:
             Section("verdict", "", opening),
             first_causes(profile),
             first_recommendation(profile),
-            Section("confidence", "Confidence", (Note(confidence_in_brief(profile)), Note(_REST))),
+            Section(
+                "confidence",
+                "Confidence",
+                (Footnote(confidence_in_brief(profile)), Footnote(_REST)),
+            ),
         ),
     ).filled()

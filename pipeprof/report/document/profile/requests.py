@@ -9,7 +9,7 @@ from pipeprof.model import Percentiles, Profile, RequestStats
 from pipeprof.report.document.blocks import (
     Block,
     Column,
-    Note,
+    Footnote,
     Paragraph,
     Row,
     Section,
@@ -27,11 +27,11 @@ def requests(profile: Profile) -> Section:
     name, title = "requests", "Requests of storage"
     stats = profile.requests
     if stats is None:
-        return Section(name, title, (Note(_UNSEEN),), evidence=True)
-    blocks: list[Block] = [_table(stats), Note(_concurrent(stats))] if stats.count else []
+        return Section(name, title, (Footnote(_UNSEEN),), evidence=True)
+    blocks: list[Block] = [_table(stats), Footnote(_concurrent(stats))] if stats.count else []
     errors = _errors(stats)
     blocks += [Paragraph(errors)] if errors else []
-    blocks = blocks or [Note("No request was made.")]
+    blocks = blocks or [Footnote("No request was made.")]
     note = f"{stats.count:,} in the whole run, {format_rate(stats.requests_per_s, 'requests')}"
     return Section(name, title, tuple(blocks), note, evidence=True)
 

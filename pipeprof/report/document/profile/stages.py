@@ -11,7 +11,7 @@ from pipeprof.report.document.blocks import (
     Cell,
     Chart,
     Column,
-    Note,
+    Footnote,
     Row,
     Section,
     Table,
@@ -126,7 +126,7 @@ def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[Block]:
     for stage, reason in profile.missing.items():
         reasons.setdefault(reason, []).append(stage)
     unseen = [f"Not seen: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
-    return [Note(text) for text in (" ".join(parts), *unseen) if text]
+    return [Footnote(text) for text in (" ".join(parts), *unseen) if text]
 
 
 _MEANING: Final = {

@@ -10,7 +10,7 @@ from pipeprof.report.document.blocks import (
     Cell,
     Chart,
     Column,
-    Note,
+    Footnote,
     Section,
     Table,
     columns,
@@ -30,7 +30,7 @@ def stall(profile: Profile) -> Section:
     if not causes:
         unknown = "Unknown: nothing was measured."
         text = "It never waited." if profile.measured_batches else unknown
-        return Section("stall", _title(profile), (Note(text),))
+        return Section("stall", _title(profile), (Footnote(text),))
     name, most = causes[0]
     text = (
         f"Of {format_duration(profile.stall_s)} of stall, {name} is charged "
@@ -41,7 +41,7 @@ def stall(profile: Profile) -> Section:
     blocks: tuple[Block, ...] = (
         chart,
         _table(profile, causes),
-        *(Note(note) for note in notes if note),
+        *(Footnote(note) for note in notes if note),
     )
     return Section("stall", _title(profile), blocks, _share(profile))
 
@@ -64,7 +64,7 @@ def first_causes(profile: Profile) -> Section:
     more = f"{counted(left, 'cause')} more. " if left > 0 else ""
     text = f"{more}{_legend(profile)}".strip()
     blocks: list[Block] = [_table(profile, causes[:_FIRST])]
-    blocks += [Note(text)] if text else []
+    blocks += [Footnote(text)] if text else []
     return Section("stall", _title(profile), tuple(blocks), _share(profile))
 
 
@@ -121,7 +121,7 @@ def _more(speedup: Speedup | None) -> str:
 def _legend(profile: Profile) -> str:
     if not profile.worth:
         return ""
-    return "Right: samples/s if the cause were cut, estimated from this run; 90 % in brackets."
+    return "25 % cheaper, free: the gain in samples/s, estimated from this run; 90 % in brackets."
 
 
 def _where_awaited(profile: Profile) -> str:
@@ -153,7 +153,7 @@ def pauses(profile: Profile) -> Section:
     title = "Pauses"
     found = profile.pauses
     if found is None:
-        none = Note("Between batches main did nothing but train, as far as can be seen.")
+        none = Footnote("Between batches main did nothing but train, as far as can be seen.")
         return Section("pauses", title, (none,), evidence=True)
     table = Table(
         (Column("", "name"), *columns(("pauses", "total", "mean", "longest"))),
@@ -178,7 +178,7 @@ def pauses(profile: Profile) -> Section:
     notes = [as_steps]
     if any(each.kind.evidence == "length" for each in found.kinds):
         notes.append('With pipeprof.pause("…") around it a pause has a name and an exact length.')
-    blocks: tuple[Block, ...] = (table, *map(Note, notes))
+    blocks: tuple[Block, ...] = (table, *map(Footnote, notes))
     return Section("pauses", title, blocks, "between two batches, but no training step")
 
 

@@ -10,7 +10,7 @@ from pipeprof.model import BatchLog, Profile
 from pipeprof.report.document.blocks import (
     Block,
     Chart,
-    Note,
+    Footnote,
     Row,
     Section,
     Subheading,
@@ -34,7 +34,7 @@ def timeline(profile: Profile) -> Section:
     log = profile.batches
     stretch = typical(log, min(max(_LEAST, 5 * profile.config.num_workers), _MOST))
     if stretch is None:
-        unknown = Note("Unknown: no batches were kept.")
+        unknown = Footnote("Unknown: no batches were kept.")
         return Section("timeline", title, (unknown,), evidence=True)
     count, kept = stretch.last - stretch.first, len(log.asked_s)
     text = (

@@ -10,7 +10,7 @@ from pipeprof.report.document.blocks import (
     Cell,
     Chart,
     Column,
-    Note,
+    Footnote,
     Row,
     Section,
     Table,
@@ -32,7 +32,7 @@ def workers(profile: Profile) -> Section:
     name, title = "workers", "Workers side by side"
     found = profile.workers
     if not found:
-        return Section(name, title, (Note("Unknown: no worker was seen."),), evidence=True)
+        return Section(name, title, (Footnote("Unknown: no worker was seen."),), evidence=True)
     slowest = max(found, key=lambda worker: busy_s(worker.stages))
     middle_s = median(busy_s(worker.stages) for worker in found)
     ratio = busy_s(slowest.stages) / middle_s if middle_s > 0 else 1.0
@@ -45,7 +45,7 @@ def workers(profile: Profile) -> Section:
     data = Stacks("s", "mean per batch", stages)
     blocks: list[Block] = [Chart("workers", title, text, data)] if any(stages.values()) else []
     blocks.append(_table(found, slow))
-    blocks += [Note(text)] if slow is not None else []
+    blocks += [Footnote(text)] if slow is not None else []
     return Section(
         name, title, tuple(blocks), f"mean per batch, {len(found)} of them", evidence=True
     )

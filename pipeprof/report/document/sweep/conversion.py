@@ -6,7 +6,7 @@ from pipeprof.model import Conversion, Copy, Gain, Sample, SweepResult, Trial
 from pipeprof.report.document.blocks import (
     Block,
     Column,
-    Note,
+    Footnote,
     Paragraph,
     Section,
     Table,
@@ -37,7 +37,7 @@ def conversion(sweep: SweepResult) -> Section:
         return Section(name, title, ())
     baseline = trial_at(sweep, found.baseline)
     if found.sample is None or baseline is None:
-        unknown = Note("Nothing can be said yet: the data as it is has not been tried.")
+        unknown = Footnote("Nothing can be said yet: the data as it is has not been tried.")
         return Section(name, title, (unknown,))
     blocks: list[Block] = [Paragraph(line) for line in advice_lines(found)]
     blocks += [
@@ -45,9 +45,9 @@ def conversion(sweep: SweepResult) -> Section:
         for copy in found.copies
         if copy.skipped is not None
     ]
-    blocks += [_speeds(sweep, found, baseline), Note(_sampled(found.sample))]
+    blocks += [_speeds(sweep, found, baseline), Footnote(_sampled(found.sample))]
     if found.control is not None:
-        blocks.append(Note("What the same data differs by is noise: the intervals hold it."))
+        blocks.append(Footnote("What the same data differs by is noise: the intervals hold it."))
     if found.kept:
         blocks += [Paragraph(f"Kept: {copy.url}") for copy in found.copies]
     return Section(name, title, tuple(blocks), emulated(sweep.environment).strip(" ()"))
@@ -105,7 +105,7 @@ def cost_of_a_sample(sweep: SweepResult) -> Section:
     ]
     titles = columns(("stored", "read", "moved", "CPU", "decode", "files"))
     table = Table((Column("format", "text"), *titles, Column("written at", spare=1)), tuple(rows))
-    legend = Note(
+    legend = Footnote(
         "stored: on storage; read: asked of it, which crosses the wire of a remote one; moved: by "
         "disks, unknown where that cannot be seen; written at: by one process."
     )

@@ -9,9 +9,9 @@ from pipeprof.model import SweepResult
 from pipeprof.report.document.blocks import (
     Block,
     Document,
-    Figure,
+    Footnote,
     KeyFigures,
-    Note,
+    LabelledFigure,
     Paragraph,
     Section,
     Verdict,
@@ -82,20 +82,20 @@ def _state(sweep: SweepResult) -> list[Paragraph]:
     return [Paragraph(line) for line in lines]
 
 
-def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[Figure, ...]:
+def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[LabelledFigure, ...]:
     left = f"{len(sweep.untried):,} left out" if sweep.untried else "of the grid"
     count = f"{len(sweep.trials):,} of {sweep.planned:,}"
-    figures = [Figure("trials", count, left if sweep.finished else "unfinished")]
+    figures = [LabelledFigure("trials", count, left if sweep.finished else "unfinished")]
     if found:
         best = fastest(sweep)
         where = f"{label_of(best, found)}, {settings(best.config)}"
         rate = f"{format_count(best.samples_per_s)} samples/s"
-        figures.append(Figure("fastest", rate, where, "good"))
+        figures.append(LabelledFigure("fastest", rate, where, "good"))
         asked = best.demand_samples_per_s
         demand = f"{format_count(asked)} samples/s" if asked else "unknown"
         by = f"by the accelerator{emulated(sweep.environment)}"
-        figures.append(Figure("asked", demand, by))
-    figures.append(Figure("cache", sweep.spec.cache, "asked for before each trial"))
+        figures.append(LabelledFigure("asked", demand, by))
+    figures.append(LabelledFigure("cache", sweep.spec.cache, "asked for before each trial"))
     return tuple(figures)
 
 
@@ -110,7 +110,9 @@ def sweep_first_screen(sweep: SweepResult) -> Document:
             Section("verdict", "", tuple(_brief_opening(sweep))),
             _converting(sweep),
             first_recommendation(sweep, own_data_sets(sweep)),
-            Section("confidence", "Confidence", (Note(confidence_in_brief(sweep)), Note(_REST))),
+            Section(
+                "confidence", "Confidence", (Footnote(confidence_in_brief(sweep)), Footnote(_REST))
+            ),
         ),
     ).filled()
 

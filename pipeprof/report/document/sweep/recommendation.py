@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import expm1
 
 from pipeprof.model import Headspace, PairedRuns, RunNoise, SweepAdvice, SweepResult
-from pipeprof.report.document.blocks import Block, Code, Note, Section, Subheading, figures
+from pipeprof.report.document.blocks import Block, Code, Footnote, Section, Subheading, figures
 from pipeprof.report.document.data_sets import DataSet, trial_at
 from pipeprof.report.document.wording import gain, settings, times
 from pipeprof.units import format_count, format_duration, percent
@@ -19,7 +19,7 @@ def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     for data in found:
         if data.advice is not None:
             blocks += _advice(sweep, data, data.advice)
-    otherwise = Note("Unknown until trials have ended.")
+    otherwise = Footnote("Unknown until trials have ended.")
     return Section(_NAME, _TITLE, tuple(blocks) or (otherwise,))
 
 

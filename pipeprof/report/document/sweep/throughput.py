@@ -8,14 +8,14 @@ from pipeprof.model import SweepResult
 from pipeprof.report.document.blocks import (
     Chart,
     Column,
-    Note,
+    Footnote,
     Paragraph,
     Section,
     Table,
     columns,
     row,
 )
-from pipeprof.report.document.charts import OverWorkers, Point, SweepPoint, Throughputs
+from pipeprof.report.document.charts import OverWorkers, SweepPoint, ThroughputPoint, Throughputs
 from pipeprof.report.document.data_sets import DataSet, fastest, label_of
 from pipeprof.report.document.wording import count_range, emulated, settings, times
 from pipeprof.report.text import shorten
@@ -28,7 +28,7 @@ _NAME = 40
 def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     title = "Throughput over workers"
     if not found:
-        return Section("settings", title, (Note("Unknown until trials have ended."),))
+        return Section("settings", title, (Footnote("Unknown until trials have ended."),))
     best = fastest(sweep)
     text = (
         f"The fastest is {label_of(best, found)} with {settings(best.config)}: "
@@ -47,7 +47,7 @@ def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Through
         points = (*_measured(sweep, labels), *_untried(sweep, labels))
         return OverWorkers(points, demand or None)
     rows = tuple(
-        Point(_series(sweep, labels[trial.url], trial.config.batch_size), "measured",
+        ThroughputPoint(_series(sweep, labels[trial.url], trial.config.batch_size), "measured",
               trial.samples_per_s, trial.interval)
         for trial in sweep.trials
     )  # fmt: skip

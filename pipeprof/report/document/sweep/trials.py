@@ -11,7 +11,7 @@ from pipeprof.report.document.blocks import (
     Block,
     Cell,
     Column,
-    Note,
+    Footnote,
     Row,
     Section,
     Table,
@@ -56,7 +56,9 @@ _FIGURES = (
 def trials(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     title = "Trials"
     if not sweep.trials:
-        return Section("trials", title, (Note("No trial has ended."),), "0 so far", evidence=True)
+        return Section(
+            "trials", title, (Footnote("No trial has ended."),), "0 so far", evidence=True
+        )
     labels = {data.url: data.label for data in found}
     shown = [each for each in _FIGURES if any(each.value(t) is not None for t in sweep.trials)]
     to_use, most = {id(data.best) for data in found}, fastest(sweep)
@@ -72,7 +74,7 @@ def trials(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
         tuple(rows),
         sortable=True,
     )
-    notes: list[Block] = [Note(text) for text in _legend(sweep, found)]
+    notes: list[Block] = [Footnote(text) for text in _legend(sweep, found)]
     note = f"{len(sweep.trials)}{emulated(sweep.environment)}"
     return Section("trials", title, (table, *notes), note, evidence=True)
 
@@ -139,7 +141,7 @@ def untried(sweep: SweepResult) -> Section:
     if not sweep.untried:
         unknown = "Unknown until the sweep has ended."
         text = "No setting was left out." if sweep.finished else unknown
-        return Section(name, title, (Note(text),), evidence=True)
+        return Section(name, title, (Footnote(text),), evidence=True)
     ordered = sorted(sweep.untried, key=lambda each: -each.samples_per_s)
     titles = columns(("workers", "prefetch", "batch", "predicted samples/s", "at most"))
     table = Table(
@@ -150,7 +152,7 @@ def untried(sweep: SweepResult) -> Section:
         f"{counted(count, 'setting')} of {grid} not tried: none is predicted to change the answer. "
         "At most: in one run, with 95 %."
     )
-    return Section(name, title, (Note(text), table), "predicted only", evidence=True)
+    return Section(name, title, (Footnote(text), table), "predicted only", evidence=True)
 
 
 def _left_out(each: Untried) -> Row:

@@ -14,9 +14,9 @@ from pipeprof.report.html.charts.vega import (
     Spec,
     chart,
     fixed,
-    labels_beside,
     names,
     rule_at,
+    value_labels,
 )
 from pipeprof.units import format_duration, format_share
 
@@ -56,7 +56,7 @@ def bars(data: Bars) -> Spec:
         "mark": {"type": "rule", "strokeWidth": 2, "stroke": "var(--ink)"},
         "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
     }
-    labels = labels_beside("value")
+    labels = value_labels("value")
     for layer in (drawn, spans, labels):
         layer["encoding"]["y"] = names(rows)
     demand = [rule_at(data.demand, "x")] if data.demand else []

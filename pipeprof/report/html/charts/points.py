@@ -92,9 +92,9 @@ def over_workers(data: OverWorkers) -> Spec:
         "axis": {"labelExpr": COUNTS, "tickCount": 6},
         "scale": {"domain": [0, most], "nice": False},
     }  # fmt: skip
-    colour = _told_apart(series, [f"var(--{name})" for name in _COLOURS])
+    colour = _distinguished(series, [f"var(--{name})" for name in _COLOURS])
     both = {"x": x, "y": y, "color": colour}
-    dotted = {**both, "shape": _told_apart(series, _SHAPES), "tooltip": {"field": "tip"}}
+    dotted = {**both, "shape": _distinguished(series, _SHAPES), "tooltip": {"field": "tip"}}
     measured = [{"filter": "datum.known == 'measured'"}]
     layers: list[Spec] = [
         {
@@ -123,7 +123,7 @@ def over_workers(data: OverWorkers) -> Spec:
     return chart(rows, layer=layers, height=300)
 
 
-def _told_apart(series: list[str], signs: list[str] | tuple[str, ...]) -> Spec:
+def _distinguished(series: list[str], signs: list[str] | tuple[str, ...]) -> Spec:
     """By colours or shapes; with a legend where there are several."""
     legend = {"columns": 1} if len(series) > 1 else None
     scale = {"domain": series, "range": [signs[n % len(signs)] for n in range(len(series))]}

@@ -61,7 +61,7 @@ def names(data: Sequence[Datum], field: str = "name") -> Spec:
             "axis": {"ticks": False, "domain": False, "labelOverlap": True}}  # fmt: skip
 
 
-def labels_beside(field: str) -> Spec:
+def value_labels(field: str) -> Spec:
     """The figures behind the ends of bars."""
     return {
         "mark": {"type": "text", "align": "left", "dx": 5},
