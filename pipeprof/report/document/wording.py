@@ -117,6 +117,7 @@ def machine(environment: Environment) -> str:
     words = [f"pipeprof {environment.pipeprof}", f"Python {environment.python}"]
     if environment.torch:
         words.append(f"torch {environment.torch}")
+    words += [f"{name} {version}" for name, version in (environment.readers or {}).items()]
     words.append(environment.platform)
     cores = counted(environment.cores, "core")
     if environment.cores_visible != environment.cores:
