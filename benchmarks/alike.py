@@ -21,8 +21,8 @@ from time import sleep, thread_time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from pipeprof.analyze.changes import waited_for_cores
-from pipeprof.analyze.two_runs import two_runs
+from pipeprof.analyze.compare.differences import waited_for_cores
+from pipeprof.analyze.compare.runs import two_runs
 from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.model import Profile, TwoRuns
 from pipeprof.store import load

@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error
 from benchmarks.random_loader_runs import starved
 from benchmarks.random_loaders import LoaderSpec
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.stats import student_t
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.model import Speedup, Worth
 
 WORKER_CPU = "worker-cpu"

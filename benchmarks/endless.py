@@ -12,9 +12,9 @@ import time
 import numpy as np
 
 from pipeprof import store
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import Recorder

@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.endless import WORKERS, drive, recording_of
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import Profile

@@ -46,10 +46,10 @@ from benchmarks.prediction_runs import (
     place,
     save,
 )
-from pipeprof.analyze.calibrate import Calibration, calibrate
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.predict import Prediction, predict
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.calibrate import Calibration, calibrate
+from pipeprof.analyze.predict.predict import Prediction, predict
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
 
 _STALLED = 0.05
 

@@ -21,9 +21,9 @@ from torch.utils.data import DataLoader
 import pipeprof
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import BATCH_SIZE, PIPELINES, Known
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import BatchLog
 

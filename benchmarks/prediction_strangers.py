@@ -50,11 +50,11 @@ from benchmarks.random_loader_runs import (
 )
 from benchmarks.random_loader_work import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
-from pipeprof.analyze.compare import paired
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.guide import Outlook, plan
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.sweep.pairs import paired
+from pipeprof.analyze.sweep.search import Outlook, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
-from pipeprof.analyze.way import Measured
 from pipeprof.model import Recording, SweepSpec
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.trial import any_workers

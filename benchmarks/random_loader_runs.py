@@ -17,9 +17,9 @@ import pipeprof
 from benchmarks.prediction import can_be_run
 from benchmarks.random_loader_work import Surroundings, loader_of, pinning
 from benchmarks.random_loaders import Kind, LoaderSpec
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Recording
 from pipeprof.units import percent

@@ -28,9 +28,9 @@ from benchmarks.prediction import can_be_run
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import PIPELINES
 from benchmarks.prediction_runs import Grid, Job, Runs, load, measure_all, save
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.guide import plan
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.sweep.search import plan
 from pipeprof.units import percent
 
 _BEHIND, _FAR_BEHIND, _FEW = 0.03, 0.08, 0.25

@@ -91,8 +91,8 @@ def _paths(files: tuple[str, ...]) -> list[Path]:
 
 
 def _compare(paths: list[Path]) -> Comparison:
-    from pipeprof.analyze.ranks import rank_skew
-    from pipeprof.analyze.two_runs import two_runs
+    from pipeprof.analyze.compare.ranks import rank_skew
+    from pipeprof.analyze.compare.runs import two_runs
     from pipeprof.model import Comparison
 
     first, *later = every = _runs(paths)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeprof.analyze.stats import ratio_interval
+from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.errors import UsageError
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples, epochs
 from pipeprof.measure.clock import Clock, SystemClock

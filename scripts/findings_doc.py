@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from pipeprof.analyze.findings import CASES
-from pipeprof.analyze.findings.case import Case
+from pipeprof.analyze.advice.findings import CASES
+from pipeprof.analyze.advice.findings.case import Case
 
 _HEAD = """\
 # Findings
@@ -18,7 +18,7 @@ in terms of what is set now. What costs time is named only where the accelerator
 nothing is named on figures that are not known. The code of a finding is stable:
 `pipeprof report FILE --json` has it under `findings`.
 
-Written by `make docs` from `pipeprof/analyze/findings/`; each is provoked in a test.
+Written by `make docs` from `pipeprof/analyze/advice/findings/`; each is provoked in a test.
 """
 
 

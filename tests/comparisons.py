@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.stats import ratio_interval
-from pipeprof.analyze.summary import Summary
-from pipeprof.analyze.two_runs import two_runs
+from pipeprof.analyze.compare.runs import two_runs
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.intervals import ratio_interval
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.model import (
     BatchLog,
     Change,
@@ -93,7 +93,7 @@ def _delivered(made: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], 
 
 
 def _measured(log: BatchLog, batch_size: int) -> Profile:
-    """As `pipeprof.analyze.profile.assemble` does, without findings and advice."""
+    """As `pipeprof.analyze.assemble.assemble` does, without findings and advice."""
     summary = Summary(WARMUP)
     summary.add(Columns.of(log))
     wall_s, stall_s = summary.sums["wall_s"], summary.sums["stall_s"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader
 
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.loaders.bad_data import Skips
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.device_monitor import DeviceSide, DeviceTotals

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeprof.analyze.blame import causes
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.stages import queue_depth, stage_seconds
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.stage_times import queue_depth, stage_seconds
+from pipeprof.analyze.profile.stall_attribution import causes
 from pipeprof.measure.rows import COLUMNS, Floats
 from pipeprof.model import UNWATCHED, Stage
 from pipeprof.report.live import LiveView

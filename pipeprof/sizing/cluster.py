@@ -10,7 +10,7 @@ from statistics import mean
 
 import numpy as np
 
-from pipeprof.analyze.resources import Mailbox, Process, Shared, World
+from pipeprof.analyze.predict.event_engine import Mailbox, Process, Shared, World
 from pipeprof.sizing.quantities import Bytes, BytesPerS, Seconds, Share
 
 STEPS = 60

@@ -11,8 +11,8 @@ from random import Random
 from statistics import fmean
 from time import perf_counter
 
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.storage import BUSY
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.storage_bottleneck import BUSY
 from pipeprof.errors import StorageError
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.model import LoneRequests, Profile, Recording, SweepSpec

@@ -1,6 +1,6 @@
 """A sweep that runs only those trials of its grid that can change the answer.
 
-Each data set and batch size is a question of its own. `pipeprof.analyze.guide` decides, by what the
+Each data set and batch size is a question of its own. `analyze.sweep.search` decides, by what the
 saved profiles of its trials hold.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeprof.analyze.columns import Columns, steady
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.guide import Plan, plan
-from pipeprof.analyze.noise import Noise, noise_of
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.profile.batch_table import Columns, steady
+from pipeprof.analyze.sweep.noise import Noise, noise_of
+from pipeprof.analyze.sweep.search import Plan, plan
 from pipeprof.errors import ProfileError, UsageError
 from pipeprof.model import LoaderConfig, Profile, RunNoise, Trial, Untried
 from pipeprof.storage.urls import redact

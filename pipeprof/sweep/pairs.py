@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from pipeprof.analyze.compare import paired
+from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.model import PairedRuns, SweepSpec
 
 _LENGTH = 4

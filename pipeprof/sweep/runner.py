@@ -8,10 +8,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from pipeprof.analyze.choose import choose
-from pipeprof.analyze.compare import in_doubt
-from pipeprof.analyze.gains import weigh
-from pipeprof.analyze.noise import Noise, noise_of, repeated, to_repeat, widened
+from pipeprof.analyze.sweep.conversion import weigh
+from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
+from pipeprof.analyze.sweep.pairs import in_doubt
+from pipeprof.analyze.sweep.recommend import choose
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.convert.convert import CopyPlaces, written

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from torch.utils.data import DataLoader
 
-from pipeprof.analyze.columns import slice_log
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import slice_log
 from pipeprof.errors import FormatError, PipeprofError
 from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
 from pipeprof.loaders.instrument.batch_size import epochs

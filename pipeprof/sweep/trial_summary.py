@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeprof.analyze.columns import Columns, Mask, steady
-from pipeprof.analyze.drift import drift_of
-from pipeprof.analyze.pauses import PauseFinder
-from pipeprof.analyze.stats import spread
+from pipeprof.analyze.profile.batch_table import Columns, Mask, steady
+from pipeprof.analyze.profile.drift import drift_of
+from pipeprof.analyze.profile.intervals import spread
+from pipeprof.analyze.profile.pauses import PauseFinder
 from pipeprof.model import Profile, Recording, Trial
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import Traffic

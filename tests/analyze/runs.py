@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import Epoch, MainProcess, Recording
 from tests.analyze.pipelines import workers_run
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import MainProcess, Recommendation, Recording
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import epochs, found, seen, set_to, slow_batches, transferred

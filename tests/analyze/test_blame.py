@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeprof.analyze.blame import causes, places
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.stall_attribution import causes, places
 from pipeprof.model import BatchLog
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import seen

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import BatchLog, MainProcess, Recording
 from tests.analyze.pipelines import workers_run
 from tests.analyze.runs import seen

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.analyze.changes import busier, changes, unlike
+from pipeprof.analyze.compare.differences import busier, changes, unlike
 from pipeprof.model import CacheState, Change, Difference, LoaderConfig, Profile
 from tests.samples import ENVIRONMENT, sample_profile, stage_stats
 

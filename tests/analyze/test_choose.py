@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pipeprof
-from pipeprof.analyze.choose import choose, loader_code
+from pipeprof.analyze.sweep.recommend import choose, loader_code
 from pipeprof.model import LoaderConfig, ReadOptions, SweepSpec, Trial
 
 SPEC = SweepSpec(urls=("data/csv",), workers=(0, 4), prefetch=(2,), batch_sizes=(256,), step_s=0.01)

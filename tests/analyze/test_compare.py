@@ -7,8 +7,8 @@ from math import log
 
 import pytest
 
-from pipeprof.analyze.choose import choose
-from pipeprof.analyze.compare import in_doubt, paired
+from pipeprof.analyze.sweep.pairs import in_doubt, paired
+from pipeprof.analyze.sweep.recommend import choose
 from tests.analyze.test_choose import SPEC, trial
 
 URL = "data/csv"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from tests.analyze.pipelines import workers_run
 from tests.analyze.runs import seen, transferred
 

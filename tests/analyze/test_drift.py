@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pipeprof.analyze.drift import Drift, between
-from pipeprof.analyze.two_runs import two_runs
+from pipeprof.analyze.compare.runs import two_runs
+from pipeprof.analyze.profile.drift import Drift, between
 from pipeprof.model import TwoRuns
 from tests.comparisons import paced
 from tests.samples import stage_stats

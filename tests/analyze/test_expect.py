@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.demand import Demand, Machine
-from pipeprof.analyze.diagnose import diagnose
-from pipeprof.analyze.expect import expected
-from pipeprof.analyze.facts import Facts
-from pipeprof.analyze.storage import storage_bound
-from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.advice.expected_gain import expected
+from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.predict.workload import Demand, Machine
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.run_summary import Summary
+from pipeprof.analyze.profile.storage_bottleneck import storage_bound
+from pipeprof.analyze.profile.verdict import diagnose
 from pipeprof.model import Recommendation
 from tests.analyze.pipelines import workers_run
 from tests.analyze.test_one_run import from_one, sent

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import DataSource, MainProcess
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import found, later, seen, set_to, slow_batches, transferred

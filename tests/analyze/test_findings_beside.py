@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import BatchLog, DataSource, Epoch, MainProcess, Recording
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import epochs, found, seen, set_to

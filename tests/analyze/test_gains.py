@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.analyze.gains import weigh
+from pipeprof.analyze.sweep.conversion import weigh
 from pipeprof.model import Conversion, ConversionSpec, Copy, Sample, SweepResult, Trial
 from tests.sweep_samples import sample_sweep, sample_trial
 

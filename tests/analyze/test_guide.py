@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.demand import Demand, Link, Machine, Setting
-from pipeprof.analyze.guide import calibration, plan
-from pipeprof.analyze.noise import Noise
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.sweep.noise import Noise
+from pipeprof.analyze.sweep.search import calibration, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from tests.analyze.test_predict import batches, run_of
 

@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from pipeprof.analyze.limited_rate import limited_stage
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.limited_rate import limited_stage
 from tests.analyze.pipelines import workers_run
 from tests.analyze.test_blame import log
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import Profile, Recording
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document

@@ -8,8 +8,8 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from pipeprof.analyze.compare import ratio
-from pipeprof.analyze.noise import Noise, noise_of, repeated, to_repeat, widened
+from pipeprof.analyze.compare.ratios import ratio
+from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.model import RunNoise, Trial
 from tests.analyze.test_choose import trial
 

@@ -9,9 +9,9 @@ from math import inf
 import numpy as np
 import pytest
 
-from pipeprof.analyze.demand import Demand, Link, Machine, Setting
-from pipeprof.analyze.one_run import Circumstances, OneRun
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.single_run import Circumstances, OneRun
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
 from tests.analyze.test_predict import batches, run_of
 
 TWO = Machine(cores=2)

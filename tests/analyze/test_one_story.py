@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.one_story import disagreements, same
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.advice.disagreements import disagreements, same
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import Ceiling, Diagnosis, Recommendation, Speedup, Worth
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import seen, set_to, slow_batches, transferred

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeprof.analyze.columns import Columns, Floats, slice_log, steady
-from pipeprof.analyze.pauses import PauseFinder
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import Columns, Floats, slice_log, steady
+from pipeprof.analyze.profile.pauses import PauseFinder
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.pauses import Named
 from pipeprof.measure.recorder import Recorder

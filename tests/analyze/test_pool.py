@@ -5,8 +5,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.pool import BatchCosts
+from pipeprof.analyze.predict.batch_costs import BatchCosts
+from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.model import BatchLog
 
 

@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from pipeprof.analyze.calibrate import calibrate
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.demand import Demand, Link, Machine, Setting
-from pipeprof.analyze.predict import predict
-from pipeprof.analyze.simulate import simulate
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.calibrate import calibrate
+from pipeprof.analyze.predict.dataloader_sim import simulate
+from pipeprof.analyze.predict.predict import predict
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.errors import UsageError
 from pipeprof.model import BatchLog
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.profile import KEPT_BATCHES, assemble
+from pipeprof.analyze.assemble import KEPT_BATCHES, assemble
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import LoaderConfig

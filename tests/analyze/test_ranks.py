@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.ranks import rank_skew
+from pipeprof.analyze.compare.ranks import rank_skew
 from pipeprof.model import Profile
 from tests.comparisons import drawn
 

@@ -5,9 +5,9 @@ from math import inf
 
 import pytest
 
-from pipeprof.analyze.demand import Machine, Setting
-from pipeprof.analyze.receipt import receiving
-from pipeprof.analyze.simulate import simulate
+from pipeprof.analyze.predict.dataloader_sim import simulate
+from pipeprof.analyze.predict.receive_fit import receiving
+from pipeprof.analyze.predict.workload import Machine, Setting
 from tests.analyze.test_predict import batches, run_of
 
 MACHINE = Machine(cores=4)

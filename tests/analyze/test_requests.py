@@ -4,7 +4,7 @@ from math import nan
 
 import pytest
 
-from pipeprof.analyze.requests import request_stats
+from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.measure.request_counts import RequestCounts, RequestTotals
 from pipeprof.measure.requests import begin_noting, end_noting, note_request
 from pipeprof.model import NO_REQUESTS, RequestLog, RequestStats

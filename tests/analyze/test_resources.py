@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeprof.analyze.resources import Locks, Mailbox, Shared, TokenBucket, World
+from pipeprof.analyze.predict.event_engine import Locks, Mailbox, Shared, TokenBucket, World
 
 
 def uses(world, told, name, *wants):

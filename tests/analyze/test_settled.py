@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pipeprof.analyze.columns import Columns
-from pipeprof.analyze.demand import Setting
-from pipeprof.analyze.settled import trim_burst
-from pipeprof.analyze.way import Measured
+from pipeprof.analyze.predict.burst_trim import trim_burst
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.profile.batch_table import Columns
 
 
 def run_of(cycle_s, workers=2):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.analyze.demand import Demand, Link, Machine, Setting
-from pipeprof.analyze.simulate import simulate
+from pipeprof.analyze.predict.dataloader_sim import simulate
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
 from tests.analyze.torch_rules import run_of_torch
 
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pipeprof.analyze.sketch import Series, Sketch
+from pipeprof.analyze.profile.histogram import Series, Sketch
 
 
 def lognormal(count: int) -> np.ndarray:

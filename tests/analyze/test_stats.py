@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from pipeprof.analyze.stats import ratio_interval, spread, standard_error, student_t, summarise
+from pipeprof.analyze.profile.intervals import (
+    ratio_interval,
+    spread,
+    standard_error,
+    student_t,
+    summarise,
+)
 
 
 def coverage(make, truth, runs=200):

@@ -6,7 +6,7 @@ from math import nan
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import DataSource, LoneRequests, Profile, RequestLog
 from tests.analyze.pipelines import inline_run
 from tests.analyze.runs import found, seen

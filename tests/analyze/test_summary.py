@@ -5,9 +5,9 @@ from dataclasses import astuple, fields, replace
 import numpy as np
 import pytest
 
-from pipeprof.analyze.columns import Columns, slice_log
-from pipeprof.analyze.profile import assemble
-from pipeprof.analyze.summary import Summary
+from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.batch_table import Columns, slice_log
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.measure.rows import MAIN
 from pipeprof.model import UNWATCHED, BatchLog, Recording
 from tests.analyze.pipelines import inline_run, workers_run

@@ -8,8 +8,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+from pipeprof.analyze.compare.runs import WAITING, between_runs, two_runs
 from pipeprof.analyze.thresholds import DRIFT_OF_COMPUTING, DRIFT_OF_HAND_OVER
-from pipeprof.analyze.two_runs import WAITING, between_runs, two_runs
 from pipeprof.model import BatchLog, Profile, TwoRuns
 from tests.comparisons import STEP_S, compared, drawn
 from tests.samples import fed_profile, sample_profile, stage_stats

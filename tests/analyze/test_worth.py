@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.model import MainProcess
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import seen

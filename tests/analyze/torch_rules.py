@@ -1,5 +1,5 @@
 """torch's own dispatch rules on a fake clock: its iterator's real code, over workers that only
-compute when they would be done. What `pipeprof.analyze.simulate` is held to."""
+compute when they would be done. What `pipeprof.analyze.predict.dataloader_sim` is held to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import dataloader
 
-from pipeprof.analyze.demand import Demand, Setting
+from pipeprof.analyze.predict.workload import Demand, Setting
 
 Moments = tuple[float, float, float]
 

@@ -19,7 +19,7 @@ from benchmarks.prediction_runs import (
     load,
     save,
 )
-from pipeprof.analyze.demand import Machine
+from pipeprof.analyze.predict.workload import Machine
 from tests.analyze.test_predict import batches, run_of
 
 CELL = Job("computing", 2, 4, 0.004, 1)

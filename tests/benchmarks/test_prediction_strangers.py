@@ -12,7 +12,7 @@ import pytest
 from benchmarks.prediction_strangers import Stranger, Sweep, asked_of, met, print_summary
 from benchmarks.random_loader_runs import keep, load
 from benchmarks.random_loaders import Cost, LoaderSpec, draw
-from pipeprof.analyze.demand import Machine, Setting
+from pipeprof.analyze.predict.workload import Machine, Setting
 from pipeprof.model import BatchLog, LoaderConfig
 from tests.analyze.pipelines import workers_run
 from tests.analyze.test_predict import batches, run_of

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.prediction_runs import Grid, Job
 from benchmarks.sweep_guided import Sweep, behind, sweep
-from pipeprof.analyze.demand import Machine
+from pipeprof.analyze.predict.workload import Machine
 from tests.analyze.test_predict import batches, run_of
 
 TWO = Machine(cores=2)

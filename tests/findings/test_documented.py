@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.analyze.findings import CASES
+from pipeprof.analyze.advice.findings import CASES
 
 ROOT = Path(__file__).parents[2]
 

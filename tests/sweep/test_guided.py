@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import pipeprof
-from pipeprof.analyze.compare import in_doubt
-from pipeprof.analyze.noise import noise_of
+from pipeprof.analyze.sweep.noise import noise_of
+from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 import pipeprof
-from pipeprof.analyze.choose import choose
-from pipeprof.analyze.compare import in_doubt
+from pipeprof.analyze.sweep.pairs import in_doubt
+from pipeprof.analyze.sweep.recommend import choose
 from pipeprof.cli.sweep_progress import ProgressLines
 from pipeprof.model import SweepSpec
 from pipeprof.report.document.build import full_report

@@ -7,7 +7,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from pipeprof import open_dataset
-from pipeprof.analyze.profile import assemble
+from pipeprof.analyze.assemble import assemble
 from pipeprof.errors import StorageError
 from pipeprof.model import SweepSpec
 from pipeprof.sweep import disambiguate_storage

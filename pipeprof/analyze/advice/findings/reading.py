@@ -1,0 +1,112 @@
+"""What is read for a batch, and how little of it the batch holds."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+
+import numpy as np
+
+from pipeprof.analyze.advice.findings.case import Seen, case
+from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.profile.batch_table import Columns, Floats, steady
+from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH
+from pipeprof.units import counted, format_bytes, format_count, format_rate
+
+_TIMES = 6.0
+"""As many bytes as are handed over. Decoding makes data larger, as a rule; numbers that were
+written as text, with all their digits, become float32 of a fifth."""
+_FAST = 20e6
+"""Bytes/s: what one maker of batches reads more slowly than that is not held up by bytes, but by
+what else it does."""
+_TO_BLAME = 0.25
+"""Of the stall."""
+_FEWEST = 5
+"""Batches that were looked at."""
+
+
+@case("read-amplification", "Far more is read than is handed over")
+def amplified(facts: Facts) -> Seen | None:
+    """Reading for a batch brings many times the bytes that the batch holds.
+
+    Seen by bytes: a typical batch reads six times or more of what it hands over, at 20 MB/s or
+    more in one worker, or from a storage that gives no more, while making batches is to blame. So
+    it is where each row of a columnar file has its row group read, or 40 columns for the two in
+    use; but also of clips, crops, thumbnails and features, which are made of far more than they
+    are. Bytes count that were clocked, asked of a store, or came by read calls; memory maps and
+    sockets of native clients are not seen, nor is reading that serves many batches at once. Cured
+    by reading a row group once for all rows that are wanted of it, by fewer columns and smaller row
+    groups, and by keeping what is really used.
+    """
+    if not _to_blame(facts):
+        return None
+    read, handed = read_bytes(facts), handed_bytes(facts)
+    if not read >= _TIMES * handed > 0:
+        return None
+    if not (read >= _FAST * facts.made_s or facts.diagnosis.bottleneck == BANDWIDTH):
+        return None
+    each = f", {format_bytes(read / facts.samples)} for a sample" if facts.samples > 1 else ""
+    return Seen(
+        f"To make a typical batch of {counted(facts.samples, 'sample')} {facts.maker} reads "
+        f"{format_bytes(read)}{each}, and hands over {format_bytes(handed)}: "
+        f"{format_count(read / handed)} times as much is read, at "
+        f"{format_rate(read / facts.made_s)}.",
+        f"{_at_once(facts)}Read the columns in use only (columns=[…]), and write smaller row "
+        "groups. Of files of which a part is used (clips, crops, large images), keep that part: "
+        f"cut, scaled or computed once. {_READ_AHEAD * (facts.requests is not None)}A batch takes "
+        f"as much in any worker, so num_workers={facts.workers} is not what to change first.",
+    )
+
+
+_READ_AHEAD = (
+    "fsspec reads ahead of what is asked for: block_size, or cache_type='none', in open() says how "
+    "far. "
+)
+
+
+def _to_blame(facts: Facts) -> bool:
+    """A data set of `open_dataset` reads what its format needs for the columns that were asked
+    for; which format needs less, a sweep measures."""
+    own = facts.recording.source is not None
+    return facts.starved and facts.blamed_on_workers >= _TO_BLAME and not own
+
+
+def _at_once(facts: Facts) -> str:
+    if facts.config.kind == "iterable":
+        return "Read a row group or file once, and yield all that is wanted of it. "
+    if facts.samples > 1:
+        return (
+            "Read a row group once for all of its rows in a batch: the data set's __getitems__ is "
+            f"given the {counted(facts.samples, 'index', 'indices')} of a batch at once, and a "
+            "sampler may keep rows of one group together. "
+        )
+    return "Take all rows of a row group at once, as a batch. "
+
+
+def read_bytes(facts: Facts) -> float:
+    """Of a typical batch: by its reads that were clocked, by all read calls of who made it, or by
+    requests of storage, whichever is most; NaN unknown. The median: where one batch reads for a
+    hundred that follow, it is next to nothing."""
+    every = Columns.of(facts.recording.batches)
+    seen = every.take(steady(every, facts.recording.warmup_batches))
+    ways = [_typical(seen.bytes), _typical(seen.logical_bytes), _requested(facts, seen)]
+    return max((each for each in ways if not isnan(each)), default=nan)
+
+
+def _requested(facts: Facts, seen: Columns) -> float:
+    """What a file of a store fetches may be more than its reader is given."""
+    requests = facts.requests
+    if requests is None or not requests.count:
+        return nan
+    # some are clocked only, and not noted with their size: those of files
+    a_batch = min(_typical(seen.requests), requests.count / facts.summary.total)
+    return a_batch * min(requests.size.mean, requests.size.p50)
+
+
+def handed_bytes(facts: Facts) -> float:
+    """Of a large batch, whatever it is made of; NaN unknown."""
+    return facts.batch_bytes + facts.summary.gauges["loose_bytes"].quantiles(0.95)[0]
+
+
+def _typical(figures: Floats) -> float:
+    known = figures[np.isfinite(figures)]
+    return float(np.median(known)) if len(known) >= _FEWEST else nan

@@ -1,0 +1,93 @@
+"""The ranks of one training side by side: is one slower than the others to fetch its batches?
+
+Each step waits for all ranks, so their throughput is equal, and the sooner one has its batch, the
+longer its step lasts. What it takes to fetch a batch is its own. A rank that is slow in the step
+itself cannot be told from those that wait for it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from pipeprof.analyze.compare.run_intervals import Estimate, Spans
+from pipeprof.model import Profile, RankSkew, Stage
+from pipeprof.units import counted, format_duration, format_share, percent
+
+WARNING: Final = 0.10
+CRITICAL: Final = 0.20
+"""Longer than the others."""
+
+
+def rank_skew(profiles: Sequence[Profile]) -> RankSkew | None:
+    """``None`` where they are not of one loader in several ranks at one time, or where of one it
+    is unknown how it fetches."""
+    if not _of_one_training(profiles):
+        return None
+    figures = [Spans(profile, 1.0).stage(str(Stage.FETCH)) for profile in profiles]
+    fetches = [figure.value for figure in figures if figure.value]
+    if len(fetches) < len(profiles):
+        return None
+    place = max(range(len(fetches)), key=fetches.__getitem__)
+    own_s, others_s = fetches[place], median(fetches[:place] + fetches[place + 1 :])
+    longer, rank = own_s / others_s - 1, profiles[place].environment.rank
+    shown = longer >= WARNING and _apart(figures, place)
+    return RankSkew(
+        ranks=len(profiles),
+        grade="even" if not shown else "critical" if longer >= CRITICAL else "warning",
+        headline=_slow(profiles, place, own_s, others_s) if shown else _even(fetches, others_s),
+        rank=rank if shown else None,
+        fetch_s=own_s if shown else None,
+        others_s=others_s if shown else None,
+    )
+
+
+def _of_one_training(profiles: Sequence[Profile]) -> bool:
+    """Each of another rank, of the same loader, and training at the same time."""
+    ranks = {profile.environment.rank for profile in profiles} - {None}
+    names = {profile.name for profile in profiles}
+    times = [time for time in map(_time, profiles) if time is not None]
+    if len(profiles) < 2 or not len(ranks) == len(times) == len(profiles) or len(names) > 1:
+        return False
+    return max(began_s for began_s, _ in times) < min(ended_s for _, ended_s in times)
+
+
+def _time(profile: Profile) -> tuple[float, float] | None:
+    """In which the batches that it holds were trained on, in seconds since 1970."""
+    log, offset_s = profile.batches, profile.unix_offset_s
+    if offset_s is None or not (log.asked_s and log.done_s):
+        return None
+    return log.asked_s[0] + offset_s, log.done_s[-1] + offset_s
+
+
+def _apart(figures: Sequence[Estimate], place: int) -> bool:
+    """More than chance: the whole interval of the one is above those of most others."""
+    own = figures[place].interval
+    others = [each.interval for nth, each in enumerate(figures) if nth != place]
+    tops = [interval[1] for interval in others if interval is not None]
+    return own is not None and len(tops) == len(others) and own[0] > median(tops)
+
+
+def _slow(profiles: Sequence[Profile], place: int, own_s: float, others_s: float) -> str:
+    others = [profile for nth, profile in enumerate(profiles) if nth != place]
+    waits = [profile.diagnosis.starved_fraction for profile in (profiles[place], *others)]
+    rates = [profile.throughput.batches_per_s for profile in profiles]
+    together = max(rates) < (1 + WARNING) * min(rates)
+    return (
+        f"Of {counted(len(profiles), 'rank')}, rank {profiles[place].environment.rank} takes "
+        f"{format_duration(own_s)} to fetch a batch, the others {format_duration(others_s)}: "
+        f"{percent(own_s / others_s - 1)} longer. It waits for batches "
+        f"{format_share(waits[0])} of the time, the others {format_share(median(waits[1:]))}"
+        f"{'; what it waits, they wait in their steps' * together}. Look at what it alone has: its "
+        "part of the data, its machine, its way to the storage."
+    )
+
+
+def _even(fetches: Sequence[float], others_s: float) -> str:
+    most = max(fetches) / others_s - 1
+    little = "may be chance" if most >= WARNING else f"is less than {percent(WARNING)}"
+    return (
+        f"{counted(len(fetches), 'rank')} fetch alike, as far as these data show: the slowest "
+        f"takes {percent(most)} longer for a batch than the others, which {little}."
+    )

@@ -1,0 +1,48 @@
+"""How many times as fast one measurement is as another, with an interval."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pipeprof.analyze.thresholds import EQUALLY_FAST
+from pipeprof.model import Throughput, Trial
+
+
+def difference(speed: float, interval: tuple[float, float]) -> Literal["faster", "slower", "none"]:
+    if abs(speed - 1) < EQUALLY_FAST or interval[0] <= 1 <= interval[1]:
+        return "none"
+    return "faster" if speed > 1 else "slower"
+
+
+def ratio(
+    one: Trial | Throughput, other: Trial | Throughput, drift: float
+) -> tuple[float, tuple[float, float]]:
+    """samples/s of ``one`` as a multiple of the other's, with a 95 % interval.
+
+    Both intervals, and ``drift`` between two measurements of the same thing, are taken for
+    independent: their logarithms add up as squares.
+    """
+    speed = math.exp(log_ratio(one, other))
+    (low, high), (other_low, other_high) = _own(one), _own(other)
+    down = math.hypot(
+        bounded_log(one.samples_per_s, low), bounded_log(other_high, other.samples_per_s), drift
+    )
+    up = math.hypot(
+        bounded_log(high, one.samples_per_s), bounded_log(other.samples_per_s, other_low), drift
+    )
+    return speed, (speed * math.exp(-down), speed * math.exp(up))
+
+
+def _own(run: Trial | Throughput) -> tuple[float, float]:
+    """The interval of that very run."""
+    return (isinstance(run, Trial) and run.own_interval) or run.interval
+
+
+def log_ratio(one: Trial | Throughput, other: Trial | Throughput) -> float:
+    return bounded_log(one.samples_per_s, other.samples_per_s)
+
+
+def bounded_log(of: float, base: float) -> float:
+    """``log(of / base)``. Bounded, since a trial may have delivered next to nothing."""
+    return max(-20.0, min(20.0, math.log(max(of, 1e-9) / max(base, 1e-9))))

@@ -1,0 +1,77 @@
+"""What making a batch asks for, from all batches that were made, in whichever setting: a slow batch
+is as slow with two workers as with one, and the more were seen the better it is known how often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.intervals import standard_error
+
+_SAME = 0.05
+"""Levels so near to one another are not told apart."""
+_MATTERS = 0.1
+"""Of making a batch: less of it has no level of its own."""
+_SURE = 4.0
+"""Standard errors by which means differ that chance does not make so."""
+
+
+@dataclass(frozen=True)
+class BatchCosts:
+    """What it takes to make each of many batches. [batches], seconds."""
+
+    cpu_s: Floats
+    """Of a core."""
+    blocked_s: Floats
+    """Anything else."""
+
+    @classmethod
+    def of(cls, runs: Sequence[Columns]) -> BatchCosts:
+        cpu_s = np.concatenate([cpu_of(run) for run in runs])
+        made_s = np.concatenate([run.made_s for run in runs])
+        return cls(cpu_s, np.maximum(0.0, made_s - cpu_s))
+
+    def and_of(self, other: BatchCosts) -> BatchCosts:
+        """With the batches of ``other``, as they would have been here: what two groups mostly take
+        tells what their settings differ by, which is not the batches' own. Nor is what they take in
+        all, where that is more than chance: a storage that is shared lets some wait long, and most
+        not at all."""
+        made_s = float(np.median(self.cpu_s + self.blocked_s))
+        return BatchCosts(
+            _joined(self.cpu_s, other.cpu_s, made_s),
+            _joined(self.blocked_s, other.blocked_s, made_s),
+        )
+
+
+def _joined(own_s: Floats, other_s: Floats, made_s: float) -> Floats:
+    level_s, other_level_s = float(np.median(own_s)), float(np.median(other_s))
+    times = 1.0
+    if min(level_s, other_level_s) > _MATTERS * made_s:
+        times = level_s / other_level_s
+    if abs(times - 1) <= _SAME:
+        times = 1.0
+    other_s = times * other_s
+    own_mean_s, other_mean_s = float(own_s.mean()), float(other_s.mean())
+    error_s = float(np.hypot(standard_error(own_s), standard_error(other_s)))
+    if other_mean_s and abs(other_mean_s - own_mean_s) > _SURE * error_s:
+        other_s = own_mean_s / other_mean_s * other_s
+    return np.concatenate([own_s, other_s])
+
+
+def cpu_of(columns: Columns) -> Floats:
+    """CPU time of each batch, from those that were sampled: a straight line over what making took,
+    so that a slow batch is slow by computing only if slow ones were seen to compute more."""
+    made_s = columns.made_s
+    seen = ~np.isnan(columns.cpu_s) & ~np.isnan(made_s)
+    if not seen.any():
+        return np.zeros(len(columns))
+    cpu_s, of_s = columns.cpu_s[seen], made_s[seen]
+    spread = float(np.var(of_s))
+    slope = float(np.mean((of_s - of_s.mean()) * (cpu_s - cpu_s.mean()))) / spread if spread else 0
+    slope = min(1.0, max(0.0, slope))
+    known_s = np.nan_to_num(made_s)
+    line: Floats = cpu_s.mean() + slope * (known_s - of_s.mean())
+    return np.clip(line, 0.0, known_s)

@@ -1,0 +1,255 @@
+"""From a few short profiled runs to what each batch asks of the machine, as the simulator takes it.
+
+One run with one worker tells a batch's CPU time, its waits and its way to main. A second run, with
+two, tells what they share: cores that slow each other down, a storage that gives no more. A few
+batches without workers tell what making costs where nothing is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from pipeprof.analyze.predict.batch_costs import BatchCosts
+from pipeprof.analyze.predict.burst_trim import trim_burst
+from pipeprof.analyze.predict.dataloader_sim import simulate, stepping
+from pipeprof.analyze.predict.receive_fit import receiving
+from pipeprof.analyze.predict.transfer_fit import Measured, TransferModel
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, SLOWEST_LINK
+from pipeprof.errors import UsageError
+
+_SAME = 0.05
+"""Rates so near to one another are not told apart."""
+_IN_EACH_OTHERS_WAY = 1.6
+"""Of two workers' waits, so many go on at once where they wait for the same: even if nobody saw
+them read."""
+_MOST_SHARED = 0.85
+"""Of what ``default_collate`` takes in a worker: with memory that is not shared it takes 12 to 20 %
+of that, whether of one tensor of 2 kB or of 5 MB, or of 20 small ones."""
+_HALVINGS = 12
+_LEAST_BYTES = 4096
+"""Of a batch, by read calls: fewer are what worker and main tell one another."""
+_PACKED = 0.1
+"""Times a batch's size, that it may have had in a file."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the simulator needs."""
+
+    demands: tuple[Demand, ...]
+    """Of batches that one worker makes, in the order in which they were measured."""
+    inline: tuple[Demand, ...]
+    """Of batches that main makes."""
+    machine: Machine
+    shared_from: float
+    """Workers that have room beside each other on what they wait for. Infinite: none was seen to
+    be shared, by as many as were tried."""
+    tried: float
+    """The most workers that were measured; infinite where there is nothing that they could share
+    but cores."""
+    disagreement: float
+    """The largest relative error at which it repeats the runs that it was made from."""
+    noise: float
+    """By so much, relatively, a run differs from another in the same setting (one standard
+    deviation); 0 where none was run twice."""
+    several: tuple[Demand, ...] = ()
+    """Of batches that two workers make, or more; empty: as if one did."""
+
+    def of(self, setting: Setting) -> tuple[Demand, ...]:
+        """What batches ask for in that setting."""
+        if not setting.num_workers:
+            return self.inline
+        return self.several if self.several and setting.num_workers > 1 else self.demands
+
+    def beside(self, shared_from: float) -> Machine:
+        """Where so many workers may wait side by side."""
+        return replace(self.machine, link=_link(self.demands, shared_from))
+
+
+def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
+    """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
+    if they tell too little."""
+    by_workers: dict[int, list[Measured]] = {}
+    for run in map(_steady, runs):
+        by_workers.setdefault(run.setting.num_workers, []).append(run)
+    for workers in (1, 2):
+        if workers not in by_workers:
+            raise UsageError(f"a run with num_workers={workers} is needed to predict others")
+    for run in (each for same in by_workers.values() for each in same):
+        if len(run.columns) < LEAST_BATCHES_TO_SIMULATE:
+            raise UsageError(
+                f"the run with num_workers={run.setting.num_workers} measured "
+                f"{len(run.columns)} batches from beginning to end; at least "
+                f"{LEAST_BATCHES_TO_SIMULATE} are needed"
+            )
+    ones, twos = by_workers[1], by_workers[2]
+    demands = _demands(ones, twos)
+    machine = Machine(
+        cores=cores, contention_factor=_contention_factor(ones, twos), link=Link(each=1.0)
+    )
+    several = receiving(demands, machine, twos)
+    shared, shares = _shared_from(several, machine, twos), waits(demands)
+    if shares and not any(may_share(run.columns) for run in runs):
+        shares = shared < _IN_EACH_OTHERS_WAY
+    shared = shared if shares else inf
+    found = Calibration(
+        receiving(demands, machine, ones),
+        _inline(by_workers.get(0, ()), demands, ones),
+        machine, shared, max(by_workers) if shares else inf, 0.0,
+        _noise(list(by_workers.values())), several,
+    )  # fmt: skip
+    errors = [abs(found_rate(found, each) / _rate(each) - 1) for each in by_workers.values()]
+    return replace(found, disagreement=max(errors))
+
+
+def whole(run: Measured) -> Measured:
+    """Without batches of which it was not seen when they were made."""
+    return replace(run, columns=run.columns.take(~np.isnan(run.columns.made_s)))
+
+
+def _steady(run: Measured) -> Measured:
+    """As it would have gone on."""
+    known = whole(run)
+    shares = known.setting.num_workers > 0 and may_share(known.columns)
+    return trim_burst(known, LEAST_BATCHES_TO_SIMULATE) if shares else known
+
+
+def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
+    """Batches/s as simulated in the setting of ``runs``."""
+    setting = runs[0].setting
+    steps = stepping(found.of(setting), runs[0].columns.step_s)
+    machine = found.beside(found.shared_from)
+    return simulate(steps, setting, machine).steady(setting).batches_per_s
+
+
+def _rate(runs: Sequence[Measured]) -> float:
+    """Batches/s of them all."""
+    return sum(len(run.columns) for run in runs) / sum(run.seconds for run in runs)
+
+
+def _noise(settings: Sequence[Sequence[Measured]]) -> float:
+    """The standard deviation of log rates within each setting, of all together."""
+    rates = [np.log([run.batches_per_s for run in runs]) for runs in settings]
+    squares = sum(len(each) * np.var(each) for each in rates)
+    freedom = sum(map(len, rates)) - len(rates)
+    return float(np.sqrt(squares / freedom)) if freedom else 0.0
+
+
+def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
+    """Of the batches of both, as they are with one worker; and of ``twos`` what happens only where
+    workers go on meanwhile."""
+    costs = BatchCosts.of(_columns(ones)).and_of(BatchCosts.of(_columns(twos)))
+    transfer = TransferModel(ones, twos).demand
+    return tuple(
+        # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
+        replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu))
+        for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
+    )
+
+
+def _columns(runs: Sequence[Measured]) -> list[Columns]:
+    return [run.columns for run in runs]
+
+
+def _inline(
+    runs: Sequence[Measured], demands: tuple[Demand, ...], ones: Sequence[Measured]
+) -> tuple[Demand, ...]:
+    """Of batches that main makes."""
+    if not runs:
+        less_s, rest_s = _into_shared_memory_s(ones), _own_rest_s(ones)
+        return tuple(
+            Demand(latency_s=each.link_bytes + rest_s, cpu_s=max(0.0, each.cpu_s - less_s))
+            for each in demands
+        )
+    own = BatchCosts.of(_columns(runs))
+    rest_s = max(0.0, float(np.nanmedian(np.concatenate(
+        [run.columns.wait_s - run.columns.made_s for run in runs]
+    ))))  # fmt: skip
+    costs = own.and_of(BatchCosts.of(_columns(ones)))
+    return tuple(
+        Demand(latency_s=float(blocked) + rest_s, cpu_s=float(cpu))
+        for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
+    )
+
+
+def _into_shared_memory_s(runs: Sequence[Measured]) -> float:
+    """CPU time that workers spend on a batch and main would not: torch's ``default_collate`` stacks
+    tensors into new shared memory in a worker, which the kernel has to make and to clear, and into
+    memory of the process elsewhere. It is part of the collation, and in the kernel."""
+    columns = _columns(runs)
+    kernel_s = np.concatenate([each.system_s for each in columns])
+    collate_s = np.concatenate([each.collate_s for each in columns])
+    if np.isnan(kernel_s).all() or np.isnan(collate_s).all():
+        return 0.0
+    return float(min(np.nanmean(kernel_s), _MOST_SHARED * np.nanmean(collate_s)))
+
+
+def _own_rest_s(runs: Sequence[Measured]) -> float:
+    """What main takes to hand out a batch that is there, whoever made it: the least of it, as with
+    workers it dispatches another meanwhile."""
+    rest_s = np.concatenate([each.delivered_s - each.arrived_s for each in _columns(runs)])
+    return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
+
+
+def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
+    """CPU time of a batch with one worker, over that with two: below 1 where they slow each
+    other."""
+    alone_s, beside_s = (
+        float(np.mean(BatchCosts.of(_columns(runs)).cpu_s)) for runs in (ones, twos)
+    )
+    if not (alone_s > 0 and beside_s > 0):
+        return 1.0
+    return float(min(1.0, max(0.5, alone_s / beside_s)))
+
+
+def waits(demands: Sequence[Demand]) -> bool:
+    """Whether batches wait for something at all, while they are made."""
+    waited_s = sum(each.link_bytes for each in demands)
+    return waited_s > _SAME * sum(each.link_bytes + each.cpu_s for each in demands)
+
+
+def may_share(columns: Columns) -> bool:
+    """Whether what a worker waits for may be a storage: unless it is seen that it reads nothing,
+    and its batches are too small to have come from one that nobody saw."""
+    counted = np.nansum(columns.bytes) + np.nansum(columns.requests)
+    read = np.nanmean(columns.logical_bytes) if not np.isnan(columns.logical_bytes).all() else inf
+    if counted or read >= _LEAST_BYTES:
+        return True
+    weight = np.nanmean(columns.batch_bytes) if not np.isnan(columns.batch_bytes).all() else 0.0
+    return bool(weight > _PACKED * SLOWEST_LINK * np.mean(columns.made_s))
+
+
+def _link(demands: Sequence[Demand], shared_from: float) -> Link:
+    """That has room for so many workers. Where there is not even room for one, its rate is limited:
+    what such a link does not give while nobody asks it gives later, up to a batch. So it holds one
+    worker up, too, and is not seen to while that is given its batches one by one."""
+    if shared_from >= 1:
+        return Link(total=shared_from, each=1.0)
+    burst = float(np.mean([each.link_bytes for each in demands]))
+    return Link(total=shared_from, each=1.0, burst=burst, peak=inf)
+
+
+def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Measured]) -> float:
+    """How many workers' waits go on beside each other at full speed, up to 2, where two workers are
+    slower than they would be if they shared nothing; infinite where they are not."""
+
+    setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
+
+    def rate(shared: float) -> float:
+        beside = replace(machine, link=_link(demands, shared))
+        run = simulate(stepping(demands, step_s), setting, beside)
+        return run.steady(setting).batches_per_s
+
+    if rate(inf) <= measured * (1 + _SAME):
+        return inf
+    low, high = 0.1, 2.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rate(middle) > measured else (middle, high)
+    return (low + high) / 2

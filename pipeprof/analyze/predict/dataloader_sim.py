@@ -1,0 +1,273 @@
+"""A DataLoader's run without the run: torch's own rules of dispatch, over what batches ask of the
+machine, on resources that they share.
+
+The rules are those of ``torch.utils.data.DataLoader`` (2.x): worker ``i mod W`` gets the next
+task, in order or not; at most ``prefetch_factor × W`` are under way; one is dispatched whenever
+one is handed out; without workers main makes each batch when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from math import inf
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.analyze.predict.event_engine import (
+    Cores,
+    Locks,
+    Mailbox,
+    Process,
+    Shared,
+    TokenBucket,
+    World,
+)
+from pipeprof.analyze.predict.workload import UNLIMITED, Demand, Machine, Setting
+
+Floats = npt.NDArray[np.float64]
+
+WARM_S = 0.002
+"""So soon after one batch the next is received more quickly: caches and cores have not cooled."""
+_TURN_S = 0.0025
+"""At most so long does a core take to leave what it computes for who is woken."""
+_AT_ONCE = ((1.0, 1.0),)
+
+
+def _spells(seed: int) -> tuple[tuple[float, float], ...]:
+    """Shares of what a batch waits for and of what it computes, in the order in which it does: it
+    is made of samples. All waiting before all computing, workers that feed a training step would
+    keep step with it, and wait whenever main comes for a batch."""
+    chance = Random(seed)
+    waiting, computing = chance.random(), chance.random()
+    return (waiting, computing), (1 - waiting, 1 - computing)
+
+
+_SPELLS = tuple(map(_spells, range(64)))
+"""Of one batch after another."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Moments of each batch, in order of delivery. [batches], seconds."""
+
+    asked_s: Floats
+    delivered_s: Floats
+    done_s: Floats
+    begun_s: Floats
+    """To make it."""
+    made_s: Floats
+    sent_s: Floats
+    """By its worker; made, without workers."""
+    worker: npt.NDArray[np.int64]
+    """-1: main."""
+    order: tuple[int, ...] = field(repr=False)
+    """Which batch it was."""
+
+    @property
+    def wall_s(self) -> float:
+        return float(self.done_s[-1] - self.asked_s[0])
+
+    @property
+    def batches_per_s(self) -> float:
+        return len(self.order) / self.wall_s if self.wall_s else inf
+
+    @property
+    def starved_fraction(self) -> float:
+        """The share of the time in which a batch was waited for, 0..1."""
+        return float((self.delivered_s - self.asked_s).sum()) / self.wall_s if self.wall_s else 0.0
+
+    def steady(self, setting: Setting) -> Run:
+        """Without what is not of its steady state: of a run that ends, the last batches were made
+        ahead, in the time of others; all but as few as there may be."""
+        spare = max(0, len(self.order) - setting.warmup - 1)
+        return self.after(setting.warmup, min(spare, setting.under_way))
+
+    def after(self, warmup: int, end: int = 0) -> Run:
+        """Without the first ``warmup`` batches, and without the last."""
+        kept = slice(warmup, len(self.order) - end)
+        return Run(
+            self.asked_s[kept], self.delivered_s[kept], self.done_s[kept], self.begun_s[kept],
+            self.made_s[kept], self.sent_s[kept], self.worker[kept], self.order[kept],
+        )  # fmt: skip
+
+
+def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = UNLIMITED) -> Run:
+    """The run over ``demands``, which are those of one batch after another."""
+    loader = _Loader(demands, setting, machine)
+    loader.run()
+    moments = np.array(loader.moments).reshape(-1, 3)
+    making = np.array([loader.making[number] for number in loader.order]).reshape(-1, 3)
+    sent_s = [loader.sent.get(number, loader.making[number][1]) for number in loader.order]
+    return Run(
+        moments[:, 0], moments[:, 1], moments[:, 2], making[:, 0], making[:, 1],
+        np.array(sent_s), making[:, 2].astype(np.int64), tuple(loader.order),
+    )  # fmt: skip
+
+
+def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
+    """With those steps, which come round again when they are fewer."""
+    steps = cycle(step_s.tolist())
+    return [replace(demand, step_s=step_s) for demand, step_s in zip(demands, steps, strict=False)]
+
+
+class _Loader:
+    """Main, and what it shares with its workers."""
+
+    def __init__(self, demands: Sequence[Demand], setting: Setting, machine: Machine) -> None:
+        self.demands, self.setting = demands, setting
+        link = machine.link
+        self.time = Shared()
+        self.cores = Cores(machine.cores, machine.contention_factor)
+        self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
+        self.interpreters = Locks()
+        """Of the workers."""
+        self.computing: set[int] = set()
+        """Workers that are, to make a batch."""
+        self.owed_s: dict[int, float] = {}
+        """Worker → what it has still to compute, as it sent a batch meanwhile."""
+        self.world = World((self.time, self.cores, self.link, self.interpreters))
+        self.moments: list[tuple[float, float, float]] = []
+        self.order: list[int] = []
+        self.making: dict[int, tuple[float, float, int]] = {}
+        """Batch → begun, made, by whom."""
+        self.sent: dict[int, float] = {}
+        """Batch → when it was."""
+
+    def run(self) -> None:
+        self.world.run(self._main())
+
+    def _main(self) -> Process:
+        whole = range(len(self.demands))
+        size = self.setting.epoch_batches or len(whole)
+        for begin in range(0, len(whole), max(1, size)):
+            yield from self._epoch(whole[begin : begin + size])
+
+    def _epoch(self, batches: range) -> Process:
+        asked_s = self.world.now
+        yield self.time, self.setting.start_s
+        source = _Workers(self, batches) if self.setting.num_workers else None
+        for batch in batches:
+            number = (yield from source.take()) if source else (yield from self.make(batch))
+            delivered_s = self.world.now
+            yield self.cores, self.demands[number].step_cpu_s
+            yield self.time, self.demands[number].step_s
+            self.moments.append((asked_s, delivered_s, self.world.now))
+            self.order.append(number)
+            asked_s = self.world.now
+
+    def make(self, number: int, worker: int = -1) -> Process:
+        demand, begun_s = self.demands[number], self.world.now
+        by_turns = demand.cpu_s and demand.latency_s + demand.link_bytes
+        for waiting, computing in _SPELLS[number % len(_SPELLS)] if by_turns else _AT_ONCE:
+            yield self.time, waiting * demand.latency_s
+            yield self.link, waiting * demand.link_bytes
+            self.computing.add(worker)
+            yield self.cores, computing * demand.cpu_s + self.owed_s.pop(worker, 0.0)
+            self.computing.discard(worker)
+        self.making[number] = begun_s, self.world.now, worker
+        return number
+
+
+class _Workers:
+    """torch's ``_MultiProcessingDataLoaderIter`` over one epoch, and its worker processes."""
+
+    def __init__(self, loader: _Loader, batches: range) -> None:
+        self._loader, setting = loader, loader.setting
+        self._order = loader.setting.in_order
+        self._prefetch = setting.prefetch_factor
+        self._results = Mailbox(loader.world)
+        self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
+        self._under_way = [0] * setting.num_workers
+        """Of each worker: dispatched, not handed out."""
+        self._cycle = cycle(range(setting.num_workers))
+        self._unsent = iter(batches)
+        self._due = batches.start
+        """The next to be handed out, in order."""
+        self._made_by: dict[int, int] = {}
+        """Dispatched → worker."""
+        self._early: set[int] = set()
+        """Come before their turn."""
+        self._received_s = -inf
+        """When the last one was."""
+        self._busy = [False] * setting.num_workers
+        """Each worker: making a batch."""
+        for worker in range(setting.num_workers):
+            made = Mailbox(loader.world)
+            loader.world.wake(self._work(worker, made))
+            loader.world.wake(self._send(worker, made))
+        for _ in range(setting.num_workers * setting.prefetch_factor):
+            self._dispatch()
+
+    def take(self) -> Process:
+        """The next batch that main gets."""
+        loader = self._loader
+        while self._due not in self._early:
+            yield self._results
+            number = self._results.take()
+            yield loader.time, loader.demands[number].late_s
+            yield loader.cores, self._receipt_s(loader.demands[number])
+            held_s = loader.demands[number].receive_held_s
+            if self._busy[self._made_by[number]]:
+                yield loader.interpreters.of(self._made_by[number]), held_s
+            elif loader.cores.all_busy:
+                yield loader.time, min(held_s, _TURN_S)
+            self._received_s = loader.world.now
+            if not self._order:
+                return self._hand_out(number)
+            self._early.add(number)
+        self._due += 1
+        self._early.remove(self._due - 1)
+        return self._hand_out(self._due - 1)
+
+    def _receipt_s(self, demand: Demand) -> float:
+        soon = self._loader.world.now - self._received_s < WARM_S
+        return demand.receive_s * (demand.receive_warm if soon else 1.0)
+
+    def _hand_out(self, number: int) -> int:
+        self._under_way[self._made_by.pop(number)] -= 1
+        self._dispatch()
+        return number
+
+    def _dispatch(self) -> None:
+        number = next(self._unsent, None)
+        if number is None:
+            return
+        worker = next(self._cycle)
+        while not self._order and self._under_way[worker] >= self._prefetch:
+            worker = next(self._cycle)
+        self._under_way[worker] += 1
+        self._made_by[number] = worker
+        self._tasks[worker].put(number)
+
+    def _work(self, worker: int, made: Mailbox) -> Process:
+        loader, tasks = self._loader, self._tasks[worker]
+        while True:
+            yield tasks
+            self._busy[worker] = True
+            number = tasks.take()
+            made.put((yield from loader.make(number, worker)))
+            self._busy[worker] = False
+            loader.interpreters.let_go(worker)
+            yield loader.cores, loader.demands[number].gap_s
+
+    def _send(self, worker: int, made: Mailbox) -> Process:
+        """The worker's feeder thread."""
+        loader = self._loader
+        lock = loader.interpreters.of(worker)
+        while True:
+            yield made
+            number = made.take()
+            if len(self._tasks[worker]) or self._busy[worker]:
+                yield lock, loader.demands[number].send_held_s
+            send_s = loader.demands[number].send_s
+            if worker in loader.computing:  # of one interpreter, they take turns
+                loader.owed_s[worker] = loader.owed_s.get(worker, 0.0) + send_s
+                yield loader.time, send_s
+            else:
+                yield loader.cores, send_s
+            loader.sent[number] = loader.world.now
+            self._results.put(number)

@@ -1,0 +1,73 @@
+"""What main takes to receive a batch, so that whole runs are repeated on average: which typical
+figures of single moments do not see to.
+
+Beside workers that compute, main is woken late, and so are they when it asks them for the files of
+a batch's shared memory. And there are loaders whose batches two workers hand over sooner than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pipeprof.analyze.predict.dataloader_sim import simulate, stepping
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Demand, Machine
+from pipeprof.analyze.profile.batch_table import Columns, Floats
+
+_FITS = 3
+_HALVINGS = 6
+_LONGEST_S = 0.1
+"""A worker's interpreter is waited for where it was never seen to be let go."""
+
+
+def receiving(
+    demands: tuple[Demand, ...], machine: Machine, runs: Sequence[Measured]
+) -> tuple[Demand, ...]:
+    """With main taking as long to receive a batch as it did in ``runs``, which are of one
+    setting. If it took less than ``demands`` tell, it waited less for workers' interpreters, which
+    is known the least; and if it did not wait for them at all, its own part is less."""
+    setting, step_s = runs[0].setting, runs[0].columns.step_s
+    measured_s = float(np.mean(np.concatenate([_taken_s(run.columns) for run in runs])))
+
+    def simulated_s(asked: tuple[Demand, ...]) -> float:
+        run = simulate(stepping(asked, step_s), setting, machine).steady(setting)
+        return float(np.mean(run.delivered_s - np.maximum(run.asked_s, run.sent_s)))
+
+    if simulated_s(demands) > measured_s:
+        low, high = 0.0, 1.0
+        if simulated_s(_held(demands, low)) < measured_s:
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                longer = simulated_s(_held(demands, middle)) > measured_s
+                low, high = (low, middle) if longer else (middle, high)
+            return _held(demands, (low + high) / 2)
+        demands = _held(demands, low)
+    fitted, late_s = demands, 0.0
+    for _ in range(_FITS):
+        late_s += measured_s - simulated_s(fitted)
+        fitted = tuple(_later(each, late_s) for each in demands)
+    return fitted
+
+
+def _held(demands: tuple[Demand, ...], times: float) -> tuple[Demand, ...]:
+    """With waits for interpreters that are so many times as long."""
+    return tuple(
+        replace(each, receive_held_s=times * min(each.receive_held_s, _LONGEST_S))
+        for each in demands
+    )
+
+
+def _taken_s(columns: Columns) -> Floats:
+    """From when a batch was sent, and main wanted it, until main had it."""
+    taken_s: Floats = columns.delivered_s - np.fmax(columns.asked_s, columns.sent_s)
+    return taken_s[~np.isnan(columns.sent_s)]
+
+
+def _later(demand: Demand, late_s: float) -> Demand:
+    """Or sooner, below zero."""
+    if late_s >= 0:
+        return replace(demand, late_s=late_s)
+    return replace(demand, receive_s=max(0.0, demand.receive_s + late_s))

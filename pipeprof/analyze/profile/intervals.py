@@ -1,0 +1,109 @@
+"""Intervals that hold for bursty, correlated batches, and summaries of a stage."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeprof.analyze.profile.batch_table import Floats
+from pipeprof.model import Source, StageStats
+
+_ROUNDS = 1000
+_NORMAL = 1.959964
+_STUDENT = 12.706205, 4.302653, 3.182446, 2.776445
+"""97.5 % quantiles at 1, 2, 3 and 4 degrees of freedom."""
+NORMAL_90 = 1.645
+"""Standard deviations either side that hold 90 % of a normal distribution."""
+
+
+def ratio_interval(top: Floats, bottom: Floats, seed: int = 0) -> tuple[float, float]:
+    """95 % interval of ``sum(top) / sum(bottom)`` by a circular block bootstrap.
+
+    Blocks keep together what belongs together: a slow read that serves the next hundred batches,
+    or a worker that comes round every W batches. Block length is the square root of the number of
+    batches (Künsch 1989; Politis & Romano 1992). So few blocks would give an interval too narrow,
+    as the normal quantile does where Student's is due: it is widened by the ratio of the two.
+    The same input gives the same interval.
+    """
+    count = len(top)
+    if count < 2:
+        return (0.0, float("inf")) if count == 0 else (float(top[0] / bottom[0]),) * 2
+    length = max(1, round(count**0.5))
+    blocks = -(-count // length)
+    starts = np.random.default_rng(seed).integers(0, count, size=(_ROUNDS, blocks))
+    tops, bottoms = _block_sums(top, length), _block_sums(bottom, length)
+    ratios = tops[starts].sum(axis=1) / bottoms[starts].sum(axis=1)
+    centre = float(top.sum() / bottom.sum())
+    low, high = centre + (np.percentile(ratios, [2.5, 97.5]) - centre) * _small_sample(blocks)
+    return float(low), float(high)
+
+
+def _small_sample(blocks: int) -> float:
+    """Student's 97.5 % quantile over the normal one, for ``blocks`` observations, times the bias
+    of their variance."""
+    degrees = max(1, blocks - 1)
+    return float(student_t(degrees) / _NORMAL * (blocks / degrees) ** 0.5)
+
+
+def standard_error(values: Floats) -> float:
+    """The standard error of the mean of independent ``values``, from their sample variance; inf
+    where there are fewer than two, because nothing is known of it then."""
+    if len(values) < 2:
+        return float("inf")
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def student_t(degrees: int) -> float:
+    """Student's 97.5 % quantile, to 0.0003. Abramowitz & Stegun 26.7.5, where that converges."""
+    if degrees <= len(_STUDENT):
+        return _STUDENT[degrees - 1]
+    x, n = _NORMAL, degrees
+    return (
+        x
+        + (x**3 + x) / (4 * n)
+        + (5 * x**5 + 16 * x**3 + 3 * x) / (96 * n**2)
+        + (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / (384 * n**3)
+        + (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / (92160 * n**4)
+    )
+
+
+def spread(samples: Floats, seconds: Floats, windows: int = 5) -> float:
+    """(max - min) / median of the rate over equal stretches of the run; 0 when too short."""
+    if len(samples) < 2 * windows:
+        return 0.0
+    rates = [
+        float(part.sum() / time.sum())
+        for part, time in zip(
+            np.array_split(samples, windows), np.array_split(seconds, windows), strict=True
+        )
+    ]
+    return (max(rates) - min(rates)) / float(np.median(rates))
+
+
+def summarise(
+    seconds: Floats, source: Source = "measured", moved: Floats | None = None,
+    requests: Floats | None = None,
+) -> StageStats | None:  # fmt: skip
+    """Over the batches in which the stage was seen (not NaN); ``None`` when in none."""
+    seen = seconds[~np.isnan(seconds)]
+    if not len(seen):
+        return None
+    p50, p95, p99 = np.percentile(seen, [50, 95, 99])
+    return StageStats(
+        count=len(seen),
+        mean_s=float(seen.mean()),
+        p50_s=float(p50),
+        p95_s=float(p95),
+        p99_s=float(p99),
+        total_s=float(seen.sum()),
+        bytes=int(moved.sum()) if moved is not None else 0,
+        requests=int(requests.sum()) if requests is not None else 0,
+        source=source,
+    )
+
+
+def _block_sums(values: Floats, length: int) -> Floats:
+    """The sum of ``length`` values from each position on, round the end."""
+    around = np.concatenate([values, values[: length - 1]])
+    sums = np.concatenate([[0.0], np.cumsum(around)])
+    block: Floats = sums[length:] - sums[:-length]
+    return block

@@ -1,0 +1,126 @@
+"""Whether batches wait for something that gives all of them together so much a second, and no more:
+a disk or link whose bandwidth is used up, or a quota.
+
+Then time saved elsewhere is lost in waiting, and only asking for less helps. One run shows it where
+waiting varies: beside other workers that wait, each waits longer (its time grows with how many wait
+at once); a single maker of batches that was busy with something else for longer waits less after
+that, as the quota grew meanwhile; and where a quota is dealt out in lumps, as Linux does to a
+container ten times a second, long waits for no more bytes than others end at even intervals. A wait
+of its own, such as a server's latency, does none of that. Where nothing varies, nothing is
+concluded, and each wait is taken for its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.model import Stage
+
+_FEWEST = 40
+"""Batches."""
+_WAITS = 0.5
+"""Of the stage: the least share that is neither computing nor waiting for a core."""
+_GROWS, _SURE = 0.7, 4.0
+"""Exponent with which waits grow with those that wait at once: 1 where they share one rate. And
+its standard errors."""
+_VARIES = 0.05
+"""Relatively, the least by which those that wait at once vary."""
+_MADE_UP, _TOGETHER = -0.2, -0.4
+"""Seconds of waiting that a second of other work saves: 0 where a wait is its own, -1 where all of
+it is made up for. And the correlation of the two."""
+_LUMPS, _LONG, _MOST, _MORE = 8, 4.0, 0.5, 1.25
+"""The fewest lumps; times the median, a wait for the next one; of all waiting, at least so much is
+for lumps; times the bytes of other batches, those of the batches that waited for a lump at most:
+where they have more, it is for these that they waited, as for a row group."""
+_EVEN = 0.1
+"""Relatively, the most by which intervals between lumps vary: 0.02 on a throttled disk, 0.25 and
+more where waits have a long tail."""
+_AT_ONCE = 0.3
+"""Of a wait for a lump: those of several workers that end within so much are for the same."""
+
+
+def limited_stage(columns: Columns) -> str | None:
+    """The stage that waits so: ``read`` where reading was clocked, else ``fetch``. ``None``: none
+    does, as far as the run tells. ``columns``: of the steady state."""
+    columns = columns.take(np.isfinite(columns.made_s))
+    if len(columns) < _FEWEST:
+        return None
+    named = bool(np.nansum(columns.read_s) > 0)
+    stage = Stage.READ if named else Stage.FETCH
+    parts = (columns.collate_s, columns.decode_s, columns.transform_s)
+    fetch_s = columns.made_s - sum(np.nan_to_num(part) for part in parts)
+    seconds = np.nan_to_num(columns.read_s) if named else fetch_s
+    if not _waiting(columns, seconds, named) >= _WAITS:
+        return None
+    columns, seconds = _in_time(columns, seconds)
+    alone = len(np.unique(columns.worker)) == 1
+    limited = _made_up_for(columns, seconds) if alone else _grows(columns, seconds)
+    return str(stage) if limited or _in_lumps(columns, seconds) else None
+
+
+def _waiting(columns: Columns, seconds: Floats, named: bool) -> float:
+    """0..1 of the stage, by sampled batches; NaN unknown."""
+    cpu_s = columns.read_cpu_s
+    if not named:
+        elsewhere = (columns.collate_cpu_s, columns.decode_cpu_s, columns.transform_cpu_s)
+        cpu_s = columns.cpu_s + columns.runqueue_s - sum(map(np.nan_to_num, elsewhere))
+    seen = np.isfinite(cpu_s)
+    whole_s = seconds[seen].sum()
+    return float(1 - cpu_s[seen].sum() / whole_s) if whole_s > 0 else float("nan")
+
+
+def _in_time(columns: Columns, seconds: Floats) -> tuple[Columns, Floats]:
+    order = np.argsort(columns.fetch_start_s, kind="stable")
+    return columns.at(order), seconds[order]
+
+
+def _grows(columns: Columns, seconds: Floats) -> bool:
+    at_once = _at_once(columns.fetch_start_s, columns.fetch_end_s)
+    known = (seconds > 0) & (at_once > 0)
+    if known.sum() < _FEWEST or not at_once[known].std() > _VARIES * at_once[known].mean():
+        return False
+    slope, correlation = _line(np.log(at_once[known]), np.log(seconds[known]))
+    left = max(1e-12, 1 - correlation**2)
+    sure = correlation * ((known.sum() - 2) / left) ** 0.5
+    return slope >= _GROWS and sure >= _SURE
+
+
+def _at_once(start: Floats, end: Floats) -> Floats:
+    """Batches in the making while each was, on average."""
+    moments = np.sort(np.concatenate([start, end]))
+    under_way = np.searchsorted(np.sort(start), moments, side="right") - np.searchsorted(
+        np.sort(end), moments, side="right"
+    )
+    passed = np.concatenate([[0.0], np.cumsum(np.diff(moments) * under_way[:-1])])
+    within: Floats = np.interp(end, moments, passed) - np.interp(start, moments, passed)
+    return within / np.maximum(end - start, 1e-12)
+
+
+def _made_up_for(columns: Columns, seconds: Floats) -> bool:
+    other_s = columns.fetch_start_s[1:] - columns.fetch_end_s[:-1]
+    other_s = other_s + (columns.made_s - seconds)[:-1]
+    usual = other_s < np.percentile(other_s, 99)  # a pause, or an epoch's begin, makes up for much
+    if usual.sum() < _FEWEST or not other_s[usual].std() > 0:
+        return False
+    slope, correlation = _line(other_s[usual], seconds[1:][usual])
+    return slope <= _MADE_UP and correlation <= _TOGETHER
+
+
+def _in_lumps(columns: Columns, seconds: Floats) -> bool:
+    long, size = seconds > _LONG * np.median(seconds), columns.bytes
+    if not long.any() or not (size > 0).all() or size[long].mean() > _MORE * size.mean():
+        return False
+    ends = np.sort(columns.fetch_end_s[long])
+    apart = np.diff(ends, prepend=-np.inf) > _AT_ONCE * seconds[long].mean()
+    between_s = np.diff(ends[apart])
+    if seconds[long].sum() < _MOST * seconds.sum() or len(between_s) < _LUMPS - 1:
+        return False
+    return bool(between_s.std() <= _EVEN * between_s.mean())
+
+
+def _line(along: Floats, of: Floats) -> tuple[float, float]:
+    """Slope, correlation."""
+    spread = float(np.std(along) * np.std(of))
+    together = float(np.mean((along - along.mean()) * (of - of.mean())))
+    return together / float(np.var(along)), together / spread if spread > 0 else 0.0

@@ -1,0 +1,94 @@
+"""The figures of a run's requests, from how many of them fell into each bin, and from sums."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from pipeprof.analyze.profile.intervals import student_t
+from pipeprof.model import Histogram, Percentiles, RequestFit, RequestLog, RequestStats
+from pipeprof.units import counted
+
+_LEAST_FITTED = 8
+"""Requests for a line through them."""
+_VARIED = 0.25
+"""Standard deviation of the sizes over their mean: below it, a few odd ones would lay the line."""
+_ABSURD = 1.1
+"""Latency's share: beyond it larger requests were the quicker ones, and size is not what made
+the times differ."""
+
+
+def request_stats(log: RequestLog) -> RequestStats | None:
+    """``None`` when no request was seen."""
+    if not (log.count or log.failed):
+        return None
+    passed_s = log.ended_s - log.began_s
+    fit, missing = _fit(log)
+    return RequestStats(
+        count=log.count,
+        bytes=log.bytes,
+        requests_per_s=log.count / passed_s if passed_s > 0 else 0.0,
+        in_flight=log.seconds / passed_s if passed_s > 0 else 0.0,
+        at_once=log.seconds / log.busy_s if log.busy_s > 0 else 0.0,
+        size=_percentiles(log.sizes, log.bytes, log.count),
+        latency_s=_percentiles(log.latencies, log.seconds, log.count),
+        first_byte_s=(
+            _percentiles(log.first_bytes, log.first_byte_s, log.first_byte_count)
+            if 2 * log.first_byte_count > log.count else None
+        ),
+        retries=log.retries,
+        throttled=log.throttled,
+        errors=log.failed,
+        lost=log.lost,
+        client_cpu_s=log.store_cpu_s / log.count if log.store_s > 0 and log.count else None,
+        client_share=log.store_cpu_s / log.store_s if log.store_s > 0 else None,
+        core_wait_share=log.waited_s / log.looked_s if log.looked_s > 0 else None,
+        fit=fit,
+        fit_missing=missing,
+    )  # fmt: skip
+
+
+def _percentiles(histogram: Histogram, total: float, count: int) -> Percentiles:
+    if not count:
+        return Percentiles(0.0, 0.0, 0.0, 0.0)
+    if len(histogram) == 1:  # nothing is known of a spread within a bin
+        return Percentiles(*[total / count] * 4)
+    values, counts = zip(*histogram, strict=True)
+    reached = np.cumsum(counts)
+    places = np.searchsorted(reached, np.array((0.50, 0.95, 0.99)) * (count - 1), side="right")
+    p50, p95, p99 = (float(values[place]) for place in np.minimum(places, len(values) - 1))
+    return Percentiles(total / count, p50, p95, p99)
+
+
+def _fit(log: RequestLog) -> tuple[RequestFit | None, str]:
+    """By least squares; what the bytes add is as sure as the slope."""
+    count = log.count
+    if count < _LEAST_FITTED:
+        return None, f"only {counted(count, 'request')} came"
+    size, seconds = log.bytes / count, log.seconds / count
+    spread = max(0.0, log.size_squares / count - size**2)
+    if not size or not seconds or sqrt(spread) < _VARIED * size:
+        return None, "all requests are of about one size"
+    variance = max(0.0, log.seconds_squares / count - seconds**2)
+    slope = (log.size_seconds / count - size * seconds) / spread
+    explained = slope**2 * spread
+    r2 = min(1.0, explained / variance) if variance > 0 else 1.0
+    error = sqrt(max(0.0, variance - explained) / spread / (count - 2))
+    share = 1 - slope * size / seconds
+    half = student_t(count - 2) * error * size / seconds
+    if share - half > _ABSURD:
+        return None, "larger requests took no longer, but shorter"
+    return (
+        RequestFit(
+            latency_intercept_s=max(0.0, seconds - slope * size),
+            bandwidth=1 / slope if slope > 0 else None,
+            r2=r2,
+            latency_share=min(1.0, max(0.0, share)),
+            latency_share_interval=(
+                min(1.0, max(0.0, share - half)),
+                min(1.0, max(0.0, share + half)),
+            ),
+        ),
+        "",
+    )

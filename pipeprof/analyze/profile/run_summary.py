@@ -1,0 +1,278 @@
+"""The running figures of a run: what a profile says of batches that are long forgotten."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, steady, warmed_up
+from pipeprof.analyze.profile.histogram import Series, Sketch
+from pipeprof.analyze.profile.pauses import PauseFinder
+from pipeprof.analyze.profile.stage_times import (
+    BLOCKED,
+    CPU,
+    IN_WORKER,
+    NATIVE,
+    RUN_QUEUE,
+    queue_depth,
+    resource_seconds,
+    stage_seconds,
+)
+from pipeprof.analyze.profile.stall_attribution import UNKNOWN, causes, places, ranked
+from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
+
+_SLOW = 5.0
+"""A batch that takes so many times the median is slow."""
+
+GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
+COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
+_COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
+_ALIKE = 2.0
+"""Times the stall of batches that were watched: what others stalled beyond that is unknown."""
+_INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
+
+
+class Summary:
+    """Grows by `add`. Only batches of the steady state count, but for ``total``, ``gauges``,
+    ``memory``, and what is said of pauses."""
+
+    def __init__(self, warmup: int) -> None:
+        self._warmup = warmup
+        self.total = 0
+        self.warmed_up = 0
+        """Past warm-up: measured, or left out because of a pause."""
+        self.measured = self.watched = 0
+        """All, and those of them whose records were asked for."""
+        self.sums: defaultdict[str, float] = defaultdict(float)
+        """``samples``, ``wall_s``, ``stall_s``, ``wait_s``; ``pause_s``, past warm-up. Of those
+        watched: ``watched_stall_s``, ``bytes``, ``requests``, ``h2d_bytes``, ``sampler_s``;
+        ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``; ``empty``: times a batch
+        was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
+        and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
+        self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
+        self.resources: defaultdict[str, Sketch] = defaultdict(Sketch)
+        self.gauges: defaultdict[str, Sketch] = defaultdict(Sketch)
+        self.made = Sketch()
+        """Seconds to make a batch."""
+        self.depth = Sketch()
+        """Batches ready when one was asked for."""
+        self.blame: defaultdict[str, float] = defaultdict(float)
+        """Seconds of stall by cause."""
+        self.held: defaultdict[str, float] = defaultdict(float)
+        """Of them, those in which a finished batch waited for its worker's interpreter, or for a
+        core."""
+        self.limited: str | None = None
+        """The stage that waits for something which gives all of them together so much a second."""
+        self.awaited_in: defaultdict[str, float] = defaultdict(float)
+        """Seconds of stall by where the awaited batch was."""
+        self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)
+        self.series = Series(("stall_s", "cycle_s", "samples"))
+        self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        """Worker → (moment, private bytes), warm-up included."""
+        self.finder = PauseFinder(warmup)
+        self.pauses: defaultdict[int, Sketch] = defaultdict(Sketch)
+        """`BatchLog.pause_kind` → seconds of each pause."""
+        self.rested = 0
+        self.as_steps = Series(("stall_s", "cycle_s"))
+        """All batches past warm-up, pauses counted as part of the step."""
+
+    def add(self, columns: Columns) -> Columns:
+        """The next batches of the run, in the order of their delivery. Returns them with the pauses
+        that their lengths tell."""
+        if not len(columns):
+            return columns
+        marked = self.finder.mark(columns)
+        self._add(marked)
+        return marked
+
+    def _add(self, columns: Columns) -> None:
+        self.total += len(columns)
+        self._add_pauses(columns)
+        self._add_memory(columns)
+        for gauge in GAUGES:
+            self.gauges[gauge].add(getattr(columns, gauge))
+        mask = steady(columns, self._warmup)
+        self._add_clocked(columns.take(mask))
+        watched = columns.watched
+        self._add_watched(columns.take(watched), mask[watched])
+
+    def _add_clocked(self, columns: Columns) -> None:
+        self.measured += len(columns)
+        self.series.add(columns.stall_s, columns.cycle_s, columns.samples)
+        for stage, seconds in ((Stage.WAIT, columns.wait_s), (Stage.STEP, columns.step_s)):
+            self.stages[str(stage)].add(seconds)
+        for name in ("samples", "stall_s", "wait_s"):
+            self.sums[name] += float(np.nansum(getattr(columns, name)))
+        self.sums["wall_s"] += float(columns.cycle_s.sum())
+
+    def _add_watched(self, columns: Columns, mask: Mask) -> None:
+        """What their records tell, of those in ``mask``."""
+        depth = queue_depth(columns, self._warmup)[mask]
+        seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
+        self._charge(columns, mask)
+        columns = columns.take(mask)
+        if not len(columns):
+            return
+        self.watched += len(columns)
+        self.sums["watched_stall_s"] += float(columns.stall_s.sum())
+        self.depth.add(depth)
+        self.sums["empty"] += float((depth < 0.5).sum())
+        self.made.add(columns.made_s)
+        self._add_sums(columns)
+        self._add_slow(columns)
+        for name, values in seconds.items():
+            if name not in (Stage.WAIT, Stage.STEP):
+                self.stages[str(name)].add(values)
+        for resource, values in resource_seconds(columns).items():
+            self.resources[resource].add(values)
+        self._add_workers(columns, seconds)
+
+    def extrapolate(self) -> None:
+        """From the batches that were watched to all. To be called once, after the last `add`."""
+        if self.watched == self.measured:
+            return
+        times = self.measured / self.watched if self.watched else 0.0
+        for name in _COUNTED:
+            self.sums[name] *= times
+        stall_s, seen_s = self.sums["stall_s"], self.sums["watched_stall_s"]
+        longer = min(stall_s / seen_s, _ALIKE * times) if seen_s > 0 else 0.0
+        for charges in (self.blame, self.held, self.awaited_in):
+            for cause in charges:
+                charges[cause] *= longer
+        for charges in (self.blame, self.awaited_in):
+            charges[UNKNOWN] += stall_s - longer * seen_s
+        self.sums["slow_stall_s"] *= longer
+
+    def stage_stats(self) -> dict[str, StageStats]:
+        """Stages that took no time in any batch of a black-box data set are left out."""
+        moved = {str(Stage.READ): ("bytes", "requests"), str(Stage.H2D): ("h2d_bytes", "")}
+        result = {}
+        for stage in Stage:
+            sketch = self.stages[str(stage)]
+            if not sketch.count or (stage in _INSIDE and not sketch.total):
+                continue
+            size, requests = moved.get(str(stage), ("", ""))
+            result[str(stage)] = sketch.stats(
+                self._source(stage), self.sums[size], self.sums[requests]
+            )
+        return result
+
+    def resource_stats(self) -> dict[str, StageStats]:
+        return {
+            name: sketch.stats("measured")
+            for name, sketch in self.resources.items()
+            if sketch.count
+        }
+
+    def worker_stats(self) -> tuple[WorkerStats, ...]:
+        return tuple(
+            WorkerStats(
+                number,
+                worker.batches,
+                {
+                    name: sketch.stats("measured")
+                    for name, sketch in worker.stages.items()
+                    if sketch.count and (sketch.total or name not in _INSIDE)
+                },
+            )
+            for number, worker in sorted(self.workers.items())
+        )
+
+    def share_of_making(self, resource: str) -> float:
+        """0..1 of the time to make a batch, over the batches whose resources were all looked at;
+        NaN unknown."""
+        resources = self.resources
+        sampled_s = sum(resources[name].total for name in (CPU, RUN_QUEUE, BLOCKED))
+        known = resources[RUN_QUEUE].count and sampled_s
+        return resources[resource].total / sampled_s if known else float("nan")
+
+    def cpu_per_batch(self) -> float:
+        """CPU time to make a batch, native threads included where they were seen; NaN unknown."""
+        cpu, native = self.resources[CPU], self.resources[NATIVE]
+        return cpu.mean + (native.mean if native.count else 0.0)
+
+    def charge_all_to(self, stage: str) -> None:
+        """What was charged to anything that a batch needs: less of it is made up for by ``stage``,
+        which waits for something that gives so much a second."""
+        self.limited = stage
+        unknown = self.blame.pop(UNKNOWN, 0.0)
+        whole = sum(self.blame.values())
+        self.blame.clear()
+        self.blame.update({stage: whole, UNKNOWN: unknown})
+        self.held.clear()
+
+    def ranked_blame(self) -> dict[str, float]:
+        return ranked(self.blame)
+
+    def _charge(self, columns: Columns, mask: Mask) -> None:
+        """Of the batches in ``mask``; all of ``columns`` tell what their workers did meanwhile."""
+        charged, held = causes(columns)
+        for sums, found in (
+            (self.blame, charged), (self.held, held), (self.awaited_in, places(columns)),
+        ):  # fmt: skip
+            for cause, seconds in found.items():
+                sums[cause] += float(seconds[mask].sum())
+
+    def _source(self, stage: Stage) -> Source:
+        """Where serialising is not seen, it is part of what a batch seems to lie ready. How much of
+        a long step is a pause is told by the other steps."""
+        if stage is Stage.PAUSE and BY_LENGTH in self.pauses:
+            return "estimated"
+        guessed = stage in (Stage.READY, Stage.REORDER) and not self.stages[Stage.SERIALISE].count
+        return "estimated" if guessed else "measured"
+
+    def _add_sums(self, columns: Columns) -> None:
+        sums = self.sums
+        for name in _COUNTED:
+            sums[name] += float(np.nansum(getattr(columns, name)))
+        told = np.isfinite(columns.logical_bytes) & np.isfinite(columns.physical_bytes)
+        for name in COUNTERS:
+            sums[name] += float(np.nansum(getattr(columns, name)[told]))
+        sums["sampled_bytes"] += float(np.nansum(columns.bytes[np.isfinite(columns.logical_bytes)]))
+        seen = np.isfinite(columns.device_wait_s)
+        sums["device_batches"] += float(seen.sum())
+        for name in ("device_wait_s", "device_busy_s"):
+            sums[name] += float(getattr(columns, name)[seen].sum())
+
+    def _add_pauses(self, columns: Columns) -> None:
+        known = (columns.pause_s > 0) & np.isfinite(columns.pause_kind)
+        for kind in np.unique(columns.pause_kind[known]):
+            self.pauses[int(kind)].add(columns.pause_s[columns.pause_kind == kind])
+        self.stages[str(Stage.PAUSE)].add(columns.pause_s)
+        columns = columns.take(warmed_up(columns, self._warmup))
+        self.warmed_up += len(columns)
+        self.rested += int((columns.rested == 1).sum())
+        self.sums["pause_s"] += float(columns.paused_s.sum())
+        self.as_steps.add(columns.stall_s, columns.done_s - columns.asked_s)
+
+    def _add_slow(self, columns: Columns) -> None:
+        made = columns.made_s
+        if np.isfinite(made).any():
+            slow = made > _SLOW * np.nanmedian(made)
+            self.sums["slow"] += float(slow.sum())
+            self.sums["slow_s"] += float(made[slow].sum())
+            self.sums["slow_stall_s"] += float(columns.stall_s[slow].sum())
+
+    def _add_memory(self, columns: Columns) -> None:
+        for place in np.flatnonzero(np.isfinite(columns.private_bytes)):
+            points = self.memory[int(columns.worker[place])]
+            points.append((float(columns.fetch_end_s[place]), float(columns.private_bytes[place])))
+            if len(points) > 1024:
+                del points[1::2]
+
+    def _add_workers(self, columns: Columns, seconds: dict[Stage, Floats]) -> None:
+        for number in np.unique(columns.worker[columns.worker > -2]):
+            own = columns.worker == number
+            worker = self.workers[int(number)]
+            worker.batches += int(own.sum())
+            for stage in IN_WORKER:
+                worker.stages[str(stage)].add(seconds[stage][own])
+
+
+class Sketches:
+    """One worker's stages."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)

@@ -1,0 +1,109 @@
+"""Seconds per batch of each stage and of each resource, from the moments of the batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.model import Stage
+
+CPU, SYSTEM, RUN_QUEUE, BLOCKED, NATIVE = "cpu", "system", "run-queue", "blocked", "native-threads"
+
+IN_WORKER = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLATE,
+             Stage.SERIALISE, Stage.PIPE, Stage.UNPICKLE, Stage.TRANSFER)  # fmt: skip
+
+
+def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
+    """NaN where a batch's stage is not known."""
+    from_worker = columns.worker >= 0
+    queued, pipe, unpickle = _transfer(columns)
+    reorder, ready = _queueing(columns)
+    # where serialising could not be seen: batches that main was already waiting for
+    awaited = columns.fetch_end_s >= columns.asked_s
+    whole = np.where(awaited & from_worker, columns.arrived_s - columns.fetch_end_s, np.nan)
+    pin_start = np.where(from_worker, columns.arrived_s, columns.fetch_end_s)
+    return {
+        Stage.READ: columns.read_s,
+        Stage.DECODE: columns.decode_s,
+        Stage.TRANSFORM: columns.transform_s,
+        Stage.FETCH: columns.made_s - columns.collate_s,
+        Stage.COLLATE: columns.collate_s,
+        Stage.TRANSFER: np.where(np.isnan(columns.sent_s), whole, queued + pipe + unpickle),
+        Stage.SERIALISE: columns.sent_s - np.fmax(columns.fetch_end_s, _sent_before(columns)),
+        Stage.PIPE: pipe,
+        Stage.UNPICKLE: unpickle,
+        Stage.PIN: columns.pinned_s - pin_start,
+        Stage.REORDER: reorder,
+        Stage.READY: ready,
+        Stage.WAIT: columns.wait_s,
+        Stage.STEP: columns.step_s,
+        Stage.H2D: columns.h2d_s,
+    }
+
+
+def deliverable_s(columns: Columns) -> Floats:
+    """When main, or its pin thread's queue, could have been given the batch."""
+    made = np.where(np.isnan(columns.sent_s), columns.fetch_end_s, columns.sent_s)
+    ready: Floats = np.where(np.isnan(columns.pinned_s), made, columns.pinned_s)
+    return ready
+
+
+def queue_depth(columns: Columns, capacity: int) -> Floats:
+    """Batches that lay ready when each was asked for; NaN in the last ``capacity`` rows, and before
+    batches that were not watched: it is not known what came after them."""
+    depth = np.full(len(columns), np.nan)
+    ready_s = deliverable_s(columns)
+    if len(columns) > capacity and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
+        made = np.searchsorted(np.sort(ready_s), columns.asked_s, side="right")
+        taken = np.searchsorted(np.sort(columns.delivered_s), columns.asked_s, side="right")
+        depth = np.clip(made - taken, 0, capacity).astype(np.float64)
+        for end in (*unwatched_before(columns), len(columns)):
+            depth[max(0, end - capacity) : end] = np.nan
+    return depth
+
+
+def unwatched_before(columns: Columns) -> npt.NDArray[np.intp]:
+    """Rows before which batches of the same epoch were not watched."""
+    apart = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
+    return np.flatnonzero(apart) + 1
+
+
+def resource_seconds(columns: Columns) -> dict[str, Floats]:
+    """What making a batch took; all but the CPU time only of the batches that were sampled."""
+    runnable = columns.cpu_s + columns.runqueue_s
+    return {
+        CPU: columns.cpu_s,
+        SYSTEM: columns.system_s,
+        RUN_QUEUE: columns.runqueue_s,
+        BLOCKED: np.maximum(0.0, columns.made_s - runnable),
+        NATIVE: np.maximum(0.0, columns.process_cpu_s - columns.cpu_s),
+    }
+
+
+def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
+    """In the worker, in the pipe, unpickled. While main trains, what was sent lies in the pipe:
+    that is slack, and the pipe's own time begins when main asks. A pin thread always asks."""
+    sent, received = columns.sent_s, columns.received_s
+    pinned = np.isfinite(columns.pinned_s)
+    early = received < columns.asked_s
+    since = np.where(pinned, sent, np.maximum(sent, columns.asked_s))
+    pipe = np.where(early & ~pinned, np.nan, np.maximum(0.0, received - since))
+    return sent - columns.fetch_end_s, pipe, columns.arrived_s - received
+
+
+def _sent_before(columns: Columns) -> Floats:
+    """When the worker's batch before was sent: its feeder thread takes one after another."""
+    before = np.full(len(columns), np.nan)
+    for worker in np.unique(columns.worker[columns.worker >= 0]):
+        own = np.flatnonzero(columns.worker == worker)
+        before[own[1:]] = columns.sent_s[own[:-1]]
+    return before
+
+
+def _queueing(columns: Columns) -> tuple[Floats, Floats]:
+    """Reorder: until all batches before it could be delivered too. Ready: then, until asked for."""
+    ready_s = np.where(columns.worker >= 0, deliverable_s(columns), np.nan)
+    before = np.concatenate([[np.nan], np.fmax.accumulate(ready_s)])[:-1]
+    turn = np.fmax(ready_s, before)
+    return turn - ready_s, np.maximum(0.0, columns.asked_s - turn)

@@ -1,0 +1,55 @@
+"""The best settings of a sweep against each other, by pairs of runs.
+
+A machine that is slower for a while makes one of two equal settings look better. Of a pair of runs,
+one shortly after the other, it slows down both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeprof.analyze.compare.ratios import bounded_log, difference, ratio
+from pipeprof.analyze.profile.intervals import standard_error, student_t
+from pipeprof.analyze.sweep.recommend import best_trial, candidates
+from pipeprof.model import PairedRuns, Trial
+
+DRIFT = 0.10
+"""By so much a machine that others use as well is faster in one minute than in another."""
+
+
+def in_doubt(trials: Sequence[Trial], url: str, drift: float = DRIFT) -> tuple[int, int] | None:
+    """The best setting of a data set by its trials, and the fastest of the others that may be as
+    good, if the trials cannot tell the two apart. ``drift``: half a 95 % interval of the log of
+    what two runs of one setting differ by."""
+    own = [index for index, trial in enumerate(trials) if trial.url == url]
+    if not own:
+        return None
+    best = best_trial(trials, own)
+    others = [
+        index for index in candidates(trials, own)
+        if _setting(trials[index]) != _setting(trials[best])
+    ]  # fmt: skip
+    if not others:
+        return None
+    next_best = max(others, key=lambda index: trials[index].samples_per_s)
+    speed, interval = ratio(trials[best], trials[next_best], drift)
+    return (best, next_best) if difference(speed, interval) == "none" else None
+
+
+def _setting(trial: Trial) -> tuple[int | None, ...]:
+    config = trial.config
+    return config.num_workers, config.prefetch_factor, config.batch_size
+
+
+def paired(trial: int, against: int, samples_per_s: Sequence[tuple[float, float]]) -> PairedRuns:
+    """What at least two pairs tell, by Student's distribution of the mean of their log ratios."""
+    ratios = np.array([bounded_log(one, other) for one, other in samples_per_s])
+    middle = float(ratios.mean())
+    half = student_t(len(ratios) - 1) * standard_error(ratios)
+    speed, interval = math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
+    return PairedRuns(
+        trial, against, tuple(samples_per_s), speed, interval, difference(speed, interval)
+    )
