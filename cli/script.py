@@ -21,12 +21,12 @@ _log = logging.getLogger(__name__)
 
 _HERE = os.path.abspath(__file__)
 _OURS = os.path.dirname(os.path.dirname(_HERE))
-_ON_IMPORT = os.path.join(_OURS, "measure", "on_import.py")
-_HIDING = "hook iterator live observe observe_workers patch session watch"
-_HIDDEN = {_HERE, _ON_IMPORT} | {
-    os.path.join(_OURS, "loaders", f"{name}.py") for name in _HIDING.split()
-}
-"""Files of ours whose frames the script's tracebacks would not have without us."""
+_IMPORT_HOOK = os.path.join(_OURS, "measure", "import_hook.py")
+_HIDDEN = (
+    *(_HERE, _IMPORT_HOOK),
+    *(os.path.join(_OURS, "loaders", room, "") for room in ("instrument", "autopatch", "live")),
+)
+"""Files and folders of ours whose frames the script's tracebacks would not have without us."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file not in _HIDDEN:
+        if not file.startswith(_HIDDEN):
             kept.append(trace)
-        elif file == _ON_IMPORT:  # Python hides its own frames of an import, but not around ours
+        elif file == _IMPORT_HOOK:  # Python hides its own frames of an import, but not around ours
             while kept and kept[-1].tb_frame.f_code.co_filename.startswith("<frozen importlib"):
                 kept.pop()
         trace = trace.tb_next

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 BROAD = {"Exception", "BaseException"}
-ROOMS = ("pipeprof", "loaders", "cli", "bench_data")
-LATER = ("pipeprof/report/",)
-"""Rooms that are not checked yet."""
+ROOMS = ("pipeprof", "loaders", "formats", "cli", "bench_data")
 EXEMPT = ("pipeprof/log.py",)
 """The logger itself cannot log that it failed."""
 
@@ -72,7 +70,7 @@ def main() -> int:
         f"{path}:{line}: a broad except that logs nothing"
         for room in ROOMS
         for path in sorted(Path(room).rglob("*.py"))
-        if path.as_posix() not in EXEMPT and not path.as_posix().startswith(LATER)
+        if path.as_posix() not in EXEMPT
         for line in silent(path.read_text())
     ]
     print("\n".join(found) or "every broad except says what it caught")

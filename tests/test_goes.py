@@ -13,9 +13,9 @@ from tests.support.retry_timed import Clocks
 
 SAYS = ("DISTURBED", "PASSED", "SKIPPED", "FAILED", "ERROR")
 CONFTEST = """
-from tests import goes
+from tests.support import retry_timed
 from tests.support.retry_timed import pytest_runtest_protocol, pytest_terminal_summary
-goes.DISTURBING, goes.LEAST_S = {disturbing}, 0.0
+retry_timed.DISTURBING, retry_timed.LEAST_S = {disturbing}, 0.0
 """
 TESTS = """
 import pytest

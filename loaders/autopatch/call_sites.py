@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass, field
 from types import FrameType
 
+import pipeprof
+
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_OURS = os.path.dirname(_HERE)
+_OURS = os.path.dirname(os.path.abspath(pipeprof.__file__))
 
 Call = tuple[str, int]
 """File and line."""

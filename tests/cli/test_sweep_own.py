@@ -44,7 +44,7 @@ def test_settings_are_tried_on_a_loader_of_ones_own(
 ) -> None:
     quick = ["--workers", "0,2", "--trial-time", "0.3", "--warmup-time", "0.1"]
     asked = ["--loader", f"{mine}:make", "--step-ms", "0", "--out", str(tmp_path / "out")]
-    assert run(["sweep", *asked, *quick]) == 0
+    assert run(["sweep", *asked, *quick, "--full"]) == 0
     said = capsys.readouterr().out
     assert "loader: 0 workers, batch 4 → 2 workers, prefetch 2, batch 4" in said
     assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in said

@@ -98,7 +98,7 @@ def test_a_plain_loop_that_validates_with_another_loader() -> None:
 def test_a_script_that_nobody_edited(tmp_path: Path, repo: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(LOOP)
-    command = [sys.executable, "-m", "pipeprof", "run", "--out", tmp_path / "out", script]
+    command = [sys.executable, "-m", "pipeprof", "run", "--full", "--out", tmp_path / "out", script]
     environment = {**os.environ, "PYTHONPATH": str(repo)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
