@@ -48,7 +48,7 @@ def test_settings_are_tried_on_a_loader_of_ones_own(
     said = capsys.readouterr().out
     assert "loader: 0 workers, batch 4 → 2 workers, prefetch 2, batch 4" in said
     assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in said
-    assert "Cache, as-is asked for" in said
+    assert "as-is asked for" in said
     [left] = load(tmp_path / "out/sweep.json").headspace.values()  # type: ignore[union-attr]
     assert left.gain > 2, "a step takes no time, a batch 10 ms"
     assert f"{left.gain:.1f}" in said or f"{left.gain:,.0f}" in said
