@@ -7,10 +7,9 @@ IS_OURS := import sys; sys.exit(sys.version_info < (3, 10))
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
 # a process more than there are cores, since many tests wait; up to eight
-SIDE_BY_SIDE := -m 'not timed and not lab' -n $(shell expr $$(nproc) + 1) --maxprocesses 8 \
-	--dist worksteal
+SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist worksteal
 # collecting tests takes seconds, so only files with a test of that kind are looked at
-TIMED := -m 'timed and not lab' $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
+TIMED := $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
 FUZZ_S ?= 600
 # where this is set, every process of a test compiles all of pipeprof anew
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py record
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -29,12 +28,18 @@ setup: $(READY) ## make .venv and install pipeprof in it
 demo: $(READY) ## a training that starves, why, and its fix; then formats and S3: 2 minutes
 	@PATH="$(CURDIR)/$(BIN):$$PATH" python -m scripts.demo
 
-test: $(READY) ## everything that must hold: lint, types, layers, tests
+test: $(READY) ## a guard for every promise: lint, types, layers, tests; five minutes on two cores
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory check; status=$$?; \
 	[ $$status -eq 0 ] && verdict=passed || verdict=FAILED; \
 	printf '\nmake test %s after %d s\n' $$verdict $$(($$(date +%s) - start)); \
 	exit $$status
+
+test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
+	$(SAY) "pytest, the slow ones, side by side"
+	@$(BIN)/python -m pytest -m 'slow and not timed and not lab' $(SIDE_BY_SIDE)
+	$(SAY) "pytest, the slow ones, one by one"
+	@$(BIN)/python -m pytest -m 'slow and timed and not lab' $(TIMED)
 
 check: lint tests
 
@@ -60,13 +65,13 @@ lint: $(READY) ## style, types, who may import whom, errors caught in silence, n
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "pytest, side by side"
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest -m 'not slow and not timed and not lab' $(SIDE_BY_SIDE)
 	$(SAY) "pytest, one by one"
-	@$(BIN)/python -m pytest $(TIMED)
+	@$(BIN)/python -m pytest -m 'not slow and timed and not lab' $(TIMED)
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE)
+	@$(BIN)/coverage run -m pytest -m 'not timed and not lab' $(SIDE_BY_SIDE)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 

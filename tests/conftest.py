@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from tests.support.retry_timed import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
+from tests.support.tiers import mark_slow
 from tests.support.wait import comes
 
 # The same examples on every run and machine, however slow: a failure is a failure of the code.
@@ -30,6 +31,11 @@ _LASTING = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
 def repo() -> Path:
     """The root of the repository."""
     return Path(__file__).parent.parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow(items)
 
 
 @pytest.hookimpl(trylast=True)

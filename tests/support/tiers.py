@@ -1,0 +1,60 @@
+"""Which tests `make test` leaves to `make test-all`: what starts many processes or long runs, and
+guards less for its time.
+
+Each promise of the README keeps a guard in `make test`. A file or folder goes below when its tests
+take more than some ten seconds, and others hold most of what it holds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_TESTS = Path(__file__).parent.parent
+
+SLOW = (
+    "analyze/test_drift.py",
+    "analyze/test_guide.py",
+    "analyze/test_simulate.py",
+    "bench_data/test_generate.py",
+    "benchmarks",
+    "cli/test_compare.py",
+    "cli/test_generate.py",
+    "cli/test_ranks.py",
+    "cli/test_run_live.py",
+    "cli/test_selfcheck.py",
+    "cli/test_sweep_convert.py",
+    "cli/test_sweep_own.py",
+    "cli/test_unprivileged.py",
+    "docs/test_commands.py",
+    "findings",
+    "fuzz",
+    "loaders/test_device_side.py",
+    "loaders/test_forms.py",
+    "loaders/test_headspace.py",
+    "loaders/test_left_behind.py",
+    "loaders/test_parent_watch.py",
+    "measure/test_probes.py",
+    "probe",
+    "report/html/test_browser.py",
+    "report/test_tensorboard.py",
+    "s3/test_faults.py",
+    "s3/test_probe.py",
+    "selfcheck",
+    "sweep",
+    "test_demo.py",
+    "test_endless.py",
+    "test_log.py",
+    "test_notebook.py",
+    "test_packaging.py",
+)
+"""Files and folders of tests."""
+
+
+def mark_slow(items: list[pytest.Item]) -> None:
+    """Give the tests of these files the marker ``slow``."""
+    slow = tuple(str(_TESTS / name) for name in SLOW)
+    for item in items:
+        if str(item.path).startswith(slow):
+            item.add_marker(pytest.mark.slow)
