@@ -102,9 +102,10 @@ class TFRecord:
             records = Records.of([*filter(example.is_example, records)])
             found = blocks.infer(records)
         if columns is None and any(map(example.is_sequence, records)):
+            ask = f"ask for the others with columns={list(found)}"
             raise SchemaMismatch(
-                "its records are tf.train.SequenceExample, whose feature_lists are not read; ask "
-                f"for what is beside them with columns={list(found)}."
+                "its records are tf.train.SequenceExample, whose feature_lists are not read; "
+                f"{ask if found else 'they hold nothing else'}."
             )
         found.update(types)
         if not found:
