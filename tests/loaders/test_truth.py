@@ -63,7 +63,7 @@ def test_what_main_computes_to_have_a_batch_is_told_from_what_it_waits(
     loader = pipeprof.wrap(DataLoader(
         Act(lambda index: None), num_workers=1, pin_memory=pinned,
         collate_fn=lambda samples: slow(0.008),
-    ))  # fmt: skip
+    ), whole=True)  # fmt: skip
     for _ in loader:
         pass
     taken_s = [each for each in loader.recording().batches.unpickled_cpu_s if each is not None]
@@ -184,7 +184,7 @@ def test_stages_that_take_turns_share_the_blame_in_proportion(workers):
 
 def test_a_pin_thread_is_seen(monkeypatch):
     pretend_accelerator(monkeypatch, pin_s=0.02)
-    loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1, pin_memory=True))
+    loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1, pin_memory=True), whole=True)
     batches = list(loader)
     # the thread waits for the first batch before it can be hooked
     assert_told(loader, batches, first_arrival=False)

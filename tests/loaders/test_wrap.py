@@ -164,7 +164,8 @@ def test_a_loop_that_is_left_keeps_what_was_seen_and_ends_its_workers():
 
 def test_an_abandoned_persistent_epoch_does_not_confuse_the_next():
     loader = pipeprof.wrap(
-        DataLoader(Sleepy(), 4, num_workers=2, persistent_workers=True, collate_fn=slow_collate)
+        DataLoader(Sleepy(), 4, num_workers=2, persistent_workers=True, collate_fn=slow_collate),
+        whole=True,
     )
     for number, _ in enumerate(loader):
         if number == 3:
