@@ -38,8 +38,8 @@ class ErrorKind(Enum):
         "its checksum is not that of the bytes received; some servers send it for the whole "
         "object, then set AWS_RESPONSE_CHECKSUM_VALIDATION=when_required"
     )
-    ABSENT = "this client is not installed, or cannot be loaded; leave --s3-client to us"
-    UNSUITED = "this client does not read from this store; leave the choice of --s3-client to us"
+    ABSENT = "this client is not installed, or cannot be loaded; omit --s3-client"
+    UNSUITED = "this client does not read from this store; omit --s3-client"
 
     @property
     def may_pass(self) -> bool:

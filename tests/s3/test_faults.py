@@ -230,7 +230,7 @@ def test_a_store_that_answers_ranges_with_200_is_read_by_another_client(
     assert "not read by obstore" in store.notes[1]
 
     chosen, item = opened("obstore")
-    with pytest.raises(StorageError, match="leave the choice of --s3-client to us"):
+    with pytest.raises(StorageError, match="omit --s3-client"):
         chosen.read(item, [(0, 10)])
 
 
