@@ -28,7 +28,9 @@ def test_of_a_full_disk_it_is_told_how_much_faster_it_would_have_to_be():
     that."""
     with place("throttled disk"):
         profile = run(Job("throttled disk", 2, 2, 0.004, 1), 3.0).profile()
-    advice = {each.setting: each for each in profile.recommendations}["storage bandwidth"]
+    found = {each.setting: each for each in profile.recommendations}
+    assert "storage bandwidth" in found, (profile.recommendations, profile.blame)
+    advice = found["storage bandwidth"]
     value, unit = advice.current.split()
     assert unit == "MB/s"
     assert float(value) * 1e6 == pytest.approx(DISK_BYTES_PER_S, rel=0.15)
