@@ -240,7 +240,7 @@ def test_the_requester_pays(client: str, relay: Relay, bucket: Path) -> None:
     (bucket / "x.bin").write_bytes(b"abc")
     options = {"requester_pays": True, "s3_client": client}
     if client == "pyarrow":
-        with pytest.raises(StorageError, match="leave the choice"):
+        with pytest.raises(StorageError, match="omit --s3-client"):
             open_store(url, options).find(url)
         return
     store = open_store(url, options)
