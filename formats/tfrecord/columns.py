@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ from pipeprof.errors import SchemaMismatch
 from pipeprof.formats.base import Buffer
 from pipeprof.formats.tfrecord import example
 from pipeprof.formats.tfrecord.framing import Records
-from pipeprof.formats.tfrecord.scan import BYTES, EMPTY, FLOAT, INT, Octets, Refused, require, scan
+from pipeprof.formats.tfrecord.scan import (
+    BYTES,
+    EMPTY,
+    FLOAT,
+    INT,
+    Cells,
+    Entries,
+    Octets,
+    Refused,
+    require,
+    scan,
+)
 from pipeprof.formats.tfrecord.varint import PAD, Places, unaligned, varints, words_of
 from pipeprof.formats.types import convert, is_list
 
@@ -35,10 +47,10 @@ def infer(records: Records) -> dict[str, pa.DataType]:
 def _infer_scanned(records: Records) -> dict[str, pa.DataType]:
     """Raises `Refused`, too where a record has a name that the first has not."""
     types = example.infer(records[:1])
-    _, others = scan(records, list(types))
+    cells, others = scan(records, list(types))
     if others or any(map(is_list, types.values())):
         raise Refused
-    decode_scanned(records, pa.schema(types.items()), 0)  # each column is of one kind
+    _batch(records.data, cells, pa.schema(types.items()), 0)  # each column is of one kind
     return types
 
 
@@ -58,13 +70,25 @@ def decode(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
 def decode_scanned(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
     """The same without protobuf. Raises `Refused`, `SchemaMismatch`."""
     cells, others = scan(records, schema.names)
-    for entries in others:  # damage is an error in any column
-        ints = entries.kind == INT
-        floats = entries.kind == FLOAT
-        require(entries.size[floats] % 4 == 0)
-        _ints(records.data, entries.at[ints], entries.size[ints])
+    _check(records.data, others)
+    return _batch(records.data, cells, schema, first)
+
+
+def _check(data: Buffer, others: Sequence[Entries]) -> None:
+    """Raises `Refused` where the values of columns that nobody asked for are damaged."""
+    if not others:
+        return
+    kind = np.concatenate([entries.kind for entries in others])
+    at = np.concatenate([entries.at for entries in others])
+    size = np.concatenate([entries.size for entries in others])
+    require(size[kind == FLOAT] % 4 == 0)
+    _ints(data, at[kind == INT], size[kind == INT])
+
+
+def _batch(data: Buffer, cells: Cells, schema: pa.Schema, first: int) -> pa.RecordBatch:
+    """Raises `Refused`, `SchemaMismatch`."""
     columns = [
-        _column(records.data, kinds, at, size, field, first)
+        _column(data, kinds, at, size, field, first)
         for kinds, at, size, field in zip(cells.kind, cells.at, cells.size, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -129,9 +129,8 @@ def _same_key(data: Buffer, words: Words, body: Places) -> tuple[Flags, bytes]:
     length = data[first + 1]
     if length > _SHORT:
         raise Refused
-    key = bytes(data[first + 2 : first + 2 + length])
     whole = bytes(data[first : first + 2 + length])
-    same = np.ones(len(body), bool)
+    key, same = whole[2:], np.ones(len(body), bool)
     for start in range(0, len(whole), 8):
         part = whole[start : start + 8]
         found = words[body + start] if start else words[body]
