@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.core_use import CoreClocks
 from benchmarks.random_loader_runs import FEWEST, rate, run, starved
 from benchmarks.random_loader_work import surroundings
 from benchmarks.random_loaders import Cost, LoaderSpec
 from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers
-from tests.support.retry_timed import Clocks
 
 CHEAPER = 0.75
 """Of a cost, what a cut leaves."""
@@ -55,7 +55,7 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
     differ much from turn to turn, there are more turns."""
     cuts = list(dict.fromkeys(cuts_of(spec).values()))
     found: list[Turn] = []
-    before = Clocks.read()
+    before = CoreClocks.read()
     with surroundings([spec]) as around, any_workers():
         first = run(spec, around, 0, seconds / 2)
         if starved(first) < threshold:
@@ -68,7 +68,7 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
             arms: list[Cut] = [(), *cuts][:: 1 if turn % 2 else -1]
             made = {cut: run(spec.cut(cut, CHEAPER), around, turn, batches=batches) for cut in arms}
             found.append(Turn(made.pop(()), made))
-    return Tried(spec, tuple(found), Clocks.read().others_since(before))
+    return Tried(spec, tuple(found), CoreClocks.read().others_since(before))
 
 
 def _is_unsteady(turns: Sequence[Turn]) -> bool:

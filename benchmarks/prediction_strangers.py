@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.core_use import CoreClocks
 from benchmarks.random_loader_runs import (
     keep,
     lab_kinds,
@@ -59,7 +60,6 @@ from pipeprof.model import Recording, SweepSpec
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
-from tests.support.retry_timed import Clocks
 
 GRID = tuple(
     Setting(workers, prefetch)
@@ -252,7 +252,7 @@ def _run_all(
     spec: LoaderSpec, around: Surroundings, options: argparse.Namespace, cores: float
 ) -> Stranger:
     chance, bouts, turn = random.Random(spec.seed), [], 0
-    before = Clocks.read()
+    before = CoreClocks.read()
     for _ in range(options.bouts):
         runs = {}
         for setting in chance.sample(GRID, len(GRID)):
@@ -276,7 +276,7 @@ def _run_all(
     if pair[0] != pair[1]:
         pairs = {**stranger.pairs, **in_pairs(pair, options.pairs, options.seconds)}
         stranger = replace(stranger, pairs=pairs)
-    return replace(stranger, others=Clocks.read().others_since(before))
+    return replace(stranger, others=CoreClocks.read().others_since(before))
 
 
 def _cost(setting: Setting) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import pipeprof
+from benchmarks.core_use import DISTURBING
 from benchmarks.prediction import can_be_run
 from benchmarks.random_loader_work import Surroundings, loader_of, pinning
 from benchmarks.random_loaders import Kind, LoaderSpec
@@ -23,7 +24,6 @@ from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Recording
 from pipeprof.units import percent
-from tests.support.retry_timed import DISTURBING
 
 FEWEST = 40
 """Batches of a run, whatever the time."""
