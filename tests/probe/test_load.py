@@ -19,8 +19,6 @@ from pipeprof.storage import ObjectInfo
 from tests.support.leaks import threads
 from tests.support.wait import comes
 
-pytestmark = pytest.mark.timed
-
 ONE, TWO = ObjectInfo("a", "a", 100), ObjectInfo("b", "b", 30)
 FREE = 1 << 60
 
@@ -79,6 +77,7 @@ def test_random_blocks_are_the_same_for_the_same_seed():
     assert set(drawn(0, 1)) == set(range(0, 100, 10))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
     target, budget = Sleeps(0.02), Budget(FREE, FREE)
@@ -92,6 +91,7 @@ def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
     assert point.cpu_cores < 0.5
 
 
+@pytest.mark.timed
 def test_what_waits_in_a_queue_adds_latency_and_no_rate():
     point = load(
         Crew(Sleeps(0.01, at_once=2)), LoadSpec("random", 1000, 8), 0.8, Budget(FREE, FREE), 0

@@ -17,8 +17,6 @@ from pipeprof.report.terminal.render import render_terminal
 from pipeprof.units import format_count
 from tests.probe.test_load import Sleeps
 
-pytestmark = pytest.mark.timed
-
 
 def point(block: int, concurrency: int, per_s: float, p50_s: float, pattern="random") -> LoadPoint:
     demand = LoadSpec(pattern, block, concurrency)
@@ -75,6 +73,7 @@ def test_what_may_be_read_is_shared_among_the_loads():
     assert "--max-requests" in result.notes[0]
 
 
+@pytest.mark.timed
 def test_rates_of_a_client_that_computes_all_the_time_are_said_to_be_its_own(monkeypatch):
     monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)  # it never waits
     result = probe(Sleeps(0.005), quick(1000, most_in_flight=2, processes=1))
@@ -90,6 +89,7 @@ def test_rates_of_a_client_that_computes_all_the_time_are_said_to_be_its_own(mon
     assert "!: client-bound" in page
 
 
+@pytest.mark.timed
 def test_a_client_that_computes_all_the_time_is_given_processes(monkeypatch):
     """This one seems to; the others do not, so two are enough for all that follows."""
     monkeypatch.setattr("pipeprof.probe.work.process_time", perf_counter)
@@ -158,6 +158,7 @@ def test_rates_of_a_client_that_waits_are_the_storages(monkeypatch):
     assert "client-bound" not in render_terminal(probe_document(result))
 
 
+@pytest.mark.timed
 def test_the_json_is_named_as_by_fio():
     result = probe(Sleeps(0.005), quick(1000, most_in_flight=2)).to_dict()
     job = result["jobs"][0]

@@ -16,8 +16,6 @@ from pipeprof.selfcheck.pipelines import Pipeline, Truth, pipelines
 from pipeprof.selfcheck.results import PipelineResult
 from pipeprof.selfcheck.run import check, check_pipelines, run
 
-pytestmark = pytest.mark.timed
-
 READ_AND_DECODE = Pipeline(
     "short", "sleeps in named stages",
     (Sleep(0.001, Stage.READ), Sleep(0.008, Stage.DECODE)),
@@ -34,6 +32,7 @@ class Heard:
         self.names.append(getattr(result, "name", "overhead"))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_is_true_is_found_right(workers):
     result = run(replace(READ_AND_DECODE, workers=workers))
@@ -45,6 +44,7 @@ def test_what_is_true_is_found_right(workers):
     assert next(one.truth_s for one in result.figures if one.name == "decode") >= 0.007
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", [one.name for one in pipelines(Path("nowhere"))])
 def test_pipeprof_is_right_on_this_machine(name):
     """What `pipeprof selfcheck --quick` runs: all that pipeprof says of each pipeline."""
@@ -62,6 +62,7 @@ def lying(**changes):
     return replace(READ_AND_DECODE, workers=0, truth=replace(READ_AND_DECODE.truth, **changes))
 
 
+@pytest.mark.timed
 def test_a_truth_that_is_false_is_found_off_and_tried_twice():
     heard = Heard()
     found = check_pipelines(heard, [lying(finding="no-such-thing")], quick=True, with_cost=False)
@@ -74,6 +75,7 @@ def test_a_truth_that_is_false_is_found_off_and_tried_twice():
     assert found.cost is None
 
 
+@pytest.mark.timed
 def test_what_is_off_once_and_right_the_next_time_is_right_and_said():
     answers = [lying(finding="no-such-thing"), lying()]
     once = module._run_once
@@ -84,6 +86,7 @@ def test_what_is_off_once_and_right_the_next_time_is_right_and_said():
     assert result.why == "in run 1: finding"
 
 
+@pytest.mark.timed
 def test_a_loader_that_is_not_as_slow_as_planned_leaves_it_open():
     quick = replace(lying(), acts=(Sleep(0.0001, Stage.DECODE),), step_s=0.02)
     found = check_pipelines(Heard(), [quick], quick=True, with_cost=False)
@@ -102,6 +105,7 @@ class Broken:
         raise RuntimeError("no such codec\nhere")
 
 
+@pytest.mark.timed
 def test_a_pipeline_that_raises_is_told_of_and_the_others_run():
     broken = replace(READ_AND_DECODE, name="broken", acts=(Broken(),))
     heard = Heard()

@@ -15,8 +15,6 @@ from pipeprof.sweep.disambiguate_storage import lone_requests, settled
 from tests.analyze.pipelines import inline_run
 from tests.analyze.test_requests import MS, in_turn, log_of
 
-pytestmark = pytest.mark.timed
-
 MB = 1_000_000
 SPEC = SweepSpec(("memory://settle",), (0,), (2,), (1,), 0.001)
 
