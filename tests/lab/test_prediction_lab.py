@@ -1,10 +1,15 @@
-"""The pipelines of known speed that the prediction benchmark reads from a disk and over a link."""
+"""Predictions against real runs: of loaders that sleep or compute, of a disk and a link of known
+speed."""
+
+import os
 
 import pytest
 
 from benchmarks.prediction_lab import DISK_BYTES_PER_S, LINK_MBIT_PER_S
 from benchmarks.prediction_pipelines import BATCH_SIZE
-from benchmarks.prediction_runs import Job, measure, place, run
+from benchmarks.prediction_runs import Job, calibration_jobs, measure, place, run
+from pipeprof.analyze.predict.calibrate import calibrate
+from pipeprof.analyze.predict.predict import predict
 
 pytestmark = pytest.mark.lab
 
@@ -21,6 +26,26 @@ def test_four_workers_get_what_the_disk_or_the_link_gives_and_no_more(name):
     with place(name):
         found = measure(Job(name, 4, 2, 0.0, 1), 1.5)
     assert found.batches_per_s == pytest.approx(LIMITS[name], rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("name", ["sleeping", "computing", "mixed", *LIMITS])
+def test_settings_that_were_not_run_are_predicted_within_15_percent(name, told):
+    """From runs of 0, 1 and 2 workers; the runs that are predicted draw other samples."""
+    step_s, seed = 0.004, 1
+    with place(name):
+        runs = [measure(job, 1.5) for job in calibration_jobs(name, step_s, seed)]
+        found = calibrate(runs, len(os.sched_getaffinity(0)))
+        for workers, prefetch in ((1, 4), (4, 2)):
+            job = Job(name, workers, prefetch, step_s, seed)
+            real = measure(job, 1.5)
+            said = predict(found, job.setting, real.columns.step_s, batches=len(real.columns))
+            told(
+                f"predicted, {name}, {workers} workers",
+                f"{real.batches_per_s:.1f}/s",
+                f"{said.batches_per_s:.1f}/s",
+            )
+            assert said.batches_per_s == pytest.approx(real.batches_per_s, rel=0.15)
 
 
 def test_of_a_full_disk_it_is_told_how_much_faster_it_would_have_to_be():
