@@ -136,6 +136,23 @@ def test_a_few_slow_batches():
     assert "head-of-line" not in found(slow_batches(every=200))
 
 
+def test_a_pause_of_all_workers_is_no_slow_batch_that_others_could_pass():
+    """Such as a throttled disk's, which answers no worker until its next quota."""
+    run = workers_run(400, fetch_s=0.010, step_s=0.010)
+    after = {"fetch_start_s": 0, "asked_s": 1}
+    moments = ("fetch_start_s", "fetch_end_s", "sent_s", "received_s", "arrived_s", "asked_s",
+               "delivered_s", "done_s")  # fmt: skip
+    paused = {
+        name: tuple(
+            moment + 0.09 * ((index + after.get(name, 2)) // 20)
+            for index, moment in enumerate(getattr(run.batches, name))
+        )
+        for name in moments
+    }
+    both = seen(run, **paused)
+    assert "head-of-line" not in found(both)
+
+
 def test_uneven_workers():
     recording = workers_run(200)
     starts = tuple(

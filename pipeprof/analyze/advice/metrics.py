@@ -209,6 +209,19 @@ class Facts:
         sums = self.summary.sums
         return sums["slow_s"] / sums["slow"] if sums["slow"] else 0.0
 
+    @property
+    def slow_together(self) -> bool:
+        """Workers are slow at the same time: they wait for the same, and none could pass another.
+
+        The share of time spent on slow batches, while another worker is on one, would be the usual
+        share if each were slow by itself, and 1 if all were so at once: it is nearer to 1.
+        """
+        sums, made = self.summary.sums, self.summary.made
+        if not sums["beside_slow_s"] or not made.total:
+            return False
+        usual = sums["slow_s"] / made.total
+        return sums["both_slow_s"] / sums["beside_slow_s"] > (1 + usual) / 2
+
     @cached_property
     def one_run(self) -> OneRun | None:
         """What the batches tell of other numbers of workers; ``None``: too little, or they are made

@@ -9,6 +9,7 @@ import numpy as np
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, steady, warmed_up
 from pipeprof.analyze.profile.histogram import Series, Sketch
 from pipeprof.analyze.profile.pauses import PauseFinder
+from pipeprof.analyze.profile.slow_batches import slow_batches
 from pipeprof.analyze.profile.stage_times import (
     BLOCKED,
     CPU,
@@ -21,9 +22,6 @@ from pipeprof.analyze.profile.stage_times import (
 )
 from pipeprof.analyze.profile.stall_attribution import UNKNOWN, causes, places, ranked
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
-
-_SLOW = 5.0
-"""A batch that takes so many times the median is slow."""
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
@@ -47,7 +45,8 @@ class Summary:
         self.sums: defaultdict[str, float] = defaultdict(float)
         """``samples``, ``wall_s``, ``stall_s``, ``wait_s``; ``pause_s``, past warm-up. Of those
         watched: ``watched_stall_s``, ``bytes``, ``requests``, ``h2d_bytes``, ``sampler_s``;
-        ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``; ``empty``: times a batch
+        ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``, and of
+        `SlowBatches` ``beside_slow_s`` and ``both_slow_s``; ``empty``: times a batch
         was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
         and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
         self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
@@ -247,12 +246,12 @@ class Summary:
         self.as_steps.add(columns.stall_s, columns.done_s - columns.asked_s)
 
     def _add_slow(self, columns: Columns) -> None:
-        made = columns.made_s
-        if np.isfinite(made).any():
-            slow = made > _SLOW * np.nanmedian(made)
-            self.sums["slow"] += float(slow.sum())
-            self.sums["slow_s"] += float(made[slow].sum())
-            self.sums["slow_stall_s"] += float(columns.stall_s[slow].sum())
+        slow = slow_batches(columns)
+        self.sums["slow"] += float(slow.mask.sum())
+        self.sums["slow_s"] += float(columns.made_s[slow.mask].sum())
+        self.sums["slow_stall_s"] += float(columns.stall_s[slow.mask].sum())
+        self.sums["beside_slow_s"] += slow.beside_s
+        self.sums["both_slow_s"] += slow.beside_slow_s
 
     def _add_memory(self, columns: Columns) -> None:
         for place in np.flatnonzero(np.isfinite(columns.private_bytes)):

@@ -31,6 +31,7 @@ def stalled_by_slow_batches(facts: Facts) -> bool:
     sums = facts.summary.sums
     return (
         facts.starved and facts.workers > 0 and sums["slow"] >= 3 and facts.slow_share <= _FEW
+        and not facts.slow_together
         and sums["slow_stall_s"] >= _TO_BLAME * sums["stall_s"]
     )  # fmt: skip
 
