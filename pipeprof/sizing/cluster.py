@@ -11,7 +11,6 @@ from statistics import mean
 import numpy as np
 
 from pipeprof.analyze.predict.event_engine import Mailbox, Process, Shared, World
-from pipeprof.sizing.quantities import Bytes, BytesPerS, Seconds, Share
 
 STEPS = 60
 """Simulated in a run."""
@@ -25,21 +24,21 @@ class Cluster:
     """Nodes that read one file system and step together."""
 
     nodes: int
-    step_s: Seconds
+    step_s: float
     """On a node's batches, all accelerators side by side."""
-    bytes_per_step: Bytes
+    bytes_per_step: float
     """That a node reads for one step."""
-    storage_bandwidth: BytesPerS = inf
-    """Of the file system, shared by all nodes."""
-    client_bandwidth: BytesPerS = inf
-    """Of one node."""
-    latency_s: Seconds = 0.0
+    storage_bandwidth: float = inf
+    """Bytes/s of the file system, shared by all nodes."""
+    client_bandwidth: float = inf
+    """Bytes/s of one node."""
+    latency_s: float = 0.0
     """Until the first byte of a step's data."""
     ahead: int = 2
     """Steps whose data is fetched beforehand, at once."""
-    read_spread: Share = 0.0
+    read_spread: float = 0.0
     """Standard deviation of a step's bytes and latency, of their mean; log-normal."""
-    step_spread: Share = 0.0
+    step_spread: float = 0.0
     """The same of a node's step."""
 
 
@@ -66,7 +65,7 @@ def simulate_cluster(cluster: Cluster, seeds: Sequence[int] = SEEDS) -> ClusterR
     return ClusterRun(cluster.nodes, au, (min(every), max(every)), starved, straggling)
 
 
-def most_nodes(cluster: Cluster, target_au: Share, limit: int = 4096) -> int:
+def most_nodes(cluster: Cluster, target_au: float, limit: int = 4096) -> int:
     """The most nodes that still reach ``target_au``, found by halving; 0: not even one does."""
 
     def reaches(nodes: int) -> bool:

@@ -1,90 +1,64 @@
-"""A sheet of formulas: a number is given, or follows from others by the formula of its name.
-
-A formula is a function whose arguments are named as the numbers it needs, whose annotations are
-their units, and whose docstring's first line is the formula itself.
-"""
+"""A sheet of numbers: each is given, or follows from others by the formula of its name."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import isfinite
-from types import ModuleType
 
 from pipeprof.errors import UsageError
 from pipeprof.model import SizingFigure, SizingInput
-from pipeprof.sizing.quantities import UNITS
-
-Formula = Callable[..., float]
-
-
-def formulas_of(module: ModuleType) -> dict[str, Formula]:
-    """Name → formula, in the order in which ``module`` has them."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__
-    }
-
-
-def unit_of(formula: Formula, name: str = "return") -> str:
-    """Of what it returns, or of its argument ``name``; as in `UNITS`."""
-    return UNITS[formula.__annotations__[name]]
+from pipeprof.sizing.formulas import FORMULAS
 
 
 class Sheet:
     """What is given, and all that follows from it."""
 
     def __init__(
-        self,
-        given: Mapping[str, SizingInput],
-        formulas: Mapping[str, Formula],
-        scaled: Mapping[str, float] | None = None,
+        self, given: Mapping[str, SizingInput], scaled: Mapping[str, float] | None = None
     ) -> None:
         """``scaled``: number, given or found → the factor by which it is to be changed."""
-        self._given, self._formulas = given, formulas
-        self._scaled = scaled or {}
+        self._given, self._scaled = given, scaled or {}
         self._found: dict[str, float | None] = {}
 
     def value(self, name: str) -> float | None:
         """In its base unit; ``None`` when what it follows from is not known."""
         if name not in self._found:
-            self._found[name] = None  # a circle of formulas leads nowhere
-            value = self._given[name].value if name in self._given else self._follows(name)
+            value = self._given[name].value if name in self._given else self.follows(name)
             self._found[name] = None if value is None else value * self._scaled.get(name, 1.0)
         return self._found[name]
 
+    def values(self, *names: str) -> dict[str, float]:
+        """Those of ``names`` that are known."""
+        return {name: value for name in names if (value := self.value(name)) is not None}
+
     def figure(self, name: str) -> SizingFigure | None:
-        """By its formula, also where it is given."""
-        value, formula = self.value(name), self._formulas[name]
+        """With its formula, or who gave it."""
+        value, formula = self.value(name), FORMULAS[name]
         if value is None:
             return None
-        numbers = {each: self.value(each) for each in _arguments(formula)}
-        known = {each: number for each, number in numbers.items() if number is not None}
-        told = inspect.getdoc(formula) or ""
-        first, _, rest = told.partition("\n\n")
-        note, _, source = rest.partition("Source: ")
+        text, numbers, source = formula.text, self.values(*formula.needs), formula.source
         if name in self._given:
-            first, known, source = "given", {}, self._given[name].origin
-        return SizingFigure(
-            name, value, unit_of(formula), first, known, _one_line(source), _one_line(note)
-        )
+            text, numbers, source = "given", {}, self._given[name].origin
+        return SizingFigure(name, value, formula.unit, text, numbers, source, formula.note)
 
-    def wants(self, name: str) -> tuple[str, ...]:
-        """The inputs for lack of which ``name`` is not known."""
-        if self.value(name) is not None:
-            return ()
-        if name not in self._formulas:
-            return (name,)
-        lacking = [want for each in _arguments(self._formulas[name]) for want in self.wants(each)]
-        return tuple(dict.fromkeys(lacking))
+    def wants(self, *names: str) -> tuple[str, ...]:
+        """The inputs for lack of which any of ``names`` is not known."""
+        lacking: dict[str, None] = {}
+        for name in names:
+            if self.value(name) is None:
+                formula = FORMULAS.get(name)
+                lacking |= dict.fromkeys(self.wants(*formula.needs) if formula else (name,))
+        return tuple(lacking)
 
-    def _follows(self, name: str) -> float | None:
-        formula = self._formulas.get(name)
-        if formula is None:
+    def follows(self, name: str) -> float | None:
+        """By its formula, also where it is given; ``None``: not, as something lacks.
+
+        Raises `UsageError` when the numbers lead nowhere, as a division by zero does."""
+        if name not in FORMULAS:
             return None
-        numbers = {each: self.value(each) for each in _arguments(formula)}
-        if None in numbers.values():
+        formula = FORMULAS[name]
+        numbers = self.values(*formula.needs)
+        if len(numbers) < len(formula.needs):
             return None
         try:
             value = formula(**numbers)
@@ -94,11 +68,3 @@ class Sheet:
             told = ", ".join(f"{each} {number:g}" for each, number in numbers.items())
             raise UsageError(f"{name.replace('_', ' ')} cannot be had from {told}; check these.")
         return value
-
-
-def _arguments(formula: Formula) -> list[str]:
-    return list(inspect.signature(formula).parameters)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

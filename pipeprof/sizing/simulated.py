@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -27,44 +26,35 @@ _NAMES: Final = ("simulated_au", "simulated_starved_fraction", "simulated_stragg
 
 def simulated(sheet: Sheet) -> tuple[tuple[SizingFigure, ...], dict[str, tuple[str, ...]]]:
     """The figures; or none, and what they want."""
-    wants = tuple(dict.fromkeys(want for name in _NEEDS for want in sheet.wants(name)))
-    if wants:
+    if wants := sheet.wants(*_NEEDS):
         return (), dict.fromkeys(_NAMES, wants)
-    numbers = {name: sheet.value(name) for name in (*_NEEDS, *_USED_IF_KNOWN)}
-    known = {name: value for name, value in numbers.items() if value is not None}
+    known = sheet.values(*_NEEDS, *_USED_IF_KNOWN)
     cluster = _cluster(known)
     run = simulate_cluster(cluster)
     fed = most_nodes(cluster, known["target_au"])
     low, high = (f"{each * 100:.1f}" for each in run.au_range)
-    told = {
-        "simulated_au": (run.au, "share", f"Over the seeds from {low} to {high} %."),
-        "simulated_starved_fraction": (
-            run.starved_fraction, "share", "Of the time; the last node's data is waited for.",
-        ),
-        "simulated_straggler_share": (
-            run.straggler_share, "share", "Of the time; the slowest node's step is waited for.",
-        ),
-        "simulated_nodes_fed": (fed, "", "The most that reach the utilisation wanted."),
-    }  # fmt: skip
+    found = (
+        (run.au, "share", f"Over the seeds from {low} to {high} %."),
+        (run.starved_fraction, "share", "Of the time; the last node's data is waited for."),
+        (run.straggler_share, "share", "Of the time; the slowest node's step is waited for."),
+        (fed, "", "The most that reach the utilisation wanted."),
+    )
     return tuple(
         SizingFigure(name, value, unit, _FORMULA, known, _SOURCE, note)
-        for name, (value, unit, note) in told.items()
+        for name, (value, unit, note) in zip(_NAMES, found, strict=True)
     ), {}
 
 
 def _cluster(known: dict[str, float]) -> Cluster:
     a_step = known["gpus_per_node"] * known["batch_size"] * known["bytes_per_sample"]
-    plain = Cluster(
+    return Cluster(
         nodes=int(known["nodes"]),
         step_s=known["step_s"],
         bytes_per_step=a_step * known["physical_share"],
         storage_bandwidth=known["storage_bandwidth"],
-    )
-    return replace(
-        plain,
         client_bandwidth=known.get("client_bandwidth", inf),
         latency_s=known.get("first_byte_s", 0.0),
-        ahead=max(1, int(known.get("prefetch_factor", plain.ahead))),
-        read_spread=known.get("read_spread", 0.0),
-        step_spread=known.get("step_spread", 0.0),
+        ahead=max(1, int(known["prefetch_factor"])),
+        read_spread=known["read_spread"],
+        step_spread=known["step_spread"],
     )

@@ -8,20 +8,11 @@ from typing import Final
 
 from pipeprof.errors import UsageError
 from pipeprof.model import Sizing, SizingInput
-from pipeprof.sizing import checkpoint, nodes, storage, training
+from pipeprof.sizing.formulas import FORMULAS, SECTIONS
 from pipeprof.sizing.inputs import BY_NAME, INPUTS
-from pipeprof.sizing.sheet import Formula, Sheet, formulas_of
+from pipeprof.sizing.sheet import Sheet
 from pipeprof.sizing.simulated import SIMULATED, simulated
 
-SECTIONS: Final = {
-    "Storage, for all accelerators": storage,
-    "Each node": nodes,
-    "Checkpoints": checkpoint,
-    "Training": training,
-}
-FORMULAS: Final[dict[str, Formula]] = {
-    name: formula for module in SECTIONS.values() for name, formula in formulas_of(module).items()
-}
 _CLOSE: Final = 0.01
 """Two figures for one thing may differ by so much."""
 
@@ -39,24 +30,24 @@ def size(
     """
     if not gpus >= 1:
         raise UsageError(f"--gpus is {gpus:g}; it must be at least 1")
-    known = {**_assumed(), **given, "gpus": SizingInput("gpus", gpus, "", "given")}
-    _check(known)
-    plain = Sheet(known, FORMULAS)
+    assumed = {
+        each.name: each.taken(each.assumed, f"assumed: {each.why}")
+        for each in INPUTS
+        if each.assumed is not None
+    }
+    known = {**assumed, **given, "gpus": SizingInput("gpus", gpus, "", "given")}
+    plain = Sheet(known)
+    _check(known, plain)
     scaled = dict([_change(what_if, plain)]) if what_if else {}
-    sheet = Sheet(known, FORMULAS, scaled)
-    sections, lacking = {}, {}
-    for title, module in SECTIONS.items():
-        figures = []
-        for name in formulas_of(module):
-            figure = sheet.figure(name)
-            if figure is None:
-                lacking[name] = sheet.wants(name)
-            else:
-                figures.append(figure)
-        sections[title] = tuple(figures)
+    sheet = Sheet(known, scaled)
+    sections = {
+        title: tuple(found for each in formulas if (found := sheet.figure(each.name)))
+        for title, formulas in SECTIONS.items()
+    }
+    lacking = {name: wants for name in FORMULAS if (wants := sheet.wants(name))}
     if simulate:
-        sections[SIMULATED], wants = simulated(sheet)
-        lacking.update(wants)
+        sections[SIMULATED], unsimulated = simulated(sheet)
+        lacking |= unsimulated
     used = {number for each in sections.values() for figure in each for number in figure.numbers}
     inputs = [
         replace(each, value=each.value * scaled.get(name, 1.0))
@@ -66,28 +57,15 @@ def size(
     return Sizing(gpus, tuple(inputs), sections, lacking, what_if)
 
 
-def _assumed() -> dict[str, SizingInput]:
-    return {
-        each.name: each.taken(each.assumed, f"assumed: {each.why}")
-        for each in INPUTS
-        if each.assumed is not None
-    }
-
-
-def _check(known: Mapping[str, SizingInput]) -> None:
+def _check(known: Mapping[str, SizingInput], sheet: Sheet) -> None:
     """Raises `UsageError` when two figures say different things."""
-    for name in ("samples_per_s", "dataset_bytes", "request_s"):
-        told = known.get(name)
-        without = {each: value for each, value in known.items() if each != name}
-        follows = Sheet(without, FORMULAS).value(name)
-        if told is None or follows is None or abs(follows / told.value - 1) <= _CLOSE:
-            continue
-        option = BY_NAME[name].option
-        raise UsageError(
-            f"--{option} is {told.value:g} ({told.origin}), but the other figures make it "
-            f"{follows:g}; leave one of them out"
-        )
-
+    for name in filter(known.__contains__, FORMULAS):
+        value, follows = known[name].value, sheet.follows(name)
+        if follows is not None and abs(follows / value - 1) > _CLOSE:
+            raise UsageError(
+                f"--{BY_NAME[name].option} is {value:g} ({known[name].origin}), but the other "
+                f"figures make it {follows:g}; leave one of them out"
+            )
     ram = known.get("node_ram")
     for name in ("record_bytes", "tensor_bytes"):
         if ram is not None and name in known and known[name].value > ram.value:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite
 
 from pipeprof.errors import UsageError
 from pipeprof.model import Profile, RequestStats, SizingInput
-from pipeprof.sizing.accelerators import check_accelerator, find_accelerator
+from pipeprof.sizing.accelerators import ACCELERATORS
 from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.sizing.mlperf import WORKLOADS, Workload, find_workload
 
@@ -43,9 +42,12 @@ def pick_workload(workload: str, accelerator: str | None) -> Workload:
 
 
 def from_accelerator(name: str) -> Given:
-    """Raises `UsageError` for one that no table has."""
-    check_accelerator(name, frozenset(each.accelerator for each in WORKLOADS))
-    found = find_accelerator(name)
+    """Raises `UsageError` for one that no table has; workloads have more than are described."""
+    known = ACCELERATORS.keys() | {each.accelerator for each in WORKLOADS}
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise UsageError(f"{name!r} is no known accelerator; known are {listed}")
+    found = ACCELERATORS.get(name)
     if found is None:
         return {}
     given = _taken(f"table, {name}", peak_flop_per_s=found.peak_flop_per_s)
@@ -81,12 +83,7 @@ def from_profile(profile: Profile, file: str) -> Given:
     if profile.requests is not None:
         told |= _requests(profile.requests)
     calls = {} if profile.requests is not None else _calls(profile, samples)
-    counted = _taken(f"profile {file}, by read calls", **_known(calls))
-    return counted | _taken(f"profile {file}", **_known(told))
-
-
-def _known(told: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in told.items() if value and isfinite(value)}
+    return _taken(f"profile {file}, by read calls", **calls) | _taken(f"profile {file}", **told)
 
 
 def _requests(seen: RequestStats) -> dict[str, float]:
@@ -121,5 +118,7 @@ def _share(profile: Profile) -> float | None:
     return min(1.0, sum(moved for _, moved in known) / sum(asked for asked, _ in known))
 
 
-def _taken(origin: str, **values: float) -> Given:
-    return {name: BY_NAME[name].taken(value, origin) for name, value in values.items()}
+def _taken(origin: str, **values: float | None) -> Given:
+    """Without what ``origin`` does not say, or says is nothing."""
+    known = {name: value for name, value in values.items() if value and isfinite(value)}
+    return {name: BY_NAME[name].taken(value, origin) for name, value in known.items()}

@@ -9,7 +9,7 @@ import pytest
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
 from pipeprof.report.text import to_ascii
-from pipeprof.sizing.size import FORMULAS
+from pipeprof.sizing.formulas import FORMULAS
 from tests.comparisons import three_runs
 from tests.report.full import full_markdown, full_text
 from tests.report.test_terminal import ESCAPE, section

@@ -7,7 +7,8 @@ import pytest
 
 from pipeprof.sizing.cluster import Cluster, most_nodes, simulate_cluster
 from pipeprof.sizing.inputs import BY_NAME
-from pipeprof.sizing.size import SIMULATED, size
+from pipeprof.sizing.simulated import SIMULATED
+from pipeprof.sizing.size import size
 
 EIGHT = Cluster(nodes=8, step_s=0.1, bytes_per_step=100e6, storage_bandwidth=8e9)
 """The file system gives exactly what eight nodes eat: 8 × 100 MB in 0.1 s."""

@@ -13,9 +13,10 @@ from pipeprof.cli.app import app
 from pipeprof.errors import UsageError
 from pipeprof.report.document.sizing import sizing_document
 from pipeprof.report.terminal.render import render_terminal
+from pipeprof.sizing.formulas import FORMULAS
 from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.sizing.mlperf import WORKLOADS
-from pipeprof.sizing.size import FORMULAS, size
+from pipeprof.sizing.size import size
 from pipeprof.sizing.sources import from_accelerator, from_profile, from_workload
 from tests.samples import sample_profile
 
