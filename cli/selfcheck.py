@@ -31,15 +31,11 @@ def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
     """
     import orjson
 
-    from pipeprof.cli.selfcheck_page import (
-        SelfCheckLines,
-        SilentSelfCheckWatcher,
-        selfcheck_document,
-    )
+    from pipeprof.cli.selfcheck_page import print_outcome, selfcheck_document
     from pipeprof.report.terminal.render import print_document
     from pipeprof.selfcheck.run import check
 
-    found = check(SilentSelfCheckWatcher() if as_json else SelfCheckLines(), quick, only)
+    found = check((lambda _: None) if as_json else print_outcome, quick, only)
     if as_json:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
         click.echo(orjson.dumps(found.to_dict(), option=options))

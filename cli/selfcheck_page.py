@@ -28,20 +28,13 @@ from pipeprof.selfcheck.results import (
 from pipeprof.units import counted, format_duration
 
 
-class SilentSelfCheckWatcher:
-    """For ``--json``: says nothing."""
-
-    def finished(self, result: PipelineResult | ProfilerCost) -> None:
-        pass
-
-
-class SelfCheckLines(SilentSelfCheckWatcher):
-    def finished(self, result: PipelineResult | ProfilerCost) -> None:
-        if isinstance(result, ProfilerCost):
-            name, word, why = "overhead", _worst(result), ""
-        else:
-            name, word, why = result.name, result.outcome, result.why
-        click.echo(f"  {name:<12}{word}{': ' if why else ''}{why}", err=True)
+def print_outcome(result: PipelineResult | ProfilerCost) -> None:
+    """A line on stderr for a part of the check that has ended."""
+    if isinstance(result, ProfilerCost):
+        name, word, why = "overhead", _worst(result), ""
+    else:
+        name, word, why = result.name, result.outcome, result.why
+    click.echo(f"  {name:<12}{word}{': ' if why else ''}{why}", err=True)
 
 
 def selfcheck_document(check: SelfCheck) -> Document:

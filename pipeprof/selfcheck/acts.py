@@ -2,106 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import sleep, thread_time
-from typing import Protocol
 
 from pipeprof.measure.stage_timer import stage
 from pipeprof.model import Stage
-from pipeprof.storage import Buffer, ObjectInfo, Store
+from pipeprof.storage import Buffer, ObjectInfo, Store, open_store
 
 _BLOCK = bytes(1 << 19)
 
 
-class Act(Protocol):
-    @property
-    def stage(self) -> Stage:
-        """What it is; *fetch* when its code does not say."""
-        ...
-
-    @property
-    def sleeps_s(self) -> float:
-        """Of it asleep, by intent."""
-        ...
-
-    def do(self, stretch: float) -> Sequence[Buffer]:
-        """Do it, ``stretch`` times as long as usual; what was read, a part per request."""
-        ...
-
-
 @dataclass(frozen=True)
-class Sleep:
-    """Blocks, as on a slow storage."""
+class Act:
+    """One of the things that it does."""
 
-    seconds: float
+    do: Callable[[float], Sequence[Buffer]]
+    """Does it, so many times as long as usual. Returns what was read, a part per request."""
     stage: Stage = Stage.FETCH
-
-    @property
-    def sleeps_s(self) -> float:
-        return self.seconds
-
-    def do(self, stretch: float) -> Sequence[Buffer]:
-        with _named(self.stage):
-            sleep(self.seconds * stretch)
-        return ()
+    """*fetch* where its code does not say."""
+    sleeps_s: float = 0.0
+    """Of it asleep, by intent."""
 
 
-@dataclass(frozen=True)
-class Burn:
-    """Computes for so many seconds of CPU time, as a decoder does: without the interpreter's lock.
+def sleeps(seconds: float, name: Stage = Stage.FETCH) -> Act:
+    """Blocks, as on a slow storage; names its stage unless that is *fetch*."""
+    return Act(partial(_sleep, seconds, name), name, seconds)
 
-    With ``locked``, as pure Python does: the thread that serialises what is made then waits.
+
+def _sleep(seconds: float, name: Stage, stretch: float) -> Sequence[Buffer]:
+    with nullcontext() if name is Stage.FETCH else stage(name):
+        sleep(seconds * stretch)
+    return ()
+
+
+def computes(seconds: float, locked: bool = False) -> Act:
+    """So many seconds of CPU time, as a decoder does: without the interpreter's lock.
+
+    With ``locked``, as pure Python does: the thread that serialises a batch then has to wait.
     """
-
-    seconds: float
-    stage: Stage = Stage.FETCH
-    locked: bool = False
-    sleeps_s: float = 0.0
-
-    def do(self, stretch: float) -> Sequence[Buffer]:
-        with _named(self.stage):
-            end = thread_time() + self.seconds * stretch
-            while thread_time() < end:
-                sum(range(500)) if self.locked else sha256(_BLOCK)
-        return ()
+    return Act(partial(_compute, seconds, locked))
 
 
-@dataclass(frozen=True)
-class Read:
-    """Reads the whole of an object, ``times`` over, through pipeprof's own store, which names the
-    stage itself."""
-
-    item: ObjectInfo
-    store: Store
-    times: int
-    stage: Stage = Stage.READ
-    sleeps_s: float = 0.0
-
-    def do(self, stretch: float) -> Sequence[Buffer]:
-        return self.store.read(self.item, [(0, self.item.size)] * self.times)
+def _compute(seconds: float, locked: bool, stretch: float) -> Sequence[Buffer]:
+    end = thread_time() + seconds * stretch
+    while thread_time() < end:
+        sum(range(500)) if locked else sha256(_BLOCK)
+    return ()
 
 
-@dataclass(frozen=True)
-class Open:
+def reads(path: Path, size: int, times: int) -> Act:
+    """Reads an object of ``size`` bytes, ``times`` over, through pipeprof's own store, which names
+    the stage itself."""
+    item = ObjectInfo(str(path), str(path), size)
+    return Act(partial(_read, open_store(str(path)), item, times), Stage.READ)
+
+
+def _read(store: Store, item: ObjectInfo, times: int, stretch: float) -> Sequence[Buffer]:
+    return store.read(item, [(0, item.size)] * times)
+
+
+def opens(path: Path, times: int) -> Act:
     """Reads a whole file, ``times`` over, as any code may, and says nothing of it."""
-
-    path: Path
-    times: int
-    stage: Stage = Stage.READ
-    sleeps_s: float = 0.0
-
-    def do(self, stretch: float) -> Sequence[Buffer]:
-        return [self._read() for _ in range(self.times)]
-
-    def _read(self) -> bytes:
-        with open(self.path, "rb") as file:
-            return file.read()
+    return Act(partial(_open, path, times), Stage.READ)
 
 
-def _named(name: Stage) -> AbstractContextManager[None]:
-    """As a user's code names what it does."""
-    return nullcontext() if name is Stage.FETCH else stage(name)
+def _open(path: Path, times: int, stretch: float) -> Sequence[Buffer]:
+    read = []
+    for _ in range(times):
+        with open(path, "rb") as file:
+            read.append(file.read())
+    return read

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter, sleep, thread_time
 from typing import Any, NamedTuple
 
@@ -31,39 +30,33 @@ class ClockedSample:
     """Of it asleep, by intent."""
 
 
+@dataclass(frozen=True)
 class ClockedDataset(Dataset[ClockedSample]):
     """Does ``acts`` for each sample."""
 
-    def __init__(
-        self,
-        length: int,
-        acts: Sequence[Act],
-        jitter: float = 0.0,
-        slow_every: int = 0,
-        slow_by: float = 1.0,
-    ) -> None:
-        """``jitter``: a sample takes up to this share more or less, the same in each run.
-        ``slow_every``: the last of so many samples takes ``slow_by`` times as long."""
-        self._length = length
-        self._acts = tuple(acts)
-        self._jitter = jitter
-        self._slow_every, self._slow_by = slow_every, slow_by
+    length: int
+    acts: tuple[Act, ...]
+    jitter: float = 0.0
+    """A sample takes up to this share more or less, the same in each run."""
+    slow_every: int = 0
+    """The last of so many samples takes ``slow_by`` times as long; 0: none does."""
+    slow_by: float = 1.0
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __getitem__(self, index: int) -> ClockedSample:
         cpu_start_s, start_s = thread_time(), perf_counter()
         stretch = self._stretch(index)
-        spans = tuple(_clocked(act, stretch) for act in self._acts)
-        sleeps_s = stretch * sum(act.sleeps_s for act in self._acts)
+        spans = tuple(_clocked(act, stretch) for act in self.acts)
+        sleeps_s = stretch * sum(act.sleeps_s for act in self.acts)
         return ClockedSample(index, spans, start_s, perf_counter(), cpu_start_s, sleeps_s)
 
     def _stretch(self, index: int) -> float:
         # steps of the golden ratio: even over any stretch of the run, and never in phase
-        stretch = 1 + self._jitter * (2 * math.modf(index * 0.6180339887)[0] - 1)
-        slow = self._slow_every and index % self._slow_every == self._slow_every - 1
-        return stretch * self._slow_by if slow else stretch
+        stretch = 1 + self.jitter * (2 * math.modf(index * 0.6180339887)[0] - 1)
+        slow = self.slow_every and index % self.slow_every == self.slow_every - 1
+        return stretch * self.slow_by if slow else stretch
 
 
 def _clocked(act: Act, stretch: float) -> Span:
@@ -112,6 +105,14 @@ class Made:
     def fetch_end_s(self) -> float:
         return self.samples[-1].end_s
 
+    @property
+    def spans(self) -> list[Span]:
+        return [span for sample in self.samples for span in sample.spans]
+
+    @property
+    def sleeps_s(self) -> float:
+        return sum(sample.sleeps_s for sample in self.samples)
+
 
 class ClockedBatch(NamedTuple):
     """In this order, torch pickles, unpickles and pins it."""
@@ -122,28 +123,28 @@ class ClockedBatch(NamedTuple):
     end: Mark
 
 
+@dataclass(frozen=True)
 class ClockedCollate:
-    """Sleeps, or computes in pure Python, then makes ``tensors`` tensors of ``values`` numbers
-    each."""
+    """Sleeps, then computes in pure Python, then makes tensors."""
 
-    def __init__(
-        self, seconds: float = 0.0, tensors: int = 1, values: int = 16, computes_s: float = 0.0
-    ) -> None:
-        self._seconds, self._tensors, self._values = seconds, tensors, values
-        self._computes_s = computes_s
-        # To free many tensors takes time. Kept until after they were sent, they are freed in here,
-        # where that can be clocked.
-        self._kept: deque[list[torch.Tensor]] = deque(maxlen=2)
+    sleeps_s: float = 0.0
+    tensors: int = 1
+    values: int = 16
+    """Numbers in each tensor."""
+    computes_s: float = 0.0
+    _kept: deque[list[torch.Tensor]] = field(default_factory=lambda: deque(maxlen=2), repr=False)
+    """To free many tensors takes time. Kept until after they were sent, they are freed in here,
+    where that can be clocked."""
 
     def __call__(self, samples: list[ClockedSample]) -> ClockedBatch:
         start_s = perf_counter()
-        if self._seconds:
-            sleep(self._seconds)
-        end_s = thread_time() + self._computes_s
+        if self.sleeps_s:
+            sleep(self.sleeps_s)
+        end_s = thread_time() + self.computes_s
         while thread_time() < end_s:
             sum(range(500))
         index = float(samples[0].index)
-        tensors = [torch.full((self._values,), index) for _ in range(self._tensors)]
+        tensors = [torch.full((self.values,), index) for _ in range(self.tensors)]
         self._kept.append(tensors)
         cpu_s = thread_time() - samples[0].cpu_start_s
         made = Made(tuple(samples), start_s, perf_counter(), cpu_s)

@@ -3,17 +3,18 @@ over. Plain against plain says how much of a difference is the machine's own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch.utils.data import DataLoader, Dataset
 
 from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.selfcheck.results import Bar, CostComparison, ProfilerCost
+
+Floats = npt.NDArray[np.float64]
 
 BAR = 0.01
 """So high may the interval's upper end lie."""
@@ -26,15 +27,6 @@ BATCHES, WARMUP = 120, 10
 _LEAST_ROUNDS = 5
 _RESAMPLES = 2000
 _BLOCK = bytes(16384)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Per batch, seconds."""
-
-    wall_s: float
-    cpu_s: float
-    """Of main and worker together."""
 
 
 class Hashing(Dataset[float]):
@@ -58,43 +50,40 @@ def measure_cost(limit_s: float, seed: int = 0) -> ProfilerCost:
     """Rounds for ``limit_s`` seconds, and at least `_LEAST_ROUNDS`."""
     dataset = Hashing(_blocks_for(BATCH_S / BATCH_SIZE))
     random = np.random.default_rng(seed)
-    rounds: list[list[Spent]] = []
+    rounds: list[list[tuple[float, float]]] = []
     end = perf_counter() + limit_s
     while len(rounds) < _LEAST_ROUNDS or perf_counter() < end:
         spent = {variant: _run(dataset, variant == 2) for variant in random.permutation(3)}
         rounds.append([spent[0], spent[1], spent[2]])
-    wall = [[one.wall_s for one in spent] for spent in rounds]
+    wall, cpu = np.moveaxis(np.array(rounds), 2, 0)
     return ProfilerCost(
-        batch_s=float(np.median([both[:2] for both in wall])),
+        batch_s=float(np.median(wall[:, :2])),
         rounds=len(rounds),
         batches=BATCHES - WARMUP,
         wall=compare(wall),
-        cpu=compare([[one.cpu_s for one in spent] for spent in rounds]),
+        cpu=compare(cpu),
     )
 
 
-def compare(rounds: Sequence[Sequence[float]], seed: int = 0) -> CostComparison:
-    """``rounds``: per round what a plain, another plain and a profiled run took.
+def compare(rounds: npt.ArrayLike, seed: int = 0) -> CostComparison:
+    """``rounds``: what a plain, another plain and a profiled run took. [rounds, 3]
 
     The median over rounds, and its 95 % interval by bootstrap: when something else keeps the
     machine busy during one run, that round says nothing.
     """
     plain, again, profiled = np.array(rounds, dtype=np.float64).T
     picks = np.random.default_rng(seed).integers(0, len(plain), size=(_RESAMPLES, len(plain)))
-    figures = []
-    for ratio in (2 * profiled / (plain + again) - 1, again / plain - 1):
+
+    def figure(ratio: Floats) -> tuple[float, tuple[float, float]]:
         low, high = np.percentile(np.median(ratio[picks], axis=1), [2.5, 97.5])
-        figures.append((float(np.median(ratio)), (float(low), float(high))))
-    (cost, interval), (control, control_interval) = figures
-    return CostComparison(
-        cost, interval, control, control_interval, _status(interval, control_interval)
-    )
+        return float(np.median(ratio)), (float(low), float(high))
 
-
-def _status(interval: tuple[float, float], control: tuple[float, float]) -> Bar:
-    if max(abs(end) for end in control) > QUIET:
-        return "inconclusive"
-    return "within" if interval[1] <= BAR else "beyond"
+    cost, interval = figure(2 * profiled / (plain + again) - 1)
+    control, control_interval = figure(again / plain - 1)
+    status: Bar = "within" if interval[1] <= BAR else "beyond"
+    if max(map(abs, control_interval)) > QUIET:
+        status = "inconclusive"
+    return CostComparison(cost, interval, control, control_interval, status)
 
 
 def _blocks_for(seconds: float) -> int:
@@ -107,8 +96,9 @@ def _blocks_for(seconds: float) -> int:
     return max(1, round(seconds / float(np.median(times))))
 
 
-def _run(dataset: Hashing, profiled: bool) -> Spent:
-    """One epoch, of which the first `WARMUP` batches are left out."""
+def _run(dataset: Hashing, profiled: bool) -> tuple[float, float]:
+    """One epoch, of which the first `WARMUP` batches are left out. Seconds per batch: wall time,
+    and CPU time of main and worker together."""
     loader: Any = DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=1)
     if profiled:
         loader = wrap(loader)
@@ -120,4 +110,4 @@ def _run(dataset: Hashing, profiled: bool) -> Spent:
             end_s = perf_counter()
             main_s, worker_s = process_time() - main_s, float(batch[0]) - worker_s
     count = BATCHES - WARMUP
-    return Spent((end_s - start_s) / count, (main_s + worker_s) / count)
+    return (end_s - start_s) / count, (main_s + worker_s) / count

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pipeprof.model import Profile
-from pipeprof.selfcheck.pipelines import Pipeline
+from pipeprof.selfcheck.pipelines import Pipeline, Truth
 from pipeprof.selfcheck.results import CheckedFigure, Claim, PipelineResult, Status
 from pipeprof.selfcheck.truth import (
     AWAITED,
@@ -36,37 +36,26 @@ def judge(pipeline: Pipeline, turns: Sequence[Taken], profile: Profile) -> Pipel
     truth = true_seconds(turns)
     batch_s = float(np.mean(truth["wait"] + truth["step"]))
     asked = [_figure(name, truth, batch_s, profile) for name in pipeline.truth.figures]
-    figures = [figure for figure in asked if figure is not None]
-    claims = _claims(pipeline, turns, float(np.mean(truth["wait"])) / batch_s, profile)
+    figures = tuple(figure for figure in asked if figure is not None)
+    claims = _claims(pipeline.truth, turns, float(np.mean(truth["wait"])) / batch_s, profile)
     wrong = [figure.name for figure in figures if figure.status == "off"]
     wrong += [claim.name for claim in claims if not claim.holds]
     return PipelineResult(
-        pipeline.name,
-        pipeline.says,
-        "off" if wrong else "right",
-        ", ".join(wrong),
-        profile.config,
-        len(turns),
-        batch_s,
-        tuple(figures),
-        tuple(claims),
-    )
+        pipeline.name, pipeline.says, "off" if wrong else "right", ", ".join(wrong),
+        profile.config, len(turns), batch_s, figures, tuple(claims),
+    )  # fmt: skip
 
 
 def as_planned(pipeline: Pipeline, turns: Sequence[Taken], threshold: float) -> bool:
     """Whether the run was as clearly starved, or fed, as it was meant to be, and by what was meant.
     On a machine that is busy with other things, also a loader that is quick enough comes late."""
-    truth = true_seconds(turns)
-    share = float(np.sum(truth["wait"]) / np.sum(truth["wait"] + truth["step"]))
+    stalled_s = sum(turn.delivered_s - turn.asked_s for turn in turns)
+    share = stalled_s / sum(turn.done_s - turn.asked_s for turn in turns)
     if pipeline.truth.verdict == "fed":
         return share < threshold / 2
-    return share > threshold * 2 and _place(turns) in pipeline.truth.places
-
-
-def _place(turns: Sequence[Taken]) -> str:
-    """Where the awaited batches mostly were, by the pipeline's own clocks."""
     charged = {name: float(charge.sum()) for name, charge in charges(turns).items()}
-    return max(charged, key=lambda name: charged[name])
+    place = max(charged, key=charged.__getitem__)  # where the awaited batches mostly were
+    return share > threshold * 2 and place in pipeline.truth.places
 
 
 def _figure(
@@ -81,11 +70,11 @@ def _figure(
     true_s = float(np.nanmean(seconds))
     measured_s = _measured(name, profile)
     bar_s = max(BAR_SHARE * batch_s, BAR_S)
-    status: Status
-    if measured_s is not None:
-        status = "right" if abs(measured_s - true_s) <= bar_s else "off"
-    else:
-        status = "unknown" if name in (*RESOURCES, *profile.missing) else "off"
+    status: Status = "off"
+    if measured_s is None and name in (*RESOURCES, *profile.missing):
+        status = "unknown"
+    elif measured_s is not None and abs(measured_s - true_s) <= bar_s:
+        status = "right"
     return CheckedFigure(name, true_s, measured_s, bar_s, status)
 
 
@@ -110,43 +99,29 @@ def _measured(name: str, profile: Profile) -> float | None:
     return stats.mean_s if stats else None
 
 
-def _claims(
-    pipeline: Pipeline, turns: Sequence[Taken], share: float, profile: Profile
-) -> list[Claim]:
+def _claims(truth: Truth, turns: Sequence[Taken], share: float, profile: Profile) -> list[Claim]:
     """``share``: starved, in truth."""
-    truth, said = pipeline.truth, profile.diagnosis
-    fetch, read = profile.stages.get("fetch"), profile.stages.get("read")
-    charged_s = sum(profile.blame.values())
+    said, fetch, read = profile.diagnosis, profile.stages.get("fetch"), profile.stages.get("read")
+    charged_s, culprit = sum(profile.blame.values()), said.bottleneck or "nothing"
+    starved, off = said.starved_fraction, abs(said.starved_fraction - share)
     claims = [
         Claim("verdict", truth.verdict, said.verdict, said.verdict == truth.verdict),
+        Claim("starved", format_share(share), format_share(starved), off <= BAR_SHARE),
+        Claim("to blame", truth.culprits[0], culprit, said.bottleneck in truth.culprits),
         Claim(
-            "starved",
-            format_share(share),
-            format_share(said.starved_fraction),
-            abs(said.starved_fraction - share) <= BAR_SHARE,
-        ),
-        Claim(
-            "to blame",
-            truth.culprits[0],
-            said.bottleneck or "nothing",
-            said.bottleneck in truth.culprits,
-        ),
-        Claim(
-            "blame adds up to",
-            format_duration(profile.stall_s),
-            format_duration(charged_s),
+            "blame adds up to", format_duration(profile.stall_s), format_duration(charged_s),
             abs(charged_s - profile.stall_s) <= BLAME_BAR * profile.stall_s,
         ),
         _same("batches seen being made", len(turns), fetch.count if fetch else 0),
-    ]
+    ]  # fmt: skip
     if "read" not in profile.missing:
         for what in truth.counted:
             found = getattr(read, what) if read else 0
             claims.append(_same(f"{what} read", read_in(turns, what), found))
     if truth.finding is not None:
         codes = [finding.code for finding in profile.findings]
-        said_codes = ", ".join(codes) or "nothing"
-        claims.append(Claim("finding", truth.finding, said_codes, truth.finding in codes))
+        listed = ", ".join(codes) or "nothing"
+        claims.append(Claim("finding", truth.finding, listed, truth.finding in codes))
     if not truth.more_workers:
         advised = _more_workers(profile)
         claims.append(Claim("advice", "not more workers", advised or "none", not advised))

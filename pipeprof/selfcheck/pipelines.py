@@ -1,4 +1,4 @@
-"""The pipelines of known truth: one more is one more entry of `pipelines`."""
+"""The pipelines of known truth: one more is one more entry of the tables below."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeprof.model import Stage, Verdict
-from pipeprof.selfcheck.acts import Act, Burn, Open, Read, Sleep
+from pipeprof.selfcheck.acts import Act, computes, opens, reads, sleeps
 from pipeprof.selfcheck.clocked import ClockedCollate
-from pipeprof.storage import ObjectInfo, open_store
 
 _FILE, _FILE_BYTES = "known.bin", 8_000_000
+_STAGES = sleeps(0.002, Stage.READ), sleeps(0.016, Stage.DECODE), sleeps(0.0005, Stage.TRANSFORM)
+_ALTERNATING = sleeps(0.0005, Stage.READ), sleeps(0.0015, Stage.DECODE)
 
 _ALWAYS = ("fetch", "collate", "wait", "step")
 _NAMED = ("read", "decode", "transform", *_ALWAYS)
-_BY_TURNS = ("read", "decode", *_ALWAYS)
+_READ_AND_DECODE = ("read", "decode", *_ALWAYS)
 TRANSFER = ("transfer", "serialise", "pipe", "unpickle")
 """The way to main, and its parts."""
+_IN_DECODE = ("awaited in decode", "awaited in transform", "awaited in collate")
 
 _NO_TENSORS = ClockedCollate(tensors=0)
 """To receive a tensor takes two processes some milliseconds where the machine is busy: too much
@@ -70,123 +72,122 @@ class Pipeline:
     """Part of a quick check."""
 
 
+_NAMED_STAGES = (
+    Pipeline(
+        "stages", "sleeps in named stages, workers forked",
+        _STAGES, Truth("starved", ("decode",), (*_NAMED, *TRANSFER, *_IN_DECODE)),
+        batches=160, workers=2, collate=ClockedCollate(0.0005),
+    ),
+    Pipeline(
+        "spawn", "sleeps in named stages that take turns, workers spawned",
+        _ALTERNATING, Truth("starved", ("decode",), _READ_AND_DECODE),
+        batches=80, workers=2, start_method="spawn", batch_size=8,
+    ),
+    Pipeline(
+        "forkserver", "the same, workers from a fork server",
+        _ALTERNATING, Truth("starved", ("decode",), _READ_AND_DECODE),
+        batches=80, workers=2, start_method="forkserver", batch_size=8, quick=False,
+    ),
+    Pipeline(
+        "inline", "sleeps in named stages, no workers",
+        _STAGES, Truth("starved", ("decode",), (*_NAMED, "awaited in read", *_IN_DECODE)),
+        batches=60, workers=0, step_s=0.003, collate=ClockedCollate(0.0005),
+    ),
+)  # fmt: skip
+_BLACK_BOXES = (
+    Pipeline(
+        "burn", "computes in a black box",
+        (computes(0.010),),
+        Truth("starved", ("fetch", "worker-cpu"),
+              (*_ALWAYS, "cpu", "off-core", "awaited in fetch")),
+        batches=150,
+    ),
+    Pipeline(
+        "python", "computes in pure Python: a finished batch waits for the interpreter",
+        (computes(0.005, locked=True),),
+        Truth("starved", ("fetch", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
+              awaited_in=(*TRANSFER, "fetch")),
+        batches=150,
+    ),
+    Pipeline(
+        "python-collate", "the same in collate",
+        (), Truth("starved", ("collate", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
+                  awaited_in=(*TRANSFER, "collate")),
+        batches=120, collate=ClockedCollate(computes_s=0.008),
+    ),
+    Pipeline(
+        "python-crowd", "pure Python in three times as many workers as cores",
+        (computes(0.006, locked=True),),
+        Truth("starved", ("worker-cpu", "fetch"), (*_ALWAYS, "cpu"),
+              more_workers=False, awaited_in=(*TRANSFER, "fetch")),
+        batches=400, workers=6, cores=2, quick=False,
+    ),
+    Pipeline(
+        "sleep", "sleeps in a black box",
+        (sleeps(0.020),),
+        Truth("starved", ("fetch",),
+              (*_ALWAYS, "cpu", "off-core", "blocked", "awaited in fetch")),
+        batches=100,
+    ),
+)  # fmt: skip
+_CIRCUMSTANCES = (
+    Pipeline(
+        "contention", "computes in twice as many workers as cores",
+        (computes(0.006),),
+        Truth("starved", ("worker-cpu", "fetch"), (*_ALWAYS, "cpu", "off-core", "run-queue"),
+              "cpu-oversubscribed", more_workers=False, awaited_in=("fetch", *TRANSFER)),
+        batches=400, workers=4, cores=2,
+    ),
+    Pipeline(
+        "tensors", "next to no work, but 100 tiny tensors a batch",
+        (), Truth("starved", TRANSFER, (*_ALWAYS, *TRANSFER), more_workers=False),
+        batches=60, step_s=0.002, collate=ClockedCollate(tensors=100),
+    ),
+    Pipeline(
+        "slow-batch", "one batch in ten takes fifteen times as long",
+        (sleeps(0.004),),
+        Truth("starved", ("fetch",), (*_ALWAYS, "reorder", "awaited in fetch")),
+        batches=200, workers=2, step_s=0.006, slow_every=10, slow_by=15,
+    ),
+    Pipeline(
+        "fed", "faster than the training step, with two workers",
+        (sleeps(0.050),), Truth("fed", ("accelerator",), (*_ALWAYS, "ready")),
+        batches=60, workers=2, step_s=0.040, collate=_NO_TENSORS,
+    ),
+    Pipeline(
+        "slow-step", "much faster than the training step",
+        (sleeps(0.001),), Truth("fed", ("accelerator",), (*_ALWAYS, "ready")),
+        batches=60, step_s=0.040, collate=_NO_TENSORS,
+    ),
+    Pipeline(
+        "pin", "pins what it loads",
+        (sleeps(0.004),), Truth("starved", ("fetch",), (*_ALWAYS, "pin")),
+        batches=150, collate=ClockedCollate(tensors=4, values=1_000_000), pin_memory=True,
+    ),
+)  # fmt: skip
+
+
 def pipelines(folder: Path) -> tuple[Pipeline, ...]:
-    """All of them. ``folder``: with what `write_files` wrote."""
-    stages = (
-        Sleep(0.002, Stage.READ),
-        Sleep(0.016, Stage.DECODE),
-        Sleep(0.0005, Stage.TRANSFORM),
-    )
-    by_turns = (Sleep(0.0005, Stage.READ), Sleep(0.0015, Stage.DECODE))
-    in_decode = ("awaited in decode", "awaited in transform", "awaited in collate")
-    return (
-        Pipeline(
-            "stages", "sleeps in named stages, workers forked",
-            stages, Truth("starved", ("decode",), (*_NAMED, *TRANSFER, *in_decode)),
-            batches=160, workers=2, collate=ClockedCollate(0.0005),
-        ),
-        Pipeline(
-            "spawn", "sleeps in named stages that take turns, workers spawned",
-            by_turns, Truth("starved", ("decode",), _BY_TURNS),
-            batches=80, workers=2, start_method="spawn", batch_size=8,
-        ),
-        Pipeline(
-            "forkserver", "the same, workers from a fork server",
-            by_turns, Truth("starved", ("decode",), _BY_TURNS),
-            batches=80, workers=2, start_method="forkserver", batch_size=8, quick=False,
-        ),
-        Pipeline(
-            "inline", "sleeps in named stages, no workers",
-            stages, Truth("starved", ("decode",), (*_NAMED, "awaited in read", *in_decode)),
-            batches=60, workers=0, step_s=0.003, collate=ClockedCollate(0.0005),
-        ),
-        Pipeline(
-            "burn", "computes in a black box",
-            (Burn(0.010),),
-            Truth("starved", ("fetch", "worker-cpu"),
-                  (*_ALWAYS, "cpu", "off-core", "awaited in fetch")),
-            batches=150,
-        ),
-        Pipeline(
-            "python", "computes in pure Python: a finished batch waits for the interpreter",
-            (Burn(0.005, locked=True),),
-            Truth("starved", ("fetch", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
-                  awaited_in=(*TRANSFER, "fetch")),
-            batches=150,
-        ),
-        Pipeline(
-            "python-collate", "the same in collate",
-            (), Truth("starved", ("collate", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
-                      awaited_in=(*TRANSFER, "collate")),
-            batches=120, collate=ClockedCollate(computes_s=0.008),
-        ),
-        Pipeline(
-            "python-crowd", "pure Python in three times as many workers as cores",
-            (Burn(0.006, locked=True),),
-            Truth("starved", ("worker-cpu", "fetch"), (*_ALWAYS, "cpu"),
-                  more_workers=False, awaited_in=(*TRANSFER, "fetch")),
-            batches=400, workers=6, cores=2, quick=False,
-        ),
-        Pipeline(
-            "sleep", "sleeps in a black box",
-            (Sleep(0.020),),
-            Truth("starved", ("fetch",),
-                  (*_ALWAYS, "cpu", "off-core", "blocked", "awaited in fetch")),
-            batches=100,
-        ),
+    """All of them. Two read a file in ``folder``, which `write_files` writes."""
+    file = folder / _FILE
+    reading = (
         Pipeline(
             "reads", "reads a file of known size through pipeprof's storage",
-            (_read(str(folder / _FILE)),),
+            (reads(file, _FILE_BYTES, times=4),),
             Truth("starved", ("read",), ("read", *_ALWAYS, "awaited in read"),
                   counted=("bytes", "requests")),
             batches=80, step_s=0.0005,
         ),
         Pipeline(
             "open", "reads a file of known size by open(), in a black box",
-            (Open(folder / _FILE, times=4),),
+            (opens(file, times=4),),
             Truth("starved", ("read",), ("read", *_ALWAYS), counted=("bytes",)),
             batches=80, step_s=0.0005,
         ),
-        Pipeline(
-            "contention", "computes in twice as many workers as cores",
-            (Burn(0.006),),
-            Truth("starved", ("worker-cpu", "fetch"), (*_ALWAYS, "cpu", "off-core", "run-queue"),
-                  "cpu-oversubscribed", more_workers=False, awaited_in=("fetch", *TRANSFER)),
-            batches=400, workers=4, cores=2,
-        ),
-        Pipeline(
-            "tensors", "next to no work, but 100 tiny tensors a batch",
-            (), Truth("starved", TRANSFER, (*_ALWAYS, *TRANSFER), more_workers=False),
-            batches=60, step_s=0.002, collate=ClockedCollate(tensors=100),
-        ),
-        Pipeline(
-            "slow-batch", "one batch in ten takes fifteen times as long",
-            (Sleep(0.004),),
-            Truth("starved", ("fetch",), (*_ALWAYS, "reorder", "awaited in fetch")),
-            batches=200, workers=2, step_s=0.006, slow_every=10, slow_by=15,
-        ),
-        Pipeline(
-            "fed", "faster than the training step, with two workers",
-            (Sleep(0.050),), Truth("fed", ("accelerator",), (*_ALWAYS, "ready")),
-            batches=60, workers=2, step_s=0.040, collate=_NO_TENSORS,
-        ),
-        Pipeline(
-            "slow-step", "much faster than the training step",
-            (Sleep(0.001),), Truth("fed", ("accelerator",), (*_ALWAYS, "ready")),
-            batches=60, step_s=0.040, collate=_NO_TENSORS,
-        ),
-        Pipeline(
-            "pin", "pins what it loads",
-            (Sleep(0.004),), Truth("starved", ("fetch",), (*_ALWAYS, "pin")),
-            batches=150, collate=ClockedCollate(tensors=4, values=1_000_000), pin_memory=True,
-        ),
     )  # fmt: skip
+    return (*_NAMED_STAGES, *_BLACK_BOXES, *reading, *_CIRCUMSTANCES)
 
 
 def write_files(folder: Path) -> None:
     """What the pipelines read."""
     (folder / _FILE).write_bytes(bytes(_FILE_BYTES))
-
-
-def _read(path: str) -> Read:
-    return Read(ObjectInfo(path, path, _FILE_BYTES), open_store(path), times=4)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import DataLoader
@@ -26,9 +26,9 @@ from pipeprof.selfcheck.judge import as_planned, judge
 from pipeprof.selfcheck.pipelines import Pipeline, pipelines, write_files
 from pipeprof.selfcheck.results import PipelineResult, ProfilerCost, SelfCheck
 from pipeprof.selfcheck.surroundings import (
-    Shielded,
     few_cores,
     more_workers_than_cores,
+    shielded,
     workers_ended_by_ctrl_c,
 )
 from pipeprof.selfcheck.truth import Taken, take
@@ -43,32 +43,39 @@ _QUICK_SHARE = 0.35
 _LEAST_BATCHES = 40
 _COST_S, _QUICK_COST_S = 16.0, 5.0
 
-
-class SelfCheckWatcher(Protocol):
-    """Told how a check goes."""
-
-    def finished(self, result: PipelineResult | ProfilerCost) -> None: ...
+Report: TypeAlias = Callable[["PipelineResult | ProfilerCost"], None]
+"""Called with each part's result once it is there."""
 
 
-def check(watcher: SelfCheckWatcher, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
+def check(report: Report, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
     """Run the pipelines, or those named in ``only``. Raises `UsageError` for an unknown name."""
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
-        chosen = _chosen(pipelines(Path(folder)), quick, only)
+        every = pipelines(Path(folder))
+        names = [pipeline.name for pipeline in every]
+        for name in only:
+            if name not in (*names, COST):
+                raise UsageError(
+                    f"{name!r} is no part of the check; those are {', '.join(names)} and {COST}"
+                )
+        chosen = [
+            pipeline for pipeline in every
+            if (pipeline.name in only if only else pipeline.quick or not quick)
+        ]  # fmt: skip
         write_files(Path(folder))
-        return check_pipelines(watcher, chosen, quick, not only or COST in only)
+        return check_pipelines(report, chosen, quick, not only or COST in only)
 
 
 def check_pipelines(
-    watcher: SelfCheckWatcher, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
+    report: Report, chosen: Sequence[Pipeline], quick: bool, with_cost: bool
 ) -> SelfCheck:
     results = []
     for pipeline in chosen:
         results.append(run(pipeline, quick))
-        watcher.finished(results[-1])
+        report(results[-1])
     cost = None
     if with_cost:
         cost = measure_cost(_QUICK_COST_S if quick else _COST_S)
-        watcher.finished(cost)
+        report(cost)
     wrong = any(result.outcome in ("off", "failed") for result in results)
     beyond = cost is not None and "beyond" in (cost.wall.status, cost.cpu.status)
     return SelfCheck(
@@ -81,26 +88,13 @@ def check_pipelines(
     )
 
 
-def _chosen(every: Sequence[Pipeline], quick: bool, only: Sequence[str]) -> list[Pipeline]:
-    names = [pipeline.name for pipeline in every]
-    for name in only:
-        if name not in (*names, COST):
-            raise UsageError(
-                f"{name!r} is no part of the check; those are {', '.join(names)} and {COST}"
-            )
-    if only:
-        return [pipeline for pipeline in every if pipeline.name in only]
-    return [pipeline for pipeline in every if pipeline.quick or not quick]
-
-
 def run(pipeline: Pipeline, quick: bool = False) -> PipelineResult:
     """Run it and compare; once or twice again when the machine did not let it run as planned.
 
     So too when something was off: a process that loses its core just between the pipeline's reading
     of the clock and ours shows a difference that is no error. What is wrong is off again.
     """
-    lacking = _lacking(pipeline)
-    if lacking:
+    if lacking := _lacking(pipeline):
         return PipelineResult(pipeline.name, pipeline.says, "skipped", lacking)
     results: list[PipelineResult] = []
     while len(results) < _ATTEMPTS:
@@ -108,8 +102,8 @@ def run(pipeline: Pipeline, quick: bool = False) -> PipelineResult:
         outcomes = [result.outcome for result in results]
         if outcomes[-1] in ("right", "failed") or outcomes.count("off") == 2:
             break
-    before = "; ".join(f"in run {n}: {one.why}" for n, one in enumerate(results[:-1], 1))
-    last = results[-1]
+    *earlier, last = results
+    before = "; ".join(f"in run {n}: {one.why}" for n, one in enumerate(earlier, 1))
     why = f"{last.why} ({before})" if last.why and before else last.why or before
     return replace(last, why=why, runs=len(results))
 
@@ -133,10 +127,9 @@ def _run_once(pipeline: Pipeline, quick: bool) -> PipelineResult:
         line = (str(error).strip() or "no message").splitlines()[-1]
         why = f"{type(error).__name__}: {line}"
         return PipelineResult(pipeline.name, pipeline.says, "failed", why)
-    result = judge(pipeline, turns, profile)
+    result, truth = judge(pipeline, turns, profile), pipeline.truth
     if as_planned(pipeline, turns, profile.diagnosis.threshold):
         return result
-    truth = pipeline.truth
     by = f" by {truth.culprits[0]}" if truth.verdict == "starved" else ""
     why = f"the run was not {truth.verdict}{by} as planned: the machine is too busy"
     return replace(result, outcome="unsettled", why=why)
@@ -148,7 +141,7 @@ def _profile(pipeline: Pipeline, quick: bool) -> tuple[list[Taken], Profile]:
     with few_cores(pipeline.cores), more_workers_than_cores(), workers_ended_by_ctrl_c():
         # each turn is held against what is known of it
         loader = wrap(_loader(pipeline, quick), pipeline.name, accelerator.label, whole=True)
-        turns = take(Shielded(loader), accelerator.step)
+        turns = take(shielded(loader), accelerator.step)
         profile = loader.profile()
     return turns[len(turns) - profile.measured_batches :], profile
 
@@ -157,15 +150,9 @@ def _loader(pipeline: Pipeline, quick: bool) -> DataLoader[Any]:
     batches = pipeline.batches
     if quick:
         batches = max(_LEAST_BATCHES, round(batches * _QUICK_SHARE))
-    dataset = ClockedDataset(
-        batches * pipeline.batch_size,
-        pipeline.acts,
-        _JITTER,
-        pipeline.slow_every,
-        pipeline.slow_by,
-    )
+    samples = batches * pipeline.batch_size
     return DataLoader(
-        dataset,
+        ClockedDataset(samples, pipeline.acts, _JITTER, pipeline.slow_every, pipeline.slow_by),
         batch_size=pipeline.batch_size,
         num_workers=pipeline.workers,
         collate_fn=pipeline.collate,

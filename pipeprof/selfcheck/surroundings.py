@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
@@ -35,21 +35,16 @@ def more_workers_than_cores() -> Iterator[None]:
         yield
 
 
-class Shielded:
-    """Iterates over a loader whose workers never hear of Ctrl-C: while they still load Python they
+def shielded(loader: Iterable[Any]) -> Iterator[Any]:
+    """Starts to iterate, with workers that never hear of Ctrl-C: while they still load Python they
     would each print a traceback. This process hears of it, and ends them."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def __iter__(self) -> Iterator[Any]:
-        # started in between, it would let the signal through again
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return iter(self._loader)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    # started in between, it would let the signal through again
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return iter(loader)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

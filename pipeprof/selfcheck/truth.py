@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.model import Span, Stage
+from pipeprof.model import Stage
 from pipeprof.selfcheck.clocked import ClockedBatch, Made, Mark
 
 Floats = npt.NDArray[np.float64]
@@ -21,6 +22,7 @@ OFF_CORE = "off-core"
 """Run-queue and blocked together."""
 AWAITED = "awaited in "
 """Before a stage's name: the part of the stall in which the awaited batch was in it."""
+_NAMED = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
 @dataclass
@@ -35,13 +37,14 @@ class Taken:
     end: Mark
 
 
-def take(loader: Iterable[Any], step: Callable[[Any], None]) -> list[Taken]:
+def take(batches: Iterable[ClockedBatch], step: Callable[[Any], None]) -> list[Taken]:
     """Train for one epoch."""
     turns: list[Taken] = []
     asked_s = perf_counter()
-    for batch in loader:
+    for batch in batches:
         delivered_s = perf_counter()
-        turns.append(_turn(asked_s, delivered_s, batch))
+        # without the tensors: each holds a descriptor
+        turns.append(Taken(asked_s, delivered_s, delivered_s, batch.made, batch.begin, batch.end))
         step(batch)
         # it takes time to free a batch of many tensors: within the step, as that is no waiting
         del batch
@@ -49,49 +52,45 @@ def take(loader: Iterable[Any], step: Callable[[Any], None]) -> list[Taken]:
     return turns
 
 
-def _turn(asked_s: float, delivered_s: float, batch: ClockedBatch) -> Taken:
-    """Without the tensors: each holds a descriptor."""
-    return Taken(asked_s, delivered_s, delivered_s, batch.made, batch.begin, batch.end)
-
-
 def true_seconds(turns: Sequence[Taken]) -> dict[str, Floats]:
     """Per stage and resource, an array with an entry per batch; NaN where it does not apply."""
 
-    def column(of: Callable[[Taken], float]) -> Floats:
-        return np.array([of(turn) for turn in turns], dtype=np.float64)
+    def column(name: str) -> Floats:
+        return np.array([*map(attrgetter(name), turns)], dtype=np.float64)
 
-    asked = column(lambda turn: turn.asked_s)
-    collated = column(lambda turn: turn.made.collate_end_s)
-    pickled = column(lambda turn: turn.end.pickled_s)
-    received = column(lambda turn: turn.begin.unpickled_s)
-    unpickled = column(lambda turn: turn.end.unpickled_s)
-    making = column(lambda turn: turn.made.collate_end_s - turn.made.fetch_start_s)
-    cpu = column(lambda turn: turn.made.cpu_s)
+    def spent(stage: Stage) -> Floats:
+        spans = ([span for span in turn.made.spans if span.stage is stage] for turn in turns)
+        seconds = [sum(span.end_s - span.start_s for span in each) for each in spans]
+        return np.array(seconds, dtype=np.float64)
+
+    asked, delivered = column("asked_s"), column("delivered_s")
+    collated, fetched = column("made.collate_end_s"), column("made.fetch_end_s")
+    pickled, unpickled = column("end.pickled_s"), column("end.unpickled_s")
+    received = column("begin.unpickled_s")
+    begun, cpu = column("made.fetch_start_s"), column("made.cpu_s")
     # what lies in the pipe while main trains is slack; what came while main waited for another
     # batch was on its way for as long as that took
     pipe = np.where(received < asked, np.nan, received - np.maximum(pickled, asked))
     all_before = np.maximum.accumulate(pickled)
     return {
-        "read": column(lambda turn: _spent(turn.made, Stage.READ)),
-        "decode": column(lambda turn: _spent(turn.made, Stage.DECODE)),
-        "transform": column(lambda turn: _spent(turn.made, Stage.TRANSFORM)),
-        "fetch": column(lambda turn: turn.made.fetch_end_s - turn.made.fetch_start_s),
-        "collate": column(lambda turn: turn.made.collate_end_s - turn.made.collate_start_s),
+        **{stage.value: spent(stage) for stage in _NAMED},
+        "fetch": fetched - begun,
+        "collate": collated - column("made.collate_start_s"),
         "transfer": unpickled - received + pipe + pickled - collated,
         "serialise": pickled - collated,
         "pipe": pipe,
         "unpickle": unpickled - received,
-        "pin": column(lambda turn: turn.end.pinned_s - turn.begin.pinned_s),
+        "pin": column("end.pinned_s") - column("begin.pinned_s"),
         "reorder": all_before - pickled,
         "ready": np.maximum(0.0, asked - all_before),
-        "wait": column(lambda turn: turn.delivered_s - turn.asked_s),
-        "step": column(lambda turn: turn.done_s - turn.delivered_s),
+        "wait": delivered - asked,
+        "step": column("done_s") - delivered,
         "cpu": cpu,
-        OFF_CORE: making - cpu,
+        OFF_CORE: collated - begun - cpu,
         # what only computes is off its core only when it has none
-        "run-queue": making - cpu,
+        "run-queue": collated - begun - cpu,
         # what sleeps is woken late by a busy machine, but that is no longer sleep
-        "blocked": column(lambda turn: sum(sample.sleeps_s for sample in turn.made.samples)),
+        "blocked": column("made.sleeps_s"),
         **{AWAITED + name: charged for name, charged in charges(turns).items()},
     }
 
@@ -110,9 +109,9 @@ def _charges(turn: Taken) -> dict[str, float]:
     made = turn.made
     named = {
         stage.value: sum(
-            stalled(span.start_s, span.end_s) for span in _spans(made) if span.stage is stage
+            stalled(span.start_s, span.end_s) for span in made.spans if span.stage is stage
         )
-        for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
+        for stage in _NAMED
     }
     charged = {
         **named,
@@ -128,12 +127,4 @@ def _charges(turn: Taken) -> dict[str, float]:
 
 def read_in(turns: Sequence[Taken], what: str) -> int:
     """``what``: the ``bytes`` or the ``requests`` of all reads."""
-    return sum(getattr(span, what) for turn in turns for span in _spans(turn.made))
-
-
-def _spans(made: Made) -> list[Span]:
-    return [span for sample in made.samples for span in sample.spans]
-
-
-def _spent(made: Made, part: Stage) -> float:
-    return sum(span.end_s - span.start_s for span in _spans(made) if span.stage is part)
+    return sum(getattr(span, what) for turn in turns for span in turn.made.spans)

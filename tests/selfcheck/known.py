@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeprof.model import Diagnosis, Profile, Span, Stage, StageStats
-from pipeprof.selfcheck.acts import Sleep
+from pipeprof.selfcheck.acts import sleeps
 from pipeprof.selfcheck.clocked import ClockedSample, Made, Mark
 from pipeprof.selfcheck.judge import RESOURCES
 from pipeprof.selfcheck.pipelines import Pipeline, Truth
@@ -54,7 +54,7 @@ _STALL_S = {
 
 def pipeline(figures: Iterable[str] = ("read", "wait"), **truth: Any) -> Pipeline:
     what = Truth("starved", ("decode",), tuple(figures), **truth)
-    return Pipeline("made-up", "is made up", (Sleep(0.001),), what, batches=COUNT)
+    return Pipeline("made-up", "is made up", (sleeps(0.001),), what, batches=COUNT)
 
 
 def profile(**changes: Any) -> Profile:

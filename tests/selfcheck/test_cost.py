@@ -57,10 +57,5 @@ def test_a_cost_beyond_its_bar_fails_the_check(which, status, passed, monkeypatc
     one = {name: compare(QUIET) for name in ("wall", "cpu")}
     one[which] = replace(one[which], status=status)
     monkeypatch.setattr(run, "measure_cost", lambda seconds: ProfilerCost(0.0015, 15, 110, **one))
-    found = run.check_pipelines(Deaf(), [], quick=True, with_cost=True)
+    found = run.check_pipelines(lambda result: None, [], quick=True, with_cost=True)
     assert found.passed is passed
-
-
-class Deaf:
-    def finished(self, result):
-        pass

@@ -3,7 +3,7 @@
 import os
 import signal
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +11,14 @@ import pytest
 from pipeprof.errors import UsageError
 from pipeprof.model import Stage
 from pipeprof.selfcheck import run as module
-from pipeprof.selfcheck.acts import Sleep
+from pipeprof.selfcheck.acts import Act, sleeps
 from pipeprof.selfcheck.pipelines import Pipeline, Truth, pipelines
 from pipeprof.selfcheck.results import PipelineResult
 from pipeprof.selfcheck.run import check, check_pipelines, run
 
 READ_AND_DECODE = Pipeline(
     "short", "sleeps in named stages",
-    (Sleep(0.001, Stage.READ), Sleep(0.008, Stage.DECODE)),
+    (sleeps(0.001, Stage.READ), sleeps(0.008, Stage.DECODE)),
     Truth("starved", ("decode",), ("read", "decode", "fetch", "wait", "step")),
     batches=40,
 )  # fmt: skip
@@ -28,7 +28,7 @@ class Heard:
     def __init__(self):
         self.names = []
 
-    def finished(self, result):
+    def __call__(self, result):
         self.names.append(getattr(result, "name", "overhead"))
 
 
@@ -88,7 +88,7 @@ def test_what_is_off_once_and_right_the_next_time_is_right_and_said():
 
 @pytest.mark.timed
 def test_a_loader_that_is_not_as_slow_as_planned_leaves_it_open():
-    quick = replace(lying(), acts=(Sleep(0.0001, Stage.DECODE),), step_s=0.02)
+    quick = replace(lying(), acts=(sleeps(0.0001, Stage.DECODE),), step_s=0.02)
     found = check_pipelines(Heard(), [quick], quick=True, with_cost=False)
     (result,) = found.pipelines
     assert (result.outcome, result.runs) == ("unsettled", 3)
@@ -96,20 +96,15 @@ def test_a_loader_that_is_not_as_slow_as_planned_leaves_it_open():
     assert found.passed, "it is no error of pipeprof"
 
 
-@dataclass(frozen=True)
-class Broken:
-    stage: Stage = Stage.DECODE
-    sleeps_s: float = 0.0
-
-    def do(self, stretch):
-        raise RuntimeError("no such codec\nhere")
+def broken(stretch):
+    raise RuntimeError("no such codec\nhere")
 
 
 @pytest.mark.timed
 def test_a_pipeline_that_raises_is_told_of_and_the_others_run():
-    broken = replace(READ_AND_DECODE, name="broken", acts=(Broken(),))
+    raising = replace(READ_AND_DECODE, name="broken", acts=(Act(broken, Stage.DECODE),))
     heard = Heard()
-    found = check_pipelines(heard, [broken, lying()], quick=True, with_cost=False)
+    found = check_pipelines(heard, [raising, lying()], quick=True, with_cost=False)
     assert [one.outcome for one in found.pipelines] == ["failed", "right"]
     assert found.pipelines[0].why == "RuntimeError: here"
     assert not found.passed
@@ -126,13 +121,13 @@ def test_a_pipeline_on_few_cores_gives_them_back():
     before = os.sched_getaffinity(0)
     seen = []
 
-    @dataclass(frozen=True)
-    class Look(Sleep):
-        def do(self, stretch):
-            seen.append(len(os.sched_getaffinity(0)))
-            return super().do(stretch)
+    usual = sleeps(0.001, Stage.DECODE)
 
-    run(replace(lying(), acts=(Look(0.001, Stage.DECODE),), cores=1), quick=True)
+    def look(stretch):
+        seen.append(len(os.sched_getaffinity(0)))
+        return usual.do(stretch)
+
+    run(replace(lying(), acts=(replace(usual, do=look),), cores=1), quick=True)
     assert set(seen) == {1}
     assert os.sched_getaffinity(0) == before
 
