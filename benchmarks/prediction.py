@@ -50,6 +50,7 @@ from pipeprof.analyze.predict.calibrate import Calibration, calibrate
 from pipeprof.analyze.predict.predict import Prediction, predict
 from pipeprof.analyze.predict.transfer_fit import Measured
 from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.profile.intervals import standard_error
 
 _STALLED = 0.05
 
@@ -139,7 +140,7 @@ class Cell:
         ]
         if len(off) == 1:  # what its halves tell
             off = [float(half.mean()) for half in np.array_split(self.runs[0].columns.cycle_s, 2)]
-        return float(np.std(off, ddof=1) / np.mean(off) / np.sqrt(len(off)))
+        return standard_error(np.array(off)) / float(np.mean(off))
 
     @property
     def held(self) -> float:

@@ -9,7 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from pipeprof.analyze.predict.single_run import Circumstances, OneRun
+from pipeprof.analyze.predict.run_meanings import Circumstances
+from pipeprof.analyze.predict.single_run import OneRun
 from pipeprof.analyze.predict.transfer_fit import Measured
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
 from tests.analyze.test_predict import batches, run_of

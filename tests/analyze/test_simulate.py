@@ -32,17 +32,16 @@ def demands(count: int, seed: int = 0, **most: float) -> list[Demand]:
     in_order=st.booleans(),
     batches=st.integers(1, 60),
     step_s=st.sampled_from([0.0, 0.002, 0.02]),
-    start_s=st.sampled_from([0.0, 0.1]),
     seed=st.integers(0, 10**6),
 )
 def test_batches_come_when_torchs_own_code_has_them_come(
-    workers, prefetch, in_order, batches, step_s, start_s, seed
+    workers, prefetch, in_order, batches, step_s, seed
 ):
     asked = demands(
         batches, seed, latency_s=0.02, cpu_s=0.02, send_s=0.002, receive_s=0.004, step_s=step_s,
         step_cpu_s=0.001,
     )  # fmt: skip
-    setting = Setting(workers, prefetch, in_order, start_s)
+    setting = Setting(workers, prefetch, in_order)
     expected = run_of_torch(asked, setting)
     run = simulate(asked, setting)
     assert run.order == tuple(number for number, _ in expected)
@@ -55,14 +54,6 @@ def test_a_slow_batch_holds_up_those_behind_it_only_in_order():
     asked = [Demand(latency_s=1.0 if number == 0 else 0.01) for number in range(8)]
     assert simulate(asked, Setting(2, 2)).order == tuple(range(8))
     assert simulate(asked, Setting(2, 2, in_order=False)).order == (1, 3, 4, 5, 6, 7, 0, 2)
-
-
-def test_an_epoch_begins_anew_with_its_start_up():
-    asked = [Demand(latency_s=0.1)] * 6
-    one = simulate(asked, Setting(2, 1, start_s=1.0))
-    three = simulate(asked, Setting(2, 1, start_s=1.0, epoch_batches=2))
-    assert one.wall_s == pytest.approx(1.0 + 3 * 0.1)
-    assert three.wall_s == pytest.approx(3 * (1.0 + 0.1))
 
 
 # -- closed forms --------------------------------------------------------------------------------

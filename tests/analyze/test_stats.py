@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.profile.intervals import (
+    line,
+    quantile_places,
     ratio_interval,
     spread,
     standard_error,
     student_t,
-    summarise,
 )
 
 
@@ -71,11 +72,19 @@ def test_spread_is_of_five_windows():
     assert spread(samples[:9], seconds[:9]) == 0.0
 
 
-def test_a_summary_leaves_unknown_batches_out():
-    stats = summarise(np.array([np.nan, 1.0, 3.0, np.nan]), moved=np.array([0.0, 5, 6, 0]))
-    assert (stats.count, stats.mean_s, stats.p50_s, stats.total_s) == (2, 2.0, 2.0, 4.0)
-    assert stats.bytes == 11
-    assert summarise(np.array([np.nan])) is None
+def test_a_line_has_its_slope_and_says_how_sure_it_is():
+    along = np.arange(5.0)
+    assert line(along, 2 * along + 1) == pytest.approx((2.0, 1.0))
+    assert line(along, np.array([1.0, -1.0, 1.0, -1.0, 1.0])) == pytest.approx((0.0, 0.0))
+    assert line(np.ones(5), along) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_values_in_bins_quantiles_lie_in_the_bin_of_their_rank(seed):
+    values = np.random.default_rng(seed).integers(0, 6, 100)
+    shares = (0.0, 0.05, 0.5, 0.99, 1.0)
+    places = quantile_places(np.bincount(values), *shares)
+    assert places.tolist() == [np.sort(values)[int(share * 99)] for share in shares]
 
 
 def test_the_standard_error_of_a_mean_is_from_the_sample_variance():

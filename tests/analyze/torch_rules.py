@@ -56,7 +56,6 @@ def run_of_torch(demands: Sequence[Demand], setting: Setting) -> list[tuple[int,
         _index_queues=[workers.queue(worker) for worker in range(setting.num_workers)],
         _get_data=workers.receive,
     )  # fmt: skip
-    workers.now = setting.start_s
     iterator._reset(SimpleNamespace(_IterableDataset_len_called=None), first_iter=True)
     delivered, asked_s = [], 0.0
     for number in iterator:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
 
-from pipeprof.analyze.predict.single_run import Circumstances, OneRun
+from pipeprof.analyze.predict.run_meanings import Circumstances
+from pipeprof.analyze.predict.single_run import OneRun
 from pipeprof.analyze.predict.transfer_fit import Measured
 from pipeprof.analyze.predict.workload import Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady

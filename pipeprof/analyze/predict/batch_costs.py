@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats
-from pipeprof.analyze.profile.intervals import standard_error
+from pipeprof.analyze.profile.intervals import line, standard_error
 
 _SAME = 0.05
 """Levels so near to one another are not told apart."""
@@ -69,9 +69,7 @@ def cpu_of(columns: Columns) -> Floats:
     if not seen.any():
         return np.zeros(len(columns))
     cpu_s, of_s = columns.cpu_s[seen], made_s[seen]
-    spread = float(np.var(of_s))
-    slope = float(np.mean((of_s - of_s.mean()) * (cpu_s - cpu_s.mean()))) / spread if spread else 0
-    slope = min(1.0, max(0.0, slope))
+    slope = min(1.0, max(0.0, line(of_s, cpu_s)[0]))
     known_s = np.nan_to_num(made_s)
-    line: Floats = cpu_s.mean() + slope * (known_s - of_s.mean())
-    return np.clip(line, 0.0, known_s)
+    expected_s: Floats = cpu_s.mean() + slope * (known_s - of_s.mean())
+    return np.clip(expected_s, 0.0, known_s)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeprof.analyze.predict.batch_costs import BatchCosts
 from pipeprof.analyze.predict.burst_trim import trim_burst
-from pipeprof.analyze.predict.dataloader_sim import simulate, stepping
+from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.receive_fit import receiving
 from pipeprof.analyze.predict.transfer_fit import Measured, TransferModel
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
@@ -104,7 +104,11 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
         machine, shared, max(by_workers) if shares else inf, 0.0,
         _noise(list(by_workers.values())), several,
     )  # fmt: skip
-    errors = [abs(found_rate(found, each) / _rate(each) - 1) for each in by_workers.values()]
+    beside, errors = found.beside(shared), []
+    for same in by_workers.values():
+        setting, step_s = same[0].setting, same[0].columns.step_s
+        repeated = simulate_steady(found.of(setting), step_s, setting, beside)
+        errors.append(abs(repeated.batches_per_s / _rate(same) - 1))
     return replace(found, disagreement=max(errors))
 
 
@@ -118,14 +122,6 @@ def _steady(run: Measured) -> Measured:
     known = whole(run)
     shares = known.setting.num_workers > 0 and may_share(known.columns)
     return trim_burst(known, LEAST_BATCHES_TO_SIMULATE) if shares else known
-
-
-def found_rate(found: Calibration, runs: Sequence[Measured]) -> float:
-    """Batches/s as simulated in the setting of ``runs``."""
-    setting = runs[0].setting
-    steps = stepping(found.of(setting), runs[0].columns.step_s)
-    machine = found.beside(found.shared_from)
-    return simulate(steps, setting, machine).steady(setting).batches_per_s
 
 
 def _rate(runs: Sequence[Measured]) -> float:
@@ -238,13 +234,11 @@ def _link(demands: Sequence[Demand], shared_from: float) -> Link:
 def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Measured]) -> float:
     """How many workers' waits go on beside each other at full speed, up to 2, where two workers are
     slower than they would be if they shared nothing; infinite where they are not."""
-
     setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
 
     def rate(shared: float) -> float:
         beside = replace(machine, link=_link(demands, shared))
-        run = simulate(stepping(demands, step_s), setting, beside)
-        return run.steady(setting).batches_per_s
+        return simulate_steady(demands, step_s, setting, beside).batches_per_s
 
     if rate(inf) <= measured * (1 + _SAME):
         return inf

@@ -9,7 +9,7 @@ one is handed out; without workers main makes each batch when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import cycle
 from math import inf
 from random import Random
@@ -26,9 +26,8 @@ from pipeprof.analyze.predict.event_engine import (
     TokenBucket,
     World,
 )
-from pipeprof.analyze.predict.workload import UNLIMITED, Demand, Machine, Setting
-
-Floats = npt.NDArray[np.float64]
+from pipeprof.analyze.predict.workload import Demand, Machine, Setting
+from pipeprof.analyze.profile.batch_table import Floats
 
 WARM_S = 0.002
 """So soon after one batch the next is received more quickly: caches and cores have not cooled."""
@@ -89,29 +88,32 @@ class Run:
     def after(self, warmup: int, end: int = 0) -> Run:
         """Without the first ``warmup`` batches, and without the last."""
         kept = slice(warmup, len(self.order) - end)
-        return Run(
-            self.asked_s[kept], self.delivered_s[kept], self.done_s[kept], self.begun_s[kept],
-            self.made_s[kept], self.sent_s[kept], self.worker[kept], self.order[kept],
-        )  # fmt: skip
+        return Run(*(getattr(self, column.name)[kept] for column in fields(self)))
 
 
-def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine = UNLIMITED) -> Run:
-    """The run over ``demands``, which are those of one batch after another."""
-    loader = _Loader(demands, setting, machine)
-    loader.run()
-    moments = np.array(loader.moments).reshape(-1, 3)
-    making = np.array([loader.making[number] for number in loader.order]).reshape(-1, 3)
+def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine | None = None) -> Run:
+    """The run over ``demands``, which are those of one batch after another. Without ``machine``
+    nothing is scarce."""
+    loader = _Loader(demands, setting, machine or Machine())
+    loader.world.run(loader.main())
+    asked_s, delivered_s, done_s = np.array(loader.moments).reshape(-1, 3).T
+    making = np.array([loader.making[number] for number in loader.order])
+    begun_s, made_s, worker = making.reshape(-1, 3).T
     sent_s = [loader.sent.get(number, loader.making[number][1]) for number in loader.order]
     return Run(
-        moments[:, 0], moments[:, 1], moments[:, 2], making[:, 0], making[:, 1],
-        np.array(sent_s), making[:, 2].astype(np.int64), tuple(loader.order),
+        asked_s, delivered_s, done_s, begun_s, made_s, np.array(sent_s),
+        worker.astype(np.int64), tuple(loader.order),
     )  # fmt: skip
 
 
-def stepping(demands: Sequence[Demand], step_s: Floats) -> list[Demand]:
-    """With those steps, which come round again when they are fewer."""
+def simulate_steady(
+    demands: Sequence[Demand], step_s: Floats, setting: Setting, machine: Machine
+) -> Run:
+    """The steady part of a run with those training steps, which come round again where they are
+    fewer than the batches."""
     steps = cycle(step_s.tolist())
-    return [replace(demand, step_s=step_s) for demand, step_s in zip(demands, steps, strict=False)]
+    stepped = [replace(each, step_s=step_s) for each, step_s in zip(demands, steps, strict=False)]
+    return simulate(stepped, setting, machine).steady(setting)
 
 
 class _Loader:
@@ -137,21 +139,11 @@ class _Loader:
         self.sent: dict[int, float] = {}
         """Batch → when it was."""
 
-    def run(self) -> None:
-        self.world.run(self._main())
-
-    def _main(self) -> Process:
-        whole = range(len(self.demands))
-        size = self.setting.epoch_batches or len(whole)
-        for begin in range(0, len(whole), max(1, size)):
-            yield from self._epoch(whole[begin : begin + size])
-
-    def _epoch(self, batches: range) -> Process:
+    def main(self) -> Process:
+        workers = _Workers(self) if self.setting.num_workers else None
         asked_s = self.world.now
-        yield self.time, self.setting.start_s
-        source = _Workers(self, batches) if self.setting.num_workers else None
-        for batch in batches:
-            number = (yield from source.take()) if source else (yield from self.make(batch))
+        for batch in range(len(self.demands)):
+            number = (yield from workers.take()) if workers else (yield from self.make(batch))
             delivered_s = self.world.now
             yield self.cores, self.demands[number].step_cpu_s
             yield self.time, self.demands[number].step_s
@@ -173,19 +165,17 @@ class _Loader:
 
 
 class _Workers:
-    """torch's ``_MultiProcessingDataLoaderIter`` over one epoch, and its worker processes."""
+    """torch's ``_MultiProcessingDataLoaderIter``, and its worker processes."""
 
-    def __init__(self, loader: _Loader, batches: range) -> None:
+    def __init__(self, loader: _Loader) -> None:
         self._loader, setting = loader, loader.setting
-        self._order = loader.setting.in_order
-        self._prefetch = setting.prefetch_factor
         self._results = Mailbox(loader.world)
         self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
         self._under_way = [0] * setting.num_workers
         """Of each worker: dispatched, not handed out."""
         self._cycle = cycle(range(setting.num_workers))
-        self._unsent = iter(batches)
-        self._due = batches.start
+        self._unsent = iter(range(len(loader.demands)))
+        self._due = 0
         """The next to be handed out, in order."""
         self._made_by: dict[int, int] = {}
         """Dispatched → worker."""
@@ -199,7 +189,7 @@ class _Workers:
             made = Mailbox(loader.world)
             loader.world.wake(self._work(worker, made))
             loader.world.wake(self._send(worker, made))
-        for _ in range(setting.num_workers * setting.prefetch_factor):
+        for _ in range(setting.under_way):
             self._dispatch()
 
     def take(self) -> Process:
@@ -216,7 +206,7 @@ class _Workers:
             elif loader.cores.all_busy:
                 yield loader.time, min(held_s, _TURN_S)
             self._received_s = loader.world.now
-            if not self._order:
+            if not loader.setting.in_order:
                 return self._hand_out(number)
             self._early.add(number)
         self._due += 1
@@ -236,8 +226,8 @@ class _Workers:
         number = next(self._unsent, None)
         if number is None:
             return
-        worker = next(self._cycle)
-        while not self._order and self._under_way[worker] >= self._prefetch:
+        setting, worker = self._loader.setting, next(self._cycle)
+        while not setting.in_order and self._under_way[worker] >= setting.prefetch_factor:
             worker = next(self._cycle)
         self._under_way[worker] += 1
         self._made_by[number] = worker

@@ -9,7 +9,7 @@ from math import hypot, inf, isinf, log2
 import numpy as np
 
 from pipeprof.analyze.predict.calibrate import Calibration, waits
-from pipeprof.analyze.predict.dataloader_sim import Run, simulate, stepping
+from pipeprof.analyze.predict.dataloader_sim import Run, simulate_steady
 from pipeprof.analyze.predict.workload import Demand, Setting
 from pipeprof.analyze.profile.batch_table import Floats
 from pipeprof.analyze.profile.intervals import NORMAL_90
@@ -65,7 +65,6 @@ def predict(
     found: Calibration,
     setting: Setting,
     step_s: Floats,
-    seed: int = 0,
     rounds: int = ROUNDS,
     lone: bool = False,
     batches: int = BATCHES,
@@ -76,21 +75,20 @@ def predict(
     long; at most `BATCHES`, for the time that takes. ``lone``: no other runs tell by how much the
     batches of one differ from those of another, so the bootstrap has to. ``measured``: the most
     workers of a run that it rests on."""
-    demands = found.of(setting)
-    chance = np.random.default_rng(seed)
-    rooms, size = _rooms(found, setting), min(batches, BATCHES) + setting.unsteady
-    runs = {
-        room: [
-            _run(found, _resampled(demands, chance, size, lone), setting, step_s, room)
+    demands, size = found.of(setting), min(batches, BATCHES) + setting.unsteady
+    chance = np.random.default_rng(0)
+    runs = [
+        [
+            simulate_steady(_resampled(demands, chance, size, lone), step_s, setting, machine)
             for _ in range(rounds)
         ]
-        for room in rooms
-    }
-    means = [_rate(each) for each in runs.values()]
-    every = [run for each in runs.values() for run in each]
+        for machine in map(found.beside, _rooms(found, setting))
+    ]
+    means = [_rate(each) for each in runs]
+    every = [run for each in runs for run in each]
     untold = not _like(setting, measured, lone) and _handing_over(every)
     unsure = untold or max(means) > (1 + TOLD_APART) * min(means)
-    rates = np.array([run.batches_per_s for run in every])
+    mean, rates = float(np.mean(means)), np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
     least, most = np.percentile(starved, [5, 95])
     noise = found.noise if lone else hypot(found.noise, _FAR * doublings(setting, measured))
@@ -98,8 +96,8 @@ def predict(
     wide = min(1.0, hypot(found.disagreement, differs))
     return Prediction(
         setting,
-        float(np.mean(means)),
-        _interval(rates, float(np.mean(means)), found.disagreement, differs, lone),
+        mean,
+        _interval(rates, mean, found.disagreement, differs, lone),
         float(starved.mean()),
         (max(0.0, float(least) - wide), min(1.0, float(most) + wide)),
         settle_by(setting) + _ahead(setting) if unsure else _steadier(found),
@@ -175,13 +173,6 @@ def _rate(runs: Sequence[Run]) -> float:
     return sum(len(run.order) for run in runs) / wall_s if wall_s else inf
 
 
-def _run(
-    found: Calibration, demands: Sequence[Demand], setting: Setting, step_s: Floats, room: float
-) -> Run:
-    machine = found.beside(room)
-    return simulate(stepping(demands, step_s), setting, machine).steady(setting)
-
-
 def _resampled(
     demands: Sequence[Demand], chance: np.random.Generator, size: int, lone: bool
 ) -> list[Demand]:
@@ -191,9 +182,8 @@ def _resampled(
 
 
 def _blocks(demands: Sequence[Demand], chance: np.random.Generator, count: int) -> list[Demand]:
-    """So that what belongs together stays together."""
+    """In blocks, so that what belongs together stays together."""
     length = max(1, round(len(demands) ** 0.5))
     starts = chance.integers(0, len(demands), size=-(-count // length))
-    return [
-        demands[(start + offset) % len(demands)] for start in starts for offset in range(length)
-    ][:count]
+    rows = (starts[:, np.newaxis] + np.arange(length)) % len(demands)
+    return [demands[row] for row in rows.ravel()[:count]]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeprof.analyze.predict.dataloader_sim import simulate, stepping
+from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.transfer_fit import Measured
 from pipeprof.analyze.predict.workload import Demand, Machine
 from pipeprof.analyze.profile.batch_table import Columns, Floats
@@ -33,7 +33,7 @@ def receiving(
     measured_s = float(np.mean(np.concatenate([_taken_s(run.columns) for run in runs])))
 
     def simulated_s(asked: tuple[Demand, ...]) -> float:
-        run = simulate(stepping(asked, step_s), setting, machine).steady(setting)
+        run = simulate_steady(asked, step_s, setting, machine)
         return float(np.mean(run.delivered_s - np.maximum(run.asked_s, run.sent_s)))
 
     if simulated_s(demands) > measured_s:

@@ -1,23 +1,20 @@
 """What other numbers of workers would give, by the simulator, from the batches of one run.
 
-A run tells what its batches took, and not what more workers would share: whether cores slow each
-other down that were not all busy, whether what workers wait for has room for more of them, and,
-without workers, what a batch's way from one takes. What is not known is simulated both ways; the
-interval holds both.
+What the run leaves open is simulated each way that it may be (`run_meanings`); the interval holds
+all of them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import hypot, inf, log
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import hypot
 
 import numpy as np
 
-from pipeprof.analyze.predict.batch_costs import cpu_of
-from pipeprof.analyze.predict.calibrate import Calibration, may_share, whole
-from pipeprof.analyze.predict.dataloader_sim import simulate, stepping
+from pipeprof.analyze.predict.calibrate import Calibration, whole
 from pipeprof.analyze.predict.predict import (
     BATCHES,
     TOLD_APART,
@@ -26,38 +23,15 @@ from pipeprof.analyze.predict.predict import (
     predict,
     settle_by,
 )
-from pipeprof.analyze.predict.receive_fit import receiving
-from pipeprof.analyze.predict.transfer_fit import Measured, TransferModel
-from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.predict.run_meanings import Circumstances, RunMeanings, costlier
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Demand, Setting
+from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.thresholds import EQUALLY_FAST, LEAST_BATCHES_TO_SIMULATE
 
 _SPARE = 1.15
 """Workers that are only just fast enough let the accelerator wait whenever one is late: there are
 to be enough of them for batches that cost so much more."""
-_WAITING, _COMPUTING = 0.03, 0.07
-"""By so much, relatively, a run differs from another in the same setting, where its workers wait
-and where they compute: one run cannot tell. `benchmarks.prediction` prints it as noise."""
-_CROWDED = 0.8
-"""The least speed of a core when all are busy, of that of one alone."""
-_JITTER = 0.1
-"""Batches that are all alike would fall into step, and all want a core at once; real ones hardly
-do."""
-_ALL_BUSY = 0.9
-"""Of the time: how that slows cores is in what was measured."""
-_MATTERS = 0.1
-"""Of making a batch: less CPU time does not crowd the cores, less waiting fills no storage."""
-_TRAVELS = (1.0, 4.0)
-"""Times what it takes at least: a batch's way from a worker where none has sent one yet."""
-_LONG = 3.0
-"""Times that: so long main may have waited for the worker's interpreter instead."""
-_COMPUTES = 0.5
-"""Of making a batch: workers that compute less leave their interpreters to others."""
-_FITS = 3
-_MOST = 2.0
-"""Times what they seemed to cost, either way: batches are not fitted to more."""
-_KEPT = 0.5
-"""Of the error that was fitted away may be there in another setting."""
 _OPEN = "what cores slow each other down by, or what handing over takes, one run leaves open"
 _ROUNDS = 6
 """Of the bootstrap."""
@@ -66,44 +40,14 @@ _FAR = 0.03
 what they cost each other."""
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """Of the run, beside its batches."""
-
-    cores: float
-    """For this training alone."""
-    main_cpu_s: float = 0.0
-    """Of the training process, for a batch that workers make, but for receiving it."""
-    travel_s: float = 0.0
-    """The least that main spends on that."""
-    pinned: bool = False
-    """A thread beside the training receives."""
-    alone: bool = False
-    """It is known that what workers wait for has room for more of them."""
-
-
 class OneRun:
     """``run``: its steady part."""
 
     def __init__(self, run: Measured, known: Circumstances) -> None:
-        self._run, self._known = run, known
-        columns = run.columns
-        self._step_cpu_s = min(float(columns.step_s.mean()), max(0.0, known.main_cpu_s))
-        self._step_s = np.maximum(0.0, columns.step_s - self._step_cpu_s)
-        self._cpu_s = cpu_of(columns)
-        self._computing = float(self._cpu_s.sum() / columns.made_s.sum())
-        self._blocked_s = _blocked(columns, self._cpu_s)
-        waits = self._blocked_s.sum() > _MATTERS * columns.made_s.sum()
-        self.shares = bool(waits) and not known.alone and may_share(columns)
-        """Whether what workers wait for may have no room for more of them."""
-        self._meanings = tuple(map(self._fitted, self._variants()))
-        self._spared = replace(
-            self._meanings[0], demands=_dearer(self._meanings[0].demands, _SPARE)
-        )
-        self._rates: dict[int, float] = {}
-        """Of the run as simulated, by meaning."""
-        self._told: dict[int, Prediction] = {}
-        self._told_with_spare: dict[int, Prediction] = {}
+        self._run = run
+        self._meanings = RunMeanings(run, known)
+        self._predicted: dict[int, Prediction] = {}
+        self._predicted_with_spare: dict[int, Prediction] = {}
         """By workers."""
 
     @classmethod
@@ -112,208 +56,95 @@ class OneRun:
         run = whole(run)
         return cls(run, known) if len(run.columns) >= LEAST_BATCHES_TO_SIMULATE else None
 
-    def predict(self, workers: int) -> Prediction:
-        """With so many, at least one, and all else as it was."""
-        if workers not in self._told:
-            setting = self._setting(workers)
-            far = _FAR * doublings(setting, self._run.setting.num_workers)
-            meanings = [replace(each, noise=hypot(each.noise, far)) for each in self._meanings]
-            each = (
-                predict(
-                    meaning, setting, self._step_s,
-                    rounds=_ROUNDS, lone=True, measured=self._run.setting.num_workers,
-                )
-                for meaning in meanings
-            )  # fmt: skip
-            self._told[workers] = _together(list(each))
-        return self._told[workers]
-
-    def enough(self, most: int, target: float) -> int:
-        """The fewest workers with which the accelerator is starved for no more than ``target`` of
-        the time; if ``most`` of them are too few, the fewest that are as fast as these."""
-        best = self._with_spare(most)
-        if best.starved_fraction <= target:
-            return 1 + bisect_left(
-                range(1, most + 1), True,
-                key=lambda workers: self._with_spare(workers).starved_fraction <= target,
-            )  # fmt: skip
-        near = best.batches_per_s * (1 - EQUALLY_FAST)
-        return 1 + bisect_left(
-            range(1, most + 1), True,
-            key=lambda workers: self._with_spare(workers).batches_per_s >= near,
-        )  # fmt: skip
-
     @property
     def columns(self) -> Columns:
         """The batches, whose rows `gains` counts."""
         return self._run.columns
 
+    @property
+    def shares(self) -> bool:
+        """Whether what workers wait for may have no room for more of them."""
+        return self._meanings.shares
+
+    def predict(self, workers: int) -> Prediction:
+        """With so many, at least one, and all else as it was."""
+        if workers not in self._predicted:
+            setting, measured = self._setting(workers), self._run.setting.num_workers
+            far = _FAR * doublings(setting, measured)
+            self._predicted[workers] = _together([
+                predict(
+                    replace(meaning, noise=hypot(meaning.noise, far)), setting,
+                    self._meanings.step_s, rounds=_ROUNDS, lone=True, measured=measured,
+                )
+                for meaning in self._meanings.every
+            ])  # fmt: skip
+        return self._predicted[workers]
+
+    def enough(self, most: int, target: float) -> int:
+        """The fewest workers with which the accelerator is starved for no more than ``target`` of
+        the time; if ``most`` of them are too few, the fewest that are as fast as these."""
+        best = self._with_spare(most)
+        near = best.batches_per_s * (1 - EQUALLY_FAST)
+
+        def suffice(workers: int) -> bool:
+            found = self._with_spare(workers)
+            if best.starved_fraction <= target:
+                return found.starved_fraction <= target
+            return found.batches_per_s >= near
+
+        return 1 + bisect_left(range(1, most + 1), True, key=suffice)
+
     def gains(self, change: Callable[[Demand, int], Demand]) -> list[float]:
         """Of each meaning of the run: the gain if its batches asked for what ``change`` makes of
         it, in the setting of the run; 0.1 is 10 % more."""
         found = []
-        for place, meaning in enumerate(self._meanings):
-            last = list(enumerate(meaning.demands))[-BATCHES - self._run.setting.unsteady :]
-            if place not in self._rates:
-                self._rates[place] = self._rate(meaning, [demand for _, demand in last])
-            changed = [change(demand, row) for row, demand in last]
-            found.append(self._rate(meaning, changed) / self._rates[place] - 1)
+        for meaning, rate in zip(self._meanings.every, self._rates, strict=True):
+            changed = [change(demand, row) for row, demand in self._last(meaning)]
+            found.append(self._meanings.rate(meaning, changed) / rate - 1)
         return found
 
-    def _rate(self, meaning: Calibration, demands: Sequence[Demand]) -> float:
-        """Batches/s with such batches, which come round again where they are too few."""
-        setting = self._run.setting
-        enough = setting.unsteady + LEAST_BATCHES_TO_SIMULATE
-        more = -(-enough // len(demands)) if len(demands) < enough else 1
-        run = simulate(stepping([*demands] * more, self._step_s), setting, meaning.machine)
-        return run.steady(setting).batches_per_s
+    @cached_property
+    def _rates(self) -> list[float]:
+        """Batches/s of the run as simulated, by meaning."""
+        return [
+            self._meanings.rate(meaning, [demand for _, demand in self._last(meaning)])
+            for meaning in self._meanings.every
+        ]
+
+    def _last(self, meaning: Calibration) -> list[tuple[int, Demand]]:
+        """As many batches as are simulated, each with its row."""
+        return [*enumerate(meaning.demands)][-BATCHES - self._run.setting.unsteady :]
 
     def _with_spare(self, workers: int) -> Prediction:
-        told = self._told_with_spare
-        if workers not in told:
-            told[workers] = predict(self._spared, self._setting(workers), self._step_s, rounds=1)
-        return told[workers]
+        found = self._predicted_with_spare
+        if workers not in found:
+            setting, step_s = self._setting(workers), self._meanings.step_s
+            found[workers] = predict(self._spared, setting, step_s, rounds=1)
+        return found[workers]
+
+    @cached_property
+    def _spared(self) -> Calibration:
+        first = self._meanings.every[0]
+        return replace(first, demands=costlier(first.demands, _SPARE))
 
     def _setting(self, workers: int) -> Setting:
-        now = self._run.setting
-        return Setting(workers, now.prefetch_factor, now.in_order)
-
-    def _variants(self) -> Iterator[Calibration]:
-        """What the run may mean."""
-        run, known = self._run, self._known
-        cpu_s, blocked_s = self._cpu_s, self._blocked_s
-        tried = max(1, run.setting.num_workers) if self.shares else inf
-        computing = self._computing
-        busy = cpu_s.sum() / run.seconds + self._step_cpu_s * run.batches_per_s
-        all_busy = min(1.0, max(0.0, busy - (known.cores - 1)))
-        uneven = np.random.default_rng(0).lognormal(0.0, _JITTER, len(cpu_s))
-        uneven /= uneven.mean()
-        crowds = computing > _MATTERS and all_busy < _ALL_BUSY
-        for speed in (1.0, _CROWDED) if crowds else (1.0,):
-            own = 1 - all_busy * (1 - speed)  # CPU time is longer on cores that are crowded
-            for transfer in self._transfers():
-                demands = tuple(
-                    replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu) * own)
-                    for blocked, cpu in zip(blocked_s * uneven, cpu_s * uneven, strict=True)
-                )
-                receiving = transfer.receive_s * run.batches_per_s
-                yield Calibration(
-                    demands=demands, inline=_inline(demands),
-                    machine=Machine(known.cores, speed, Link(each=1.0)),
-                    shared_from=inf, tried=tried, disagreement=0.0,
-                    noise=hypot(_WAITING, _COMPUTING * max(computing, receiving)),
-                )  # fmt: skip
-
-    def _transfers(self) -> Iterator[Demand]:
-        """What a batch takes from worker to main."""
-        run, least_s = self._run, self._known.travel_s
-        if not run.setting.num_workers:
-            for times in _TRAVELS:
-                yield Demand(
-                    send_s=times * least_s / 2, receive_s=times * least_s,
-                    step_cpu_s=self._step_cpu_s,
-                )  # fmt: skip
-            return
-        transfer, most_s = TransferModel([run], []), _LONG * least_s
-        if not transfer.always_beside or transfer.demand.receive_s <= most_s:
-            yield self._received(transfer.demand)
-            return
-        # main was busy so long, or waited for the interpreter of a worker that computes
-        computed_s = _median(run.columns.unpickled_cpu_s)
-        if computed_s is None or self._computing < _COMPUTES:
-            yield self._received(transfer.demand)
-        yield self._received(
-            TransferModel([run], [], max(most_s, _LONG * (computed_s or 0.0))).demand
-        )
-
-    def _received(self, transfer: Demand) -> Demand:
-        """A thread that pins also receives, while main trains."""
-        columns = self._run.columns
-        transfer = replace(transfer, step_cpu_s=self._step_cpu_s)
-        if not self._known.pinned or np.isnan(columns.pinned_s).all():
-            return transfer
-        taken_s = np.nanmedian(columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s))
-        return replace(transfer, receive_s=float(taken_s), receive_held_s=0.0)
-
-    def _fitted(self, found: Calibration) -> Calibration:
-        """With batches that cost so many times what they seemed to that the run is repeated."""
-        sent = not np.isnan(self._run.columns.sent_s).all()
-        if self._run.setting.num_workers and sent and not self._known.pinned:
-            found = replace(found, demands=self._late(found))
-        times, fitted = 1.0, found
-        off = self._off(found)
-        for _ in range(_FITS):
-            times = min(_MOST, max(1 / _MOST, times * off))
-            fitted = replace(
-                found,
-                demands=_dearer(found.demands, times), inline=_dearer(found.inline, times),
-            )  # fmt: skip
-            off = self._off(fitted)
-        return replace(fitted, disagreement=hypot(_KEPT * log(times), off - 1))
-
-    def _late(self, found: Calibration) -> tuple[Demand, ...]:
-        """With main receiving batches as late as it did."""
-        like = receiving(found.demands[:BATCHES], found.machine, [self._run])[0]
-        return tuple(
-            replace(
-                each, late_s=like.late_s,
-                receive_s=like.receive_s, receive_held_s=like.receive_held_s,
-            )
-            for each in found.demands
-        )  # fmt: skip
-
-    def _off(self, found: Calibration) -> float:
-        """The simulated rate of the run, as a multiple of its own."""
-        return self._rate(found, found.of(self._run.setting)) / self._run.batches_per_s
+        return replace(self._run.setting, num_workers=workers)
 
 
-def _median(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else None
-
-
-def _dearer(demands: Sequence[Demand], times: float) -> tuple[Demand, ...]:
-    return tuple(
-        replace(
-            each, latency_s=times * each.latency_s, link_bytes=times * each.link_bytes,
-            cpu_s=times * each.cpu_s, send_s=times * each.send_s, receive_s=times * each.receive_s,
-        )
-        for each in demands
-    )  # fmt: skip
-
-
-def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    return tuple(
-        Demand(latency_s=each.link_bytes, cpu_s=each.cpu_s, step_cpu_s=each.step_cpu_s)
-        for each in demands
-    )
-
-
-def _blocked(columns: Columns, cpu_s: Floats) -> Floats:
-    """What making each batch took beside its CPU time, less the share in which, of the batches
-    that were sampled, a core was waited for."""
-    rest_s = columns.made_s - columns.cpu_s
-    seen = ~np.isnan(rest_s) & ~np.isnan(columns.runqueue_s)
-    waited_s, in_all_s = columns.runqueue_s[seen].sum(), rest_s[seen].sum()
-    share = min(1.0, float(waited_s / in_all_s)) if in_all_s > 0 else 0.0
-    blocked: Floats = np.maximum(0.0, columns.made_s - cpu_s) * (1 - share)
-    return blocked
-
-
-def _together(told: Sequence[Prediction]) -> Prediction:
+def _together(found: Sequence[Prediction]) -> Prediction:
     """One prediction of all that the run may mean."""
-    rates = [each.batches_per_s for each in told]
+    rates = [each.batches_per_s for each in found]
     apart = max(rates) > (1 + TOLD_APART) * min(rates)
-    setting = told[0].setting
+    setting = found[0].setting
     return Prediction(
         setting,
         float(np.mean(rates)),
-        (min(each.interval[0] for each in told), max(each.interval[1] for each in told)),
-        float(np.mean([each.starved_fraction for each in told])),
+        (min(each.interval[0] for each in found), max(each.interval[1] for each in found)),
+        float(np.mean([each.starved_fraction for each in found])),
         (
-            min(each.starved_interval[0] for each in told),
-            max(each.starved_interval[1] for each in told),
+            min(each.starved_interval[0] for each in found),
+            max(each.starved_interval[1] for each in found),
         ),
-        settle_by(setting) if apart else told[0].settle,
-        next((each.why for each in told if each.why), _OPEN if apart else ""),
+        settle_by(setting) if apart else found[0].settle,
+        next((each.why for each in found if each.why), _OPEN if apart else ""),
     )

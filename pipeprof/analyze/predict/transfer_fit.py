@@ -4,16 +4,15 @@ more while the worker is at its next batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeprof.analyze.predict.dataloader_sim import WARM_S
 from pipeprof.analyze.predict.workload import Demand, Setting
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.batch_table import Columns, Floats, next_of_worker
 
 _ENOUGH = 10
 """Batches to take a median of."""
@@ -47,20 +46,17 @@ class TransferModel:
     ) -> None:
         """``most_s``: to receive a batch takes no more, and whatever it took beyond that was
         waiting for the worker."""
-        groups = [[_Sent(run) for run in runs] for runs in (ones, twos)]
-        seen = [*groups[0], *groups[1]]
+        groups = [[_Sent(run) for run in runs] for runs in (ones, twos) if runs]
+        seen = [run for group in groups for run in group]
         at_next = [run.beside & (run.room_s > 0) for run in seen]
         self.always_beside = sum(int((~beside).sum()) for beside in at_next) < _ENOUGH
         """Workers were at their next batches whenever main received one."""
         send_s = _typical(
-            [[run.send_s[~run.sending_beside] for run in group] for group in groups],
-            [run.send_s for run in seen],
+            groups, lambda run: run.send_s[~run.sending_beside], lambda run: run.send_s
         )
-        way_s = _typical(
-            [[run.way_s[~run.beside] for run in group] for group in groups],
-            [run.way_s for run in seen],
-        )
+        way_s = _typical(groups, lambda run: run.way_s[~run.beside], lambda run: run.way_s)
         way_s = min(way_s, most_s)
+        rest_s = _typical(groups, lambda run: run.rest_s, lambda run: run.rest_s)
         gaps_s = np.concatenate([run.gap_s for run in seen])
         self.demand = Demand(
             send_s=send_s,
@@ -69,9 +65,7 @@ class TransferModel:
                 for run in seen
             ]),
             gap_s=0.0 if np.isnan(gaps_s).all() else float(np.nanmedian(gaps_s)),
-            receive_s=way_s + _typical(
-                [[run.rest_s for run in group] for group in groups], [run.rest_s for run in seen]
-            ),
+            receive_s=way_s + rest_s,
             receive_warm=_warm((*ones, *twos)),
             receive_held_s=_held(way_s, [
                 (run.way_s[run.beside], run.room_s[run.beside]) for run in seen
@@ -99,8 +93,12 @@ class _Sent:
 
     def __init__(self, run: Measured) -> None:
         columns = run.columns
-        after = _next_of_worker(columns)
-        next_begun_s, next_made_s = after.of(columns.fetch_start_s), after.of(columns.fetch_end_s)
+        after = next_of_worker(columns, columns.fetch_start_s)
+
+        def of_next(values: Floats) -> Floats:
+            return np.where(after >= 0, values[after], nan)
+
+        next_begun_s, next_made_s = of_next(columns.fetch_start_s), of_next(columns.fetch_end_s)
         self.send_s = columns.sent_s - columns.fetch_end_s
         self.sending_beside = next_begun_s < columns.sent_s
         """The worker was at its next batch before it had sent this one."""
@@ -113,7 +111,7 @@ class _Sent:
         self.rest_s = np.where(in_turn, columns.delivered_s - columns.arrived_s, nan)
         self.beside = next_begun_s < columns.arrived_s
         self.room_s = next_made_s - begun_s
-        waited = after.of(_dispatched(run)) < columns.fetch_end_s
+        waited = of_next(_dispatched(run)) < columns.fetch_end_s
         self.gap_s = np.where(waited, next_begun_s - columns.fetch_end_s, nan)
         """Between a batch and a next one that was dispatched by then."""
 
@@ -125,14 +123,20 @@ def _dispatched(run: Measured) -> Floats:
     return np.array([handed_out.get(index - ahead, nan) for index in columns.index])
 
 
-def _typical(groups: Sequence[Sequence[Floats]], every: Sequence[Floats]) -> float:
-    """The median of the first group that has enough; else a low one of ``every``."""
-    for group in map(np.concatenate, filter(len, groups)):
-        known = group[~np.isnan(group)]
+def _typical(
+    groups: Sequence[Sequence[_Sent]],
+    undisturbed: Callable[[_Sent], Floats],
+    every: Callable[[_Sent], Floats],
+) -> float:
+    """The median of what was ``undisturbed`` in the first group that has enough of it; else a low
+    one of ``every``."""
+    for group in groups:
+        values = np.concatenate([undisturbed(run) for run in group])
+        known = values[~np.isnan(values)]
         if len(known) >= _ENOUGH:
             return float(np.median(known))
-    joined = np.concatenate(every)
-    known = joined[~np.isnan(joined)]
+    values = np.concatenate([every(run) for group in groups for run in group])
+    known = values[~np.isnan(values)]
     return float(np.percentile(known, 10)) if len(known) else 0.0
 
 
@@ -150,23 +154,3 @@ def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
         waited_s += float(more_s.sum())
         ended += int((took_s < room_s)[known].sum())
     return waited_s / ended if ended else inf if waited_s else 0.0
-
-
-@dataclass(frozen=True)
-class _Next:
-    """The next batch of each batch's worker."""
-
-    row: npt.NDArray[np.int64]
-    """-1: unknown."""
-
-    def of(self, column: Floats) -> Floats:
-        return np.where(self.row >= 0, column[self.row], nan)
-
-
-def _next_of_worker(columns: Columns) -> _Next:
-    row = np.full(len(columns), -1)
-    for worker in np.unique(columns.worker):
-        of_worker = np.flatnonzero(columns.worker == worker)
-        of_worker = of_worker[np.argsort(columns.fetch_start_s[of_worker])]
-        row[of_worker[:-1]] = of_worker[1:]
-    return _Next(row)

@@ -53,14 +53,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Machine:
+    """Unless it says otherwise, nothing is scarce."""
+
     cores: float = inf
     contention_factor: float = 1.0
     """The speed of a core when all are busy, of that of one alone."""
     link: Link = Link()
-
-
-UNLIMITED = Machine()
-"""Nothing is scarce."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,6 @@ class Setting:
     num_workers: int
     prefetch_factor: int = 2
     in_order: bool = True
-    start_s: float = 0.0
-    """At an epoch's begin, until the first task is dispatched."""
-    epoch_batches: int | None = None
-    """``None``: one epoch is all there is."""
 
     @property
     def under_way(self) -> int:

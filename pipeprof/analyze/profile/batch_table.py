@@ -13,6 +13,7 @@ from pipeprof.model import UNWATCHED, BatchLog
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 
 class Columns:
@@ -46,7 +47,7 @@ class Columns:
             return self
         return Columns({name: array[mask] for name, array in self._arrays.items()})
 
-    def at(self, rows: npt.NDArray[np.intp]) -> Columns:
+    def at(self, rows: Rows) -> Columns:
         """Those rows, in that order."""
         return Columns({name: array[rows] for name, array in self._arrays.items()})
 
@@ -118,6 +119,16 @@ def without_pauses(columns: Columns) -> Mask:
         paused[:] = False
     mask: Mask = ~paused & np.isnan(columns.rested)
     return mask
+
+
+def next_of_worker(columns: Columns, order: Floats) -> Rows:
+    """The row of the batch that each batch's worker made next, by ascending ``order``; -1: none, or
+    unknown."""
+    following = np.full(len(columns), -1)
+    rows = np.lexsort((order, columns.worker))
+    same = columns.worker[rows[1:]] == columns.worker[rows[:-1]]
+    following[rows[:-1][same]] = rows[1:][same]
+    return following
 
 
 def take_rows(log: BatchLog, mask: Mask) -> BatchLog:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Floats
+from pipeprof.analyze.profile.intervals import quantile_places
 from pipeprof.model import Source, StageStats
 
 _EXACT = 4096
@@ -48,8 +49,7 @@ class Sketch:
         if not self._bins:
             return tuple(map(float, np.quantile(np.concatenate(self._values), shares)))
         bins = np.array(sorted(self._bins))
-        reached = np.cumsum([self._bins[number] for number in bins])
-        places = np.searchsorted(reached, np.array(shares) * (self.count - 1), side="right")
+        places = quantile_places([self._bins[number] for number in bins], *shares)
         middles = ((2 * bins[places] + 1) << (_SHIFT - 1)).view(np.float64)
         return tuple(middles.tolist())
 

@@ -1,11 +1,12 @@
-"""Intervals that hold for bursty, correlated batches, and summaries of a stage."""
+"""Intervals that hold for bursty, correlated batches, and the other statistics of samples."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from pipeprof.analyze.profile.batch_table import Floats
-from pipeprof.model import Source, StageStats
+from pipeprof.analyze.profile.batch_table import Floats, Rows
 
 _ROUNDS = 1000
 _NORMAL = 1.959964
@@ -79,26 +80,20 @@ def spread(samples: Floats, seconds: Floats, windows: int = 5) -> float:
     return (max(rates) - min(rates)) / float(np.median(rates))
 
 
-def summarise(
-    seconds: Floats, source: Source = "measured", moved: Floats | None = None,
-    requests: Floats | None = None,
-) -> StageStats | None:  # fmt: skip
-    """Over the batches in which the stage was seen (not NaN); ``None`` when in none."""
-    seen = seconds[~np.isnan(seconds)]
-    if not len(seen):
-        return None
-    p50, p95, p99 = np.percentile(seen, [50, 95, 99])
-    return StageStats(
-        count=len(seen),
-        mean_s=float(seen.mean()),
-        p50_s=float(p50),
-        p95_s=float(p95),
-        p99_s=float(p99),
-        total_s=float(seen.sum()),
-        bytes=int(moved.sum()) if moved is not None else 0,
-        requests=int(requests.sum()) if requests is not None else 0,
-        source=source,
-    )
+def line(along: Floats, of: Floats) -> tuple[float, float]:
+    """The slope of ``of`` over ``along`` by least squares, and their correlation; 0 where neither
+    can be had."""
+    variance, spread = float(np.var(along)), float(np.std(along) * np.std(of))
+    together = float(np.mean((along - along.mean()) * (of - of.mean())))
+    return together / variance if variance else 0.0, together / spread if spread else 0.0
+
+
+def quantile_places(counts: Sequence[int], *shares: float) -> Rows:
+    """In which of the bins, that hold so many values, the values lie below which ``shares`` of all
+    do."""
+    reached = np.cumsum(counts)
+    places: Rows = np.searchsorted(reached, np.array(shares) * (reached[-1] - 1), side="right")
+    return places
 
 
 def _block_sums(values: Floats, length: int) -> Floats:

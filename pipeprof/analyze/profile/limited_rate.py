@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.intervals import line
 from pipeprof.model import Stage
 
 _FEWEST = 40
@@ -80,7 +81,7 @@ def _grows(columns: Columns, seconds: Floats) -> bool:
     known = (seconds > 0) & (at_once > 0)
     if known.sum() < _FEWEST or not at_once[known].std() > _VARIES * at_once[known].mean():
         return False
-    slope, correlation = _line(np.log(at_once[known]), np.log(seconds[known]))
+    slope, correlation = line(np.log(at_once[known]), np.log(seconds[known]))
     left = max(1e-12, 1 - correlation**2)
     sure = correlation * ((known.sum() - 2) / left) ** 0.5
     return slope >= _GROWS and sure >= _SURE
@@ -103,7 +104,7 @@ def _made_up_for(columns: Columns, seconds: Floats) -> bool:
     usual = other_s < np.percentile(other_s, 99)  # a pause, or an epoch's begin, makes up for much
     if usual.sum() < _FEWEST or not other_s[usual].std() > 0:
         return False
-    slope, correlation = _line(other_s[usual], seconds[1:][usual])
+    slope, correlation = line(other_s[usual], seconds[1:][usual])
     return slope <= _MADE_UP and correlation <= _TOGETHER
 
 
@@ -117,10 +118,3 @@ def _in_lumps(columns: Columns, seconds: Floats) -> bool:
     if seconds[long].sum() < _MOST * seconds.sum() or len(between_s) < _LUMPS - 1:
         return False
     return bool(between_s.std() <= _EVEN * between_s.mean())
-
-
-def _line(along: Floats, of: Floats) -> tuple[float, float]:
-    """Slope, correlation."""
-    spread = float(np.std(along) * np.std(of))
-    together = float(np.mean((along - along.mean()) * (of - of.mean())))
-    return together / float(np.var(along)), together / spread if spread > 0 else 0.0

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-import numpy as np
-
-from pipeprof.analyze.profile.intervals import student_t
+from pipeprof.analyze.profile.intervals import quantile_places, student_t
 from pipeprof.model import Histogram, Percentiles, RequestFit, RequestLog, RequestStats
 from pipeprof.units import counted
 
@@ -55,9 +53,7 @@ def _percentiles(histogram: Histogram, total: float, count: int) -> Percentiles:
     if len(histogram) == 1:  # nothing is known of a spread within a bin
         return Percentiles(*[total / count] * 4)
     values, counts = zip(*histogram, strict=True)
-    reached = np.cumsum(counts)
-    places = np.searchsorted(reached, np.array((0.50, 0.95, 0.99)) * (count - 1), side="right")
-    p50, p95, p99 = (float(values[place]) for place in np.minimum(places, len(values) - 1))
+    p50, p95, p99 = (float(values[place]) for place in quantile_places(counts, 0.50, 0.95, 0.99))
     return Percentiles(total / count, p50, p95, p99)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Rows, next_of_worker
 from pipeprof.model import Stage
 
 CPU, SYSTEM, RUN_QUEUE, BLOCKED, NATIVE = "cpu", "system", "run-queue", "blocked", "native-threads"
@@ -63,7 +62,7 @@ def queue_depth(columns: Columns, capacity: int) -> Floats:
     return depth
 
 
-def unwatched_before(columns: Columns) -> npt.NDArray[np.intp]:
+def unwatched_before(columns: Columns) -> Rows:
     """Rows before which batches of the same epoch were not watched."""
     apart = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
     return np.flatnonzero(apart) + 1
@@ -94,10 +93,10 @@ def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
 
 def _sent_before(columns: Columns) -> Floats:
     """When the worker's batch before was sent: its feeder thread takes one after another."""
+    following = next_of_worker(columns, columns.index)
+    sent = (following >= 0) & (columns.worker >= 0)
     before = np.full(len(columns), np.nan)
-    for worker in np.unique(columns.worker[columns.worker >= 0]):
-        own = np.flatnonzero(columns.worker == worker)
-        before[own[1:]] = columns.sent_s[own[:-1]]
+    before[following[sent]] = columns.sent_s[sent]
     return before
 
 

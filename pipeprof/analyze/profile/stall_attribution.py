@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, Rows
 from pipeprof.analyze.profile.hand_over import HandOver, least
 from pipeprof.analyze.profile.worker_activity import (
     IDLE,
@@ -30,8 +30,7 @@ from pipeprof.analyze.profile.worker_activity import (
     STARTING,
     UNRECORDED,
     Activity,
-    Rows,
-)  # fmt: skip
+)
 from pipeprof.model import Stage
 
 UNKNOWN, SAMPLER, MAIN = "unknown", "sampler", "main"
@@ -51,9 +50,9 @@ Charges = dict[str, Floats]
 def causes(columns: Columns) -> tuple[Charges, Charges]:
     """Per batch, the seconds of its stall charged to each cause; and of them, those in which a
     finished batch waited for its worker's interpreter or for a core."""
-    ledger = _Ledger(len(columns))
-    _Walk(columns, ledger).run()
-    return ledger.charges, ledger.held
+    walk = _Walk(columns)
+    walk.run()
+    return walk.charges, walk.held
 
 
 def places(columns: Columns) -> Charges:
@@ -89,30 +88,13 @@ def ranked(charges: dict[str, float]) -> dict[str, float]:
     return {name: seconds for name, seconds in ordered if seconds > _NOTHING_S}
 
 
-class _Ledger:
-    """Seconds charged, by cause. [batches] each."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.charges: Charges = {}
-        self.held: Charges = {}
-
-    def charge(self, cause: str, rows: Rows, seconds: Floats) -> None:
-        self._of(self.charges, cause)[rows] += seconds
-
-    def hold(self, cause: str, rows: Rows, seconds: Floats) -> None:
-        self.charge(cause, rows, seconds)
-        self._of(self.held, cause)[rows] += seconds
-
-    def _of(self, charges: Charges, cause: str) -> Floats:
-        return charges.setdefault(cause, np.zeros(self._count))
-
-
 class _Walk:
     """Back from the end of each stall to its start, all stalls at a time."""
 
-    def __init__(self, columns: Columns, ledger: _Ledger) -> None:
-        self._columns, self._ledger = columns, ledger
+    def __init__(self, columns: Columns) -> None:
+        self.charges: Charges = {}
+        self.held: Charges = {}
+        self._columns = columns
         self._activity = Activity(columns)
         self._hand_over = HandOver.of(columns, self._activity)
         self._core = _core_shares(columns)
@@ -126,32 +108,34 @@ class _Walk:
         self._before = _received_before(columns)
 
     def run(self) -> None:
-        columns, ledger = self._columns, self._ledger
-        rows = np.arange(len(columns))
-        known = _known(columns)
-        ledger.charge(UNKNOWN, rows[~known], columns.stall_s[~known])
-        inline = known & (columns.worker < 0)
-        self._made_in_main(rows[inline])
-        rows = rows[known & ~inline & (columns.stall_s > 0)]
-        self._from_workers(rows)
+        columns, known = self._columns, _known(self._columns)
+        rows, inline = np.arange(len(columns)), columns.worker < 0
+        self._charge(UNKNOWN, rows[~known], columns.stall_s[~known])
+        self._made_in_main(rows[known & inline])
+        self._from_workers(rows[known & ~inline & (columns.stall_s > 0)])
+
+    def _charge(self, cause: str, rows: Rows, seconds: Floats, held: bool = False) -> None:
+        """``held``: while a finished batch waited for its worker's interpreter, or for a core."""
+        for charges in (self.charges, self.held) if held else (self.charges,):
+            charges.setdefault(cause, np.zeros(len(self._columns)))[rows] += seconds
 
     def _made_in_main(self, rows: Rows) -> None:
-        columns, ledger = self._columns, self._ledger
+        columns = self._columns
         start, end = self._start[rows], columns.delivered_s[rows]
         begun = np.clip(columns.fetch_start_s[rows], start, end)
         made = np.clip(columns.fetch_end_s[rows], begun, end)
         pinned = np.fmax(made, np.clip(columns.pinned_s[rows], made, end))
-        ledger.charge(SAMPLER, rows, begun - start)
+        self._charge(SAMPLER, rows, begun - start)
         self._made(rows, rows, begun, made)
-        ledger.charge(PIN, rows, pinned - made)
-        ledger.charge(MAIN, rows, end - pinned)
+        self._charge(PIN, rows, pinned - made)
+        self._charge(MAIN, rows, end - pinned)
 
     def _from_workers(self, rows: Rows) -> None:
-        columns, ledger = self._columns, self._ledger
+        columns = self._columns
         at = columns.delivered_s[rows]
         free = self._back(at, _or(self._free[rows], columns.fetch_end_s[rows]), rows)
         picked = np.fmin(at - free, np.nan_to_num(columns.sampler_s[rows]))
-        ledger.charge(SAMPLER, rows, picked)
+        self._charge(SAMPLER, rows, picked)
         self._handed_out(rows, free, at - picked)
         batch, at = rows, free
         while len(rows):
@@ -162,8 +146,8 @@ class _Walk:
         took_s = end - start
         own_s = np.minimum(took_s, least(took_s[took_s > 0]))
         crowded = self._waited_for_core(start, end) * (took_s - own_s)
-        self._ledger.charge(WORKER_CPU, rows, crowded)
-        self._ledger.charge(MAIN, rows, took_s - crowded)
+        self._charge(WORKER_CPU, rows, crowded)
+        self._charge(MAIN, rows, took_s - crowded)
 
     def _waited_for_core(self, start: Floats, end: Floats) -> Floats:
         """0..1: that what had to wait between those moments waited for a core."""
@@ -172,9 +156,9 @@ class _Walk:
     def _received(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
         """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. The
         stalls that go on with a batch received before it, and where."""
-        columns, ledger = self._columns, self._ledger
+        columns = self._columns
         arrived = self._back(at, columns.arrived_s[batch], rows)
-        ledger.charge(PIN, rows, at - arrived)
+        self._charge(PIN, rows, at - arrived)
         received = self._back(arrived, columns.received_s[batch], rows)
         self._handed_over(rows, batch, received, arrived)
         before = self._before[batch]
@@ -182,7 +166,7 @@ class _Walk:
         late = (freed > columns.sent_s[batch]) & (received > self._start[rows])
         # main was busy with another batch when this one was sent
         freed = self._back(received, freed, rows)
-        ledger.charge(TRANSFER, rows[late], (received - freed)[late])
+        self._charge(TRANSFER, rows[late], (received - freed)[late])
         self._sent(rows[~late], batch[~late], received[~late])
         return rows[late], before[late], freed[late]
 
@@ -190,19 +174,19 @@ class _Walk:
         hand_over = self._hand_over
         share = (end - start) / np.maximum(hand_over.took_s[batch], 1e-12)
         own_s = np.fmin(end - start, hand_over.own_s[batch] * share)
-        self._ledger.charge(TRANSFER, rows, own_s)
+        self._charge(TRANSFER, rows, own_s)
         self._waited(rows, batch, start, end, end - start - own_s)
 
     def _sent(self, rows: Rows, batch: Rows, at: Floats) -> None:
         """Main waited for ``batch``, which its worker had still to send, make or begin."""
-        columns, ledger = self._columns, self._ledger
+        columns = self._columns
         sent = self._back(at, columns.sent_s[batch], rows)
         piped_s = np.fmin(at - sent, self._hand_over.piped_s)
-        ledger.charge(TRANSFER, rows, piped_s)
+        self._charge(TRANSFER, rows, piped_s)
         self._waited(rows, batch, sent, at, at - sent - piped_s)
         made = self._back(sent, columns.fetch_end_s[batch], rows)
         own_s = np.fmin(sent - made, columns.serialised_cpu_s[batch])  # all of it where unknown
-        ledger.charge(TRANSFER, rows, own_s)
+        self._charge(TRANSFER, rows, own_s)
         self._waited(rows, batch, made, sent, sent - made - own_s)
         begun = self._back(made, columns.fetch_start_s[batch], rows)
         self._made(rows, batch, begun, made)
@@ -211,30 +195,30 @@ class _Walk:
     def _made(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
         for name, seconds in self._activity.between(batch, start, end).items():
             stage, share = name if name in STAGES else STAGES[3], self._core[batch]
-            self._ledger.charge(stage, rows, seconds * (1 - share))
-            self._ledger.charge(WORKER_CPU, rows, seconds * share)
+            self._charge(stage, rows, seconds * (1 - share))
+            self._charge(WORKER_CPU, rows, seconds * share)
 
     def _not_begun(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
         causes = {SENDING: TRANSFER, STARTING: START_UP, IDLE: DISPATCH, UNRECORDED: UNKNOWN}
         for name, seconds in self._activity.between(batch, start, end).items():
-            self._ledger.charge(causes.get(name, name), rows, seconds)
+            self._charge(causes.get(name, name), rows, seconds)
 
     def _waited(self, rows: Rows, batch: Rows, start: Floats, end: Floats, seconds: Floats) -> None:
         """``seconds`` between ``start`` and ``end`` that a finished batch waited for its worker's
         interpreter, or for a core."""
-        ledger, share = self._ledger, self._core[batch]
+        share = self._core[batch]
         part = seconds / np.maximum(end - start, 1e-12)
         for name, spent in self._activity.between(batch, start, end).items():
             spent = spent * part
             if name in STAGES and self._holds:
-                ledger.hold(name, rows, spent * (1 - share))
-                ledger.hold(WORKER_CPU, rows, spent * share)
+                self._charge(name, rows, spent * (1 - share), held=True)
+                self._charge(WORKER_CPU, rows, spent * share, held=True)
             elif name == UNRECORDED:
-                ledger.charge(UNKNOWN, rows, spent)
+                self._charge(UNKNOWN, rows, spent)
             else:  # nobody had the interpreter: it waited for a core, if other workers had those
                 crowded = self._waited_for_core(start, end)
-                ledger.hold(WORKER_CPU, rows, crowded * spent)
-                ledger.charge(TRANSFER, rows, (1 - crowded) * spent)
+                self._charge(WORKER_CPU, rows, crowded * spent, held=True)
+                self._charge(TRANSFER, rows, (1 - crowded) * spent)
 
     def _back(self, at: Floats, moment: Floats, rows: Rows) -> Floats:
         """From ``at`` back to ``moment``, but not beyond the stall's start; no step where that is

@@ -7,9 +7,8 @@ Between two moments it spent the difference.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Rows
 from pipeprof.analyze.profile.stage_times import unwatched_before
 from pipeprof.model import Stage
 
@@ -24,8 +23,6 @@ UNRECORDED = "unrecorded"
 """Before or after batches whose records are known: the worker may have been at another."""
 IDLE = "idle"
 """Between batches, at nothing."""
-
-Rows = npt.NDArray[np.intp]
 
 
 class Activity:
@@ -83,14 +80,14 @@ class _Line:
         return at_end - np.interp(start, self._moments, self._reached)
 
 
-def _stretches(columns: Columns) -> npt.NDArray[np.intp]:
+def _stretches(columns: Columns) -> Rows:
     """Numbers the stretches of batches in a row: of one epoch, all watched."""
     begins = np.diff(columns.epoch, prepend=columns.epoch[:1]) != 0
     begins[unwatched_before(columns)] = True
     return np.cumsum(begins)
 
 
-def _lines(columns: Columns, rows: Rows, stretch: npt.NDArray[np.intp]) -> dict[str, _Line]:
+def _lines(columns: Columns, rows: Rows, stretch: Rows) -> dict[str, _Line]:
     """Of one worker, whose batches are in ``rows``."""
     rows = rows[np.argsort(columns.fetch_start_s[rows], kind="stable")]
     start, end = columns.fetch_start_s[rows], columns.fetch_end_s[rows]
