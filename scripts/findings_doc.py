@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeprof.analyze.advice.findings import CASES
 from pipeprof.analyze.advice.findings.case import Case
+from pipeprof.analyze.wording.findings import title
 
 _HEAD = """\
 # Findings
@@ -29,12 +30,12 @@ def document() -> str:
 def _contents() -> Iterator[str]:
     yield "| code | what |\n|---|---|"
     for case in CASES:
-        yield f"| [`{case.code}`](#{case.code}) | {case.title} |"
+        yield f"| [`{case.code}`](#{case.code}) | {title(case.code)} |"
     yield ""
 
 
 def _themes() -> Iterator[str]:
-    for module, cases in groupby(CASES, lambda case: case.look.__module__):
+    for module, cases in groupby(CASES, lambda case: case.find.__module__):
         yield f"## {(sys.modules[module].__doc__ or '').strip().rstrip('.')}\n"
         for case in cases:
             yield _told(case)
@@ -42,7 +43,7 @@ def _themes() -> Iterator[str]:
 
 def _told(case: Case) -> str:
     paragraphs = (" ".join(each.split()) for each in case.meaning.split("\n\n"))
-    return "\n\n".join([f"### {case.code}", f"**{case.title}.**", *paragraphs]) + "\n"
+    return "\n\n".join([f"### {case.code}", f"**{title(case.code)}.**", *paragraphs]) + "\n"
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ def test_the_house_as_it_stands_keeps_its_rules(house: Path) -> None:
         ),
         ("pipeprof/analyze/thresholds.py", "import pipeprof.measure.clock", "analysis, sizing"),
         ("pipeprof/analyze/profile/drift.py", "import pipeprof.analyze.advice", "the analysis"),
+        ("pipeprof/analyze/advice/proposal.py", "import pipeprof.units", "numbers first"),
         ("pipeprof/report/text.py", "import torch", "analysis, sizing"),
         ("pipeprof/report/text.py", "import pipeprof.store", "analysis, sizing"),
         ("pipeprof/model/stages.py", "import numpy", "the model is"),

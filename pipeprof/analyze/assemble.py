@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 
 from pipeprof.analyze.advice.advise import advise
 from pipeprof.analyze.advice.disagreements import disagreements
 from pipeprof.analyze.advice.findings import findings
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.advice.roofline import ceilings
+from pipeprof.analyze.advice.more_workers import more_workers, simulated_run
+from pipeprof.analyze.advice.proposal import Proposal
+from pipeprof.analyze.advice.roofline import limits
 from pipeprof.analyze.advice.worth import worth
 from pipeprof.analyze.profile.batch_table import Columns, slice_log, steady, take_rows
 from pipeprof.analyze.profile.intervals import ratio_interval
@@ -20,12 +23,16 @@ from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stall_attribution import ranked
 from pipeprof.analyze.profile.storage_bottleneck import storage_bound
 from pipeprof.analyze.profile.verdict import diagnose, pauses
+from pipeprof.analyze.wording.advice import recommendation
+from pipeprof.analyze.wording.findings import finding
+from pipeprof.analyze.wording.report import ceilings, explanations
 from pipeprof.model import (
     DataSource,
     DeviceUse,
     LoaderConfig,
     Profile,
     QueueDepth,
+    Recommendation,
     Recording,
     Skipped,
     Throughput,
@@ -54,9 +61,15 @@ def assemble(
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
     diagnosis = diagnose(summary, charges, threshold, storage)
     facts = Facts(recording, summary, diagnosis)
-    worths, allowed, advice = worth(facts), ceilings(facts, storage), advise(facts)
-    said = disagreements(diagnosis, charges, worths, allowed, advice, recording.config.num_workers)
-    diagnosis = replace(diagnosis, disagreements=said)
+    simulate = cache(lambda: simulated_run(facts))
+    worths, allowed = worth(facts, simulate), ceilings(limits(facts, storage), facts)
+    facts = replace(facts, more_workers=more_workers(facts, simulate))
+    proposals = advise(facts)
+    differ = disagreements(
+        diagnosis, charges, worths, next(iter(allowed), None),
+        proposals[0].setting if proposals else None, recording.config.num_workers,
+    )  # fmt: skip
+    diagnosis = replace(diagnosis, disagreements=explanations(differ))
     kept = len(recording.batches.index)
     return Profile(
         name=recording.name,
@@ -79,8 +92,8 @@ def assemble(
         worth=worths,
         ceilings=allowed,
         diagnosis=diagnosis,
-        recommendations=advice,
-        findings=findings(facts),
+        recommendations=tuple(in_words(each, facts) for each in proposals),
+        findings=tuple(finding(code, figures, facts) for code, figures in findings(facts).items()),
         overhead=recording.overhead,
         batches=slice_log(recording.batches, max(0, kept - KEPT_BATCHES), kept),
         resources=summary.resource_stats(),
@@ -95,6 +108,12 @@ def assemble(
         pauses=pauses(summary, recording.pause_kinds, threshold),
         pause_kinds=recording.pause_kinds,
     )
+
+
+def in_words(proposal: Proposal, facts: Facts) -> Recommendation:
+    """What ``proposal`` says, with what it would bring."""
+    words = recommendation(proposal.code, proposal.setting, proposal.figures, facts)
+    return replace(words, **vars(proposal.outcome))
 
 
 def _left_out(source: DataSource | None) -> tuple[str, ...]:

@@ -27,3 +27,11 @@ DRIFT_OF_COMPUTING: Final = 0.07
 DRIFT_OF_HAND_OVER: Final = 0.5
 """Of the time that the accelerator waits for batches to be handed over, where runs are too short
 to measure their drift. How soon one process wakes another differs from run to run."""
+TO_BLAME: Final = 0.25
+"""Of the stall. A cause with a smaller share is not the one to cure first."""
+MOSTLY: Final = 0.5
+"""Of a time. What takes more of it is what the time goes into."""
+SMALL_REQUEST: Final = 4e6
+"""Bytes. Below it a request's latency outweighs its transfer on any storage worth its name."""
+DRIFT_OF_WAITING: Final = 0.03
+"""Of the time that workers wait. By so much do two runs of one setting differ by themselves."""

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pipeprof
-from pipeprof.analyze.sweep.recommend import choose, loader_code
+from pipeprof.analyze.sweep.recommend import choose
+from pipeprof.analyze.wording.loader_code import loader_code
 from pipeprof.model import LoaderConfig, ReadOptions, SweepSpec, Trial
 
 SPEC = SweepSpec(urls=("data/csv",), workers=(0, 4), prefetch=(2,), batch_sizes=(256,), step_s=0.01)

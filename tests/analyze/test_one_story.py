@@ -9,7 +9,8 @@ import pytest
 
 from pipeprof.analyze.advice.disagreements import disagreements, same
 from pipeprof.analyze.assemble import assemble
-from pipeprof.model import Ceiling, Diagnosis, Recommendation, Speedup, Worth
+from pipeprof.analyze.wording.report import explanations
+from pipeprof.model import Diagnosis, Speedup, Worth
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import seen, set_to, slow_batches, transferred
 
@@ -25,14 +26,15 @@ def worth(share):
 def story(
     blame=("decode", "transfer"), worths=(0.3, 0.01), ceiling="workers", setting=None, workers=2
 ):
-    return disagreements(
+    found = disagreements(
         STARVED,
         {name: 1.0 / (place + 1) for place, name in enumerate(blame)},
         {name: worth(share) for name, share in zip(blame, worths, strict=True)},
-        {ceiling: Ceiling(100.0, "")},
-        [Recommendation(setting, "1", "2", "")] if setting else [],
+        ceiling,
+        setting,
         workers,
     )
+    return explanations(found)
 
 
 def test_parts_that_agree_need_no_words():

@@ -13,6 +13,7 @@ from math import ceil, hypot, isfinite, sqrt
 from pipeprof.analyze.advice import roofline_estimate
 from pipeprof.analyze.advice.findings.reading import read_bytes
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures, Outcome, Proposal
 from pipeprof.analyze.profile.intervals import NORMAL_90
 from pipeprof.analyze.profile.stage_times import BLOCKED, CPU
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
@@ -23,22 +24,20 @@ from pipeprof.analyze.thresholds import (
     MANY_TENSORS,
     MOST_CORES,
     MOST_GAIN,
+    MOSTLY,
     SLOWEST_LINK,
 )
-from pipeprof.model import Cost, Recommendation, RequestStats
-from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
+from pipeprof.model import Cost
 
 _NEARLY = 0.05
 """Below what the accelerator takes counts as feeding it."""
-_MOSTLY = 0.5
-"""Of making a batch is waiting: storage may be what is waited for."""
 _REPEATED = 0.15
 """Relatively; where handing over does not explain what the run gave, there is another cause."""
 _LARGEST = 64
 """Times the batch as it is: a training step is another one then."""
 
 
-def everything(facts: Facts) -> Iterator[Recommendation]:
+def everything(facts: Facts) -> Iterator[Proposal]:
     """All that is short of what the accelerator takes; a loop without one takes whatever comes."""
     if not facts.diagnosis.has_step:
         return
@@ -46,55 +45,70 @@ def everything(facts: Facts) -> Iterator[Recommendation]:
         yield from what(facts)
 
 
-def feeds(facts: Facts, cures: Sequence[Recommendation]) -> bool:
+def feeds(facts: Facts, cures: Sequence[Proposal]) -> bool:
     """Whether one of ``cures`` is predicted to."""
-    return any(
-        (each.predicted_samples_per_s or 0.0) >= (1 - _NEARLY) * _rate(facts) for each in cures
-    )
+    enough = (1 - _NEARLY) * _demand(facts)
+    return any((each.outcome.predicted_samples_per_s or 0.0) >= enough for each in cures)
 
 
-def cores(facts: Facts) -> Iterator[Recommendation]:
+def cores(facts: Facts) -> Iterator[Proposal]:
     """R × CPU time of a sample, and what the training process computes."""
-    has, wanted = facts.environment.cores / facts.environment.ranks, _cores_wanted(facts)
+    has, main = facts.cores / facts.environment.ranks, facts.main_cores
+    wanted = _demand(facts) * facts.cpu_s / facts.samples + main
     if not LEAST_GAIN * has < wanted <= min(MOST_GAIN * has, max(MOST_CORES, has)):
         return
-    half = (
-        NORMAL_90 * hypot(DRIFT_OF_COMPUTING, _relative_error(facts)) * (wanted - facts.main_cores)
-    )
-    main = facts.main_cores
-    beside = f", and {main:.1f} of the training process" if main >= 0.05 else ""
-    best = facts.samples * facts.cores_left / facts.cpu_s
-    yield Recommendation(
-        setting="cores",
-        current=f"{has:.3g}",
-        proposed=f"{wanted:.1f} (90 %: {wanted - half:.1f}–{wanted + half:.1f})",
-        why=f"{_taken(facts)} × {format_duration(facts.cpu_s / facts.samples)} of CPU time each"
-        f"{beside}. {counted(has, 'core')} come to at most {format_count(best)} samples/s with any "
-        f"number of workers. As good: {wanted - has:.1f} cores of other machines that make batches "
-        "beside this one, or batches that cost "
-        f"{facts.cores_left / (wanted - main):.2f}× the CPU time",
-    )
+    half = NORMAL_90 * hypot(DRIFT_OF_COMPUTING, _relative_error(facts)) * (wanted - main)
+    figures = {
+        "demand": _demand(facts),
+        "has": has,
+        "wanted": wanted,
+        "low": wanted - half,
+        "high": wanted + half,
+        "cpu_a_sample": facts.cpu_s / facts.samples,
+        "main_counts": main >= 0.05,
+        "more": wanted - has,
+        "cheaper": facts.cores_left / (wanted - main),
+    }
+    yield Proposal("more-cores", "cores", figures)
 
 
-def storage(facts: Facts) -> Iterator[Recommendation]:
+def storage(facts: Facts) -> Iterator[Proposal]:
     """R × bytes of a sample; by Little's law, R × requests of a sample × what one takes."""
-    if not facts.rate < _rate(facts) <= MOST_GAIN * facts.rate:
+    if not facts.rate < _demand(facts) <= MOST_GAIN * facts.rate:
         return
     requests, part = facts.requests, facts.diagnosis.bottleneck
     if requests is not None and part == LATENCY:
-        yield _at_once(facts, requests)
+        a_sample = facts.summary.sums["requests"] / facts.summary.sums["samples"]
+        figures: Figures = {
+            "demand": _demand(facts),
+            "a_sample": a_sample,
+            "wanted": _demand(facts) * a_sample * requests.latency_s.mean,
+        }
+        yield Proposal("more-requests", "requests under way", figures)
         return
     # of reads that nobody clocked, what read calls brought
     size, sums = read_bytes(facts) / facts.samples, facts.summary.sums
     if requests is not None and sums["bytes"]:
         size = sums["bytes"] / sums["samples"]
-    waits = facts.blamed_on_workers >= _MOSTLY and facts.share(BLOCKED) >= _MOSTLY
+    waits = facts.blamed_on_workers >= MOSTLY and facts.share(BLOCKED) >= MOSTLY
     sure = part == BANDWIDTH or facts.limited is not None
     if size > 0 and (sure or (waits and size * facts.rate > SLOWEST_LINK)):
-        yield _bandwidth(facts, size, sure)
+        times, source = _demand(facts) / facts.rate, facts.recording.source
+        figures = {
+            "demand": _demand(facts),
+            "now": facts.rate * size,
+            "wanted": _demand(facts) * size,
+            "times": times,
+            "size": size,
+            "fewer": 1 / times,
+            "in_all": source.bytes if source else None,
+            "copied_s": source.bytes / (facts.rate * size) if source else None,
+            "sure": sure,
+        }
+        yield Proposal("more-bandwidth", "storage bandwidth", figures)
 
 
-def batch_size(facts: Facts) -> Iterator[Recommendation]:
+def batch_size(facts: Facts) -> Iterator[Proposal]:
     """To hand a batch over takes h, whatever its size; a step on k times the samples takes k times
     as long: k = h (1 − θ) / (θ step)."""
     handed_s = facts.picking_s
@@ -112,37 +126,29 @@ def batch_size(facts: Facts) -> Iterator[Recommendation]:
     low, high = low * (1 - DRIFT_OF_COMPUTING), high * (1 + DRIFT_OF_COMPUTING)
     demand = facts.samples / facts.step_s
     under_way = (times - 1) * facts.workers * facts.prefetch * facts.batch_bytes
-    size, ours = round(facts.samples), facts.recording.source
-    yield Recommendation(
-        setting="batch_size",
-        current=str(size),
-        proposed=str(times * size),
-        why=f"a step takes {format_duration(facts.step_s)}, and to hand a batch over "
-        f"{format_duration(handed_s)}, whatever its size: one is due {times} times less often. It "
-        "is another training then (learning rate, statistics over a batch). Estimated from this "
-        "run alone, for steps that take as many times as long; not tried",
+    outcome = Outcome(
         predicted_samples_per_s=predicted,
         interval=(low, high),
         predicted_starved=1 - predicted / demand,
         predicted_starved_interval=(max(0.0, 1 - high / demand), 1 - low / demand),
         cost=Cost(None, under_way, under_way) if isfinite(under_way) else None,
-        code=f"{'DataLoader' if ours is None else 'open_dataset'}(…, batch_size={times * size})",
     )
+    size = round(facts.samples)
+    figures = {
+        "now": size,
+        "wanted": times * size,
+        "times": times,
+        "handed_s": handed_s,
+        "ours": facts.recording.source is not None,
+    }
+    yield Proposal("batch-size", "batch_size", figures, outcome)
 
 
-def _rate(facts: Facts) -> float:
+def _demand(facts: Facts) -> float:
     """What the accelerator takes: samples/s."""
     if not facts.step_s > 0:
         return float("inf")
     return (1 - facts.diagnosis.threshold) * facts.samples / facts.step_s
-
-
-def _taken(facts: Facts) -> str:
-    return f"the accelerator takes {format_count(_rate(facts))} samples/s"
-
-
-def _cores_wanted(facts: Facts) -> float:
-    return _rate(facts) * facts.cpu_s / facts.samples + facts.main_cores
 
 
 def _relative_error(facts: Facts) -> float:
@@ -150,40 +156,6 @@ def _relative_error(facts: Facts) -> float:
     seen = facts.summary.resources[CPU]
     low, high = seen.quantiles(0.16, 0.84)
     return (high - low) / 2 / seen.mean / sqrt(seen.count) if seen.count and seen.mean else 0.0
-
-
-def _bandwidth(facts: Facts, size: float, sure: bool) -> Recommendation:
-    """``size``: bytes of storage for a sample."""
-    rate, times = _rate(facts), _rate(facts) / facts.rate
-    source = facts.recording.source
-    whole = ""
-    if source is not None:
-        copied = format_duration(source.bytes / (facts.rate * size))
-        whole = f": at the present rate all {format_bytes(source.bytes)} are there after {copied}"
-    return Recommendation(
-        setting="storage bandwidth",
-        current=format_rate(facts.rate * size),
-        proposed=f"{format_rate(rate * size)} ({times:.1f}×)",
-        why=f"{_taken(facts)} × {format_bytes(size)} of storage each. As good: {1 / times:.2f}× "
-        "the bytes for a sample (a denser format, only the columns in use), or the data on a local "
-        f"disk of that bandwidth{whole}"
-        + ("" if sure else ". If the storage gives no more: a run with more workers tells"),
-    )  # fmt: skip
-
-
-def _at_once(facts: Facts, requests: RequestStats) -> Recommendation:
-    """Requests under way on average, now and then."""
-    each_s = requests.latency_s.mean
-    per_sample = facts.summary.sums["requests"] / facts.summary.sums["samples"]
-    wanted = _rate(facts) * per_sample * each_s
-    return Recommendation(
-        setting="requests under way",
-        current=f"{requests.in_flight:.1f}",
-        proposed=f"{wanted:.1f}",
-        why=f"{_taken(facts)} × {counted(per_sample, 'request')} each × {format_duration(each_s)} "
-        "(Little's law). By workers, by asking for several at a time in each; or by requests that "
-        "bring more samples, or a storage that answers sooner (a local disk)",
-    )
 
 
 def _times_as_large(facts: Facts, handed_s: float) -> int:

@@ -1,4 +1,4 @@
-"""What findings and advice are judged by: the figures of one run, per batch.
+"""What findings and advice go by: the figures of one run, per batch.
 
 All are means over the steady state, in seconds unless they say otherwise. NaN is unknown; as it
 compares false with everything, a rule on an unknown figure does not hold.
@@ -10,18 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
 
-from pipeprof.analyze.predict.run_meanings import Circumstances
-from pipeprof.analyze.predict.single_run import OneRun
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
-from pipeprof.analyze.profile.batch_table import Columns, steady
+from pipeprof.analyze.advice.proposal import Proposal
 from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stage_times import CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.profile.stall_attribution import MAIN, SAMPLER, WORKER_CPU
-from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
 from pipeprof.analyze.profile.worker_activity import STAGES
-from pipeprof.analyze.thresholds import SLOWEST_LINK
 from pipeprof.model import (
     Diagnosis,
     Environment,
@@ -35,13 +29,6 @@ from pipeprof.model import (
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
 beside it: to ask the worker for the tensor's descriptor, and to map it."""
-_NATIVE, _FEEDER = 0.1, 2.0
-"""Of the time to make a batch, and times its way at the least: more CPU time of other threads than
-those that send batches take."""
-_COMPUTES = 0.3
-"""Of a core: less CPU time of the training process may be that of starting workers."""
-_RECENT = 1000
-"""Batches to predict from: the last ones."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +36,8 @@ class Facts:
     recording: Recording
     summary: Summary
     diagnosis: Diagnosis
+    more_workers: Proposal | None = None
+    """What more of them would bring, as predicted; ``None``: they are not worth it."""
 
     @property
     def config(self) -> LoaderConfig:
@@ -77,9 +66,14 @@ class Facts:
         return self.config.num_workers
 
     @property
-    def maker(self) -> str:
-        """Who makes batches, in words."""
-        return "a worker" if self.workers else "the training process"
+    def cores(self) -> int:
+        """That the run may use."""
+        return self.environment.cores
+
+    @property
+    def wanted_workers(self) -> object:
+        """So many instead are worth it; ``None``: no more of them are."""
+        return self.more_workers.figures["wanted"] if self.more_workers else None
 
     @property
     def prefetch(self) -> int:
@@ -128,6 +122,16 @@ class Facts:
         return self.summary.cpu_per_batch()
 
     @property
+    def cores_rate(self) -> float:
+        """Samples/s that the cores left for making batches allow, with any number of workers."""
+        return self.samples * self.cores_left / self.cpu_s if self.cpu_s else nan
+
+    @property
+    def requests_per_batch(self) -> float:
+        """Made of storage."""
+        return self.per_batch(self.summary.sums["requests"])
+
+    @property
     def native_share(self) -> float:
         """0..1 of that CPU time."""
         native = self.summary.resources[NATIVE]
@@ -151,7 +155,7 @@ class Facts:
     @property
     def cores_left(self) -> float:
         """For making batches: this rank's, less what its training process keeps busy."""
-        return max(0.5, self.environment.cores / self.environment.ranks - self.main_cores)
+        return max(0.5, self.cores / self.environment.ranks - self.main_cores)
 
     @property
     def cores_used(self) -> float:
@@ -196,8 +200,7 @@ class Facts:
     @property
     def picking_s(self) -> float:
         """What else main does while the accelerator waits: pick indices, wake up, hand out."""
-        blame = self.summary.blame
-        return self.per_batch(blame[SAMPLER] + blame[MAIN])
+        return self.blamed_s(SAMPLER) + self.blamed_s(MAIN)
 
     @property
     def slow_share(self) -> float:
@@ -223,34 +226,6 @@ class Facts:
         usual = sums["slow_s"] / made.total
         return sums["both_slow_s"] / sums["beside_slow_s"] > (1 + usual) / 2
 
-    @cached_property
-    def one_run(self) -> OneRun | None:
-        """What the batches tell of other numbers of workers; ``None``: too little, or they are made
-        by threads that the simulator does not know."""
-        feeder_s = _NATIVE * self.made_s + _FEEDER * self.travel_s
-        if self.native_share * self.cpu_s > feeder_s or not self.made_s > 0:
-            return None
-        every = Columns.of(self.recording.batches)
-        seen = steady(every, self.recording.warmup_batches)
-        seen[:-_RECENT] = False
-        setting = Setting(self.workers, self.prefetch, self.config.in_order)
-        where = self.diagnosis.bottleneck
-        moved = self.summary.sums["bytes"] / self.summary.sums["wall_s"]
-        main_s = self.main_cores * self.cycle_s if self.main_cores >= _COMPUTES else 0.0
-        main_s -= self.received_s if self.workers else 0.0
-        beyond_s = max(0.0, main_s - self.step_s)  # as of a step that computes on several cores
-        return OneRun.of(
-            Measured(setting, every.take(seen)),
-            Circumstances(
-                cores=max(0.5, self.environment.cores / self.environment.ranks
-                          - beyond_s / self.cycle_s),
-                main_cpu_s=main_s,
-                travel_s=self.travel_s,
-                pinned=self.config.pin_memory,
-                alone=where == LATENCY or (where != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
-            ),
-        )  # fmt: skip
-
     @property
     def blamed_on_workers(self) -> float:
         """0..1 of the stall: making batches, and having no core for that."""
@@ -265,3 +240,7 @@ class Facts:
         """0..1 of the stall."""
         stall_s = self.summary.sums["stall_s"]
         return sum(self.summary.blame[cause] for cause in causes) / stall_s if stall_s else nan
+
+    def blamed_s(self, cause: str) -> float:
+        """Of the stall, per batch."""
+        return self.per_batch(self.summary.blame[cause])

@@ -7,11 +7,11 @@ makers of batches would get if they did nothing but read, as many requests at a 
 from __future__ import annotations
 
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import receiving_s
 from pipeprof.analyze.profile.stall_attribution import WORKER_CPU
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, CLIENT, LATENCY, StorageBound
-from pipeprof.model import Ceiling, RequestStats, Stage
-from pipeprof.units import counted, format_bytes, format_duration, format_rate
+from pipeprof.model import RequestStats, Stage
 
 WORKERS = "workers"
 TRANSFER = "transfer"
@@ -20,100 +20,69 @@ MAIN = "main"
 H2D = "h2d"
 ACCELERATOR = "accelerator"
 
+Limit = tuple[float, Figures]
+"""Samples/s, and the figures of its formula beside those of the whole run."""
 
-def ceilings(facts: Facts, storage: StorageBound) -> dict[str, Ceiling]:
-    """Lowest first. A ceiling whose numbers are not known is left out."""
+
+def limits(facts: Facts, storage: StorageBound) -> dict[str, Limit]:
+    """Of each resource, lowest first. One whose numbers are not known is left out."""
     if not facts.summary.measured:
         return {}
-    found = _of_making(facts) | _of_handing_over(facts)
+    found = _of_workers(facts) | _of_handing_over(facts)
     if facts.step_s > 0 and facts.diagnosis.has_step:
-        found[ACCELERATOR] = _serial(facts, facts.step_s, "a step")
+        found[ACCELERATOR] = facts.samples / facts.step_s, {}
     sums = facts.summary.sums
     if facts.requests is not None and sums["bytes"] and sums["requests"]:
         found |= _of_storage(facts, facts.requests, storage)
-    return dict(sorted(found.items(), key=lambda item: item[1].samples_per_s))
+    return dict(sorted(found.items(), key=lambda item: item[1][0]))
 
 
-def _serial(facts: Facts, seconds: float, what: str) -> Ceiling:
-    """Of what is done for one batch after another."""
-    return Ceiling(
-        facts.samples / seconds, f"{facts.samples:,.0f} samples / {format_duration(seconds)} {what}"
-    )
-
-
-def _of_making(facts: Facts) -> dict[str, Ceiling]:
-    found = {}
+def _of_workers(facts: Facts) -> dict[str, Limit]:
+    found: dict[str, Limit] = {}
+    # without workers the main process makes batches, and does not while a step runs
+    makers = max(1, facts.workers)
     if facts.made_s > 0:
-        # without workers the main process makes batches, and does not while a step runs
-        makers = max(1, facts.workers)
-        found[WORKERS] = Ceiling(
-            makers * facts.samples / facts.made_s,
-            f"{makers} × {facts.samples:,.0f} samples / {format_duration(facts.made_s)} to make a "
-            "batch",
-        )
+        found[WORKERS] = makers * facts.samples / facts.made_s, {"makers": makers}
     if facts.cpu_s > 0:
-        cores = facts.cores_left
-        found[WORKER_CPU] = Ceiling(
-            cores * facts.samples / facts.cpu_s,
-            f"{counted(cores, 'core')} × {facts.samples:,.0f} samples / "
-            f"{format_duration(facts.cpu_s)} of CPU a batch{_whose(facts)}",
-        )
+        ranks = facts.environment.ranks
+        figures = {"shared": ranks > 1, "main_counts": facts.main_cores >= 0.05, "ranks": ranks}
+        found[WORKER_CPU] = facts.cores_rate, figures
     return found
 
 
-def _whose(facts: Facts) -> str:
-    """Why not all cores can make batches."""
-    ranks, main = facts.environment.ranks, facts.main_cores
-    shared = f"shared by {counted(ranks, 'rank')}" if ranks > 1 else ""
-    kept = f"{main:.1f} busy with the training process" if main >= 0.05 else ""
-    reasons = ", ".join(filter(None, (shared, kept)))
-    return f" ({counted(facts.environment.cores, 'core')} {reasons})" if reasons else ""
-
-
-def _of_handing_over(facts: Facts) -> dict[str, Ceiling]:
+def _of_handing_over(facts: Facts) -> dict[str, Limit]:
     """From the workers to the device: each is done by one thread, for one batch after another."""
-    found = {}
-    received_s = max(0.0, receiving_s(facts)) if facts.workers else 0.0
+    found: dict[str, Limit] = {}
+    samples, received_s = facts.samples, max(0.0, receiving_s(facts)) if facts.workers else 0.0
     pinned_s, copied_s = facts.stage_s(Stage.PIN), facts.stage_s(Stage.H2D)
     picked_s = facts.per_batch(facts.summary.sums["sampler_s"])
     if received_s > 0:
-        found[TRANSFER] = _serial(facts, received_s, "to receive a batch")
+        found[TRANSFER] = samples / received_s, {"seconds": received_s}
     if pinned_s > 0:
-        beside = f", beside {format_duration(received_s)} to receive it" if received_s else ""
-        found[PIN] = _serial(facts, pinned_s + received_s, f"in the thread that pins{beside}")
+        seconds = pinned_s + received_s
+        found[PIN] = samples / seconds, {"seconds": seconds, "receipt_s": received_s or None}
         received_s = 0.0
     if picked_s > 0:
-        receipt = f", beside {format_duration(received_s)} to receive it" if received_s else ""
-        found[MAIN] = _serial(
-            facts, picked_s + received_s, f"of the training process, to pick indices{receipt}"
-        )
+        seconds = picked_s + received_s
+        found[MAIN] = samples / seconds, {"seconds": seconds, "receipt_s": received_s or None}
     if copied_s > 0:
-        found[H2D] = _serial(facts, copied_s, "to copy a batch to the device")
+        found[H2D] = samples / copied_s, {"seconds": copied_s}
     return found
 
 
-def _of_storage(facts: Facts, requests: RequestStats, storage: StorageBound) -> dict[str, Ceiling]:
+def _of_storage(facts: Facts, requests: RequestStats, storage: StorageBound) -> dict[str, Limit]:
     samples, sums = facts.samples, facts.summary.sums
-    size, per_batch = sums["bytes"] / sums["samples"], facts.per_batch(sums["requests"])
+    size, per_batch = sums["bytes"] / sums["samples"], facts.requests_per_batch
     makers = max(1, facts.workers)
     at_once = makers * requests.at_once
-    beside = f"{counted(at_once, 'request')} at a time"
-    found = {}
+    found: dict[str, Limit] = {}
     if storage.bandwidth > 0:
         moved = at_once * storage.bandwidth
-        found[BANDWIDTH] = Ceiling(
-            moved / size, f"{beside}, {format_rate(moved)} in all / {format_bytes(size)} a sample"
-        )
+        found[BANDWIDTH] = moved / size, {"at_once": at_once, "moved": moved, "size": size}
     if storage.latency_s > 0:
-        found[LATENCY] = Ceiling(
-            at_once * samples / (per_batch * storage.latency_s),
-            f"{beside} × {samples:,.0f} samples / {counted(per_batch, 'request')} of "
-            f"{format_duration(storage.latency_s)} each",
-        )
+        figures = {"at_once": at_once, "latency_s": storage.latency_s}
+        found[LATENCY] = at_once * samples / (per_batch * storage.latency_s), figures
     if storage.part == CLIENT and requests.client_cpu_s:
         cpu_s = requests.client_cpu_s * per_batch
-        found[CLIENT] = Ceiling(
-            makers * samples / cpu_s,
-            f"{makers} × {samples:,.0f} samples / {format_duration(cpu_s)} of the client's CPU",
-        )
+        found[CLIENT] = makers * samples / cpu_s, {"makers": makers, "client_s": cpu_s}
     return found

@@ -9,15 +9,13 @@ from __future__ import annotations
 from math import ceil, isfinite, isnan, nan
 
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES
+from pipeprof.analyze.thresholds import LEAST_SLOW_BATCHES
 from pipeprof.model import Stage
 
 _WEIGH = 0.1
 """Of the time to make all batches."""
 _SPARE = 1.15
 """Workers that are only just fast enough let the accelerator wait whenever one is late."""
-_BEYOND = 1.5
-"""Times what the roofline wants are looked at, as bursts may want more."""
 _NEVER_RESTS = 0.8
 """Of the time, in making batches; and of that, computing."""
 _IDLE = 0.25
@@ -78,23 +76,7 @@ def best_workers(facts: Facts) -> int:
     wanted = facts.work_s / turn_s if turn_s else nan
     if not isfinite(wanted):
         return max(1, facts.workers)
-    return max(1, min(ceil(wanted * _SPARE - 1e-9), _room_for(facts)))
-
-
-def helpful_workers(facts: Facts) -> int | None:
-    """How many more of them are worth it; ``None`` when more of them are not."""
-    if facts.limited:
-        return None
-    wanted = best_workers(facts)
-    if wanted <= facts.workers or rate(facts, wanted) < LEAST_GAIN * facts.rate:
-        return None
-    if facts.one_run is not None:
-        # the roofline knows no bursts, and nothing that workers wait for in turn
-        most = min(ceil(wanted * _BEYOND), _room_for(facts))
-        wanted = facts.one_run.enough(max(wanted, most), facts.diagnosis.threshold)
-        brings = facts.samples * facts.one_run.predict(wanted).batches_per_s
-        return wanted if wanted > facts.workers and brings >= LEAST_GAIN * facts.rate else None
-    return wanted
+    return max(1, min(ceil(wanted * _SPARE - 1e-9), room_for(facts)))
 
 
 def slow_ones_wanted(facts: Facts) -> int:
@@ -107,9 +89,9 @@ def slow_ones_wanted(facts: Facts) -> int:
     return ceil(facts.summary.measured * (LEAST_SLOW_BATCHES / seen - 1))
 
 
-def _room_for(facts: Facts) -> int:
-    """Workers: in cores, memory and descriptors."""
-    return min(8 * facts.environment.cores, enough_for_cores(facts), most_workers(facts))
+def room_for(facts: Facts) -> int:
+    """The most workers that cores, memory and descriptors allow."""
+    return min(8 * facts.cores, enough_for_cores(facts), most_workers(facts))
 
 
 def enough_for_cores(facts: Facts) -> int:

@@ -15,6 +15,7 @@ from math import exp, hypot, sqrt
 import numpy as np
 
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.more_workers import Simulate
 from pipeprof.analyze.predict.single_run import OneRun
 from pipeprof.analyze.predict.workload import Demand
 from pipeprof.analyze.profile.batch_table import Columns, Floats, steady
@@ -37,18 +38,18 @@ _MODEL = 0.15
 _UNKNOWN = Drift(0.003, 0.003)
 """Of a run that is too short to tell."""
 
-Change = Callable[[Demand, int, float], Demand]
+Proposal = Callable[[Demand, int, float], Demand]
 """What a batch asks for, its row in the run, and the share of a cost that is cut."""
 
 
-def worth(facts: Facts) -> dict[str, Worth]:
+def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
     """By cause, in the order of blame. Causes of which nothing can be said are left out."""
     stall_s = facts.summary.sums["stall_s"]
     if facts.diagnosis.verdict == "fed" or not stall_s > 0:
         return {}
     large = [name for name, seconds in facts.summary.ranked_blame().items()
              if seconds >= _LEAST * stall_s]  # fmt: skip
-    gains = _of_limited(facts) if facts.limited else _gains(facts)
+    gains = _gains(facts, simulate)
     found = ((name, gains(name, QUARTER), gains(name, 1.0)) for name in large)
     noise = _noise(facts)
     return {
@@ -76,8 +77,13 @@ def _noise(facts: Facts) -> float:
     return sqrt(2 * (_NOISE**2 + drift.lasting + drift.passing))
 
 
-def _gains(facts: Facts) -> Gains:
-    return _Simulated.gains(facts) if facts.workers else _inline(facts)
+def _gains(facts: Facts, simulate: Simulate) -> Gains:
+    if facts.limited:
+        return _of_limited(facts)
+    if not facts.workers:
+        return _inline(facts)
+    run = simulate()
+    return _Simulated(facts, run).gains if run is not None else lambda cause, cut: ()
 
 
 def _of_limited(facts: Facts) -> Gains:
@@ -133,18 +139,14 @@ class _Simulated:
         self._held = held_s / (held_s + transfer_s) if held_s + transfer_s > 0 else 0.0
         """Of what hand-overs waited for: workers' interpreters, and cores."""
 
-    @classmethod
-    def gains(cls, facts: Facts) -> Gains:
-        run = facts.one_run
-        return cls(facts, run)._gains if run is not None else lambda cause, cut: ()
-
-    def _gains(self, cause: str, cut: float) -> Sequence[float]:
+    def gains(self, cause: str, cut: float) -> Sequence[float]:
+        """Of each meaning of the run, with this share of the cost cut; empty if unknown."""
         change = self._change(cause)
         if change is not None:
             return self._run.gains(lambda demand, row: change(demand, row, cut))
         return self._pinned(cut) if cause == PIN else ()
 
-    def _change(self, cause: str) -> Change | None:
+    def _change(self, cause: str) -> Proposal | None:
         if cause in STAGES:
             return self._of_stage(cause)
         if cause in (MAIN, SAMPLER):
@@ -171,7 +173,7 @@ class _Simulated:
             receive_held_s=left * demand.receive_held_s if left else 0.0,
         )
 
-    def _of_stage(self, name: str) -> Change:
+    def _of_stage(self, name: str) -> Proposal:
         of_cpu, of_blocked = self._of_cpu[name], self._of_blocked[name]
 
         def change(demand: Demand, row: int, cut: float) -> Demand:
@@ -235,7 +237,7 @@ def _waiting_per_cpu(facts: Facts) -> float:
     return waiting / computing if waiting > 0 and computing > 0 else 0.0
 
 
-def _of_main(seconds: float) -> Change:
+def _of_main(seconds: float) -> Proposal:
     def change(demand: Demand, row: int, cut: float) -> Demand:
         return replace(demand, receive_s=max(0.0, demand.receive_s - cut * seconds))
 

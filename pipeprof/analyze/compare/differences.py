@@ -8,11 +8,11 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from pipeprof.analyze.profile.stage_times import BLOCKED, CPU, NATIVE, RUN_QUEUE
+from pipeprof.analyze.wording.comparison import comparison
 from pipeprof.model import Change, Difference, Profile
-from pipeprof.units import format_duration, format_share, percent
 
 _BUSIER = 0.1
-"""More of the time to make a batch, that its worker waited for a core, are told."""
+"""Of the time to make a batch. Run-queue shares that differ by at least so much are reported."""
 _AS_MUCH = 1.2
 """A batch that takes more times the CPU than before may itself be what cores are waited for."""
 _ALIKE = 0.01
@@ -108,28 +108,32 @@ def unlike(
 ) -> tuple[str, ...]:
     """Why the two are not alike beside what a user of a loader sets. ``step``: of the training
     step."""
-    changed = {(change.of, change.name) for change in found}
-    said = []
-    if ("machine", "accelerator") in changed:
-        said.append("another accelerator")
-    elif step is not None and step.shown in ("more", "less") and one_size(before, after):
-        took = format_duration(step.before or 0.0), format_duration(step.after or 0.0)
-        said.append(f"the training step itself takes {took[0]} → {took[1]}")
-    if changed & {("machine", name) for name in ("platform", "cores_visible", "ram_bytes")}:
-        said.append("another machine or kernel")
-    elif changed & {("machine", "cores"), ("machine", "ranks")}:
-        said.append("another share of the machine's cores")
+    return tuple(comparison(code, figures) for code, figures in _unlike(before, after, found, step))
+
+
+def _unlike(
+    before: Profile, after: Profile, found: tuple[Change, ...], step: Difference | None
+) -> Iterator[tuple[str, dict[str, object]]]:
+    changed: dict[str, set[str]] = {"machine": set(), "data": set(), "verdict": set()}
+    for change in found:
+        changed.setdefault(change.of, set()).add(change.name)
+    alike = one_size(before, after)
+    if "accelerator" in changed["machine"]:
+        yield "accelerator", {}
+    elif step is not None and step.shown in ("more", "less") and alike:
+        yield "step", {"before": step.before or 0.0, "after": step.after or 0.0}
+    if changed["machine"] & {"platform", "cores_visible", "ram_bytes"}:
+        yield "machine", {}
+    elif changed["machine"] & {"cores", "ranks"}:
+        yield "cores", {}
     elif busier(before, after) > _BUSIER:
-        told = (percent(waited_for_cores(each)) for each in (before, after))
-        said.append("the machine was not as busy with others: making a batch was "
-                    f"{' and '.join(told)} waiting for a core")  # fmt: skip
-    if changed & {("data", name) for name in ("url", "format", "objects", "bytes")}:
-        said.append("other data")
-    if ("data", "cache") in changed:
-        said.append(f"the cache was {before.cache.state} in one, {after.cache.state} in the other")
-    if not one_size(before, after):
-        said.append("batches of other sizes, so times are told for a sample")
-    if ("verdict", "threshold") in changed:
-        rules = (format_share(each.diagnosis.threshold) for each in (before, after))
-        said.append(f"verdicts by thresholds of {' and '.join(rules)}")
-    return tuple(said)
+        yield "busier", {"before": waited_for_cores(before), "after": waited_for_cores(after)}
+    if changed["data"] & {"url", "format", "objects", "bytes"}:
+        yield "data", {}
+    if "cache" in changed["data"]:
+        yield "cache", {"before": before.cache.state, "after": after.cache.state}
+    if not alike:
+        yield "sizes", {}
+    if "threshold" in changed["verdict"]:
+        rules = before.diagnosis.threshold, after.diagnosis.threshold
+        yield "threshold", {"before": rules[0], "after": rules[1]}

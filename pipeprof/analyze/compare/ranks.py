@@ -12,8 +12,8 @@ from statistics import median
 from typing import Final
 
 from pipeprof.analyze.compare.run_intervals import Estimate, Spans
+from pipeprof.analyze.wording.comparison import comparison
 from pipeprof.model import Profile, RankSkew, Stage
-from pipeprof.units import counted, format_duration, format_share, percent
 
 WARNING: Final = 0.10
 CRITICAL: Final = 0.20
@@ -70,24 +70,28 @@ def _apart(figures: Sequence[Estimate], place: int) -> bool:
 
 
 def _slow(profiles: Sequence[Profile], place: int, own_s: float, others_s: float) -> str:
-    others = [profile for nth, profile in enumerate(profiles) if nth != place]
-    waits = [profile.diagnosis.starved_fraction for profile in (profiles[place], *others)]
+    waits = [profile.diagnosis.starved_fraction for profile in profiles]
+    own_waits = waits.pop(place)
     rates = [profile.throughput.batches_per_s for profile in profiles]
-    together = max(rates) < (1 + WARNING) * min(rates)
-    return (
-        f"Of {counted(len(profiles), 'rank')}, rank {profiles[place].environment.rank} takes "
-        f"{format_duration(own_s)} to fetch a batch, the others {format_duration(others_s)}: "
-        f"{percent(own_s / others_s - 1)} longer. It waits for batches "
-        f"{format_share(waits[0])} of the time, the others {format_share(median(waits[1:]))}"
-        f"{'; what it waits, they wait in their steps' * together}. Look at what it alone has: its "
-        "part of the data, its machine, its way to the storage."
-    )
+    figures = {
+        "ranks": len(profiles),
+        "rank": profiles[place].environment.rank,
+        "own_s": own_s,
+        "others_s": others_s,
+        "longer": own_s / others_s - 1,
+        "own_waits": own_waits,
+        "others_wait": median(waits),
+        "together": max(rates) < (1 + WARNING) * min(rates),
+    }
+    return comparison("slow-rank", figures)
 
 
 def _even(fetches: Sequence[float], others_s: float) -> str:
-    most = max(fetches) / others_s - 1
-    little = "may be chance" if most >= WARNING else f"is less than {percent(WARNING)}"
-    return (
-        f"{counted(len(fetches), 'rank')} fetch alike, as far as these data show: the slowest "
-        f"takes {percent(most)} longer for a batch than the others, which {little}."
-    )
+    longer = max(fetches) / others_s - 1
+    figures = {
+        "ranks": len(fetches),
+        "longer": longer,
+        "chance": longer >= WARNING,
+        "least": WARNING,
+    }
+    return comparison("even-ranks", figures)

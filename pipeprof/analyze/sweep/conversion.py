@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 
 from pipeprof.analyze.compare.ratios import difference, log_ratio, ratio
 from pipeprof.analyze.sweep.recommend import best_trial, choose
 from pipeprof.analyze.thresholds import EQUALLY_FAST
+from pipeprof.analyze.wording.conversion import (
+    conversion_advice,
+    name_without_size,
+    other_layout,
+    same_layouts,
+)
 from pipeprof.model import Conversion, Copy, Gain, Sample, SweepAdvice, SweepResult, Trial
-from pipeprof.units import format_binary, format_count
-
-_SHOWN = "difference that this data can show"
 
 
 def weigh(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | None]:
@@ -92,29 +94,18 @@ def _multiple(of: float | None, base: float | None) -> float | None:
 def _advise(
     gains: Sequence[Gain], copies: Mapping[str, Copy], trials: Sequence[Trial], first: Trial
 ) -> str:
-    now = f"{first.format} as it is"
-    better = [gain for gain in gains if gain.difference == "faster"]
+    """The leanest of the fastest copies; where none is faster, the leanest of those as fast."""
+    better, equal = ([gain for gain in gains if gain.difference == what]
+                     for what in ("faster", "none"))  # fmt: skip
     if better:
-        chosen = _leanest(better, trials)
-        low, high = chosen.speed_interval
-        return (
-            f"{copies[chosen.url].name} gives {_times(chosen.speed)} the samples/s of {now} "
-            f"(95 %: {_times(low)} to {_times(high)}), and {_takes(chosen)}."
-        )
-    fed = f"{now} feeds the accelerator already" if first.verdict == "fed" else ""
-    equal = [gain for gain in gains if gain.difference == "none"]
-    if not equal:
-        fastest = max(gains, key=lambda gain: gain.speed)
-        return (
-            f"keep {now}: what was tried is slower; the fastest, {copies[fastest.url].name}, gives "
-            f"{_times(fastest.speed)} its samples/s and {_takes(fastest)}."
-        )
-    leanest = min(equal, key=lambda gain: gain.storage)
-    return (
-        (f"{fed}, and " if fed else "")
-        + f"no format is faster than {'it' if fed else now} by any {_SHOWN}; "
-        + f"{copies[leanest.url].name} {_takes(leanest)}."
-    )
+        code, chosen = "convert", _leanest(better, trials)
+    elif equal:
+        code, chosen = "as-fast", min(equal, key=_stored)
+    else:
+        code, chosen = "keep", max(gains, key=lambda gain: gain.speed)
+    fed = first.verdict == "fed"
+    figures = {"name": copies[chosen.url].name, "format": first.format, "fed": fed}
+    return conversion_advice(code, figures, chosen)
 
 
 def _leanest(gains: Sequence[Gain], trials: Sequence[Trial]) -> Gain:
@@ -125,16 +116,11 @@ def _leanest(gains: Sequence[Gain], trials: Sequence[Trial]) -> Gain:
         if trials[gain.trial].interval[1] >= fastest.interval[0]
         or trials[gain.trial].samples_per_s >= fastest.samples_per_s * (1 - EQUALLY_FAST)
     ]  # fmt: skip
-    return min(near, key=lambda gain: gain.storage)
+    return min(near, key=_stored)
 
 
-def _takes(gain: Gain) -> str:
-    cpu = f" and {_times(gain.cpu)} the CPU a sample" if gain.cpu is not None else ""
-    return f"takes {_times(gain.storage)} the bytes on storage{cpu}"
-
-
-def _times(ratio: float) -> str:
-    return f"{format_count(ratio)}×"
+def _stored(gain: Gain) -> float:
+    return gain.storage
 
 
 def _layouts(
@@ -142,36 +128,23 @@ def _layouts(
 ) -> Iterable[str]:
     """What row groups and file sizes brought, all else equal."""
     for size, what in (("row_group_bytes", "row groups"), ("shard_bytes", "files")):
-        alike = sorted(
-            (
-                (_others(copies[gain.url], size), getattr(copies[gain.url], size), gain)
-                for gain in gains
-                if getattr(copies[gain.url], size) is not None
-            ),
-            key=lambda found: (found[0], found[1]),
-        )
-        for (storage, name), several in groupby(alike, key=lambda found: found[0]):
-            tried = [(count, trials[gain.trial]) for _, count, gain in several]
-            if len(tried) > 1:
-                yield f"{name} on {storage}: {_compare(tried, what, drift)}."
+        tried: dict[tuple[str, str], list[tuple[int, Trial]]] = {}
+        for gain in gains:
+            copy, count = copies[gain.url], getattr(copies[gain.url], size)
+            if count is not None:
+                same = copy.storage, name_without_size(copy.name, count)
+                tried.setdefault(same, []).append((count, trials[gain.trial]))
+        for (storage, name), several in sorted(tried.items()):
+            if len(several) > 1:
+                several.sort(key=lambda one: one[0])
+                yield _layout(several, drift, {"storage": storage, "name": name, "size": what})
 
 
-def _others(copy: Copy, size: str) -> tuple[str, str]:
-    """Storage, and the copy's name but for this size."""
-    own = format_binary(getattr(copy, size))
-    words = [word for word in copy.name.split(", ") if not word.startswith(f"{own} ")]
-    return copy.storage, ", ".join(words)
-
-
-def _compare(tried: Sequence[tuple[int, Trial]], what: str, drift: float) -> str:
+def _layout(tried: Sequence[tuple[int, Trial]], drift: float, named: Mapping[str, str]) -> str:
     most, fastest = max(tried, key=lambda one: one[1].samples_per_s)
     least, slowest = min(tried, key=lambda one: one[1].samples_per_s)
     speed, interval = ratio(fastest, slowest, drift)
     if difference(speed, interval) == "none":
-        sizes = " or ".join(format_binary(count) for count, _ in tried)
-        return f"{what} of {sizes} make no {_SHOWN}"
-    low, high = interval
-    return (
-        f"{what} of {format_binary(most)} give {_times(speed)} the samples/s of "
-        f"{format_binary(least)} (95 %: {_times(low)} to {_times(high)})"
-    )
+        return same_layouts(named, [count for count, _ in tried])
+    figures = {"speed": speed, "speed_interval": interval, "most": most, "least": least}
+    return other_layout({**named, **figures})

@@ -1,17 +1,18 @@
-"""Named pathologies that a run shows. One function per case; each returns what it has seen or None.
+"""Named pathologies that a run shows. One function per case; each returns its figures or None.
 
 To add one: write the function into the file of its theme, say in its docstring what it is, how it
-is seen and what cures it, put it into `CASES`, and provoke it in a test. A case speaks of what
-costs time only where the accelerator is starved, and only on what is known: unknown figures are
-NaN, with which no comparison holds.
+is seen and what cures it, put its words into `analyze.wording`, and provoke it in a test. A case
+speaks of what costs time only where the accelerator is starved, and only on what is known: unknown
+figures are NaN, with which no comparison holds. No case simulates: what other numbers of workers
+would bring is in the facts.
 """
 
 from __future__ import annotations
 
 from pipeprof.analyze.advice.findings import (
     cores,
+    fetching,
     main_process,
-    making,
     memory,
     order,
     reading,
@@ -22,45 +23,16 @@ from pipeprof.analyze.advice.findings import (
 )
 from pipeprof.analyze.advice.findings.case import Case
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.model import Finding
+from pipeprof.analyze.advice.proposal import Figures
 
-CASES: tuple[Case, ...] = (
-    cores.native_threads,
-    cores.oversubscribed,
-    cores.neighbours,
-    cores.quota,
-    storage.latency_bound,
-    storage.bandwidth_bound,
-    storage.client_bound,
-    making.storage_wait,
-    making.unseen_wait,
-    making.decoding,
-    making.computing,
-    making.no_getitems,
-    making.page_cache,
-    reading.amplified,
-    order.slow_batches,
-    order.uneven_workers,
-    transfer.many_tensors,
-    transfer.no_tensors,
-    transfer.in_memory_data,
-    main_process.sampler,
-    main_process.busy_main,
-    main_process.pinning,
-    main_process.pageable_copies,
-    main_process.blocking_copies,
-    start.start_up_each_epoch,
-    start.slow_start,
-    start.fork_with_clients,
-    memory.shared_memory,
-    memory.prefetched,
-    memory.growth,
-    memory.descriptors,
-    run.too_few,
-    run.lost,
-)
+_THEMES = (
+    cores, storage, fetching, reading, order, transfer, main_process, start, memory, run,
+)  # fmt: skip
+CASES = tuple(each for theme in _THEMES for each in vars(theme).values() if isinstance(each, Case))
+"""In the order in which they are reported."""
 
 
-def findings(facts: Facts) -> tuple[Finding, ...]:
-    seen = (case(facts) for case in CASES)
-    return tuple(finding for finding in seen if finding is not None)
+def findings(facts: Facts) -> dict[str, Figures]:
+    """The codes of what the run shows, each with its figures."""
+    found = {case.code: case.find(facts) for case in CASES}
+    return {code: figures for code, figures in found.items() if figures is not None}

@@ -6,11 +6,11 @@ from math import nan
 
 import numpy as np
 
-from pipeprof.analyze.advice.findings.case import Seen, case
+from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import most_prefetch
 from pipeprof.analyze.thresholds import MANY_TENSORS
-from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _FULL = 0.5
 """Of shared memory, by prefetched batches alone."""
@@ -32,23 +32,14 @@ def _under_way(facts: Facts) -> float:
     return (facts.workers * facts.prefetch + 1) * facts.batch_bytes
 
 
-def _how_many(facts: Facts) -> str:
-    return (
-        f"{counted(facts.workers, 'worker')} × prefetch {facts.prefetch} × "
-        f"{format_bytes(facts.batch_bytes)} a batch: {format_bytes(_under_way(facts))}"
-    )
-
-
-def _fewer(facts: Facts) -> str:
-    """Settings with which the batches under way fit."""
+def _fewer(facts: Facts) -> int | None:
+    """The prefetch factor with which the batches under way fit; ``None``: the present one does."""
     most = most_prefetch(facts)
-    if most < facts.prefetch:
-        return f"Set prefetch_factor={most} instead of {facts.prefetch}, or use smaller batches"
-    return f"Use fewer workers than {facts.workers}, or smaller batches"
+    return most if most < facts.prefetch else None
 
 
-@case("shared-memory-too-small", "Little room in shared memory")
-def shared_memory(facts: Facts) -> Seen | None:
+@case("shared-memory-too-small")
+def shared_memory(facts: Facts) -> Figures | None:
     """The file system in which tensors travel is about to be full.
 
     Seen by batches under way against the size of `/dev/shm`: half of it or more. Cured by less
@@ -57,15 +48,11 @@ def shared_memory(facts: Facts) -> Seen | None:
     size, wanted = facts.main.shared_memory_bytes, _under_way(facts)
     if size is None or not wanted >= _FULL * size:
         return None
-    return Seen(
-        f"{_how_many(facts)} under way, and /dev/shm has {format_bytes(size)} in all. A worker "
-        "that finds it full dies of a bus error.",
-        f"{_fewer(facts)}; or give more, in a container with --shm-size.",
-    )
+    return {"size": size, "wanted": wanted, "fewer": _fewer(facts)}
 
 
-@case("prefetch-memory", "Prefetched batches take much of the memory")
-def prefetched(facts: Facts) -> Seen | None:
+@case("prefetch-memory")
+def prefetched(facts: Facts) -> Figures | None:
     """Batches made ahead of need take a good part of the memory.
 
     Seen by batches under way, 30 % or more of the memory that is left. Cured by less prefetch or
@@ -74,14 +61,11 @@ def prefetched(facts: Facts) -> Seen | None:
     free, wanted = facts.main.available_bytes, _under_way(facts)
     if free is None or not wanted >= _LARGE * free:
         return None
-    return Seen(
-        f"{_how_many(facts)} under way, and {format_bytes(free)} of memory are left.",
-        f"{_fewer(facts)}.",
-    )
+    return {"free": free, "wanted": wanted, "fewer": _fewer(facts)}
 
 
-@case("worker-memory-grows", "The workers' memory grows")
-def growth(facts: Facts) -> Seen | None:
+@case("worker-memory-grows")
+def growth(facts: Facts) -> Figures | None:
     """The workers' own memory grows as the run goes on.
 
     Seen by their private bytes over time: they rise in nearly every pair of looks, by 16 MB or more
@@ -93,25 +77,14 @@ def growth(facts: Facts) -> Seen | None:
         return None
     per_s, grown, began = (float(value) for value in np.median(slopes, axis=0))
     free = facts.main.available_bytes
-    ends = (
-        f"; at this rate {format_bytes(free)} that are free last "
-        f"{format_duration(free / (per_s * facts.workers))}" if free else ""
-    )  # fmt: skip
-    keeps = (
-        "persistent workers keep what leaks: look for lists and caches that grow in the data set"
-        if facts.config.persistent_workers
-        else "look for lists and caches that grow in the data set"
-    )
-    shared = (
-        "Forked workers copy whatever Python objects they touch, until each has its own: keep the "
-        "data set's samples in arrays or tensors instead of lists and dicts. If it goes on beyond "
-        "that, it is a leak: " if facts.config.start_method == "fork" else "It is a leak: "
-    )  # fmt: skip
-    return Seen(
-        f"Each of {counted(facts.workers, 'worker')} grew by {format_bytes(grown)} over "
-        f"{format_bytes(began)} while it was watched, {format_rate(per_s)} each{ends}.",
-        f"{shared}{keeps}.",
-    )
+    return {
+        "per_s": per_s,
+        "grown": grown,
+        "began": began,
+        "free": free or None,
+        "lasts_s": free / (per_s * facts.workers) if free else None,
+        "forked": facts.config.start_method == "fork",
+    }
 
 
 def _stretches(facts: Facts) -> list[np.ndarray]:
@@ -149,8 +122,8 @@ def _slope(points: np.ndarray) -> tuple[float, float, float] | None:
     return per_s, grown, float(sizes[0])
 
 
-@case("descriptors-near-limit", "Open descriptors near the limit")
-def descriptors(facts: Facts) -> Seen | None:
+@case("descriptors-near-limit")
+def descriptors(facts: Facts) -> Figures | None:
     """Open files near what the system allows.
 
     Seen by descriptors against their limit: half of it or more. Each tensor of a batch takes one.
@@ -162,16 +135,11 @@ def descriptors(facts: Facts) -> Seen | None:
     most = np.fmax(main, worker)
     if not limit or not most >= _NEAR * limit:
         return None
-    where = "the training process" if most == main else "a worker"
-    tensors = facts.tensors
-    each = f" Each of the {counted(tensors, 'tensor')} of a batch takes one." if tensors > 1 else ""
-    fix = "Raise the limit (ulimit -n). Do not keep batches, but copies of what is needed of them."
-    if facts.main.sharing == "file_descriptor":
-        fix += (' torch.multiprocessing.set_sharing_strategy("file_system") takes none; it is '
-                "file_descriptor now.")  # fmt: skip
-    if tensors >= MANY_TENSORS:
-        fix = f"Pack a batch into one tensor. {fix}"
-    return Seen(
-        f"{most:,.0f} were open in {where}, {percent(most / limit)} of {limit:,} allowed.{each}",
-        fix,
-    )
+    return {
+        "most": most,
+        "in_main": most == main,
+        "share": most / limit,
+        "several": facts.tensors > 1,
+        "many": facts.tensors >= MANY_TENSORS,
+        "by_descriptor": facts.main.sharing == "file_descriptor",
+    }

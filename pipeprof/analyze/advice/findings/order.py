@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 import numpy as np
 
-from pipeprof.analyze.advice.findings.case import Seen, case
+from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import absorbing_prefetch, most_prefetch
 from pipeprof.analyze.profile.histogram import Sketch
+from pipeprof.analyze.thresholds import TO_BLAME
 from pipeprof.model import Stage
-from pipeprof.units import counted, format_duration, percent
 
 _FEW = 0.2
 """Of the batches: more of them are not the exception."""
-_TO_BLAME = 0.25
-"""Of the stall."""
 _SLOWER = 1.2
 """Than the median worker."""
 _SURE = 4.0
@@ -32,7 +29,7 @@ def stalled_by_slow_batches(facts: Facts) -> bool:
     return (
         facts.starved and facts.workers > 0 and sums["slow"] >= 3 and facts.slow_share <= _FEW
         and not facts.slow_together
-        and sums["slow_stall_s"] >= _TO_BLAME * sums["stall_s"]
+        and sums["slow_stall_s"] >= TO_BLAME * sums["stall_s"]
     )  # fmt: skip
 
 
@@ -50,8 +47,8 @@ def useful_prefetch(facts: Facts) -> int | None:
     return wanted if possible else None
 
 
-@case("head-of-line", "A few slow batches hold up the rest")
-def slow_batches(facts: Facts) -> Seen | None:
+@case("head-of-line")
+def slow_batches(facts: Facts) -> Figures | None:
     """One slow batch holds up those behind it.
 
     Seen by the stall: a quarter or more of it is waiting for a few batches (a fifth of them at the
@@ -61,24 +58,17 @@ def slow_batches(facts: Facts) -> Seen | None:
     if not stalled_by_slow_batches(facts):
         return None
     sums = facts.summary.sums
-    usual_s = facts.summary.made.quantiles(0.5)[0]
-    fix = "Cut the samples that are slow, or make them ahead of training."
-    if (prefetch := useful_prefetch(facts)) is not None:
-        fix = (f"Set prefetch_factor={prefetch} instead of {facts.prefetch}: enough batches are "
-               f"then ready to outlast a slow one. {fix}")  # fmt: skip
-    if out_of_order_helps(facts):
-        fix = ("Set in_order=False: the others then pass it, and the order of batches is no longer "
-               f"the same each time. {fix}")  # fmt: skip
-    return Seen(
-        f"{sums['slow']:.0f} of {facts.summary.watched:,} batches took "
-        f"{format_duration(facts.slow_s)} to make, the median one {format_duration(usual_s)}; "
-        f"{percent(sums['slow_stall_s'] / sums['stall_s'])} of the stall was waiting for them.",
-        fix,
-    )
+    return {
+        "slow": sums["slow"],
+        "usual_s": facts.summary.made.quantiles(0.5)[0],
+        "share": sums["slow_stall_s"] / sums["stall_s"],
+        "may_pass": out_of_order_helps(facts),
+        "wanted_prefetch": useful_prefetch(facts),
+    }
 
 
-@case("uneven-workers", "One worker is slower than the others")
-def uneven_workers(facts: Facts) -> Seen | None:
+@case("uneven-workers")
+def uneven_workers(facts: Facts) -> Figures | None:
     """One worker is slower than the others, in most of its batches.
 
     Seen by its median time to fetch, 1.2 times that of the others and beyond chance. Cured by
@@ -96,23 +86,18 @@ def uneven_workers(facts: Facts) -> Seen | None:
     usual_s = float(np.median([_median(sketch) for sketch in others]))
     own_s = _median(fetches[slowest])
     error_s = float(np.hypot(_error(fetches[slowest]), max(map(_error, others))))
-    if (
-        not usual_s
-        or own_s < _SLOWER * usual_s
-        or own_s - usual_s < _SURE * error_s
-        or isnan(error_s)
-    ):
+    longer_s = own_s - usual_s
+    if not usual_s or own_s < _SLOWER * usual_s or not longer_s >= _SURE * error_s:
         return None
-    seen = counted(fetches[slowest].count, "batch")
-    iterable = facts.config.kind == "iterable"
-    look = ("how __iter__ divides the data by get_worker_info" if iterable
-            else "the samples it gets, which may repeat every num_workers batches")  # fmt: skip
-    passing = " in_order=False keeps the others from waiting for it." * out_of_order_helps(facts)
-    return Seen(
-        f"Worker #{slowest} takes {format_duration(own_s)} to fetch a batch, the others "
-        f"{format_duration(usual_s)} (medians over {seen}): {own_s / usual_s:.1f} times as long.",
-        f"Look at the core it runs on, and at {look}.{passing}",
-    )
+    return {
+        "slowest": slowest,
+        "own_s": own_s,
+        "usual_s": usual_s,
+        "batches": fetches[slowest].count,
+        "times": own_s / usual_s,
+        "iterable": facts.config.kind == "iterable",
+        "may_pass": out_of_order_helps(facts),
+    }
 
 
 def _median(sketch: Sketch) -> float:

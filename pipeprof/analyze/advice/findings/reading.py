@@ -6,11 +6,12 @@ from math import isnan, nan
 
 import numpy as np
 
-from pipeprof.analyze.advice.findings.case import Seen, case
+from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.profile.batch_table import Columns, Floats, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH
-from pipeprof.units import counted, format_bytes, format_count, format_rate
+from pipeprof.analyze.thresholds import TO_BLAME
 
 _TIMES = 6.0
 """As many bytes as are handed over. Decoding makes data larger, as a rule; numbers that were
@@ -18,14 +19,12 @@ written as text, with all their digits, become float32 of a fifth."""
 _FAST = 20e6
 """Bytes/s: what one maker of batches reads more slowly than that is not held up by bytes, but by
 what else it does."""
-_TO_BLAME = 0.25
-"""Of the stall."""
 _FEWEST = 5
 """Batches that were looked at."""
 
 
-@case("read-amplification", "Far more is read than is handed over")
-def amplified(facts: Facts) -> Seen | None:
+@case("read-amplification")
+def amplified(facts: Facts) -> Figures | None:
     """Reading for a batch brings many times the bytes that the batch holds.
 
     Seen by bytes: a typical batch reads six times or more of what it hands over, at 20 MB/s or
@@ -44,42 +43,22 @@ def amplified(facts: Facts) -> Seen | None:
         return None
     if not (read >= _FAST * facts.made_s or facts.diagnosis.bottleneck == BANDWIDTH):
         return None
-    each = f", {format_bytes(read / facts.samples)} for a sample" if facts.samples > 1 else ""
-    return Seen(
-        f"To make a typical batch of {counted(facts.samples, 'sample')} {facts.maker} reads "
-        f"{format_bytes(read)}{each}, and hands over {format_bytes(handed)}: "
-        f"{format_count(read / handed)} times as much is read, at "
-        f"{format_rate(read / facts.made_s)}.",
-        f"{_at_once(facts)}Read the columns in use only (columns=[…]), and write smaller row "
-        "groups. Of files of which a part is used (clips, crops, large images), keep that part: "
-        f"cut, scaled or computed once. {_READ_AHEAD * (facts.requests is not None)}A batch takes "
-        f"as much in any worker, so num_workers={facts.workers} is not what to change first.",
-    )
-
-
-_READ_AHEAD = (
-    "fsspec reads ahead of what is asked for: block_size, or cache_type='none', in open() says how "
-    "far. "
-)
+    return {
+        "read": read,
+        "a_sample": read / facts.samples,
+        "handed": handed,
+        "times": read / handed,
+        "read_rate": read / facts.made_s,
+        "iterable": facts.config.kind == "iterable",
+        "several": facts.samples > 1,
+    }
 
 
 def _to_blame(facts: Facts) -> bool:
     """A data set of `open_dataset` reads what its format needs for the columns that were asked
     for; which format needs less, a sweep measures."""
     own = facts.recording.source is not None
-    return facts.starved and facts.blamed_on_workers >= _TO_BLAME and not own
-
-
-def _at_once(facts: Facts) -> str:
-    if facts.config.kind == "iterable":
-        return "Read a row group or file once, and yield all that is wanted of it. "
-    if facts.samples > 1:
-        return (
-            "Read a row group once for all of its rows in a batch: the data set's __getitems__ is "
-            f"given the {counted(facts.samples, 'index', 'indices')} of a batch at once, and a "
-            "sampler may keep rows of one group together. "
-        )
-    return "Take all rows of a row group at once, as a batch. "
+    return facts.starved and facts.blamed_on_workers >= TO_BLAME and not own
 
 
 def read_bytes(facts: Facts) -> float:

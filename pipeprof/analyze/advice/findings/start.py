@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
-from pipeprof.analyze.advice.findings.case import Seen, case
+from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.model import Epoch
-from pipeprof.units import counted, format_duration, percent
 
 _MUCH = 0.05
 """Of an epoch."""
@@ -40,8 +40,8 @@ def _epoch_s(facts: Facts) -> float:
     return median(epoch.wall_s for epoch in facts.recording.epochs)
 
 
-@case("worker-start-up-each-epoch", "Workers start anew in every epoch")
-def start_up_each_epoch(facts: Facts) -> Seen | None:
+@case("worker-start-up-each-epoch")
+def start_up_each_epoch(facts: Facts) -> Figures | None:
     """Workers are started anew for each epoch, and that is a good part of it.
 
     Seen by the time to the first batch and to close, of each epoch: 5 % or more. The verdict leaves
@@ -50,18 +50,12 @@ def start_up_each_epoch(facts: Facts) -> Seen | None:
     if not starts_each_epoch(facts):
         return None
     each_s, epoch_s = start_up_s(facts), _epoch_s(facts)
-    method = f" ({facts.config.start_method})" if facts.config.start_method else ""
-    return Seen(
-        f"Starting and stopping {counted(facts.workers, 'worker')}{method} took "
-        f"{format_duration(each_s)} of a typical epoch of {format_duration(epoch_s)}: "
-        f"{percent(each_s / epoch_s)}, which the verdict leaves out. "
-        f"{counted(len(facts.recording.epochs), 'epoch')} were seen.",
-        "Set persistent_workers=True; it is off.",
-    )
+    epochs = len(facts.recording.epochs)
+    return {"each_s": each_s, "epoch_s": epoch_s, "share": each_s / epoch_s, "epochs": epochs}
 
 
-@case("slow-start", "The first batch takes long to come")
-def slow_start(facts: Facts) -> Seen | None:
+@case("slow-start")
+def slow_start(facts: Facts) -> Figures | None:
     """The first batch takes long to come.
 
     Seen by 5 s or more, and a tenth of the run. Cured by looking at what the data set does when it
@@ -71,23 +65,16 @@ def slow_start(facts: Facts) -> Seen | None:
     run_s = facts.main.wall_s or sum(epoch.wall_s for epoch in epochs)
     if first_s is None or first_s < _LONG_S or first_s < _LONG_SHARE * run_s:
         return None
-    method = facts.config.start_method
-    share = f", {percent(first_s / run_s)} of the run" if run_s else ""
     iterator_s = epochs[0].iterator_s if epochs and epochs[0].index == 0 else None
-    parts = f"; {format_duration(iterator_s)} of it to make the iterator" if iterator_s else ""
-    fix = "Look at what the data set does when it is first used: listing, opening, filling caches."
-    if method in ("spawn", "forkserver"):
-        fix += (f" With start method {method} each of {counted(facts.workers, 'worker')} also "
-                "imports the script's modules and unpickles the data set.")  # fmt: skip
-    return Seen(
-        f"It came after {format_duration(first_s)}{share}{parts}. To make a batch takes "
-        f"{format_duration(facts.made_s)} later on.",
-        fix,
-    )
+    return {
+        "share": first_s / run_s if run_s else None,
+        "iterator_s": iterator_s or None,
+        "imports": facts.config.start_method in ("spawn", "forkserver"),
+    }
 
 
-@case("fork-with-threads", "Workers were forked beside a network client")
-def fork_with_clients(facts: Facts) -> Seen | None:
+@case("fork-with-threads")
+def fork_with_clients(facts: Facts) -> Figures | None:
     """Workers were forked while a network client's thread ran, which a fork does not copy.
 
     Seen by the names of the threads at the fork: those of fsspec and of event loops. Threads alone
@@ -99,9 +86,4 @@ def fork_with_clients(facts: Facts) -> Seen | None:
     if not seen or facts.recording.source is not None:
         return None
     names = ", ".join(seen[:3])
-    return Seen(
-        f"{counted(facts.workers, 'worker')} were forked while {counted(len(seen), 'thread')} of a "
-        f"client ran ({names}), of {facts.main.threads_at_fork or 'unknown'} threads in all.",
-        "A forked worker has the client's locks but not its thread: it can hang or fail. Make the "
-        'client in the worker, or set multiprocessing_context="forkserver".',
-    )
+    return {"threads": len(seen), "names": names, "all_threads": facts.main.threads_at_fork}

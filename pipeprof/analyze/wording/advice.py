@@ -1,0 +1,191 @@
+"""What a proposed change says: from what to what, why, and the code to paste.
+
+Names in a template that a proposal does not give are attributes of the run (`analyze.advice`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pipeprof.analyze.wording.template import Figures, fill
+from pipeprof.model import Recommendation
+
+
+@dataclass(frozen=True)
+class ProposalText:
+    """Templates of one proposed change."""
+
+    current: str
+    proposed: str
+    why: str
+    code: str = ""
+    settle: str = ""
+    """The one short run that would tell what this one leaves open."""
+
+
+def recommendation(code: str, setting: str, figures: Figures, run: object) -> Recommendation:
+    """The proposal with this code, in words, without what it would bring."""
+    text = TEXTS[code]
+    return Recommendation(
+        setting=setting,
+        current=fill(text.current, figures, run),
+        proposed=fill(text.proposed, figures, run),
+        why=fill(text.why, figures, run),
+        code=fill(text.code, figures, run) or None,
+        settle=fill(text.settle, figures, run) or None,
+    )
+
+
+_UNTRIED: Final = "Estimated from this run alone, not tried"
+_ON_CORES: Final = (
+    "a batch takes {cpu_s:duration} of CPU time, and {cores_left:.1f} cores are left for it: at "
+    "most {cores_rate:count} samples/s"
+)
+_DEMAND: Final = "the accelerator takes {demand:count} samples/s × "
+_SLOW: Final = "{slow_share:percent} of the batches take {slow_s:duration}; "
+_CHEAPER: Final = "a cheaper way to make a batch, not more workers"
+
+TEXTS: Final = {
+    "one-thread": ProposalText(
+        "{threads:n native thread} or more in each of {workers:n worker}",
+        "1 thread in each worker",
+        "{all_threads:.0f} threads or more share {cores:n core}, which the workers could keep busy "
+        "by themselves. Not tried",
+        "def one_thread(worker):\n"
+        "    # of these, what the data set uses\n"
+        "    cv2.setNumThreads(0)\n"
+        "    pyarrow.set_cpu_count(1)\n\n"
+        "DataLoader(…, worker_init_fn=one_thread)",
+    ),
+    "fewer-workers": ProposalText(
+        "{workers}",
+        "{fewer}",
+        f"{_ON_CORES} with any number of workers. Fewer of them bring as much, with less memory "
+        f"and less waiting. {_UNTRIED}",
+        "DataLoader(…, num_workers={fewer}, prefetch_factor={prefetch}, persistent_workers=True)",
+    ),
+    "more-workers": ProposalText(
+        "{workers}",
+        "{wanted}",
+        "one worker makes {worker_rate:count} samples/s here«, the accelerator takes "
+        "{demand:count}»; then «{by_memory:if}memory for batches under way (prefetch {prefetch} "
+        "each)»«{by_workers:if}{wanted:n worker}»«{by_cores:if}{cores_left:.1f} free cores»"
+        "«{by_step:if}the accelerator»«{by_main:if}the training process» would be the limit"
+        "«{must_share:if}. The data set must divide its samples among workers (get_worker_info)»"
+        "«. Too few slow batches were seen to say how much it brings: run {more_batches:n more "
+        "batch} for that. Not tried»«{simulated:if}. Simulated with this run's batches, not tried»"
+        f"«. {{left_open:capital}}»«{{roofline:if}}. {_UNTRIED}»«. {{few_batches:n more batch}} "
+        "would be enough for an interval»«{fills:if}. More workers bring nothing if all of them "
+        "together fill the storage's bandwidth»",
+        "DataLoader(…, num_workers={wanted}, prefetch_factor={prefetch}, persistent_workers=True)",
+        "«{settle}: pipeprof run --set num_workers={wanted} train.py»",
+    ),
+    "no-workers": ProposalText(
+        "{workers}",
+        "0",
+        "to make a batch takes {made_s:duration}; its way from a worker takes "
+        f"{{transfer_s:duration}}. {_UNTRIED}",
+        "DataLoader(…, num_workers=0)",
+    ),
+    "pack": ProposalText(
+        "{tensors:n tensor} a batch",
+        "1 tensor a batch",
+        "the training process spends {received_s:duration} on receiving a batch, "
+        f"{{each_s:duration}} for each tensor. {_UNTRIED}",
+        "def pack(samples):  # each a dict of tensors of one dtype\n"
+        "    flat = [[part.flatten() for part in sample.values()] for sample in samples]\n"
+        "    return torch.stack([torch.cat(parts) for parts in flat])\n\n"
+        "DataLoader(…, collate_fn=pack)  # then batch.split(sizes, dim=1)",
+    ),
+    "out-of-order": ProposalText(
+        "True",
+        "False",
+        f"{_SLOW}those behind them then pass. Batches come in another order each run. {_UNTRIED}",
+        "DataLoader(…, in_order=False)",
+    ),
+    "more-prefetch": ProposalText(
+        "{prefetch}",
+        "{wanted}",
+        f"{_SLOW}{{wanted_under_way:,}} batches under way outlast one, {{under_way:,}} do not. "
+        f"{_UNTRIED}",
+        "DataLoader(…, prefetch_factor={wanted})",
+    ),
+    "draw-at-once": ProposalText(
+        "{each_s:duration} a batch",
+        "all indices of an epoch drawn at once",
+        "the training process picks indices itself, whatever num_workers is",
+        "def __iter__(self):  # of the sampler\n"
+        "    return iter(torch.randperm(len(self.data)).tolist())",
+    ),
+    "no-pinning": ProposalText(
+        "True",
+        "False",
+        "one thread pins all batches, {pin_s:duration} each; not tried",
+        "DataLoader(…, pin_memory=False)",
+    ),
+    "keep-workers": ProposalText(
+        "False",
+        "True",
+        "an epoch then begins without starting workers, which takes {each_s:duration} of it now. "
+        "The samples/s of the steady state stay as they are",
+        "DataLoader(…, persistent_workers=True)",
+    ),
+    "pinned-copies": ProposalText(
+        "False«{both:if} + False»",
+        "True«{both:if} + True»",
+        "copies take {copied_s:duration} of each step; from pinned memory they are faster, and can "
+        "run while the host goes on. Not tried",
+        "DataLoader(…, pin_memory=True)\n"
+        "batch = pipeprof.to_device(batch, device, non_blocking=True)",
+    ),
+    "cheaper-on-cores": ProposalText(
+        "num_workers={workers}", _CHEAPER, f"{_ON_CORES}; more workers do not raise it"
+    ),
+    "cheaper-batches": ProposalText(
+        "num_workers={workers}",
+        _CHEAPER,
+        "a batch takes {work_s:duration} to make«{workers:unless}, and receiving one from a worker "
+        "some {received_s:duration}»; more workers bring little",
+    ),
+    "larger-batches": ProposalText(
+        "num_workers={workers}",
+        "fewer, larger batches, not more workers",
+        "in each turn the training process itself spends {main_s:duration} on receiving a batch, "
+        "and on waking up for it; more workers do not change that",
+    ),
+    "more-cores": ProposalText(
+        "{has:.3g}",
+        "{wanted:.1f} (90 %: {low:.1f}–{high:.1f})",
+        f"{_DEMAND}{{cpu_a_sample:duration}} of CPU time each«{{main_counts:if}}, and "
+        "{main_cores:.1f} of the training process». {has:n core} come to at most "
+        "{cores_rate:count} samples/s with any number of workers. As good: {more:.1f} cores of "
+        "other machines that make batches beside this one, or batches that cost {cheaper:.2f}× the "
+        "CPU time",
+    ),
+    "more-bandwidth": ProposalText(
+        "{now:rate}",
+        "{wanted:rate} ({times:.1f}×)",
+        f"{_DEMAND}{{size:bytes}} of storage each. As good: {{fewer:.2f}}× the bytes for a sample "
+        "(a denser format, only the columns in use), or the data on a local disk of that "
+        "bandwidth«: at the present rate all {in_all:bytes} are there after {copied_s:duration}»"
+        "«{sure:unless}. If the storage gives no more: a run with more workers tells»",
+    ),
+    "more-requests": ProposalText(
+        "{requests.in_flight:.1f}",
+        "{wanted:.1f}",
+        f"{_DEMAND}{{a_sample:n request}} each × {{requests.latency_s.mean:duration}} (Little's "
+        "law). By workers, by asking for several at a time in each; or by requests that bring more "
+        "samples, or a storage that answers sooner (a local disk)",
+    ),
+    "batch-size": ProposalText(
+        "{now}",
+        "{wanted}",
+        "a step takes {step_s:duration}, and to hand a batch over {handed_s:duration}, whatever "
+        "its size: one is due {times} times less often. It is another training then (learning "
+        "rate, statistics over a batch). Estimated from this run alone, for steps that take as "
+        "many times as long; not tried",
+        "«{ours:if}open_dataset»«{ours:unless}DataLoader»(…, batch_size={wanted})",
+    ),
+}  # fmt: skip
+"""By code."""

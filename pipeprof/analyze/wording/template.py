@@ -1,0 +1,88 @@
+"""Sentences from figures: templates with units, and with parts that need not stand.
+
+``{made_s:duration}`` is a figure in its unit, and ``{workers:n worker}`` a count with its noun; an
+irregular plural is given, too: ``{samples:n index|indices}``. A part in guillemets ``«…»`` is left
+out where one of its figures is unknown. ``{small:if}`` and ``{small:unless}`` print nothing, and
+leave out their part where the figure is false, or true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from string import Formatter
+from typing import Any, Final
+
+from pipeprof.units import (
+    capital,
+    counted,
+    format_binary,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_rate,
+    format_share,
+    percent,
+)
+
+Figures = Mapping[str, object]
+"""What a case found, by name: numbers, flags, and names that the user gave. ``None`` or NaN is
+unknown."""
+
+_PART: Final = re.compile("«([^»]*)»")
+_UNITS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "binary": format_binary,
+    "bytes": format_bytes,
+    "capital": capital,
+    "count": format_count,
+    "duration": format_duration,
+    "percent": percent,
+    "points": lambda share: f"{share * 100:.1f}",
+    "rate": format_rate,
+    "share": format_share,
+    "times": lambda ratio: f"{format_count(ratio)}×",
+}
+
+
+def fill(template: str, figures: Figures, run: object = None) -> str:
+    """The sentences of ``template``, with ``figures``, and attributes of ``run`` for other names.
+
+    Raises:
+        AttributeError: A name is in neither.
+    """
+    pieces = _PART.split(template)  # every second one is a part
+    return "".join(_piece(text, figures, run, bool(nth % 2)) for nth, text in enumerate(pieces))
+
+
+def without_parts(template: str) -> str:
+    """What always stands."""
+    return _PART.sub("", template)
+
+
+def _piece(text: str, figures: Figures, run: object, may_drop: bool) -> str:
+    formatter = _Formatter(figures, run)
+    filled = formatter.format(text)
+    return "" if may_drop and formatter.dropped else filled
+
+
+class _Formatter(Formatter):
+    def __init__(self, figures: Figures, run: object) -> None:
+        self._figures, self._run = figures, run
+        self.dropped = False
+        """Whether a figure is unknown, or a condition does not hold."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        name = str(key)
+        return self._figures[name] if name in self._figures else getattr(self._run, name)
+
+    def format_field(self, value: Any, spec: str) -> str:
+        unknown = value is None or value != value
+        if spec in ("if", "unless"):
+            self.dropped |= (unknown or not value) == (spec == "if")
+            return ""
+        if unknown:
+            self.dropped = True
+            return "unknown"
+        if spec.startswith("n "):
+            return counted(value, *spec[2:].split("|"))
+        return _UNITS[spec](value) if spec in _UNITS else format(value, spec)
