@@ -9,19 +9,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import results as _results  # noqa: F401  (binds the methods of what is saved)
 from pipeprof.log import set_up as _set_up_logging
-from pipeprof.version import __version__
+from pipeprof.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from pipeprof.errors import PipeprofError
-    from pipeprof.loaders.dataset.dataset import open_dataset
-    from pipeprof.loaders.headspace import headspace
-    from pipeprof.loaders.instrument.wrap import wrap
-    from pipeprof.measure.h2d import to_device
-    from pipeprof.measure.pauses import pause
-    from pipeprof.measure.stage_timer import stage
-    from pipeprof.model import Profile, ReadOptions, Stage, SweepResult
-    from pipeprof.store import load
+    from pipeprof.errors import PipeprofError as PipeprofError
+    from pipeprof.loaders.dataset.dataset import open_dataset as open_dataset
+    from pipeprof.loaders.headspace import headspace as headspace
+    from pipeprof.loaders.instrument.wrap import wrap as wrap
+    from pipeprof.measure.h2d import to_device as to_device
+    from pipeprof.measure.pauses import pause as pause
+    from pipeprof.measure.stage_timer import stage as stage
+    from pipeprof.model import Profile as Profile
+    from pipeprof.model import ReadOptions as ReadOptions
+    from pipeprof.model import Stage as Stage
+    from pipeprof.model import SweepResult as SweepResult
+    from pipeprof.store import load as load
 
 _set_up_logging()
 
@@ -40,21 +44,7 @@ _HOMES = {
     "wrap": "pipeprof.loaders.instrument.wrap",
 }
 
-__all__ = [
-    "PipeprofError",
-    "Profile",
-    "ReadOptions",
-    "Stage",
-    "SweepResult",
-    "__version__",
-    "headspace",
-    "load",
-    "open_dataset",
-    "pause",
-    "stage",
-    "to_device",
-    "wrap",
-]
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

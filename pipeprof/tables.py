@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.model import BatchLog, Profile, StageStats, SweepResult, Trial
+from pipeprof.model import BatchLog, Profile, StageStats, SweepResult, TableName, Trial
 from pipeprof.report.document.journey import journey
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Table: TypeAlias = "pyarrow.Table"
 Frame: TypeAlias = "pandas.DataFrame"
-TableName: TypeAlias = Literal["stages", "batches", "workers"]
 
 _WHOLE = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
 _TIMES = ("mean_s", "p50_s", "p95_s", "p99_s", "total_s")

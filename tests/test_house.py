@@ -53,6 +53,7 @@ def test_the_house_as_it_stands_keeps_its_rules(house: Path) -> None:
         ("pipeprof/report/text.py", "import torch", "analysis, sizing"),
         ("pipeprof/report/text.py", "import pipeprof.store", "analysis, sizing"),
         ("pipeprof/model/stages.py", "import numpy", "the model is"),
+        ("pipeprof/model/stages.py", "import pipeprof.store", "the model is"),
         ("formats/base.py", "import fsspec", "formats do no I/O"),
     ],
 )

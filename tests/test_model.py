@@ -11,6 +11,7 @@ import pytest
 
 from pipeprof import model
 from pipeprof.model import Span, Stage
+from pipeprof.results import METHODS
 from pipeprof.schema import field_notes, model_sources
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep
@@ -65,11 +66,29 @@ def test_the_model_needs_only_the_standard_library() -> None:
             else []
         )
     }
-    # what `save`, `metrics`, `str`, tables and notebooks call is imported when they are called
-    own = {"pipeprof.store", "pipeprof.tables"}
-    rooms = ("pipeprof.model.", "pipeprof.report.")
-    others = {name for name in imported - own if not name.startswith(rooms)}
+    others = {name for name in imported if not name.startswith("pipeprof.model.")}
     assert {name.partition(".")[0] for name in others} <= sys.stdlib_module_names
+
+
+def test_the_model_declares_the_methods_that_are_bound_to_it() -> None:
+    declared: dict[str, dict[str, list[str]]] = {}
+    for kind in (node for source in model_sources() for node in ast.parse(source).body):
+        for guard in (node for node in getattr(kind, "body", ()) if isinstance(node, ast.If)):
+            assert isinstance(kind, ast.ClassDef)
+            declared[kind.name] = {
+                method.name: [argument.arg for argument in method.args.args[1:]]
+                for method in guard.body
+                if isinstance(method, ast.FunctionDef)
+            }
+    bound = {
+        kind.__name__: {
+            name: list(inspect.signature(method).parameters)[1:]
+            for name, method in methods.items()
+            if name not in ("__str__", "_repr_pretty_")  # called by Python and by IPython alone
+        }
+        for kind, methods in METHODS.items()
+    }
+    assert declared == bound
 
 
 def test_stages_are_their_names_in_the_order_of_a_batch() -> None:

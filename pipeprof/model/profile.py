@@ -13,12 +13,10 @@ from pipeprof.model.recording import BatchLog, Epoch, Overhead
 from pipeprof.model.requests import RequestStats
 from pipeprof.model.stages import Source, StageStats
 
-if TYPE_CHECKING:
-    from pipeprof.tables import Frame, Table, TableName
-
 PROFILE_SCHEMA: Final = "pipeprof.profile/1"
 
-
+TableName = Literal["stages", "batches", "workers"]
+"""Of a profile, as `Profile.to_arrow` makes it."""
 Verdict = Literal["starved", "fed", "inconclusive"]
 
 
@@ -270,45 +268,10 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def metrics(self, prefix: str = "pipeprof/") -> dict[str, float]:
-        """Flat figures for whoever logs a run, such as ``pipeprof/starved_fraction``: times in
-        seconds, rates per second, shares 0..1. What is not known is not among them."""
-        from pipeprof.report.metrics import metrics
+    if TYPE_CHECKING:  # bound by `pipeprof.results`
 
-        return metrics(self, prefix)
-
-    def to_arrow(self, table: TableName = "stages") -> Table:
-        """``stages``, ``batches`` (the last of the run) or ``workers`` (their stages), as a table;
-        units are in its columns' names, null is unknown. Raises `pipeprof.errors.UsageError`."""
-        from pipeprof.tables import profile_table
-
-        return profile_table(self, table)
-
-    def to_pandas(self, table: TableName = "stages") -> Frame:
-        """`to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without pandas."""
-        from pipeprof.tables import as_pandas
-
-        return as_pandas(self.to_arrow(table))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
-        from pipeprof.store import save
-
-        save(self, path)
-
-    def __str__(self) -> str:
-        from pipeprof.report.document.build import first_screen
-        from pipeprof.report.terminal.render import render_terminal
-
-        return render_terminal(first_screen(self))
-
-    def _repr_html_(self) -> str:
-        """In a notebook."""
-        from pipeprof.report.document.build import full_report
-        from pipeprof.report.notebook.render import render_notebook
-
-        return render_notebook(full_report(self))
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """In IPython: not all of its batches."""
-        printer.text(str(self))
+        def metrics(self, prefix: str = ...) -> dict[str, float]: ...
+        def to_arrow(self, table: TableName = ...) -> Any: ...
+        def to_pandas(self, table: TableName = ...) -> Any: ...
+        def save(self, path: str | PathLike[str]) -> None: ...
+        def _repr_html_(self) -> str: ...

@@ -13,11 +13,7 @@ from pipeprof.model.headspace import Headspace
 from pipeprof.model.profile import Recommendation, Verdict
 from pipeprof.model.reading import OnError, ReadOptions
 
-if TYPE_CHECKING:
-    from pipeprof.tables import Frame, Table
-
 SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
-
 
 CacheWanted = Literal["cold", "warm", "as-is"]
 """What a trial begins with: files evicted from memory, read into it, or left as they are."""
@@ -227,37 +223,9 @@ class SweepResult:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def to_arrow(self) -> Table:
-        """A row for each trial; units are in the columns' names, null is unknown."""
-        from pipeprof.tables import trials_table
+    if TYPE_CHECKING:  # bound by `pipeprof.results`
 
-        return trials_table(self)
-
-    def to_pandas(self) -> Frame:
-        """`to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without pandas."""
-        from pipeprof.tables import as_pandas
-
-        return as_pandas(self.to_arrow())
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
-        from pipeprof.store import save
-
-        save(self, path)
-
-    def __str__(self) -> str:
-        from pipeprof.report.document.build import first_screen
-        from pipeprof.report.terminal.render import render_terminal
-
-        return render_terminal(first_screen(self))
-
-    def _repr_html_(self) -> str:
-        """In a notebook."""
-        from pipeprof.report.document.build import full_report
-        from pipeprof.report.notebook.render import render_notebook
-
-        return render_notebook(full_report(self))
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """In IPython."""
-        printer.text(str(self))
+        def to_arrow(self) -> Any: ...
+        def to_pandas(self) -> Any: ...
+        def save(self, path: str | PathLike[str]) -> None: ...
+        def _repr_html_(self) -> str: ...
