@@ -10,13 +10,15 @@ from pipeprof.report.html.charts.vega import (
     COUNTS,
     DEMAND,
     SECONDS,
+    TIP,
     Datum,
     Spec,
     chart,
+    demand_at,
     fixed,
+    layer,
     names,
-    rule_at,
-    value_labels,
+    quantity,
 )
 from pipeprof.units import format_duration, format_share
 
@@ -39,28 +41,19 @@ def bars(data: Bars) -> Spec:
     """What is far above the demand, or far above the others, is cut off, and its label says so."""
     least, most = _reach(data)
     rows: list[Datum] = [_row(bar, most) for bar in data.bars]
-    x = {
-        "type": "quantitative", "title": data.title,
-        "scale": {"domain": [least, most * 1.4 if least == 0 else most], "nice": False},
-        "axis": {"labelExpr": SECONDS if data.unit == "s" else COUNTS, "tickCount": 5},
-    }  # fmt: skip
-    drawn: Spec = {
-        "mark": {"type": "bar", "height": {"band": 0.7}, "cornerRadiusEnd": 2},
-        "encoding": {
-            "x": {**x, "field": "value"}, "color": fixed("tone", _TONES),
-            "tooltip": {"field": "tip"},
-        },
-    }  # fmt: skip
-    spans: Spec = {
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "rule", "strokeWidth": 2, "stroke": "var(--ink)"},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-    }
-    labels = value_labels("value")
-    for layer in (drawn, spans, labels):
-        layer["encoding"]["y"] = names(rows)
-    demand = [rule_at(data.demand, "x")] if data.demand else []
-    return chart(rows, layer=[drawn, spans, *demand, labels], height=_BAR * len(rows))
+    axis = {"labelExpr": SECONDS if data.unit == "s" else COUNTS, "tickCount": 5}
+    domain = [least, most * 1.4 if least == 0 else most]
+    x, y = quantity("value", data.title, axis, domain=domain, nice=False), names(rows)
+    drawn = {"x": x, "y": y, "color": fixed("tone", _TONES), "tooltip": TIP}
+    span = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
+    figure = {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "label"}}
+    layers = [
+        layer("bar", drawn, height={"band": 0.7}, cornerRadiusEnd=2),
+        layer("rule", span, "isValid(datum.low)", strokeWidth=2, stroke="var(--ink)"),
+        *demand_at(data.demand, "x"),
+        layer("text", figure, align="left", dx=5),
+    ]
+    return chart(rows, layer=layers, height=_BAR * len(rows))
 
 
 def _reach(data: Bars) -> tuple[float, float]:
@@ -95,17 +88,14 @@ def stacks(data: Stacks) -> Spec:
     ]  # fmt: skip
     parts = dict.fromkeys(row["part"] for row in rows)
     axis = {"labelExpr": SECONDS} if data.unit == "s" else {"format": "%"}
-    drawn = {
-        "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.5},
-        "encoding": {
-            "x": {"field": "value", "type": "quantitative", "title": data.title,
-                  "axis": {**axis, "tickCount": 5, "grid": False}},
-            "y": names(rows),
-            "color": fixed("part", {part: _PARTS.get(part, "var(--fetch)") for part in parts},
-                           legend={}),
-            "order": {"field": "place"},
-            "tooltip": {"field": "tip"},
-        },
-    }  # fmt: skip
+    colours = {part: _PARTS.get(part, "var(--fetch)") for part in parts}
+    encoding = {
+        "x": quantity("value", data.title, {**axis, "tickCount": 5, "grid": False}),
+        "y": names(rows),
+        "color": fixed("part", colours, legend={}),
+        "order": {"field": "place"},
+        "tooltip": TIP,
+    }
+    drawn = layer("bar", encoding, stroke="var(--paper)", strokeWidth=0.5)
     each = min(34, max(10, _TALLEST // len(data.rows)))
     return chart(rows, layer=[drawn], height=each * len(data.rows))

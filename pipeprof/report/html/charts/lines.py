@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.report.document.charts import OverTime
-from pipeprof.report.html.charts.vega import ACCENT, COUNTS, SECONDS, Spec, chart
+from pipeprof.report.html.charts.vega import ACCENT, SECONDS, Spec, chart, layer, quantity, samples
 
 
 def over_time(data: OverTime) -> Spec:
@@ -15,32 +15,16 @@ def over_time(data: OverTime) -> Spec:
     end_s = data.parts[-1].end_s
     # the last part is as long as any: a step needs its end
     rows.append({**rows[-1], "at": end_s})
-    x = {
-        "field": "at", "type": "quantitative", "title": None,
-        "scale": {"domain": [0, end_s], "nice": False},
-        "axis": {"labelExpr": SECONDS, "tickCount": 6, "grid": False},
-    }  # fmt: skip
-    shade = {
-        "data": {"values": [{"at": data.shaded[0], "to": data.shaded[1]}]},
-        "mark": {"type": "rect", "fill": "var(--line)", "fillOpacity": 0.6},
-        "encoding": {"x": x, "x2": {"field": "to"}},
-    }
-    mark, y = _rates(data) if data.figure == "samples/s" else _waits()
-    drawn = {"mark": {"interpolate": "step-after", **mark}, "encoding": {"x": x, "y": y}}
-    return chart(rows, layer=[shade, drawn], height=90)
-
-
-def _rates(data: OverTime) -> tuple[Spec, Spec]:
-    most = max(part.samples_per_s or 0.0 for part in data.parts) * 1.1
-    return {"type": "line", "stroke": "var(--read)"}, {
-        "field": "samples", "type": "quantitative", "title": "samples/s",
-        "scale": {"domain": [0, most], "nice": False},
-        "axis": {"labelExpr": COUNTS, "tickCount": 3},
-    }  # fmt: skip
-
-
-def _waits() -> tuple[Spec, Spec]:
-    return {"type": "area", "fill": ACCENT}, {
-        "field": "share", "type": "quantitative", "title": "waited",
-        "scale": {"domain": [0, 1]}, "axis": {"format": "%", "tickCount": 3},
-    }  # fmt: skip
+    axis = {"labelExpr": SECONDS, "tickCount": 6, "grid": False}
+    x = quantity("at", None, axis, domain=[0, end_s], nice=False)
+    begin, end = data.shaded
+    shade = layer("rect", {"x": x, "x2": {"field": "to"}}, fill="var(--line)", fillOpacity=0.6)
+    shade["data"] = {"values": [{"at": begin, "to": end}]}
+    if data.figure == "samples/s":
+        most = max(part.samples_per_s or 0.0 for part in data.parts) * 1.1
+        y, drawn = samples("samples", most, ticks=3), {"mark": "line", "stroke": "var(--read)"}
+    else:
+        y = quantity("share", "waited", {"format": "%", "tickCount": 3}, domain=[0, 1])
+        drawn = {"mark": "area", "fill": ACCENT}
+    figure = layer(encoding={"x": x, "y": y}, interpolate="step-after", **drawn)
+    return chart(rows, layer=[shade, figure], height=90)

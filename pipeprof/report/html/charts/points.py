@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Final
 
 from pipeprof.report.document.charts import OverWorkers, Throughputs
 from pipeprof.report.document.wording import count_range
 from pipeprof.report.html.charts.vega import (
-    COUNTS,
+    TIP,
     Datum,
     Spec,
     chart,
+    demand_at,
     fixed,
+    layer,
     names,
-    rule_at,
+    quantity,
     samples,
 )
 from pipeprof.report.text import shorten
@@ -39,34 +42,19 @@ def throughputs(data: Throughputs) -> Spec:
         })  # fmt: skip
     most = max([*(row["high"] for row in rows), data.demand or 0.0]) * 1.12
     x, y = samples("samples", most), names(rows)
-    span = {
-        "mark": {"type": "rule", "strokeWidth": 3, "stroke": "var(--bar)"},
-        "encoding": {"x": samples("low", most), "x2": {"field": "high"}, "y": y,
-                     "tooltip": {"field": "tip"}},
-    }  # fmt: skip
-    seen = {point.known_by for point in data.points}
-    colours = {name: colour for name, colour in _KNOWN_BY.items() if name in seen}
-    dots = {
-        "transform": [{"filter": "datum.known"}],
-        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-        "encoding": {
-            "x": x, "y": y,
-            "color": fixed("known by", colours, legend={}),
-            "shape": {"field": "known by", "type": "nominal", "legend": {},
-                      "scale": {"domain": list(colours), "range": ["circle", "diamond"]}},
-            "tooltip": {"field": "tip"},
-        },
-    }  # fmt: skip
-    labels = {
-        "mark": {"type": "text", "dy": -12},
-        "encoding": {"x": x, "y": y, "text": {"field": "label"}},
-    }
-    layers: list[Spec] = [*_demand(data.demand, "x"), span, dots, labels]
+    span = {"x": samples("low", most), "x2": {"field": "high"}, "y": y, "tooltip": TIP}
+    used = {point.known_by for point in data.points}
+    colours = {name: colour for name, colour in _KNOWN_BY.items() if name in used}
+    shapes = dict(zip(colours, ("circle", "diamond"), strict=False))
+    signs = {"color": fixed("known by", colours, {}), "shape": fixed("known by", shapes, {})}
+    layers = [
+        *demand_at(data.demand, "x"),
+        layer("rule", span, strokeWidth=3, stroke="var(--bar)"),
+        layer("point", {"x": x, "y": y, **signs, "tooltip": TIP}, "datum.known",
+              filled=True, size=110, opacity=1),
+        layer("text", {"x": x, "y": y, "text": {"field": "label"}}, dy=-12),
+    ]  # fmt: skip
     return chart(rows, layer=layers, height=40 * len({row["name"] for row in rows}))
-
-
-def _demand(demand: float | None, axis: str) -> list[Spec]:
-    return [rule_at(demand, axis)] if demand else []
 
 
 def over_workers(data: OverWorkers) -> Spec:
@@ -80,51 +68,26 @@ def over_workers(data: OverWorkers) -> Spec:
         for point in data.points
     ]  # fmt: skip
     series = list(dict.fromkeys(row["series"] for row in rows))
-    x = {
-        "field": "workers", "type": "quantitative", "title": "workers",
-        "axis": {"values": sorted({row["workers"] for row in rows}),
-                 "labelExpr": "datum.value", "grid": False},
-        "scale": {"nice": False, "padding": 14},
-    }  # fmt: skip
-    most = max([*(row["high"] for row in rows), data.demand or 0.0]) * 1.05 or 1.0
-    y = {
-        "field": "samples", "type": "quantitative", "title": "samples/s",
-        "axis": {"labelExpr": COUNTS, "tickCount": 6},
-        "scale": {"domain": [0, most], "nice": False},
-    }  # fmt: skip
-    colour = _distinguished(series, [f"var(--{name})" for name in _COLOURS])
-    both = {"x": x, "y": y, "color": colour}
-    dotted = {**both, "shape": _distinguished(series, _SHAPES), "tooltip": {"field": "tip"}}
-    measured = [{"filter": "datum.known == 'measured'"}]
-    layers: list[Spec] = [
-        {
-            "transform": [*measured, {"filter": "datum.best"}],
-            "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": both,
-        },
-        {
-            "transform": measured,
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {**both, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "transform": measured,
-            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-            "encoding": dotted,
-        },
-        {
-            "transform": [{"filter": "datum.known != 'measured'"}],
-            "mark": {"type": "point", "filled": False, "size": 80, "strokeWidth": 1.5,
-                     "opacity": 0.9},
-            "encoding": dotted,
-        },
-        *_demand(data.demand, "y"),
-    ]  # fmt: skip
-    return chart(rows, layer=layers, height=300)
-
-
-def _distinguished(series: list[str], signs: list[str] | tuple[str, ...]) -> Spec:
-    """By colours or shapes; with a legend where there are several."""
+    numbers = sorted({row["workers"] for row in rows})
+    axis = {"values": numbers, "labelExpr": "datum.value", "grid": False}
+    most = max([*(row["high"] for row in rows), data.demand or 0.0]) * 1.05
+    y = samples("samples", most, ticks=6)
     legend = {"columns": 1} if len(series) > 1 else None
-    scale = {"domain": series, "range": [signs[n % len(signs)] for n in range(len(series))]}
-    return {"field": "series", "type": "nominal", "legend": legend, "scale": scale}
+    colours = dict(zip(series, cycle(f"var(--{name})" for name in _COLOURS)))
+    line = {
+        "x": quantity("workers", "workers", axis, nice=False, padding=14),
+        "y": y,
+        "color": fixed("series", colours, legend),
+    }
+    shapes = dict(zip(series, cycle(_SHAPES)))
+    dot = {**line, "shape": fixed("series", shapes, legend), "tooltip": TIP}
+    interval = {**line, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    measured = "datum.known == 'measured'"
+    layers = [
+        layer("line", line, f"{measured} && datum.best", strokeWidth=2),
+        layer("rule", interval, measured, strokeWidth=2),
+        layer("point", dot, measured, filled=True, size=80, opacity=1),
+        layer("point", dot, f"!({measured})", filled=False, size=80, strokeWidth=1.5, opacity=0.9),
+        *demand_at(data.demand, "y"),
+    ]
+    return chart(rows, layer=layers, height=300)

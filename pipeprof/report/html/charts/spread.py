@@ -8,51 +8,49 @@ from sys import float_info
 from typing import Final
 
 from pipeprof.report.document.charts import StageSpread
-from pipeprof.report.html.charts.vega import SECONDS, Datum, Spec, chart, fixed, names
+from pipeprof.report.html.charts.vega import (
+    SECONDS,
+    TIP,
+    Datum,
+    Spec,
+    chart,
+    fixed,
+    layer,
+    names,
+    quantity,
+)
 from pipeprof.units import format_duration
 
 _PERCENTILES: Final = {"p50": "var(--read)", "p95": "var(--decode)", "p99": "var(--collate)"}
+_SHAPES: Final = {"p50": "circle", "p95": "diamond", "p99": "square"}
 
 
 def spread(data: StageSpread) -> Spec:
     """Of each stage p50, p95 and p99, on one scale of powers of ten."""
-    marks = list(_PERCENTILES)
     rows: list[Datum] = [
         {
             "name": name, "mark": mark, "seconds": value,
             "tip": f"{name}, {mark}: {format_duration(value)}",
         }
         for name, stats in data.stages.items()
-        for mark in marks
+        for mark in _PERCENTILES
         if (value := getattr(stats, f"{mark}_s")) > 0
     ]  # fmt: skip
-    seconds = {
-        "field": "seconds", "type": "quantitative", "title": "per batch, by powers of ten",
-        "scale": {"type": "log", "nice": True, "padding": 8},
-        "axis": {"labelExpr": SECONDS, "values": _powers([row["seconds"] for row in rows])},
-    }  # fmt: skip
-    reach = {
-        "mark": {"type": "rule", "strokeWidth": 2, "stroke": "var(--line)"},
-        "encoding": {
-            "x": {"aggregate": "min", **seconds},
-            "x2": {"aggregate": "max", "field": "seconds"},
-        },
+    axis = {"labelExpr": SECONDS, "values": _powers([row["seconds"] for row in rows])}
+    title = "per batch, by powers of ten"
+    seconds = quantity("seconds", title, axis, type="log", nice=True, padding=8)
+    reach = {"x": {"aggregate": "min", **seconds}, "x2": {"aggregate": "max", "field": "seconds"}}
+    dot = {
+        "x": seconds,
+        "shape": fixed("mark", _SHAPES, {"symbolType": "circle"}),
+        "color": fixed("mark", _PERCENTILES, {}),
+        "tooltip": TIP,
     }
-    dots = {
-        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-        "encoding": {
-            "x": seconds,
-            "shape": {
-                "field": "mark", "type": "nominal",
-                "scale": {"domain": marks, "range": ["circle", "diamond", "square"]},
-                "legend": {"symbolType": "circle"},
-            },
-            "color": fixed("mark", _PERCENTILES, legend={}),
-            "tooltip": {"field": "tip"},
-        },
-    }  # fmt: skip
-    encoding = {"y": names(rows)}
-    return chart(rows, layer=[reach, dots], encoding=encoding, height=22 * len(data.stages))
+    layers = [
+        layer("rule", reach, strokeWidth=2, stroke="var(--line)"),
+        layer("point", dot, filled=True, size=70, opacity=1),
+    ]
+    return chart(rows, layer=layers, encoding={"y": names(rows)}, height=22 * len(data.stages))
 
 
 def _powers(values: Sequence[float]) -> list[float]:

@@ -9,7 +9,17 @@ from typing import Final
 from pipeprof.model import BatchLog
 from pipeprof.report.document.charts import Timeline
 from pipeprof.report.document.profile.timeline import at, paused_s
-from pipeprof.report.html.charts.vega import ACCENT, SECONDS, Datum, Spec, chart, fixed
+from pipeprof.report.html.charts.vega import (
+    ACCENT,
+    SECONDS,
+    TIP,
+    Datum,
+    Spec,
+    chart,
+    fixed,
+    layer,
+    quantity,
+)
 from pipeprof.units import format_duration
 
 _COLOURS: Final = {
@@ -33,22 +43,17 @@ def timeline(data: Timeline) -> Spec:
     lanes = _lanes(data)
     rows = list(_rows(data, {lane: place for place, lane in enumerate(lanes)}))
     shown = [kind for kind in _COLOURS if any(row["kind"] == kind for row in rows)]
-    rectangles = {
-        "mark": {"type": "rect", "clip": True},
-        "encoding": {
-            "x": {
-                "field": "x", "type": "quantitative", "title": "time since the first of them",
-                "scale": {"domainMin": {"expr": "from"}, "domainMax": {"expr": "to"},
-                          "nice": False, "zero": False},
-                "axis": {"labelExpr": SECONDS, "tickCount": 6, "grid": False},
-            },
-            "x2": {"field": "x2"},
-            "y": _lane_axis(["main", *(f"worker {lane}" for lane in lanes if lane >= 0)]),
-            "y2": {"field": "y2"},
-            "color": fixed("kind", {kind: _COLOURS[kind] for kind in shown}, legend={}),
-            "tooltip": {"field": "tip"},
-        },
-    }  # fmt: skip
+    axis = {"labelExpr": SECONDS, "tickCount": 6, "grid": False}
+    zoomed = {"domainMin": {"expr": "from"}, "domainMax": {"expr": "to"}}
+    encoding = {
+        "x": quantity("x", "time since the first of them", axis, **zoomed, nice=False, zero=False),
+        "x2": {"field": "x2"},
+        "y": _lane_axis(["main", *(f"worker {lane}" for lane in lanes if lane >= 0)]),
+        "y2": {"field": "y2"},
+        "color": fixed("kind", {kind: _COLOURS[kind] for kind in shown}, legend={}),
+        "tooltip": TIP,
+    }
+    rectangles = layer("rect", encoding, clip=True)
     params = [{"name": "from", "value": 0}, {"name": "to", "value": whole_s},
               {"name": "whole", "value": whole_s}]  # fmt: skip
     height = max(16, min(34, 900 // len(lanes)))
@@ -62,15 +67,11 @@ def _lanes(data: Timeline) -> list[int]:
 
 
 def _lane_axis(titles: list[str]) -> Spec:
-    return {
-        "field": "y", "type": "quantitative", "title": None,
-        "scale": {"domain": [0, len(titles)], "reverse": True, "nice": False},
-        "axis": {
-            "values": [place + 0.5 for place in range(len(titles))], "grid": False,
-            "ticks": False, "domain": False, "labelOverlap": True,
-            "labelExpr": f"{titles!r}[floor(datum.value)]",
-        },
+    axis = {
+        "values": [place + 0.5 for place in range(len(titles))], "grid": False, "ticks": False,
+        "domain": False, "labelOverlap": True, "labelExpr": f"{titles!r}[floor(datum.value)]",
     }  # fmt: skip
+    return quantity("y", None, axis, domain=[0, len(titles)], reverse=True, nice=False)
 
 
 def _rows(data: Timeline, placed: dict[int, int]) -> Iterator[Datum]:

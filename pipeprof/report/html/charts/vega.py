@@ -40,9 +40,9 @@ SECONDS: Final = (
 )
 """An axis of seconds, as people read them."""
 
-
 COUNTS: Final = "format(datum.value, '~s')"
 """An axis of rates or counts: ``1.5k``."""
+TIP: Final[Spec] = {"field": "tip"}
 
 
 def chart(data: Sequence[Datum], **more: Any) -> Spec:
@@ -54,38 +54,40 @@ def chart(data: Sequence[Datum], **more: Any) -> Spec:
     }
 
 
-def names(data: Sequence[Datum], field: str = "name") -> Spec:
-    """An axis of names in the order of ``data``."""
-    order = list(dict.fromkeys(datum[field] for datum in data))
-    return {"field": field, "type": "nominal", "title": None, "sort": order,
-            "axis": {"ticks": False, "domain": False, "labelOverlap": True}}  # fmt: skip
+def layer(mark: str, encoding: Spec, only: str = "", **style: Any) -> Spec:
+    """One mark for each datum, or for each for which the expression ``only`` holds."""
+    filtered = {"transform": [{"filter": only}]} if only else {}
+    return {**filtered, "mark": {"type": mark, **style}, "encoding": encoding}
 
 
-def value_labels(field: str) -> Spec:
-    """The figures behind the ends of bars."""
+def quantity(field: str, title: str | None, axis: Spec, **scale: Any) -> Spec:
     return {
-        "mark": {"type": "text", "align": "left", "dx": 5},
-        "encoding": {"x": {"field": field, "type": "quantitative"}, "text": {"field": "label"}},
-    }
-
-
-def rule_at(samples_per_s: float, axis: str) -> Spec:
-    """A line across at what the accelerator asks."""
-    return {
-        "data": {"values": [{"demand": samples_per_s}]},
-        "mark": {"type": "rule", "stroke": DEMAND, "strokeDash": [5, 3], "strokeWidth": 2},
-        "encoding": {axis: {"field": "demand", "type": "quantitative"}},
-    }
-
-
-def samples(field: str, most: float) -> Spec:
-    return {
-        "field": field, "type": "quantitative", "title": "samples/s",
-        "scale": {"domain": [0, most or 1], "nice": False},
-        "axis": {"labelExpr": COUNTS, "tickCount": 5},
+        "field": field, "type": "quantitative", "title": title, "axis": axis, "scale": scale,
     }  # fmt: skip
 
 
-def fixed(field: str, colours: Mapping[str, str], legend: Spec | None = None) -> Spec:
-    scale = {"domain": list(colours), "range": list(colours.values())}
+def samples(field: str, most: float, ticks: int = 5) -> Spec:
+    axis = {"labelExpr": COUNTS, "tickCount": ticks}
+    return quantity(field, "samples/s", axis, domain=[0, most or 1], nice=False)
+
+
+def names(data: Sequence[Datum]) -> Spec:
+    """An axis of names in the order of ``data``."""
+    order = list(dict.fromkeys(datum["name"] for datum in data))
+    return {"field": "name", "type": "nominal", "title": None, "sort": order,
+            "axis": {"ticks": False, "domain": False, "labelOverlap": True}}  # fmt: skip
+
+
+def demand_at(samples_per_s: float | None, axis: str) -> list[Spec]:
+    """A line across at what the accelerator asks; none where that is unknown."""
+    if not samples_per_s:
+        return []
+    place = {axis: {"field": "demand", "type": "quantitative"}}
+    line = layer("rule", place, stroke=DEMAND, strokeDash=[5, 3], strokeWidth=2)
+    return [{"data": {"values": [{"demand": samples_per_s}]}, **line}]
+
+
+def fixed(field: str, signs: Mapping[str, str], legend: Spec | None = None) -> Spec:
+    """The colour or shape of each value of ``field``; without ``legend`` there is none."""
+    scale = {"domain": list(signs), "range": list(signs.values())}
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
