@@ -5,45 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pipeprof.model import Stage, StageStats
+from pipeprof.model import StageStats
 
+WORKER_STAGES = ("fetch", "read", "decode", "transform", "collate", "serialise")
 _ORDER = (
-    Stage.FETCH,
-    Stage.READ,
-    Stage.DECODE,
-    Stage.TRANSFORM,
-    Stage.COLLATE,
-    Stage.TRANSFER,
-    Stage.SERIALISE,
-    Stage.PIPE,
-    Stage.UNPICKLE,
-    Stage.REORDER,
-    Stage.PIN,
-    Stage.READY,
-    Stage.WAIT,
-    Stage.STEP,
-    Stage.H2D,
-    Stage.PAUSE,
+    *("fetch", "read", "decode", "transform", "collate", "transfer", "serialise", "pipe"),
+    *("unpickle", "reorder", "pin", "ready", "wait", "step", "h2d", "pause"),
 )
-_APART = (Stage.WAIT, Stage.PAUSE)
+_APART = ("wait", "pause")
 """No part of a journey."""
 _WITHIN = {
-    Stage.READ: Stage.FETCH,
-    Stage.DECODE: Stage.FETCH,
-    Stage.TRANSFORM: Stage.FETCH,
-    Stage.SERIALISE: Stage.TRANSFER,
-    Stage.PIPE: Stage.TRANSFER,
-    Stage.UNPICKLE: Stage.TRANSFER,
-    Stage.H2D: Stage.STEP,
+    **dict.fromkeys(("read", "decode", "transform"), "fetch"),
+    **dict.fromkeys(("serialise", "pipe", "unpickle"), "transfer"),
+    "h2d": "step",
 }
-WORKER_STAGES = (
-    Stage.FETCH,
-    Stage.READ,
-    Stage.DECODE,
-    Stage.TRANSFORM,
-    Stage.COLLATE,
-    Stage.SERIALISE,
-)
 
 
 @dataclass(frozen=True)
@@ -53,7 +28,8 @@ class JourneyStage:
     name: str
     stats: StageStats
     where: str
-    """``worker``, ``main``, or ``both`` when it starts in one and ends in the other."""
+    """``worker``, ``main``, or ``both`` when it starts in one and ends in the other; empty for a
+    stage of an unheard-of name."""
     nested: bool
     """Its time is also part of the stage above."""
     share: float | None
@@ -67,36 +43,31 @@ def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[JourneyS
     The journey is the sum of the stages that follow one another: nested ones and the wait are
     not counted twice.
     """
-    known = [stage for stage in _ORDER if stage in stages]
-    timed = [s for s in known if s not in _APART and stages[s].source != "unknown"]
-    apart = [stage for stage in timed if _WITHIN.get(stage) not in timed]
-    fetch_seen = any(stage in WORKER_STAGES for stage in apart)
-    whole_s = sum(stages[stage].total_s for stage in apart) if fetch_seen else 0.0
-    rows = []
-    for stage in known:
-        stats = stages[stage]
-        rows.append(
-            JourneyStage(
-                stage.value,
-                stats,
-                where=_where(stage, num_workers),
-                nested=_WITHIN.get(stage) in stages,
-                share=stats.total_s / whole_s if stage in timed and whole_s > 0 else None,
-            )
+    timed = [
+        name
+        for name in _ORDER
+        if name in stages and name not in _APART and stages[name].source != "unknown"
+    ]
+    apart = [name for name in timed if _WITHIN.get(name) not in timed]
+    fetch_seen = any(name in WORKER_STAGES for name in apart)
+    whole_s = sum(stages[name].total_s for name in apart) if fetch_seen else 0.0
+    return [
+        JourneyStage(
+            name,
+            stages[name],
+            where=_where(name, num_workers) if name in _ORDER else "",
+            nested=nested,
+            share=stages[name].total_s / whole_s if name in timed and whole_s > 0 else None,
         )
-    others = [name for name in stages if name not in _ORDER]
-    return rows + [
-        JourneyStage(name, stages[name], "", nested=False, share=None) for name in others
+        for name, nested in in_order(stages)
     ]
 
 
 def in_order(names: Collection[str]) -> list[tuple[str, bool]]:
     """As in `journey`, and whether each one's time is also part of the stage above."""
-    known = [stage for stage in _ORDER if stage in names]
-    others = [name for name in names if name not in _ORDER]
-    return [(stage.value, _WITHIN.get(stage) in names) for stage in known] + [
-        (name, False) for name in others
-    ]
+    known = [name for name in _ORDER if name in names]
+    others = [str(name) for name in names if name not in _ORDER]
+    return [(name, _WITHIN.get(name) in names) for name in (*known, *others)]
 
 
 def busy_s(stages: Mapping[str, StageStats]) -> float:
@@ -105,7 +76,7 @@ def busy_s(stages: Mapping[str, StageStats]) -> float:
     return sum(row.stats.mean_s for row in rows)
 
 
-def _where(stage: Stage, num_workers: int) -> str:
-    if stage in (Stage.TRANSFER, Stage.PIPE):
+def _where(stage: str, num_workers: int) -> str:
+    if stage in ("transfer", "pipe"):
         return "both"
     return "worker" if stage in WORKER_STAGES and num_workers else "main"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from statistics import median
+from typing import TypeAlias
 
 from pipeprof.model import BatchLog, Profile
 from pipeprof.report.document.blocks import (
@@ -56,30 +57,43 @@ def timeline(profile: Profile) -> Section:
     return Section("timeline", title, blocks, note, evidence=True)
 
 
+_Turn: TypeAlias = "tuple[float, float]"
+"""Around one batch: seconds that main waited for it, and seconds in all but for a pause."""
+
+
+def _turns(log: BatchLog) -> list[_Turn]:
+    """Of the batches of which all three moments are known."""
+    moments = zip(log.asked_s, log.delivered_s, log.done_s, strict=False)
+    return [
+        (max(delivered - asked, 0.0), max(done - (asked + paused_s(log, place)), 0.0))
+        for place, (asked, delivered, done) in enumerate(moments)
+    ]
+
+
+def _wait_share(turns: Sequence[_Turn]) -> float:
+    """0..1 of their time."""
+    whole_s = sum(took_s for _, took_s in turns)
+    return sum(waited_s for waited_s, _ in turns) / whole_s if whole_s > 0 else 0.0
+
+
 def typical(log: BatchLog, batches: int) -> Stretch | None:
     """The stretch of ``batches`` whose share of waiting is nearest to that of all that is kept;
     ``None`` where there is none that took any time."""
-    known = min(len(log.asked_s), len(log.delivered_s), len(log.done_s))
-    batches = min(batches, known)
+    turns = _turns(log)
+    batches = min(batches, len(turns))
     if not batches:
         return None
-    waits = [max(d - a, 0.0) for a, d in zip(log.asked_s, log.delivered_s, strict=False)]
-    steps = [
-        max(log.done_s[place] - log.asked_s[place] - paused_s(log, place), 0.0)
-        for place in range(known)
-    ]
-    whole = _share(sum(waits), sum(steps))
     found = [
-        Stretch(at, at + batches, _share(sum(waits[at : at + batches]),
-                                         sum(steps[at : at + batches])))
-        for at in range(0, known - batches + 1, max(batches // 4, 1))
-    ]  # fmt: skip
+        Stretch(first, first + batches, _wait_share(turns[first : first + batches]))
+        for first in range(0, len(turns) - batches + 1, max(batches // 4, 1))
+    ]
     found = [each for each in found if log.done_s[each.last - 1] > log.asked_s[each.first]]
     if log.index:  # rather one in which all batches were observed
         in_a_row = [e for e in found if log.index[e.last - 1] - log.index[e.first] == batches - 1]
         found = in_a_row or found
     # a pause would leave no room for the rest
     found = [e for e in found if not any(log.pause_s[e.first : e.last])] or found
+    whole = _wait_share(turns)
     return min(found, key=lambda each: abs(each.wait_share - whole), default=None)
 
 
@@ -98,10 +112,6 @@ def paused_s(log: BatchLog, place: int) -> float:
 def at(column: Sequence[float | None], place: int) -> float | None:
     """``None`` where the log does not hold it."""
     return column[place] if place < len(column) else None
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
 
 
 def _waits(log: BatchLog, stretch: Stretch, most: int = 8) -> Table:
@@ -129,25 +139,18 @@ def _wait(log: BatchLog, place: int) -> Row:
 
 def parts(log: BatchLog) -> list[Part]:
     """Of as many batches each, but for the last, which has what is left too."""
-    known = min(len(log.asked_s), len(log.delivered_s), len(log.done_s))
-    each = max(_PART, -(-known // _PARTS))
-    zero_s = log.asked_s[0] if known else 0.0
+    turns = _turns(log)
+    each = max(_PART, -(-len(turns) // _PARTS))
     found = []
-    for first in range(0, known - each + 1, each):
-        last = first + each if first + 2 * each <= known else known
-        begin, end = log.asked_s[first], log.done_s[last - 1]
-        waits = zip(log.asked_s[first:last], log.delivered_s[first:last], strict=True)
-        steps = [
-            (log.asked_s[place] + paused_s(log, place), log.done_s[place])
-            for place in range(first, last)
-        ]
+    for first in range(0, len(turns) - each + 1, each):
+        last = first + each if first + 2 * each <= len(turns) else len(turns)
+        begin_s = log.asked_s[first] - log.asked_s[0]
+        end_s = log.done_s[last - 1] - log.asked_s[0]
         samples = sum(log.samples[first:last]) if len(log.samples) >= last else None
-        whole = sum(max(done - asked, 0.0) for asked, done in steps)
-        if end > begin and whole > 0:
-            found.append(Part(
-                begin - zero_s, end - zero_s, samples / whole if samples else None,
-                sum(max(delivered - asked, 0.0) for asked, delivered in waits) / whole,
-            ))  # fmt: skip
+        took_s = sum(took_s for _, took_s in turns[first:last])
+        if end_s > begin_s and took_s > 0:
+            rate = samples / took_s if samples else None
+            found.append(Part(begin_s, end_s, rate, _wait_share(turns[first:last])))
     return found
 
 

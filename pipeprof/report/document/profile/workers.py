@@ -65,7 +65,7 @@ def _named(found: tuple[WorkerStats, ...]) -> list[tuple[str, WorkerStats]]:
 
 
 def _table(found: tuple[WorkerStats, ...], slow: int | None) -> Table:
-    seen = [s.value for s in WORKER_STAGES if any(s in worker.stages for worker in found)]
+    seen = [s for s in WORKER_STAGES if any(s in worker.stages for worker in found)]
     longest = max(busy_s(worker.stages) for worker in found)
     return Table(
         (Column("worker", "name"), Column("batches", spare=2),
