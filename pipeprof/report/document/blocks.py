@@ -181,6 +181,14 @@ class Document:
         return [b for each in self.sections for b in each.blocks if isinstance(b, Chart)]
 
 
+def section(
+    name: str, heading: str, *blocks: Block | str | None, note: str = "", evidence: bool = False
+) -> Section:
+    """A section of those ``blocks`` that there are; plain text is a `Footnote`."""
+    found = (Footnote(each) if isinstance(each, str) else each for each in blocks if each)
+    return Section(name, heading, tuple(found), note, evidence)
+
+
 def row(*cells: Cell | str, tone: Tone = "", nested: bool = False) -> Row:
     """A row in which plain text needs no `Cell`."""
     return Row(tuple(Cell(c) if isinstance(c, str) else c for c in cells), tone, nested)
@@ -197,5 +205,5 @@ def columns(names: Iterable[str], kind: ColumnKind = "number") -> tuple[Column, 
 
 
 def figures(pairs: Iterable[tuple[str, str]]) -> FigureList:
-    """A label and its text each."""
-    return FigureList(tuple(LabelledFigure(label, text) for label, text in pairs))
+    """A label and its text each; of those that have a text."""
+    return FigureList(tuple(LabelledFigure(label, text) for label, text in pairs if text))

@@ -9,11 +9,11 @@ from pipeprof.report.document.blocks import (
     Cell,
     Chart,
     Column,
-    Footnote,
     Paragraph,
     Section,
     Table,
     row,
+    section,
     term,
 )
 from pipeprof.report.document.charts import Bar, Bars, Standing, ThroughputPoint, Throughputs
@@ -30,16 +30,16 @@ _KEEPS_UP: Final[dict[Verdict, str]] = {
 
 def ceilings(profile: Profile) -> Section:
     """The pipeline roofline."""
-    title = "Throughput ceilings"
+    name, title = "ceilings", "Throughput ceilings"
     if not profile.ceilings:
-        unknown = Footnote("Unknown: too little was seen of this run to say what each part allows.")
-        return Section("ceilings", title, (unknown,))
+        unknown = "Unknown: too little was seen of this run to say what each part allows."
+        return section(name, title, unknown)
     rates = {name: ceiling.samples_per_s for name, ceiling in profile.ceilings.items()}
     ordered = dict(sorted(rates.items(), key=lambda item: item[1]))
     demand = rates.get("accelerator") or None
     description = _lowest(profile, ordered, demand)
     chart = Chart("roofline", "Pipeline roofline", description, _bars(ordered, demand))
-    return Section("ceilings", title, (chart, _table(profile, ordered, demand)), _demand(profile))
+    return section(name, title, chart, _table(profile, ordered, demand), note=_demand(profile))
 
 
 def _bars(ordered: dict[str, float], demand: float | None) -> Bars:
@@ -97,19 +97,19 @@ def throughput(profile: Profile) -> Section:
     name, title = "throughput", "Throughput, measured and predicted"
     rates = profile.throughput
     if rates.samples_per_s <= 0:
-        unknown = Footnote("Unknown: nothing was measured after warm-up.")
-        return Section(name, title, (unknown,), evidence=True)
+        unknown = "Unknown: nothing was measured after warm-up."
+        return section(name, title, unknown, evidence=True)
     now = ThroughputPoint(settings(profile.config), "measured", rates.samples_per_s, rates.interval)
     points = [now, *(point for advice in profile.recommendations for point in _points(advice))]
     table = _settings(points, rates.samples_per_s)
     if len(points) == 1:
         alone = Paragraph("No other setting was predicted or tried; pipeprof sweep tries them.")
-        return Section(name, title, (table, alone), evidence=True)
+        return section(name, title, table, alone, evidence=True)
     demand = profile.ceilings.get("accelerator")
     data = Throughputs(tuple(points), demand.samples_per_s if demand else None)
     chart = Chart("throughput", title, _in_words(points), data)
     note = "95 % of what was measured, 90 % of what is predicted"
-    return Section(name, title, (chart, table), note, evidence=True)
+    return section(name, title, chart, table, note=note, evidence=True)
 
 
 def _points(advice: Recommendation) -> list[ThroughputPoint]:

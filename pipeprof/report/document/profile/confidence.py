@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.model import Epoch, Profile
-from pipeprof.report.document.blocks import Section, figures
+from pipeprof.report.document.blocks import Section, figures, section
 from pipeprof.report.document.wording import emulated, is_emulated, machine, rule, skipped
 from pipeprof.units import counted, format_duration, format_share
 
@@ -28,8 +28,7 @@ def confidence(profile: Profile) -> Section:
         ("run", f"{profile.name}, {profile.created}"),
         *(("note", note) for note in profile.notes),
     ]
-    known = figures((label, text) for label, text in rows if text)
-    return Section("confidence", "Confidence", (known,), evidence=True)
+    return section("confidence", "Confidence", figures(rows), evidence=True)
 
 
 def confidence_in_brief(profile: Profile) -> str:

@@ -79,7 +79,7 @@ def _setting(profile: Profile) -> FigureList:
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
         more = counted(diagnosis.more_batches, "more batch")
         rows.insert(0, ("to settle it", f"run about {more}"))
-    return figures((label, text) for label, text in rows if text)
+    return figures(rows)
 
 
 def _queue(profile: Profile) -> str:

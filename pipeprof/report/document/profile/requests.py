@@ -7,15 +7,14 @@ from typing import Final
 
 from pipeprof.model import Percentiles, Profile, RequestStats
 from pipeprof.report.document.blocks import (
-    Block,
     Column,
-    Footnote,
     Paragraph,
     Row,
     Section,
     Table,
     columns,
     row,
+    section,
 )
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
@@ -27,13 +26,15 @@ def requests(profile: Profile) -> Section:
     name, title = "requests", "Requests of storage"
     stats = profile.requests
     if stats is None:
-        return Section(name, title, (Footnote(_UNSEEN),), evidence=True)
-    blocks: list[Block] = [_table(stats), Footnote(_concurrent(stats))] if stats.count else []
+        return section(name, title, _UNSEEN, evidence=True)
     errors = _errors(stats)
-    blocks += [Paragraph(errors)] if errors else []
-    blocks = blocks or [Footnote("No request was made.")]
+    blocks = (
+        *((_table(stats), _concurrent(stats)) if stats.count else ()),
+        Paragraph(errors) if errors else None,
+        None if stats.count or errors else "No request was made.",
+    )
     note = f"{stats.count:,} in the whole run, {format_rate(stats.requests_per_s, 'requests')}"
-    return Section(name, title, tuple(blocks), note, evidence=True)
+    return section(name, title, *blocks, note=note, evidence=True)
 
 
 def _table(stats: RequestStats) -> Table:

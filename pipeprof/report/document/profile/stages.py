@@ -7,15 +7,14 @@ from typing import Final
 
 from pipeprof.model import Profile
 from pipeprof.report.document.blocks import (
-    Block,
     Cell,
     Chart,
     Column,
-    Footnote,
     Row,
     Section,
     Table,
     row,
+    section,
     term,
 )
 from pipeprof.report.document.charts import Stacks, StageSpread
@@ -31,24 +30,24 @@ IN_FETCH: Final = ("read", "decode", "transform", REST)
 
 def stages(profile: Profile) -> Section:
     found = journey(profile.stages, profile.config.num_workers)
-    blocks: list[Block] = []
+    drawn = (_journey(found), _table(profile, found), _spread(found)) if found else ()
+    legend = _legend(profile, found)
+    return section("stages", "Where the time goes", *drawn, *legend, note="per batch")
+
+
+def _journey(found: Sequence[JourneyStage]) -> Chart | None:
     parts = shares(found)
-    if parts:
-        most = max(parts, key=lambda name: parts[name])
-        text = (
-            f"Of a batch's time from fetch to the end of its step, {most} takes the most: "
-            f"{format_share(parts[most] / sum(parts.values()))}."
-        )
-        whole_s = sum(parts.values())
-        row_ = {"batch": {name: seconds / whole_s for name, seconds in parts.items()}}
-        data = Stacks("share", "share of a batch's journey", row_)
-        blocks.append(Chart("journey", "A batch's journey", text, data))
-    if found:
-        blocks.append(_table(profile, found))
-        blocks += _spread(found)
-    return Section(
-        "stages", "Where the time goes", (*blocks, *_legend(profile, found)), "per batch"
+    if not parts:
+        return None
+    whole_s = sum(parts.values())
+    row = {name: seconds / whole_s for name, seconds in parts.items()}
+    most = max(row, key=lambda name: row[name])
+    text = (
+        f"Of a batch's time from fetch to the end of its step, {most} takes the most: "
+        f"{format_share(row[most])}."
     )
+    data = Stacks("share", "share of a batch's journey", {"batch": row})
+    return Chart("journey", "A batch's journey", text, data)
 
 
 def shares(found: Sequence[JourneyStage]) -> dict[str, float]:
@@ -69,16 +68,16 @@ def shares(found: Sequence[JourneyStage]) -> dict[str, float]:
     return {name: s / max(batches, 1) for name, s in {**first, **parts}.items() if s > 0}
 
 
-def _spread(found: Sequence[JourneyStage]) -> list[Block]:
+def _spread(found: Sequence[JourneyStage]) -> Chart | None:
     timed = {
         each.name: each.stats
         for each in found
         if each.stats.source != "unknown" and each.stats.p99_s > 0
     }
     if not timed:
-        return []
+        return None
     text = "From p50 to p99 of each stage; the figures are in the table above."
-    return [Chart("spread", "How much stages vary", text, StageSpread(timed))]
+    return Chart("spread", "How much stages vary", text, StageSpread(timed))
 
 
 def _table(profile: Profile, found: Sequence[JourneyStage]) -> Table:
@@ -112,7 +111,7 @@ def _row(profile: Profile, each: JourneyStage, width: int) -> Row:
     return row(*cells[:width], tone="bad" if each.name == blamed else "", nested=each.nested)
 
 
-def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[Block]:
+def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[str]:
     parts = []
     if any(each.share is not None for each in found):
         parts.append(
@@ -126,7 +125,7 @@ def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[Block]:
     for stage, reason in profile.missing.items():
         reasons.setdefault(reason, []).append(stage)
     unseen = [f"Not seen: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
-    return [Footnote(text) for text in (" ".join(parts), *unseen) if text]
+    return [" ".join(parts), *unseen]
 
 
 _MEANING: Final = {
@@ -143,7 +142,7 @@ def resources(profile: Profile) -> Section:
     name, title = "resources", "What a batch took of the machine"
     sampled = profile.resources.get("blocked")
     if sampled is None:
-        return Section(name, title, ())
+        return section(name, title)
     known = {each: profile.resources[each].mean_s for each in _MEANING if each in profile.resources}
     whole_s = sum(known.get(each, 0.0) for each in ("cpu", "run-queue", "blocked"))
     table = Table(
@@ -161,5 +160,5 @@ def resources(profile: Profile) -> Section:
             for each, seconds in known.items()
         ),
     )
-    return Section(name, title, (table,), f"mean of {counted(sampled.count, 'sampled batch')}",
-                   evidence=True)  # fmt: skip
+    note = f"mean of {counted(sampled.count, 'sampled batch')}"
+    return section(name, title, table, note=note, evidence=True)

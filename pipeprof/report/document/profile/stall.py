@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from pipeprof.model import PauseKind, Profile, Speedup
 from pipeprof.report.document.blocks import (
-    Block,
     Cell,
     Chart,
     Column,
-    Footnote,
     Section,
     Table,
     columns,
     row,
+    section,
     term,
 )
 from pipeprof.report.document.charts import Bar, Bars
@@ -30,7 +29,7 @@ def stall(profile: Profile) -> Section:
     if not causes:
         unknown = "Unknown: nothing was measured."
         text = "It never waited." if profile.measured_batches else unknown
-        return Section("stall", _title(profile), (Footnote(text),))
+        return section("stall", _title(profile), text)
     name, most = causes[0]
     text = (
         f"Of {format_duration(profile.stall_s)} of stall, {name} is charged "
@@ -38,12 +37,8 @@ def stall(profile: Profile) -> Section:
     )
     chart = Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
     notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
-    blocks: tuple[Block, ...] = (
-        chart,
-        _table(profile, causes),
-        *(Footnote(note) for note in notes if note),
-    )
-    return Section("stall", _title(profile), blocks, _share(profile))
+    blocks = (chart, _table(profile, causes), *notes)
+    return section("stall", _title(profile), *blocks, note=_share(profile))
 
 
 def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
@@ -59,13 +54,12 @@ def first_causes(profile: Profile) -> Section:
     """Where most of the stall is, and what each cause is worth."""
     causes = _causes(profile)
     if not causes:
-        return Section("stall", _title(profile), ())
+        return section("stall", _title(profile))
     left = len(causes) - _FIRST
     more = f"{counted(left, 'cause')} more. " if left > 0 else ""
     text = f"{more}{_legend(profile)}".strip()
-    blocks: list[Block] = [_table(profile, causes[:_FIRST])]
-    blocks += [Footnote(text)] if text else []
-    return Section("stall", _title(profile), tuple(blocks), _share(profile))
+    table = _table(profile, causes[:_FIRST])
+    return section("stall", _title(profile), table, text, note=_share(profile))
 
 
 def _causes(profile: Profile) -> list[tuple[str, float]]:
@@ -150,11 +144,11 @@ def pauses_text(profile: Profile) -> str:
 
 
 def pauses(profile: Profile) -> Section:
-    title = "Pauses"
+    name, title = "pauses", "Pauses"
     found = profile.pauses
     if found is None:
-        none = Footnote("Between batches main did nothing but train, as far as can be seen.")
-        return Section("pauses", title, (none,), evidence=True)
+        none = "Between batches main did nothing but train, as far as can be seen."
+        return section(name, title, none, evidence=True)
     table = Table(
         (Column("", "name"), *columns(("pauses", "total", "mean", "longest"))),
         tuple(
@@ -175,11 +169,10 @@ def pauses(profile: Profile) -> Section:
         f"{format_share(verdict.starved_fraction)} of the time, "
         f"95 %: {share_range(verdict.starved_interval)}."
     )
-    notes = [as_steps]
-    if any(each.kind.evidence == "length" for each in found.kinds):
-        notes.append('With pipeprof.pause("…") around it a pause has a name and an exact length.')
-    blocks: tuple[Block, ...] = (table, *map(Footnote, notes))
-    return Section("pauses", title, blocks, "between two batches, but no training step")
+    unnamed = any(each.kind.evidence == "length" for each in found.kinds)
+    hint = 'With pipeprof.pause("…") around it a pause has a name and an exact length.'
+    note = "between two batches, but no training step"
+    return section(name, title, table, as_steps, hint if unnamed else None, note=note)
 
 
 def _pause_name(kind: PauseKind) -> str:

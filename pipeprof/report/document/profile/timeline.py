@@ -9,15 +9,14 @@ from typing import TypeAlias
 
 from pipeprof.model import BatchLog, Profile
 from pipeprof.report.document.blocks import (
-    Block,
     Chart,
-    Footnote,
     Row,
     Section,
     Subheading,
     Table,
     columns,
     row,
+    section,
 )
 from pipeprof.report.document.charts import OverTime, Part, Stretch, Timeline
 from pipeprof.units import counted, format_count, format_duration, format_share
@@ -31,12 +30,11 @@ _PART = 4
 
 
 def timeline(profile: Profile) -> Section:
-    title = "Timeline of batches"
+    name, title = "timeline", "Timeline of batches"
     log = profile.batches
     stretch = typical(log, min(max(_LEAST, 5 * profile.config.num_workers), _MOST))
     if stretch is None:
-        unknown = Footnote("Unknown: no batches were kept.")
-        return Section("timeline", title, (unknown,), evidence=True)
+        return section(name, title, "Unknown: no batches were kept.", evidence=True)
     count, kept = stretch.last - stretch.first, len(log.asked_s)
     text = (
         f"{counted(count, 'consecutive batch')}, a lane for main and one for each worker; main "
@@ -45,16 +43,19 @@ def timeline(profile: Profile) -> Section:
     )
     config = profile.config
     data = Timeline(log, stretch, config.num_workers * (config.prefetch_factor or 1))
-    blocks: tuple[Block, ...] = (
+    note = f"all {kept:,} that were kept"
+    if count < kept:
+        note = f"{count:,} of {kept:,} that were kept, waiting as much as all of them"
+    return section(
+        name,
+        title,
         *over_time(log, stretch),
         Chart("timeline", title, text, data),
         Subheading("The longest waits of these batches"),
         _waits(log, stretch),
+        note=note,
+        evidence=True,
     )
-    note = f"all {kept:,} that were kept"
-    if count < kept:
-        note = f"{count:,} of {kept:,} that were kept, waiting as much as all of them"
-    return Section("timeline", title, blocks, note, evidence=True)
 
 
 _Turn: TypeAlias = "tuple[float, float]"

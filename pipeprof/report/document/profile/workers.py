@@ -6,15 +6,14 @@ from statistics import median
 
 from pipeprof.model import Profile, WorkerStats
 from pipeprof.report.document.blocks import (
-    Block,
     Cell,
     Chart,
     Column,
-    Footnote,
     Row,
     Section,
     Table,
     row,
+    section,
 )
 from pipeprof.report.document.charts import Stacks
 from pipeprof.report.document.journey import WORKER_STAGES, busy_s, journey
@@ -32,7 +31,7 @@ def workers(profile: Profile) -> Section:
     name, title = "workers", "Workers side by side"
     found = profile.workers
     if not found:
-        return Section(name, title, (Footnote("Unknown: no worker was seen."),), evidence=True)
+        return section(name, title, "Unknown: no worker was seen.", evidence=True)
     slowest = max(found, key=lambda worker: busy_s(worker.stages))
     middle_s = median(busy_s(worker.stages) for worker in found)
     ratio = busy_s(slowest.stages) / middle_s if middle_s > 0 else 1.0
@@ -42,13 +41,11 @@ def workers(profile: Profile) -> Section:
         of = counted(len(found), "worker")
         text = f"The slowest of {of} takes {times(ratio)} as long as the median."
     stages = {_who(worker): shares(journey(worker.stages, 1)) for worker in found}
-    data = Stacks("s", "mean per batch", stages)
-    blocks: list[Block] = [Chart("workers", title, text, data)] if any(stages.values()) else []
-    blocks.append(_table(found, slow))
-    blocks += [Footnote(text)] if slow is not None else []
-    return Section(
-        name, title, tuple(blocks), f"mean per batch, {len(found)} of them", evidence=True
-    )
+    chart = Chart("workers", title, text, Stacks("s", "mean per batch", stages))
+    drawn = chart if any(stages.values()) else None
+    remark = text if slow is not None else ""
+    note = f"mean per batch, {len(found)} of them"
+    return section(name, title, drawn, _table(found, slow), remark, note=note, evidence=True)
 
 
 def _who(worker: WorkerStats) -> str:
