@@ -64,6 +64,9 @@ class LabelledFigure:
 class FigureList:
     figures: tuple[LabelledFigure, ...]
 
+    def __bool__(self) -> bool:
+        return bool(self.figures)
+
 
 @dataclass(frozen=True)
 class KeyFigures(FigureList):
@@ -184,7 +187,7 @@ class Document:
 def section(
     name: str, heading: str, *blocks: Block | str | None, note: str = "", evidence: bool = False
 ) -> Section:
-    """A section of those ``blocks`` that there are; plain text is a `Footnote`."""
+    """A section of those ``blocks`` that are not empty; plain text is a `Footnote`."""
     found = (Footnote(each) if isinstance(each, str) else each for each in blocks if each)
     return Section(name, heading, tuple(found), note, evidence)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import log
 from typing import Final
 
@@ -13,7 +14,6 @@ from pipeprof.report.document.blocks import (
     Chart,
     Column,
     Document,
-    Footnote,
     KeyFigures,
     LabelledFigure,
     Paragraph,
@@ -22,6 +22,7 @@ from pipeprof.report.document.blocks import (
     Table,
     figures,
     row,
+    section,
 )
 from pipeprof.report.document.charts import Stacks
 from pipeprof.units import (
@@ -75,27 +76,27 @@ def sizing_document(
         created=created,
         version=version,
         sections=(
-            Section("key", "", _key_figures(last)),
+            section("key", "", _key_figures(last)),
             _cluster([one for one in sizings if one.what_if == first.what_if]),
             *(_side_by_side(sizings, title, place) for place, title in enumerate(first.sections)),
-            Section("formulas", "How each number comes about",
-                    tuple(_formulas(last)) if explain else (), f"for {_head(last)}"),
+            section("formulas", "How each number comes about",
+                    *(_formulas(last) if explain else ()), note=f"for {_head(last)}"),
             _inputs(first),
             _lacking(first, options),
         ),
     ).filled()  # fmt: skip
 
 
-def _key_figures(sizing: Sizing) -> tuple[Block, ...]:
+def _key_figures(sizing: Sizing) -> KeyFigures:
     """The first few of those that it has."""
-    known = {each.name: each for section in sizing.sections.values() for each in section}
+    known = _by_name(sizing)
     found = []
     for name, label in _KEY.items():
         if each := known.get(name):
             note = f"{each.note.rstrip('.')}; " if each.note else ""
             value = _written(each.value, each.unit)
             found.append(LabelledFigure(label, value, f"{note}for {_head(sizing)}"))
-    return (KeyFigures(tuple(found[:_MOST_KEY])),) if found else ()
+    return KeyFigures(tuple(found[:_MOST_KEY]))
 
 
 def _cluster(sizings: Sequence[Sizing]) -> Section:
@@ -104,10 +105,10 @@ def _cluster(sizings: Sequence[Sizing]) -> Section:
     name, title = "cluster", "The cluster as it grows"
     shares = {}
     for one in sizings:
-        known = {each.name: each.value for section in one.sections.values() for each in section}
+        known = _by_name(one)
         if not known.keys() >= _PARTS.keys():
-            return Section(name, title, ())
-        shares[_head(one)] = {part: known[figure] for figure, part in _PARTS.items()}
+            return section(name, title)
+        shares[_head(one)] = {part: known[figure].value for figure, part in _PARTS.items()}
     text = "; ".join(
         f"{head}: {format_share(parts['accelerators at work'])} at work, "
         f"{format_share(parts['waiting for data'])} waiting for data"
@@ -115,7 +116,7 @@ def _cluster(sizings: Sequence[Sizing]) -> Section:
     )
     what = "What the accelerators' time goes into"
     chart = Chart("cluster", what, f"{text}.", Stacks("share", "share of their time", shares))
-    return Section(name, title, (chart,), "simulated")
+    return section(name, title, chart, note="simulated")
 
 
 def _side_by_side(sizings: Sequence[Sizing], title: str, place: int) -> Section:
@@ -128,20 +129,19 @@ def _side_by_side(sizings: Sequence[Sizing], title: str, place: int) -> Section:
     rows = tuple(row(_words(name), *(cells.get(name, "") for cells in columns)) for name in names)
     heads = (Column(_head(one)) for one in sizings)
     table = Table((Column("", "name"), *heads), rows)
-    return Section(f"part-{place}", title, (table,) if rows else ())
+    return section(f"part-{place}", title, table if rows else None)
 
 
 def _formulas(sizing: Sizing) -> Iterator[Block]:
-    for section in sizing.sections.values():
-        for each in section:
-            yield Subheading(f"{_words(each.name)} = {_both(each)}")
-            rows = [
-                ("formula", each.formula.replace("_", " ")),
-                ("numbers", _inserted(sizing, each) if each.numbers else ""),
-                ("meaning", each.note),
-                ("source", each.source),
-            ]
-            yield figures((label, text) for label, text in rows if text)
+    for each in chain.from_iterable(sizing.sections.values()):
+        yield Subheading(f"{_words(each.name)} = {_both(each)}")
+        rows = [
+            ("formula", each.formula.replace("_", " ")),
+            ("numbers", _inserted(sizing, each) if each.numbers else ""),
+            ("meaning", each.note),
+            ("source", each.source),
+        ]
+        yield figures(rows)
 
 
 def _inputs(sizing: Sizing) -> Section:
@@ -150,7 +150,7 @@ def _inputs(sizing: Sizing) -> Section:
         for each in sizing.inputs
         if each.name != "gpus"
     ]
-    return Section("inputs", "Taken from", (figures(rows),) if rows else ())
+    return section("inputs", "Taken from", figures(rows))
 
 
 def _lacking(sizing: Sizing, options: Mapping[str, str]) -> Section:
@@ -163,9 +163,13 @@ def _lacking(sizing: Sizing, options: Mapping[str, str]) -> Section:
         + " ".join(f"--{options.get(want, want.replace('_', '-'))}" for want in wants)
         for wants, names in wanted.items()
     ]
-    blocks = tuple(map(Paragraph, lines))
-    none = (Footnote("All that can be sized is."),)
-    return Section("lacking", "To size more", blocks or none, "give these as well" * bool(blocks))
+    if not lines:
+        return section("lacking", "To size more", "All that can be sized is.")
+    return section("lacking", "To size more", *map(Paragraph, lines), note="give these as well")
+
+
+def _by_name(sizing: Sizing) -> dict[str, SizingFigure]:
+    return {each.name: each for each in chain.from_iterable(sizing.sections.values())}
 
 
 def _head(sizing: Sizing) -> str:
@@ -187,21 +191,28 @@ def _words(name: str) -> str:
 
 def _written(value: float, unit: str) -> str:
     """As people read it."""
-    if unit == "B":
-        return format_bytes(value)
-    if unit == "B/s":
-        return format_rate(value)
-    if unit == "s":
-        return format_duration(value) if value < 86400 * 2 else f"{value / 86400:,.1f} days"
-    if unit == "1/s":
-        return f"{format_count(value)}/s"
-    if unit == "share":
-        return format_share(value)
-    if unit == "$":
-        return f"${value:,.2f}"
-    if unit.startswith("FLOP"):
-        return f"{value:.3g} {unit}"
+    return _WRITERS.get(unit, _plain)(value)
+
+
+def _plain(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else format_count(value)
+
+
+def _time(seconds: float) -> str:
+    return format_duration(seconds) if seconds < 86400 * 2 else f"{seconds / 86400:,.1f} days"
+
+
+_WRITERS: Final[dict[str, Callable[[float], str]]] = {
+    "B": format_bytes,
+    "B/s": format_rate,
+    "s": _time,
+    "1/s": lambda value: f"{format_count(value)}/s",
+    "share": format_share,
+    "$": "${:,.2f}".format,
+    "FLOP": "{:.3g} FLOP".format,
+    "FLOP/s": "{:.3g} FLOP/s".format,
+}
+"""By `SizingFigure.unit`."""
 
 
 def _both(each: SizingFigure) -> str:
@@ -215,8 +226,7 @@ def _both(each: SizingFigure) -> str:
 
 def _inserted(sizing: Sizing, each: SizingFigure) -> str:
     """The formula, with numbers in the place of their names."""
-    units = {one.name: one.unit for one in sizing.inputs}
-    units |= {one.name: one.unit for section in sizing.sections.values() for one in section}
+    units = {one.name: one.unit for one in (*sizing.inputs, *_by_name(sizing).values())}
     names = sorted(each.numbers, key=len, reverse=True)
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
     if not pattern.search(each.formula):  # it is written in other words

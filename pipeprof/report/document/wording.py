@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Final
 
@@ -46,6 +47,10 @@ def opening(word: str, headline: str, of: str = "") -> Verdict:
     rest = headline[len(word) :] if headline.lower().startswith(word) else f": {headline}"
     joint = ": " if rest.startswith(": ") else " "
     return Verdict(word, rest.removeprefix(joint), _TONES.get(word, ""), of, joint)
+
+
+def or_unknown(value: float | None, write: Callable[[float], str]) -> str:
+    return write(value) if value is not None else "unknown"
 
 
 def share_range(interval: tuple[float, float]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from pipeprof.model import Change, Compared, Comparison, TwoRuns
@@ -21,11 +21,12 @@ from pipeprof.report.document.blocks import (
     columns,
     figures,
     row,
+    section,
     term,
 )
 from pipeprof.report.document.charts import ThroughputPoint, Throughputs
 from pipeprof.report.document.comparison.differences import run_differences, stage_differences
-from pipeprof.report.document.wording import count_range, opening, times
+from pipeprof.report.document.wording import count_range, opening, or_unknown, times
 from pipeprof.report.text import shorten
 from pipeprof.units import (
     counted,
@@ -60,10 +61,10 @@ def comparison_document(comparison: Comparison) -> Document:
         version=last.pipeprof,
         sections=(
             _ranks(comparison),
-            Section("verdict", "", tuple(_verdict(pair, len(pairs) > 1) for pair in pairs)),
+            section("verdict", "", *(_verdict(pair, len(pairs) > 1) for pair in pairs)),
             _throughput(comparison),
-            Section("runs", "Before and after", _for_each(pairs, _summary)),
-            Section("changed", "What was changed", _for_each(pairs, _changes)),
+            section("runs", "Before and after", *_for_each(pairs, _summary)),
+            section("changed", "What was changed", *_for_each(pairs, _changes)),
             _stages(pairs),
             _confidence(comparison),
         ),
@@ -74,8 +75,8 @@ def _ranks(comparison: Comparison) -> Section:
     skew = comparison.ranks
     name, title = "ranks", "Ranks of one training"
     if skew is None:
-        return Section(name, title, ())
-    return Section(name, title, (Paragraph(skew.headline),), skew.grade)
+        return section(name, title)
+    return section(name, title, Paragraph(skew.headline), note=skew.grade)
 
 
 def _verdict(pair: TwoRuns, named: bool) -> Verdict:
@@ -85,14 +86,12 @@ def _verdict(pair: TwoRuns, named: bool) -> Verdict:
 
 def _for_each(
     pairs: Sequence[TwoRuns], blocks_of: Callable[[TwoRuns], list[Block]]
-) -> tuple[Block, ...]:
+) -> Iterator[Block]:
     """Under the name of each later run, where there are several."""
-    found: list[Block] = []
     for pair in pairs:
         if len(pairs) > 1:
-            found.append(Subheading(shorten(pair.after.file, _FILE)))
-        found += blocks_of(pair)
-    return tuple(found)
+            yield Subheading(shorten(pair.after.file, _FILE))
+        yield from blocks_of(pair)
 
 
 def _throughput(comparison: Comparison) -> Section:
@@ -115,7 +114,7 @@ def _throughput(comparison: Comparison) -> Section:
          Column("starved"), Column("verdict", "name", 1), Column("to blame", "name")),
         tuple(_runs(pairs)),
     )  # fmt: skip
-    return Section("throughput", title, (chart, table))
+    return section("throughput", title, chart, table)
 
 
 def _runs(pairs: Iterable[TwoRuns]) -> Iterable[Row]:
@@ -127,7 +126,7 @@ def _runs(pairs: Iterable[TwoRuns]) -> Iterable[Row]:
         ratio, interval = pair.speed.ratio, pair.speed.interval
         yield _run(
             pair.after,
-            f"{ratio:.2f}×" if ratio is not None else "unknown",
+            or_unknown(ratio, "{:.2f}×".format),
             f"{interval[0]:.2f}–{interval[1]:.2f}" if interval else "unknown",
         )
 
@@ -189,7 +188,7 @@ def _value(change: Change, value: str | float | None) -> str:
 def _stages(pairs: Sequence[TwoRuns]) -> Section:
     blocks = _for_each(pairs, lambda pair: stage_differences(pair, pairs.index(pair)))
     note = f"mean per {pairs[0].per}" if len({pair.per for pair in pairs}) == 1 else "mean"
-    return Section("stages", "Where the time goes", blocks, note)
+    return section("stages", "Where the time goes", *blocks, note=note)
 
 
 def _confidence(comparison: Comparison) -> Section:
@@ -202,7 +201,7 @@ def _confidence(comparison: Comparison) -> Section:
         *(("accelerator", accelerator or "unknown") for accelerator in runs),
         *(("note", note) for note in comparison.notes),
     ]  # fmt: skip
-    return Section("confidence", "Confidence", (figures(rows),), evidence=True)
+    return section("confidence", "Confidence", figures(rows), evidence=True)
 
 
 def _method(pair: TwoRuns) -> str:

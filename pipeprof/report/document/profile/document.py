@@ -7,14 +7,13 @@ from typing import Final
 
 from pipeprof.model import DeviceUse, Profile
 from pipeprof.report.document.blocks import (
-    Block,
     Document,
     FigureList,
-    Footnote,
     KeyFigures,
     LabelledFigure,
     Section,
     figures,
+    section,
 )
 from pipeprof.report.document.profile.advice import findings, first_recommendation, recommendations
 from pipeprof.report.document.profile.ceilings import ceilings, throughput
@@ -33,35 +32,42 @@ _REST: Final = "The whole report: pipeprof report FILE --full, or as a page: --h
 
 def profile_document(profile: Profile) -> Document:
     profile = replace(profile, batches=sound(profile.batches))
-    return Document(
-        title=profile.name,
-        subject="profile",
-        created=profile.created,
-        version=profile.environment.pipeprof,
-        sections=(
-            Section("verdict", "", _opening(profile)),
-            recommendations(profile),
-            ceilings(profile),
-            stages(profile),
-            resources(profile),
-            stall(profile),
-            pauses(profile),
-            timeline(profile),
-            throughput(profile),
-            workers(profile),
-            requests(profile),
-            findings(profile),
-            confidence(profile),
-        ),
-    ).filled()
-
-
-def _opening(profile: Profile) -> tuple[Block, ...]:
-    return (
-        verdict_of(profile.diagnosis, profile.diagnosis.headline),
-        KeyFigures((starved(profile), rate(profile), blamed(profile), cache(profile))),
-        _setting(profile),
+    key = KeyFigures((starved(profile), rate(profile), blamed(profile), cache(profile)))
+    verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
+    return _document(
+        profile,
+        section("verdict", "", verdict, key, _setting(profile)),
+        recommendations(profile),
+        ceilings(profile),
+        stages(profile),
+        resources(profile),
+        stall(profile),
+        pauses(profile),
+        timeline(profile),
+        throughput(profile),
+        workers(profile),
+        requests(profile),
+        findings(profile),
+        confidence(profile),
     )
+
+
+def profile_first_screen(profile: Profile) -> Document:
+    """The verdict, its cause, the change that helps, and where the rest is."""
+    verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
+    brief = FigureList((rate(profile), LabelledFigure("loader", settings(profile.config))))
+    return _document(
+        profile,
+        section("verdict", "", verdict, brief),
+        first_causes(profile),
+        first_recommendation(profile),
+        section("confidence", "Confidence", confidence_in_brief(profile), _REST),
+    )
+
+
+def _document(profile: Profile, *sections: Section) -> Document:
+    version = profile.environment.pipeprof
+    return Document(profile.name, "profile", sections, profile.created, version).filled()
 
 
 def _setting(profile: Profile) -> FigureList:
@@ -106,27 +112,3 @@ def _device(device: DeviceUse | None) -> str:
     if device.memory_bytes is not None:
         parts.append(f"at most {format_bytes(device.memory_bytes)} of its memory in use")
     return "; ".join(parts)
-
-
-def profile_first_screen(profile: Profile) -> Document:
-    """The verdict, its cause, the change that helps, and where the rest is."""
-    opening = (
-        verdict_of(profile.diagnosis, profile.diagnosis.headline),
-        FigureList((rate(profile), LabelledFigure("loader", settings(profile.config)))),
-    )
-    return Document(
-        title=profile.name,
-        subject="profile",
-        created=profile.created,
-        version=profile.environment.pipeprof,
-        sections=(
-            Section("verdict", "", opening),
-            first_causes(profile),
-            first_recommendation(profile),
-            Section(
-                "confidence",
-                "Confidence",
-                (Footnote(confidence_in_brief(profile)), Footnote(_REST)),
-            ),
-        ),
-    ).filled()

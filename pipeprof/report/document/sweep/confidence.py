@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import expm1
 
 from pipeprof.model import RunNoise, SweepResult, SweepSpec
-from pipeprof.report.document.blocks import Section, figures
+from pipeprof.report.document.blocks import Section, figures, section
 from pipeprof.report.document.data_sets import data_sets, trial_at
 from pipeprof.report.document.wording import machine, rule, settings
 from pipeprof.units import counted, format_count, format_duration, percent
@@ -30,8 +30,7 @@ def confidence(sweep: SweepResult) -> Section:
         ("run", sweep.created),
         *(("note", note) for note in sweep.notes),
     ]
-    known = figures((label, text) for label, text in rows if text)
-    return Section("confidence", "Confidence", (known,), evidence=True)
+    return section("confidence", "Confidence", figures(rows), evidence=True)
 
 
 def confidence_in_brief(sweep: SweepResult) -> str:

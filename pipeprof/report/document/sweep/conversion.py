@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pipeprof.model import Conversion, Copy, Gain, Sample, SweepResult, Trial
 from pipeprof.report.document.blocks import (
-    Block,
     Column,
-    Footnote,
     Paragraph,
     Section,
     Table,
     columns,
     row,
+    section,
 )
 from pipeprof.report.document.data_sets import trial_at
-from pipeprof.report.document.wording import emulated, times
+from pipeprof.report.document.wording import count_range, emulated, or_unknown, times
 from pipeprof.report.text import shorten
 from pipeprof.units import (
     counted,
@@ -34,23 +33,27 @@ def conversion(sweep: SweepResult) -> Section:
     name, title = "conversion", "What would I gain by converting?"
     found = sweep.conversion
     if found is None:
-        return Section(name, title, ())
+        return section(name, title)
     baseline = trial_at(sweep, found.baseline)
     if found.sample is None or baseline is None:
-        unknown = Footnote("Nothing can be said yet: the data as it is has not been tried.")
-        return Section(name, title, (unknown,))
-    blocks: list[Block] = [Paragraph(line) for line in advice_lines(found)]
-    blocks += [
-        Paragraph(f"{copy.name} on {copy.storage} was not tried: {copy.skipped}")
+        unknown = "Nothing can be said yet: the data as it is has not been tried."
+        return section(name, title, unknown)
+    untried = (
+        f"{copy.name} on {copy.storage} was not tried: {copy.skipped}"
         for copy in found.copies
         if copy.skipped is not None
-    ]
-    blocks += [_speeds(sweep, found, baseline), Footnote(_sampled(found.sample))]
-    if found.control is not None:
-        blocks.append(Footnote("What the same data differs by is noise: the intervals hold it."))
-    if found.kept:
-        blocks += [Paragraph(f"Kept: {copy.url}") for copy in found.copies]
-    return Section(name, title, tuple(blocks), emulated(sweep.environment).strip(" ()"))
+    )
+    noise = "What the same data differs by is noise: the intervals hold it."
+    return section(
+        name,
+        title,
+        *map(Paragraph, (*advice_lines(found), *untried)),
+        _speeds(sweep, found, baseline),
+        _sampled(found.sample),
+        noise if found.control is not None else None,
+        *(Paragraph(f"Kept: {copy.url}") for copy in found.copies if found.kept),
+        note=emulated(sweep.environment).strip(" ()"),
+    )
 
 
 def advice_lines(found: Conversion) -> list[str]:
@@ -68,9 +71,7 @@ def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> Table:
         speed = times(control.samples_per_s / max(baseline.samples_per_s, 1e-9))
         rows.append(("the same, again", control, speed, "", "", ""))
     for copy, gain, trial in _tried(sweep, found):
-        low, high = gain.speed_interval
-        cpu = times(gain.cpu) if gain.cpu is not None else "unknown"
-        range_ = f"{format_count(low)}–{format_count(high)}"
+        cpu, range_ = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
         speed, storage = times(gain.speed), times(gain.storage)
         rows.append((_named(copy, found), trial, speed, range_, storage, cpu))
     return Table(
@@ -90,7 +91,7 @@ def cost_of_a_sample(sweep: SweepResult) -> Section:
     found = sweep.conversion
     baseline = trial_at(sweep, found.baseline) if found else None
     if found is None or found.sample is None or baseline is None:
-        return Section(name, title, ())
+        return section(name, title)
     stored = format_bytes(found.sample.storage_bytes / max(found.sample.rows, 1))
     rows = [row(f"{baseline.format} as it is", stored, *_taken(baseline), "", "")]
     rows += [
@@ -105,21 +106,19 @@ def cost_of_a_sample(sweep: SweepResult) -> Section:
     ]
     titles = columns(("stored", "read", "moved", "CPU", "decode", "files"))
     table = Table((Column("format", "text"), *titles, Column("written at", spare=1)), tuple(rows))
-    legend = Footnote(
+    legend = (
         "stored: on storage; read: asked of it, which crosses the wire of a remote one; moved: by "
         "disks, unknown where that cannot be seen; written at: by one process."
     )
-    return Section(name, title, (table, legend))
+    return section(name, title, table, legend)
 
 
 def _taken(trial: Trial) -> tuple[str, str, str, str]:
-    moved, cpu = trial.physical_bytes_per_sample, trial.cpu_s_per_sample
-    decode = trial.decode_s_per_sample
     return (
         format_bytes(trial.bytes_per_sample),
-        format_bytes(moved) if moved is not None else "unknown",
-        format_duration(cpu) if cpu is not None else "unknown",
-        format_duration(decode) if decode is not None else "unknown",
+        or_unknown(trial.physical_bytes_per_sample, format_bytes),
+        or_unknown(trial.cpu_s_per_sample, format_duration),
+        or_unknown(trial.decode_s_per_sample, format_duration),
     )
 
 

@@ -9,12 +9,12 @@ from pipeprof.model import SweepResult
 from pipeprof.report.document.blocks import (
     Block,
     Document,
-    Footnote,
     KeyFigures,
     LabelledFigure,
     Paragraph,
     Section,
     Verdict,
+    section,
 )
 from pipeprof.report.document.data_sets import (
     DataSet,
@@ -38,30 +38,36 @@ _FIRST: Final = 3
 
 def sweep_document(sweep: SweepResult) -> Document:
     found, own = data_sets(sweep), own_data_sets(sweep)
-    return Document(
-        title=", ".join(sweep.spec.urls),
-        subject="sweep",
-        created=sweep.created,
-        version=sweep.environment.pipeprof,
-        sections=(
-            Section("verdict", "", _opening(sweep, found, own)),
-            recommendation(sweep, own),
-            conversion(sweep),
-            cost_of_a_sample(sweep),
-            throughput(sweep, found),
-            best_of_each(sweep, own),
-            trials(sweep, found),
-            untried(sweep),
-            confidence(sweep),
-        ),
-    ).filled()
-
-
-def _opening(
-    sweep: SweepResult, found: Sequence[DataSet], own: Sequence[DataSet]
-) -> tuple[Block, ...]:
     figures = KeyFigures(_figures(sweep, found))
-    return (*(_verdict(data) for data in own), *_state(sweep), figures)
+    return _document(
+        sweep,
+        section("verdict", "", *map(_verdict, own), *_state(sweep), figures),
+        recommendation(sweep, own),
+        conversion(sweep),
+        cost_of_a_sample(sweep),
+        throughput(sweep, found),
+        best_of_each(sweep, own),
+        trials(sweep, found),
+        untried(sweep),
+        confidence(sweep),
+    )
+
+
+def sweep_first_screen(sweep: SweepResult) -> Document:
+    """Verdicts, the setting to use, and where the rest is."""
+    return _document(
+        sweep,
+        section("verdict", "", *_brief_opening(sweep)),
+        _converting(sweep),
+        first_recommendation(sweep, own_data_sets(sweep)),
+        section("confidence", "Confidence", confidence_in_brief(sweep), _REST),
+    )
+
+
+def _document(sweep: SweepResult, *sections: Section) -> Document:
+    version = sweep.environment.pipeprof
+    title = ", ".join(sweep.spec.urls)
+    return Document(title, "sweep", sections, sweep.created, version).filled()
 
 
 def _verdict(data: DataSet) -> Verdict:
@@ -99,24 +105,6 @@ def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[LabelledFigu
     return tuple(figures)
 
 
-def sweep_first_screen(sweep: SweepResult) -> Document:
-    """Verdicts, the setting to use, and where the rest is."""
-    return Document(
-        title=", ".join(sweep.spec.urls),
-        subject="sweep",
-        created=sweep.created,
-        version=sweep.environment.pipeprof,
-        sections=(
-            Section("verdict", "", tuple(_brief_opening(sweep))),
-            _converting(sweep),
-            first_recommendation(sweep, own_data_sets(sweep)),
-            Section(
-                "confidence", "Confidence", (Footnote(confidence_in_brief(sweep)), Footnote(_REST))
-            ),
-        ),
-    ).filled()
-
-
 def _brief_opening(sweep: SweepResult) -> list[Block]:
     found = own_data_sets(sweep)
     best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_FIRST]
@@ -130,5 +118,6 @@ def _brief_opening(sweep: SweepResult) -> list[Block]:
 
 def _converting(sweep: SweepResult) -> Section:
     lines = advice_lines(sweep.conversion) if sweep.conversion else []
-    blocks = tuple(Paragraph(line) for line in lines[:_FIRST])
-    return Section("conversion", "What would I gain by converting?", blocks)
+    return section(
+        "conversion", "What would I gain by converting?", *map(Paragraph, lines[:_FIRST])
+    )

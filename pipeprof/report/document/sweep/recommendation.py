@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import expm1
 
 from pipeprof.model import Headspace, PairedRuns, RunNoise, SweepAdvice, SweepResult
-from pipeprof.report.document.blocks import Block, Code, Footnote, Section, Subheading, figures
+from pipeprof.report.document.blocks import Block, Code, Section, Subheading, figures, section
 from pipeprof.report.document.data_sets import DataSet, trial_at
 from pipeprof.report.document.wording import gain, settings, times
 from pipeprof.units import format_count, format_duration, percent
@@ -19,21 +19,20 @@ def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     for data in found:
         if data.advice is not None:
             blocks += _advice(sweep, data, data.advice)
-    otherwise = Footnote("Unknown until trials have ended.")
-    return Section(_NAME, _TITLE, tuple(blocks) or (otherwise,))
+    return section(_NAME, _TITLE, *(blocks or ["Unknown until trials have ended."]))
 
 
 def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     """Of the data set that is fastest at its best: the change, its gain and its code."""
     advised = [data for data in found if data.advice is not None]
     if not advised:
-        return Section(_NAME, _TITLE, ())
+        return section(_NAME, _TITLE)
     data = max(advised, key=lambda each: each.best.samples_per_s)
     change, *more = _advice(sweep, data, data.advice) if data.advice else []
-    brief = [figures([("gain", _gain(data))])] if _gain(data) else []
-    code = [block for block in more if isinstance(block, Code)]
+    brief = figures([("gain", _gain(data))])
+    code = (block for block in more if isinstance(block, Code))
     note = "of the fastest data set; the others follow in --full" if len(advised) > 1 else ""
-    return Section(_NAME, _TITLE, (change, *brief, *code), note)
+    return section(_NAME, _TITLE, change, brief, *code, note=note)
 
 
 def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[Block]:
@@ -50,9 +49,8 @@ def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[Block
         rows.append(("unsteady", _unsteady(noise)))
     if data.url in sweep.headspace:
         rows.append(("left to gain", _left(sweep.headspace[data.url])))
-    texts = figures((label, text) for label, text in rows if text)
     code = [Code(advice.code)] if advice.code else []
-    return [Subheading(f"{data.label}: {change}"), texts, *code]
+    return [Subheading(f"{data.label}: {change}"), figures(rows), *code]
 
 
 def _gain(data: DataSet) -> str:

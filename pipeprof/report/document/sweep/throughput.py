@@ -8,12 +8,12 @@ from pipeprof.model import SweepResult
 from pipeprof.report.document.blocks import (
     Chart,
     Column,
-    Footnote,
     Paragraph,
     Section,
     Table,
     columns,
     row,
+    section,
 )
 from pipeprof.report.document.charts import OverWorkers, SweepPoint, ThroughputPoint, Throughputs
 from pipeprof.report.document.data_sets import DataSet, fastest, label_of
@@ -26,9 +26,9 @@ _NAME = 40
 
 
 def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
-    title = "Throughput over workers"
+    name, title = "settings", "Throughput over workers"
     if not found:
-        return Section("settings", title, (Footnote("Unknown until trials have ended."),))
+        return section(name, title, "Unknown until trials have ended.")
     best = fastest(sweep)
     text = (
         f"The fastest is {label_of(best, found)} with {settings(best.config)}: "
@@ -36,7 +36,7 @@ def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     )
     predicted = sweep.untried or any(trial.predicted_samples_per_s for trial in sweep.trials)
     note = f"95 % as lines{'; hollow: predicted' if predicted else ''}; dashed: what is asked"
-    return Section("settings", title, (Chart("settings", title, text, _data(sweep, found)),), note)
+    return section(name, title, Chart(name, title, text, _data(sweep, found)), note=note)
 
 
 def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Throughputs:
@@ -104,9 +104,9 @@ def best_of_each(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     """Nothing where there is one data set only."""
     name, title = "data-sets", "Data sets at their best"
     if len(found) < 2:
-        return Section(name, title, ())
+        return section(name, title)
     note = emulated(sweep.environment).strip(" ()")
-    return Section(name, title, (_table(found), Paragraph(choice(found))), note)
+    return section(name, title, _table(found), Paragraph(choice(found)), note=note)
 
 
 def _table(found: Sequence[DataSet]) -> Table:

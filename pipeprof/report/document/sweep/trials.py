@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from pipeprof.model import SweepResult, Trial, Untried
 from pipeprof.report.document.blocks import (
-    Block,
     Cell,
     Column,
-    Footnote,
     Row,
     Section,
     Table,
     columns,
     row,
+    section,
     term,
 )
 from pipeprof.report.document.data_sets import DataSet, fastest
@@ -54,11 +53,9 @@ _FIGURES = (
 
 
 def trials(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
-    title = "Trials"
+    name, title = "trials", "Trials"
     if not sweep.trials:
-        return Section(
-            "trials", title, (Footnote("No trial has ended."),), "0 so far", evidence=True
-        )
+        return section(name, title, "No trial has ended.", note="0 so far", evidence=True)
     labels = {data.url: data.label for data in found}
     shown = [each for each in _FIGURES if any(each.value(t) is not None for t in sweep.trials)]
     to_use, most = {id(data.best) for data in found}, fastest(sweep)
@@ -74,9 +71,8 @@ def trials(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
         tuple(rows),
         sortable=True,
     )
-    notes: list[Block] = [Footnote(text) for text in _legend(sweep, found)]
     note = f"{len(sweep.trials)}{emulated(sweep.environment)}"
-    return Section("trials", title, (table, *notes), note, evidence=True)
+    return section(name, title, table, *_legend(sweep, found), note=note, evidence=True)
 
 
 def _row(trial: Trial, label: str, marks: str, shown: Sequence[_Figure]) -> Row:
@@ -141,7 +137,7 @@ def untried(sweep: SweepResult) -> Section:
     if not sweep.untried:
         unknown = "Unknown until the sweep has ended."
         text = "No setting was left out." if sweep.finished else unknown
-        return Section(name, title, (Footnote(text),), evidence=True)
+        return section(name, title, text, evidence=True)
     ordered = sorted(sweep.untried, key=lambda each: -each.samples_per_s)
     titles = columns(("workers", "prefetch", "batch", "predicted samples/s", "at most"))
     table = Table(
@@ -152,7 +148,7 @@ def untried(sweep: SweepResult) -> Section:
         f"{counted(count, 'setting')} of {grid} not tried: none is predicted to change the answer. "
         "At most: in one run, with 95 %."
     )
-    return Section(name, title, (Footnote(text), table), "predicted only", evidence=True)
+    return section(name, title, text, table, note="predicted only", evidence=True)
 
 
 def _left_out(each: Untried) -> Row:
