@@ -8,7 +8,7 @@ a longer data set begins with the shorter one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Protocol
 
@@ -54,22 +54,31 @@ def batches(kind: Kind, seed: int, start: int, stop: int, size: int) -> Iterator
 
     Holds about one batch and one block at a time.
     """
-    parts: list[pa.RecordBatch] = []
-    waiting = 0
+    return regrouped(_blocks(kind, seed, start, stop), size)
+
+
+def _blocks(kind: Kind, seed: int, start: int, stop: int) -> Iterator[pa.RecordBatch]:
     row = start
     while row < stop:
         index, skip = divmod(row, kind.block_rows)
-        part = kind.block(seed, index)[skip : skip + stop - row]
-        row += part.num_rows
-        while waiting + part.num_rows >= size:
-            taken = size - waiting
-            yield _joined([*parts, part[:taken]])
-            parts, waiting, part = [], 0, part[taken:]
+        block = kind.block(seed, index)[skip : skip + stop - row]
+        row += block.num_rows
+        yield block
+
+
+def regrouped(parts: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of ``size`` rows; the last may be shorter."""
+    waiting: list[pa.RecordBatch] = []
+    missing = size
+    for part in parts:
+        while part.num_rows >= missing:
+            yield _joined([*waiting, part[:missing]])
+            waiting, part, missing = [], part[missing:], size
         if part.num_rows:
-            parts.append(part)
-            waiting += part.num_rows
-    if parts:
-        yield _joined(parts)
+            waiting.append(part)
+            missing -= part.num_rows
+    if waiting:
+        yield _joined(waiting)
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

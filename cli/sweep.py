@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,8 @@ from pipeprof.cli.sweep_convert import conversion_options, conversion_spec
 from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
-    from pipeprof.model import CacheWanted, OnError, ReadOptions, SweepSpec
-    from pipeprof.sweep.run import Outcome
+    from pipeprof.model import CacheWanted, SweepSpec
+    from pipeprof.sweep.runner import Outcome
 
 EXAMPLE = """\b
 Examples:
@@ -45,13 +45,17 @@ _GIVE_AGAIN = (
 )
 
 
+def _columns(text: str) -> tuple[str, ...] | None:
+    return tuple(text.split(",")) if text else None
+
+
 @click.command(epilog=EXAMPLE)
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option("--workers", type=INT_LIST(0), default="0,1,2,4", show_default=True,
               help="DataLoader workers to try.")  # fmt: skip
 @click.option("--prefetch", type=INT_LIST(1), default="2", show_default=True,
               help="Batches prefetched per worker to try.")  # fmt: skip
-@click.option("--batch-size", type=INT_LIST(1), default=None,
+@click.option("--batch-size", "batch_sizes", type=INT_LIST(1), default=None,
               help="Batch sizes to try.  [default: 256; with --loader or --script their "
               "own]")  # fmt: skip
 @click.option("--step-ms", type=click.FloatRange(min=0), default=None,
@@ -70,11 +74,12 @@ _GIVE_AGAIN = (
               "DataLoaders are given that as by pipeprof run --set.")  # fmt: skip
 @click.option("--transform", default=None, metavar="MODULE:FUNCTION",
               help="Your own decode or augmentation of a batch, in the workers.")  # fmt: skip
-@click.option("--columns", default=None, metavar="A,B,…", help="Read only these columns.")
-@click.option("--trial-time", type=click.FloatRange(min=0, min_open=True), default=3.0,
+@click.option("--columns", type=_columns, default=None, metavar="A,B,…",
+              help="Read only these columns.")  # fmt: skip
+@click.option("--trial-time", "trial_s", type=click.FloatRange(min=0, min_open=True), default=3.0,
               show_default=True, help="Seconds that a trial measures, at least.")  # fmt: skip
-@click.option("--warmup-time", type=click.FloatRange(min=0), default=1.0, show_default=True,
-              help="Seconds of a trial left out first, at least.")  # fmt: skip
+@click.option("--warmup-time", "warmup_s", type=click.FloatRange(min=0), default=1.0,
+              show_default=True, help="Seconds of a trial left out first, at least.")  # fmt: skip
 @click.option("--cache", type=click.Choice(["cold", "warm", "as-is"]), default="cold",
               show_default=True, help="Before each trial, evict local files from memory, read them "
               "into it, or leave them.")  # fmt: skip
@@ -123,102 +128,77 @@ def command(
     Each trial runs a real DataLoader over the real files and feeds an emulated accelerator (a
     sleep), or your own step. Results are saved as each trial ends; Ctrl-C loses nothing.
     """
-    from pipeprof.cli.sweep_progress import ProgressLines, SilentWatcher
+    from pipeprof.cli.sweep_progress import ProgressLines
     from pipeprof.report.document.build import full_report
-    from pipeprof.sweep.grid import check
+    from pipeprof.sweep.plan import new_folder, plan_rest, plan_sweep
+    from pipeprof.sweep.progress import SweepListener
     from pipeprof.sweep.warnings_once import each_warning_once
 
     refuse_both(markdown, as_json)
     if html is not None:
         refuse_folder(html)
     client, storage_options = apart(s3_client, storage_options)
-    spec = None
-    if resume is None:
-        spec = _spec(urls, storages, **asked)
-        spec = replace(spec, s3_client=client, with_options=bool(storage_options))
-        check(spec)
-    from pipeprof.sweep import run  # imports torch: after whatever can be refused without
-
+    given: dict[str, Any] = {"storage_options": storage_options, "storages": storages}
     with each_warning_once():
-        if spec is None:
-            folder, result = Path(str(resume)), run.resume(Path(str(resume)))
-            _check_same(result.spec, urls, client)
-            if result.spec.with_options and not storage_options:
+        if resume is not None:
+            plan = plan_rest(resume, urls, s3_client=client, **given)
+            if plan.spec.with_options and not storage_options:
                 click.echo(_GIVE_AGAIN, err=True)
         else:
-            folder = out or run.new_folder()
+            spec = _spec(urls, storages, client, bool(storage_options), **asked)
             with listing_shown(quiet=as_json):
-                result = run.begin(spec, folder, urls, storage_options, storages)
-        watcher = SilentWatcher() if as_json else ProgressLines()
+                plan = plan_sweep(spec, out or new_folder(), urls, **given)
+        from pipeprof.sweep.runner import run_sweep
+
         try:
-            with watcher:
-                outcome = run.run_remaining_trials(
-                    result, folder, watcher, urls or None, storage_options, max_time, storages, keep
-                )
+            with nullcontext(SweepListener()) if as_json else ProgressLines() as listener:
+                outcome = run_sweep(plan, listener, max_time, keep)
         except PipeprofError:
-            _say_what_is_saved(folder)
+            _say_what_is_saved(plan.folder)
             raise
-    _show(outcome, folder, full, markdown, as_json)
+    _show(outcome, plan.folder, full, markdown, as_json)
     if html is not None:
         write_page(full_report(outcome.result), html)
     if fail_if_starved is not None:
-        judge(outcome.result, str(folder), fail_if_starved)
+        judge(outcome.result, str(plan.folder), fail_if_starved)
     return 130 if outcome.stopped == "interrupted" else 0
 
 
 def _spec(
     urls: tuple[str, ...],
     storages: tuple[str, ...] | None,
-    loader: str | None,
-    script: str | None,
-    workers: tuple[int, ...],
-    prefetch: tuple[int, ...],
-    batch_size: tuple[int, ...] | None,
+    s3_client: str | None,
+    with_options: bool,
+    formats: tuple[str, ...] | None,
+    sample: int | None,
+    row_group: tuple[int, ...] | None,
+    shard_size: tuple[int, ...] | None,
+    batch_sizes: tuple[int, ...] | None,
     step_ms: float | None,
-    accelerator: str | None,
-    step: str | None,
-    transform: str | None,
-    columns: str | None,
-    trial_time: float,
-    warmup_time: float,
-    threshold: float,
     cache: CacheWanted,
-    on_error: OnError,
-    read: ReadOptions,
-    exhaustive: bool,
     **asked: Any,
 ) -> SweepSpec:
+    """``asked``: fields of `SweepSpec` by their names. Raises `UsageError`."""
     from pipeprof.errors import UsageError
     from pipeprof.model import SweepSpec
     from pipeprof.storage.urls import redact
 
-    own = [each for each in (loader, script) if each is not None]
+    own = [asked[name] for name in ("loader", "script") if asked[name] is not None]
     if not urls and not own:
         raise UsageError("name at least one URL to sweep, or --resume a sweep's folder")
     if len(own) + bool(urls) > 1:
         raise UsageError("URLs, --loader and --script exclude one another; give one of them")
-    if batch_size is None:
-        batch_size = () if own else (256,)
+    if batch_sizes is None:
+        batch_sizes = () if own else (256,)
     return SweepSpec(
-        urls=tuple(own) or tuple(redact(url) for url in urls),
-        loader=loader,
-        script=script,
-        workers=workers,
-        prefetch=prefetch,
-        batch_sizes=batch_size,
-        step_s=_step_s(step_ms, accelerator, step, script, batch_size),
-        accelerator=accelerator,
-        step=step,
-        transform=transform,
-        columns=tuple(columns.split(",")) if columns else None,
-        trial_s=trial_time,
-        warmup_s=warmup_time,
-        threshold=threshold,
+        urls=tuple(own) or tuple(map(redact, urls)),
+        batch_sizes=batch_sizes,
+        step_s=_step_s(step_ms, asked["accelerator"], asked["step"], asked["script"], batch_sizes),
         cache="as-is" if own else cache,
-        on_error=on_error,
-        read=read,
-        exhaustive=exhaustive,
-        conversion=conversion_spec(storages=storages, **asked),
+        conversion=conversion_spec(formats, storages, sample, row_group, shard_size),
+        s3_client=s3_client,
+        with_options=with_options,
+        **asked,
     )
 
 
@@ -247,25 +227,14 @@ def _step_s(
     return 0.010 if step is None and script is None else None
 
 
-def _check_same(spec: SweepSpec, urls: tuple[str, ...], client: str | None) -> None:
-    """What is given again beside --resume."""
-    from pipeprof.errors import UsageError
-    from pipeprof.sweep.run import same_urls
-
-    if urls and not same_urls(spec, urls):
-        raise UsageError(f"this sweep is over {', '.join(spec.urls)}; give those URLs, or none")
-    if client not in (None, spec.s3_client):
-        begun = f"with --s3-client {spec.s3_client}" if spec.s3_client else "without --s3-client"
-        raise UsageError(f"this sweep was begun {begun}; go on with that, or leave it out")
-
-
 def _say_what_is_saved(folder: Path) -> None:
     """Before the error that ended a sweep."""
-    from pipeprof.store import SWEEP_FILE
-    from pipeprof.sweep import run
+    from pipeprof.model import SweepResult
+    from pipeprof.store import SWEEP_FILE, load
 
-    if (folder / SWEEP_FILE).exists():
-        count = len(run.resume(folder).trials)
+    saved = load(folder / SWEEP_FILE) if (folder / SWEEP_FILE).exists() else None
+    if isinstance(saved, SweepResult):
+        count = len(saved.trials)
         click.echo(
             f"pipeprof: {count} finished trials are saved; once the cause is gone, go on with: "
             f"pipeprof sweep --resume {folder}",

@@ -7,42 +7,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from pipeprof.model import Trial
 from pipeprof.storage.urls import redact
-from pipeprof.sweep.grid import TrialSetting
+from pipeprof.sweep.plan import TrialSetting
+from pipeprof.sweep.progress import SweepListener
 from pipeprof.units import counted, format_count, format_share
 
 
-class SilentWatcher:
-    """For ``--json``: says nothing."""
-
-    def __enter__(self) -> SilentWatcher:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def begin(self, done: int, planned: int) -> None:
-        pass
-
-    def started(self, setting: TrialSetting) -> None:
-        pass
-
-    def ticked(self, share: float) -> None:
-        pass
-
-    def finished(self, trial: Trial) -> None:
-        pass
-
-    def repeating(self, setting: TrialSetting) -> None:
-        pass
-
-    def writing(self, name: str, share: float) -> None:
-        pass
-
-    def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
-        pass
-
-
-class ProgressLines(SilentWatcher):
+class ProgressLines(SweepListener):
     """A bar with the time left, and above it a line for each trial that ended."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from pipeprof.errors import ProfileError, UsageError
 from pipeprof.model import LoaderConfig, Profile, RunNoise, Trial, Untried
 from pipeprof.storage.urls import redact
 from pipeprof.store import load
-from pipeprof.sweep.grid import TrialSetting
+from pipeprof.sweep.plan import TrialSetting
 
 SMALL = 6
 """So few settings are all tried: to predict takes two trials itself."""

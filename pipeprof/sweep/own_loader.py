@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.parent_watch import WorkerInit
-from pipeprof.sweep.grid import TrialSetting
+from pipeprof.sweep.plan import TrialSetting
 from pipeprof.sweep.references import Reference
 
 _NAMES = ("num_workers", "prefetch_factor", "batch_size")

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.model import Profile
 from pipeprof.store import load
-from pipeprof.sweep.grid import TrialSetting
+from pipeprof.sweep.plan import TrialSetting
 
 _LAST_LINES = 3
 """Of what a script that failed has said."""

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from pipeprof.model import Trial
-from pipeprof.sweep.grid import TrialSetting
+from pipeprof.sweep.plan import TrialSetting
 
 
-class Watcher(Protocol):
-    """Told how a sweep goes; `pipeprof.cli.sweep` draws it."""
+class SweepListener:
+    """Hears how a sweep goes, and does nothing about it; `pipeprof.cli.sweep_progress` draws it."""
 
-    def begin(self, done: int, planned: int) -> None: ...
+    def begin(self, done: int, planned: int) -> None:
+        """So many trials are done already."""
 
-    def started(self, setting: TrialSetting) -> None: ...
+    def started(self, setting: TrialSetting) -> None:
+        """A trial begins."""
 
     def ticked(self, share: float) -> None:
-        """Of the running trial."""
-        ...
+        """Of the running trial so much is done."""
 
-    def finished(self, trial: Trial) -> None: ...
+    def finished(self, trial: Trial) -> None:
+        """A trial has ended and is saved."""
 
     def repeating(self, setting: TrialSetting) -> None:
         """After the trials, one of them runs again."""
-        ...
 
     def writing(self, name: str, share: float) -> None:
-        """A copy of the sample, before the trials."""
-        ...
+        """Before the trials, a copy of the sample is written."""
 
     def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
-        """After the trials, short runs of two settings by turns: that with ``number`` begins."""
-        ...
+        """After the trials, short runs of two settings alternate: that with ``number`` begins."""

@@ -1,92 +1,154 @@
-"""A sweep that is under way: its trials, and what is told by all of them together."""
+"""Runs the trials of a sweep one after another, and saves after each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
 
 from pipeprof.analyze.sweep.conversion import weigh
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import choose
+from pipeprof.errors import PipeprofError
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
-from pipeprof.sweep.convert.convert import CopyPlaces, written
-from pipeprof.sweep.grid import TrialSetting, grid
-from pipeprof.sweep.guided import Guide, setting_of
-from pipeprof.sweep.headspace import measure_headspace
+from pipeprof.sweep.convert.convert import written
+from pipeprof.sweep.guided import Choice, Guide, setting_of
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
-from pipeprof.sweep.progress import Watcher
-from pipeprof.sweep.trial import Ran, run_script_trial, run_trial
+from pipeprof.sweep.plan import SweepPlan, TrialSetting, grid
+from pipeprof.sweep.progress import SweepListener
+from pipeprof.sweep.trial import Ran, measure_headspace, run_script_trial, run_trial
 from pipeprof.sweep.trial_summary import summarise_trial
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sweep did, and why it ended."""
+
+    result: SweepResult
+    stopped: str | None = None
+    """``"interrupted"`` or ``"out of time"``; ``None`` when all trials ran."""
+
+
+def run_sweep(
+    plan: SweepPlan, listener: SweepListener, max_s: float | None = None, keep: bool = False
+) -> Outcome:
+    """Run the trials that ``plan.begun`` lacks. Ctrl-C, or ``max_s`` seconds gone, ends it after
+    the last whole trial; what is done stays saved, and `plan_rest` plans the others. So it does
+    when a trial raises. ``keep``: leave the copies of a conversion where they are.
+    """
+    deadline = monotonic() + max_s if max_s is not None else None
+    runner = SweepRunner(plan, listener, deadline)
+    try:
+        if plan.spec.conversion is not None:
+            runner.convert(keep)
+        else:
+            runner.tune()
+    except KeyboardInterrupt:
+        return Outcome(runner.result, "interrupted")
+    except PipeprofError:
+        if not runner.result.trials:  # there is nothing to go on with
+            with suppress(OSError):
+                (plan.folder / SWEEP_FILE).unlink()
+                plan.folder.rmdir()
+        raise
+    return Outcome(runner.result, runner.stopped)
 
 
 class SweepRunner:
     """Runs the trials of a sweep, and saves `result` after each step."""
 
-    def __init__(
-        self,
-        result: SweepResult,
-        folder: Path,
-        watcher: Watcher,
-        storage_options: Mapping[str, Any] | None,
-        deadline: float | None,
-    ) -> None:
-        self.result = result
+    def __init__(self, plan: SweepPlan, listener: SweepListener, deadline: float | None) -> None:
+        self.result = plan.begun
         self.stopped: str | None = None
-        self._folder, self._watcher, self._deadline = folder, watcher, deadline
-        self._options = storage_options
+        self._plan, self._listener, self._deadline = plan, listener, deadline
+        self._settings = plan.settings
 
-    def run(self, settings: Sequence[TrialSetting], only: Collection[int] | None = None) -> None:
-        """``only``: of the data as it is these splits, and at its best setting once more."""
-        planned = len(settings) + (only is not None)
-        self._watcher.begin(len(self.result.trials), planned)
-        for number in range(len(self.result.trials), planned):
+    def tune(self) -> None:
+        """Try settings on each data set, and measure how much the answer is to be trusted."""
+        if self._plan.spec.exhaustive:
+            self._try(self._left(self._settings), len(self._settings))
+        else:
+            self._try_guided()
+        self._repeat()
+        self._pair()
+        self._measure_headspace()
+
+    def convert(self, keep: bool) -> None:
+        """Write the copies that lack trials, and run these."""
+        found, each = self.result.conversion, len(self._settings)
+        assert found is not None
+        if len(self.result.trials) >= self.result.planned:
+            self._listener.begin(len(self.result.trials), self.result.planned)
+            return
+        there = [copy for copy in found.copies if not copy.skipped]
+        wanted = [
+            copy for index, copy in enumerate(there, start=1)
+            if len(self.result.trials) < each * (index + 1)
+        ]  # fmt: skip
+        with written(self._plan, found, wanted, keep, self._listener.writing) as copies:
+            there = [copy for copy in copies.conversion.copies if not copy.skipped]
+            planned = 1 + each * (1 + len(there))
+            self._save(replace(self.result, conversion=copies.conversion, planned=planned))
+            urls = (*self._plan.urls, *map(self._plan.copy_url, there))
+            choices = self._left(grid(self._plan.spec, urls), control=True)
+            self._try(choices, planned, copies.numbers)
+
+    def _try(
+        self, choices: Iterable[Choice], planned: int, only: Collection[int] | None = None
+    ) -> None:
+        """``only``: of the data as they are, these splits."""
+        self._listener.begin(len(self.result.trials), planned)
+        for choice in choices:
             if self._out_of_time():
                 return
-            as_it_is = settings[0].url
-            setting = settings[number] if number < len(settings) else self._control(as_it_is)
-            self._watcher.started(setting)
-            self._one_more(setting, number, only if setting.url == as_it_is else None)
-            self._watcher.finished(self.result.trials[-1])
+            self._listener.started(choice.setting)
+            as_they_are = choice.setting.url == self._settings[0].url
+            self._one_more(choice, only if as_they_are else None)
+            self._listener.finished(self.result.trials[-1])
 
-    def guided(self, settings: Sequence[TrialSetting]) -> None:
-        """Those of ``settings`` that can change the answer."""
-        guide = Guide(settings, self._folder, self.result.environment.cores)
-        self._watcher.begin(len(self.result.trials), len(settings))
-        while (choice := guide.next(self.result.trials)) is not None:
-            if self._out_of_time():
-                return
-            self._watcher.started(choice.setting)
-            self._one_more(choice.setting, len(self.result.trials), None, choice.samples_per_s)
-            self._watcher.finished(self.result.trials[-1])
+    def _left(self, settings: tuple[TrialSetting, ...], control: bool = False) -> Iterator[Choice]:
+        """Those of ``settings`` not yet tried. As a ``control``, the data as they are at their best
+        setting once more: what differs then is noise."""
+        yield from map(Choice, settings[len(self.result.trials) :])
+        if control and len(self.result.trials) == len(settings):
+            found = self.result.conversion
+            assert found is not None
+            assert found.baseline is not None
+            yield Choice(setting_of(self.result.trials[found.baseline], self._settings))
+
+    def _try_guided(self) -> None:
+        """Those of the settings that can change the answer."""
+        guide = Guide(self._settings, self._plan.folder, self.result.environment.cores)
+        choices = iter(lambda: guide.next(self.result.trials), None)
+        self._try(choices, len(self._settings))
+        if self.stopped:
+            return
         self._save(replace(self.result, untried=guide.untried(self.result.trials, {})))
-        self.repeat(settings)
+        self._repeat()
         untried = guide.untried(self.result.trials, self.result.noise)
         self._save(replace(self.result, untried=untried))
 
-    def repeat(self, settings: Sequence[TrialSetting]) -> None:
+    def _repeat(self) -> None:
         """Of each data set one trial, to tell by how much runs of one setting differ."""
-        spec = self.result.spec
+        spec = self._plan.spec
         for url in dict.fromkeys(trial.url for trial in self.result.trials):
             index = to_repeat(self.result.trials, url)
             if self.stopped or url in self.result.noise or index is None or self._out_of_time():
                 continue
-            setting = setting_of(self.result.trials[index], settings)
-            self._watcher.repeating(setting)
-            again = self._ran(spec, setting, "again", self._watcher.ticked)[0].throughput
+            setting = setting_of(self.result.trials[index], self._settings)
+            self._listener.repeating(setting)
+            again = self._run(spec, setting, "again", self._listener.ticked)[0].throughput
             found = repeated(self.result.trials, index, again.samples_per_s, spec.trial_s)
-            self._save_with_intervals(
-                replace(self.result, noise={**self.result.noise, url: found}), url
-            )
+            noise = {**self.result.noise, url: found}
+            self._save_with_intervals(replace(self.result, noise=noise), url)
 
-    def pair(self, settings: Sequence[TrialSetting]) -> None:
+    def _pair(self) -> None:
         """Of each data set its best setting and the next, where the trials leave their order in
         doubt."""
-        trials, spec = self.result.trials, self.result.spec
+        trials, spec = self.result.trials, self._plan.spec
         for url in dict.fromkeys(trial.url for trial in trials):
             doubt = in_doubt(trials, url, self._noise(url).half_width)
             pairs = how_many(spec, sum(trial.url == url for trial in trials))
@@ -94,80 +156,46 @@ class SweepRunner:
                 continue
             if self._out_of_time():
                 return
-            one, other = (setting_of(trials[index], settings) for index in doubt)
-            told = {**self.result.paired, url: run_pairs(self._brief, doubt, (one, other), pairs)}
-            self._save(replace(self.result, paired=told, advice=choose(trials, spec, told)))
+            one, other = (setting_of(trials[index], self._settings) for index in doubt)
+            found = run_pairs(self._brief, doubt, (one, other), pairs)
+            paired = {**self.result.paired, url: found}
+            self._save(replace(self.result, paired=paired, advice=choose(trials, spec, paired)))
 
-    def free(self, settings: Sequence[TrialSetting]) -> None:
+    def _measure_headspace(self) -> None:
         """Of each data set its best setting, once all have been tried."""
-        result = self.result
-        if self.stopped or result.spec.script is not None:
+        if self.stopped or self._plan.spec.script is not None:
             return
-        for advice in result.advice:
-            if advice.url not in result.headspace:
-                best = setting_of(result.trials[advice.best_trial], settings)
-                found = measure_headspace(result.spec, best, self._options)
-                told = {**self.result.headspace, advice.url: found}
-                self._save(replace(self.result, headspace=told))
+        for advice in self.result.advice:
+            if advice.url not in self.result.headspace:
+                best = setting_of(self.result.trials[advice.best_trial], self._settings)
+                found = measure_headspace(self._plan.spec, best, self._plan.storage_options)
+                headspace = {**self.result.headspace, advice.url: found}
+                self._save(replace(self.result, headspace=headspace))
 
-    def convert(self, places: CopyPlaces, keep: bool) -> None:
-        """Write the copies that lack trials, and run these."""
-        spec, found = self.result.spec, self.result.conversion
-        assert found is not None
-        each = len(grid(spec))
-        there = [copy for copy in found.copies if not copy.skipped]
-        wanted = [
-            copy for index, copy in enumerate(there, start=1)
-            if len(self.result.trials) < each * (index + 1)
-        ]  # fmt: skip
-        arguments = (spec, found, places, self._folder, wanted, keep, self._watcher.writing)
-        with written(*arguments) as copies:
-            there = [copy for copy in copies.conversion.copies if not copy.skipped]
-            planned = 1 + each * (1 + len(there))
-            self._save(replace(self.result, conversion=copies.conversion, planned=planned))
-            urls = (places.url, *(places.of(copy) for copy in there))
-            self.run(grid(spec, urls), copies.numbers)
-
-    def _control(self, as_it_is: str) -> TrialSetting:
-        """The data as it is at its best setting, as before: what differs then is noise."""
-        config = self.result.trials[_baseline(self.result)].config
-        assert config.batch_size is not None
-        return TrialSetting(as_it_is, config.batch_size, config.num_workers, config.prefetch_factor)
-
-    def _one_more(
-        self,
-        setting: TrialSetting,
-        number: int,
-        only: Collection[int] | None,
-        predicted: float | None = None,
-    ) -> None:
-        result, name = self.result, f"trial-{number:03d}"
-        profile, recording, traffic = self._ran(
-            result.spec, setting, name, self._watcher.ticked, only
+    def _one_more(self, choice: Choice, only: Collection[int] | None) -> None:
+        name, spec = f"trial-{len(self.result.trials):03d}", self._plan.spec
+        profile, recording, traffic = self._run(
+            spec, choice.setting, name, self._listener.ticked, only
         )
-        file_name = f"{name}.json"
-        profile.save(self._folder / file_name)
-        kind = "script" if result.spec.script else "loader"
-        trial = summarise_trial(setting, profile, recording, traffic, file_name, kind)
-        trial = replace(trial, predicted_samples_per_s=predicted)
-        result = replace(
-            result,
-            trials=(*result.trials, trial),
-            notes=tuple(dict.fromkeys((*result.notes, *profile.notes))),
-        )
+        profile.save(self._plan.folder / f"{name}.json")
+        kind = "script" if spec.script else "loader"
+        row = summarise_trial(choice.setting, profile, recording, traffic, f"{name}.json", kind)
+        row = replace(row, predicted_samples_per_s=choice.samples_per_s)
+        notes = tuple(dict.fromkeys((*self.result.notes, *profile.notes)))
+        result = replace(self.result, trials=(*self.result.trials, row), notes=notes)
         if result.conversion is None:
-            self._save_with_intervals(result, trial.url)
+            self._save_with_intervals(result, row.url)
         else:
             advice, conversion = weigh(result)
             self._save(replace(result, advice=advice, conversion=conversion))
 
     def _brief(self, setting: TrialSetting, number: int, planned: int) -> float:
         """A run in a pair: samples/s."""
-        self._watcher.pairing(setting, number, planned)
-        profile, _, _ = self._ran(shorter(self.result.spec), setting, "pairs", ask=False)
+        self._listener.pairing(setting, number, planned)
+        profile, _, _ = self._run(shorter(self._plan.spec), setting, "pairs", ask=False)
         return profile.throughput.samples_per_s
 
-    def _ran(
+    def _run(
         self,
         spec: SweepSpec,
         setting: TrialSetting,
@@ -178,8 +206,8 @@ class SweepRunner:
     ) -> Ran:
         """``name``: of the log, where it is a script."""
         if spec.script is not None:
-            return run_script_trial(spec, setting, self._folder / f"{name}.log")
-        return run_trial(spec, setting, self._options, tick, only, ask)
+            return run_script_trial(spec, setting, self._plan.folder / f"{name}.log")
+        return run_trial(spec, setting, self._plan.storage_options, tick, only, ask)
 
     def _noise(self, url: str) -> Noise:
         own = [trial for trial in self.result.trials if trial.url == url]
@@ -189,9 +217,8 @@ class SweepRunner:
         """Those of the data set at ``url`` hold what its runs are now known to differ by."""
         self.result = result
         trials = widened(result.trials, url, self._noise(url))
-        self._save(
-            replace(result, trials=trials, advice=choose(trials, result.spec, result.paired))
-        )
+        advice = choose(trials, result.spec, result.paired)
+        self._save(replace(result, trials=trials, advice=advice))
 
     def _out_of_time(self) -> bool:
         if self._deadline is not None and monotonic() >= self._deadline:
@@ -199,11 +226,5 @@ class SweepRunner:
         return self.stopped is not None
 
     def _save(self, result: SweepResult) -> None:
-        result.save(self._folder / SWEEP_FILE)
+        result.save(self._plan.folder / SWEEP_FILE)
         self.result = result
-
-
-def _baseline(result: SweepResult) -> int:
-    assert result.conversion is not None
-    assert result.conversion.baseline is not None
-    return result.conversion.baseline

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from torch.utils.data import DataLoader
 
@@ -16,16 +16,17 @@ from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import slice_log
 from pipeprof.errors import FormatError, PipeprofError
 from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
+from pipeprof.loaders.headspace import headspace
 from pipeprof.loaders.instrument.batch_size import epochs
 from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.measure.accelerator import EmulatedAccelerator
-from pipeprof.model import Profile, Recording, SweepSpec
+from pipeprof.model import Headspace, Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
 from pipeprof.sweep.disambiguate_storage import settled
-from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.own_loader import OwnLoader, explained
 from pipeprof.sweep.own_script import OwnScript
+from pipeprof.sweep.plan import TrialSetting
 from pipeprof.sweep.references import Reference
 
 LEAST_BATCHES = 20
@@ -35,6 +36,7 @@ _TICK_S = 0.5
 _AS_IT_IS = "What a loader of your own reads is not known, so the page cache is left as it is."
 
 
+T = TypeVar("T")
 Ran = tuple[Profile, Recording, Traffic | None]
 """A trial, explained and as measured; what its loader read meanwhile, where that is known."""
 
@@ -65,8 +67,10 @@ def consumer_label(spec: SweepSpec) -> str:
 
 
 def check_own(spec: SweepSpec) -> None:
-    """That a loader or script of the user's own is there, and takes what is to be varied. Raises
-    `UsageError`, `PipeprofError`."""
+    """That the user's own transform, loader or script is there, and takes what is to be varied.
+    Raises `UsageError`, `PipeprofError`."""
+    if spec.transform is not None:
+        Reference(spec.transform).load()
     if spec.script is not None:
         OwnScript(spec.script).words()
     elif spec.loader is not None:
@@ -98,62 +102,90 @@ def run_trial(
     ``ask``: make requests afterwards, where they would tell what of storage was waited for.
     """
     consumer = make_consumer(spec, setting.batch_size)
-    if spec.loader is not None:
-        return _run_own(OwnLoader(spec.loader), consumer, spec, setting, tick)
-    dataset = open_data(spec, setting, storage_options)
-    if only is not None:
-        dataset = dataset.only(only)
-    begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
-    with any_workers():
+
+    def measure(made: DataLoader[Any], dataset: FileDataset | None) -> Ran:
+        if dataset is None:  # epochs one after another; each begins as the user's loader lets it
+            loader = wrap(made, setting.url, consumer.label, whole=True)
+            warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
+            seen = loader.recording()
+            kept = slice_log(seen.batches, warmup, len(seen.batches.index))
+            recording = replace(seen, batches=kept, notes=(*seen.notes, _AS_IT_IS))
+            return assemble(recording, spec.threshold), recording, None
+        begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
         meter = ReadMeter(setting.num_workers)
         name = f"{dataset.source.format} {redact(setting.url)}"
-        loader = wrap(loader_of(dataset, setting), name, consumer.label, whole=True)
+        loader = wrap(made, name, consumer.label, whole=True)
+        warmup = _consume(loader, consumer, spec, setting, tick, meter)
+        seen = loader.recording()
+        notes, cache = (*seen.notes, *_notes(dataset.splits, setting)), label(begun, meter)
+        recording = replace(seen, warmup_batches=warmup, cache=cache, notes=notes)
+        profile = assemble(recording, spec.threshold)
+        if ask:
+            profile, recording = settled(profile, recording, dataset, spec)
+        found = meter.traffic() if begun.residency.local else None
+        return profile, recording, found[0] if found else None
+
+    return _with_loader(spec, setting, storage_options, measure, only)
+
+
+def measure_headspace(
+    spec: SweepSpec, setting: TrialSetting, storage_options: Mapping[str, Any] | None = None
+) -> Headspace:
+    """What there is left to gain: ``setting`` against batches that lie in memory, measured as long
+    as a trial. Raises what a trial does."""
+    consumer = make_consumer(spec, setting.batch_size)
+
+    def measure(made: DataLoader[Any], dataset: FileDataset | None) -> Headspace:
+        if dataset is not None:
+            prepare(setting.url, spec.cache)
+        return headspace(made, consumer.step, seconds=spec.trial_s)
+
+    return _with_loader(spec, setting, storage_options, measure)
+
+
+def _with_loader(
+    spec: SweepSpec,
+    setting: TrialSetting,
+    storage_options: Mapping[str, Any] | None,
+    use: Callable[[DataLoader[Any], FileDataset | None], T],
+    only: Collection[int] | None = None,
+) -> T:
+    """What ``use`` returns for the loader of ``setting`` and the data set it reads, which is
+    ``None`` for a loader of the user's own. Raises `FormatError` when there is nothing to measure,
+    and `PipeprofError` of one sentence for what is raised while the loader is iterated."""
+    with any_workers():
+        if spec.loader is not None:
+            with explained(spec.loader):
+                return use(OwnLoader(spec.loader).make(setting), None)
+        assert setting.batch_size is not None
+        dataset = open_dataset(
+            setting.url,
+            columns=spec.columns,
+            batch_size=setting.batch_size,
+            repeat=True,
+            transform=Reference(spec.transform) if spec.transform else None,
+            storage_options=storage_options,
+            read=replace(spec.read, forget=spec.cache == "cold"),
+            on_error=spec.on_error,
+        )
+        if not dataset.splits:
+            raise _nothing(setting)
+        dataset = dataset.only(only) if only is not None else dataset
+        loader: DataLoader[Any] = DataLoader(
+            dataset,
+            batch_size=None,
+            num_workers=setting.num_workers,
+            prefetch_factor=setting.prefetch_factor,
+        )
         try:
-            warmup = _consume(loader, consumer, spec, setting, tick, meter)
+            return use(loader, dataset)
         except PipeprofError as error:
             # the traceback holds the iterator, and with it the workers
-            raise from_worker(error.with_traceback(None)) from None
-    seen = loader.recording()
-    recording = replace(
-        seen,
-        warmup_batches=warmup,
-        cache=label(begun, meter),
-        notes=(*seen.notes, *_notes(dataset.splits, setting)),
-    )
-    told = meter.traffic() if begun.residency.local else None
-    profile = assemble(recording, spec.threshold)
-    if ask:
-        profile, recording = settled(profile, recording, dataset, spec)
-    return profile, recording, told[0] if told else None
+            raise _from_worker(error.with_traceback(None)) from None
 
 
-def open_data(
-    spec: SweepSpec, setting: TrialSetting, storage_options: Mapping[str, Any] | None
-) -> FileDataset:
-    """Raises `FormatError` when there is nothing to measure, and whatever `open_dataset` does."""
-    assert setting.batch_size is not None
-    dataset = open_dataset(
-        setting.url,
-        columns=spec.columns,
-        batch_size=setting.batch_size,
-        repeat=True,
-        transform=Reference(spec.transform) if spec.transform else None,
-        storage_options=storage_options,
-        read=replace(spec.read, forget=spec.cache == "cold"),
-        on_error=spec.on_error,
-    )
-    if not dataset.splits:
-        raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
-    return dataset
-
-
-def loader_of(dataset: FileDataset, setting: TrialSetting) -> DataLoader[Any]:
-    return DataLoader(
-        dataset,
-        batch_size=None,
-        num_workers=setting.num_workers,
-        prefetch_factor=setting.prefetch_factor,
-    )
+def _nothing(setting: TrialSetting) -> FormatError:
+    return FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
 
 
 def run_script_trial(spec: SweepSpec, setting: TrialSetting, log: Path) -> Ran:
@@ -174,23 +206,6 @@ def run_script_trial(spec: SweepSpec, setting: TrialSetting, log: Path) -> Ran:
     return replace(profile, environment=environment), recording, None
 
 
-def _run_own(
-    own: OwnLoader,
-    consumer: Consumer,
-    spec: SweepSpec,
-    setting: TrialSetting,
-    tick: Callable[[float], None],
-) -> Ran:
-    """Of epochs one after another; each begins as the loader lets it."""
-    with any_workers(), explained(setting.url):
-        loader = wrap(own.make(setting), setting.url, consumer.label, whole=True)
-        warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
-    seen = loader.recording()
-    kept = slice_log(seen.batches, warmup, len(seen.batches.index))
-    recording = replace(seen, batches=kept, notes=(*seen.notes, _AS_IT_IS))
-    return assemble(recording, spec.threshold), recording, None
-
-
 @contextmanager
 def any_workers() -> Iterator[None]:
     with warnings.catch_warnings():
@@ -199,7 +214,7 @@ def any_workers() -> Iterator[None]:
         yield
 
 
-def from_worker(error: PipeprofError) -> PipeprofError:
+def _from_worker(error: PipeprofError) -> PipeprofError:
     """torch raises a worker's error with its whole traceback for a message: keep the sentence."""
     lines = str(error).splitlines()
     if len(lines) < 2 or not lines[0].startswith("Caught "):
@@ -239,7 +254,7 @@ def _consume(
             meter.end()
             return warmup
     if not count:
-        raise FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
+        raise _nothing(setting)
     return warmup
 
 

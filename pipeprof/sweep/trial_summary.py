@@ -11,7 +11,7 @@ from pipeprof.analyze.profile.pauses import PauseFinder
 from pipeprof.model import Profile, Recording, Trial
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import Traffic
-from pipeprof.sweep.grid import TrialSetting
+from pipeprof.sweep.plan import TrialSetting
 
 
 def summarise_trial(

@@ -9,7 +9,8 @@ import pytest
 
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.model import ConversionSpec, ReadOptions, SweepSpec
-from pipeprof.sweep import run
+from pipeprof.sweep.plan import plan_sweep
+from pipeprof.sweep.runner import run_sweep
 from tests.lab.disk import slow_disk
 from tests.sweep.test_convert import WritingListener
 
@@ -28,7 +29,7 @@ def test_on_a_slow_disk_the_gain_is_that_in_bytes(tmp_path: Path, told) -> None:
         conversion=ConversionSpec(("parquet:zstd",), ("local",), 20_000_000, (MIB,)),
     )  # fmt: skip
     with slow_disk(tmp_path, bytes_per_s=3_000_000):
-        result = run.run_remaining_trials(run.begin(spec, out), out, WritingListener()).result
+        result = run_sweep(plan_sweep(spec, out), WritingListener()).result
     assert result.conversion is not None
     [gain] = result.conversion.gains
     told(

@@ -12,7 +12,8 @@ import pytest
 
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.model import SweepSpec
-from pipeprof.sweep import run
+from pipeprof.sweep.plan import plan_sweep
+from pipeprof.sweep.runner import run_sweep
 from tests.s3.server import KEY, SECRET, Server, rclone, serving
 from tests.support.requirements import missing
 from tests.sweep.test_sweep import Listener
@@ -55,6 +56,6 @@ def test_what_a_gateway_keeps_is_unknown_and_said_to_be(tmp_path: Path) -> None:
                 step_s=0.001, trial_s=0.5, warmup_s=0.1, cache=wanted,
             )  # fmt: skip
             out = tmp_path / f"out{number}"
-            (trial,) = run.run_remaining_trials(run.begin(spec, out), out, Listener()).result.trials
+            (trial,) = run_sweep(plan_sweep(spec, out), Listener()).result.trials
             assert trial.cache.state == "unknown"
             assert "fuse.rclone may keep caches that cannot be seen" in trial.cache.evidence

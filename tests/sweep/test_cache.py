@@ -15,8 +15,9 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.measure.proc_counters import read_traffic
 from pipeprof.model import SweepSpec
 from pipeprof.storage.page_cache import Residency, evict, residency, resident_share
-from pipeprof.sweep import run
 from pipeprof.sweep.cache import Begun, ReadMeter, Traffic, label, prepare
+from pipeprof.sweep.plan import plan_sweep
+from pipeprof.sweep.runner import run_sweep
 from tests.support.requirements import missing
 from tests.sweep.test_sweep import Listener
 
@@ -56,7 +57,7 @@ def trial_of(data, folder, cache, workers, step_s=0.01):
         urls=(data,), workers=(workers,), prefetch=(2,), batch_sizes=(16,), step_s=step_s,
         trial_s=0.3, warmup_s=0.02, cache=cache,
     )  # fmt: skip
-    (trial,) = run.run_remaining_trials(run.begin(spec, folder), folder, Listener()).result.trials
+    (trial,) = run_sweep(plan_sweep(spec, folder), Listener()).result.trials
     assert pipeprof.load(folder / trial.profile).cache == trial.cache
     return trial
 

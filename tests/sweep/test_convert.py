@@ -15,9 +15,9 @@ from pipeprof import formats
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.errors import OutputError, ProfileError, UsageError
 from pipeprof.model import ConversionSpec, SweepResult, SweepSpec
-from pipeprof.sweep import run
-from pipeprof.sweep.grid import grid
-from tests.sweep.test_sweep import Listener
+from pipeprof.sweep.plan import check, plan_rest, plan_sweep
+from pipeprof.sweep.runner import Outcome, run_sweep
+from tests.sweep.test_sweep import Listener, saved_in
 
 
 class WritingListener(Listener):
@@ -64,9 +64,9 @@ def spec_for(url: str, names: str, **changes: Any) -> SweepSpec:
 
 def sweep(
     out: Path, spec: SweepSpec, stop_after: int | None = None, **options: Any
-) -> tuple[run.Outcome, WritingListener]:
+) -> tuple[Outcome, WritingListener]:
     listener = WritingListener(stop_after, Path(f"{out}-data"))
-    return run.run_remaining_trials(run.begin(spec, out), out, listener, **options), listener
+    return run_sweep(plan_sweep(spec, out), listener, **options), listener
 
 
 def test_each_copy_is_tried_against_the_data_as_it_is(data: str, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_each_copy_is_tried_against_the_data_as_it_is(data: str, tmp_path: Path)
     parquet, tfrecord = found.gains
     assert parquet.storage < 0.5 < 2 < tfrecord.storage
     assert set(found.advice) == {"local"}
-    assert run.resume(out) == result
+    assert saved_in(out) == result
     assert not Path(f"{out}-data").exists()
     assert sorted(os.listdir(tmp_path)) == ["data", "out"]
     codes = [advice.recommendation.code for advice in result.advice if advice.recommendation]
@@ -103,13 +103,13 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     outcome, _ = sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     assert outcome.stopped == "interrupted"
     assert not Path(f"{out}-data").exists()
-    saved = run.resume(out)
+    saved = saved_in(out)
     assert len(saved.trials) == 2
     assert saved.conversion is not None
     assert len(saved.conversion.gains) == 1
 
     listener = WritingListener()
-    finished = run.run_remaining_trials(saved, out, listener).result
+    finished = run_sweep(plan_rest(out), listener).result
     assert listener.written == ["tfrecord"]
     assert finished.trials[:2] == saved.trials
     assert [trial.format for trial in finished.trials] == ["csv", "parquet", "tfrecord", "csv"]
@@ -118,7 +118,7 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     assert not Path(f"{out}-data").exists()
 
     idle = WritingListener()
-    assert run.run_remaining_trials(finished, out, idle).result == finished
+    assert run_sweep(plan_rest(out), idle).result == finished
     assert idle.written == []
 
 
@@ -127,9 +127,9 @@ def test_data_that_changed_in_between_is_no_basis(data: str, tmp_path: Path) -> 
     sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     (Path(data) / "1.csv").unlink()
     with pytest.raises(ProfileError, match="the data has changed since"):
-        run.run_remaining_trials(run.resume(out), out, WritingListener())
+        run_sweep(plan_rest(out), WritingListener())
     assert not Path(f"{out}-data").exists()
-    assert len(run.resume(out).trials) == 2, "what was measured stays"
+    assert len(saved_in(out).trials) == 2, "what was measured stays"
 
 
 def test_what_a_killed_one_left_is_removed_by_the_next(data: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next(data: str, tmp_path: Path
     for name in ("parquet-snappy", "tfrecord-none"):
         (tmp_path / "out-data" / name).mkdir(parents=True)
         (tmp_path / "out-data" / name / "part-00099.x").write_bytes(b"half")
-    finished = run.run_remaining_trials(run.resume(out), out, WritingListener()).result
+    finished = run_sweep(plan_rest(out), WritingListener()).result
     assert len(finished.trials) == 4
     assert sorted(os.listdir(tmp_path)) == ["data", "out"]
 
@@ -150,10 +150,10 @@ def test_interrupted_while_writing(data: str, tmp_path: Path) -> None:
                 raise KeyboardInterrupt
 
     out = tmp_path / "out"
-    begun = run.begin(spec_for(data, "parquet,tfrecord"), out)
-    assert run.run_remaining_trials(begun, out, Impatient()).stopped == "interrupted"
+    plan = plan_sweep(spec_for(data, "parquet,tfrecord"), out)
+    assert run_sweep(plan, Impatient()).stopped == "interrupted"
     assert sorted(os.listdir(tmp_path)) == ["data", "out"]
-    assert run.resume(out).trials == ()
+    assert saved_in(out).trials == ()
 
 
 def test_what_is_kept_can_be_used(data: str, tmp_path: Path) -> None:
@@ -203,14 +203,14 @@ def test_what_cannot_be_compared(
     places = tuple(storage.format(tmp=tmp_path) for storage in storages)
     conversion = ConversionSpec(tuple(names.split(",")), places, 10**9)
     with pytest.raises(UsageError, match=words):
-        run.begin(spec_for(data, names, conversion=conversion), tmp_path / "out")
+        plan_sweep(spec_for(data, names, conversion=conversion), tmp_path / "out")
     assert os.listdir(tmp_path) == ["data"]
 
 
 def test_a_folder_of_the_users_is_never_taken(data: str, tmp_path: Path) -> None:
     (tmp_path / "out-data").mkdir()
     with pytest.raises(OutputError, match="out-data exists already"):
-        run.begin(spec_for(data, "parquet"), tmp_path / "out")
+        plan_sweep(spec_for(data, "parquet"), tmp_path / "out")
     assert (tmp_path / "out-data").is_dir()
 
 
@@ -218,12 +218,12 @@ def test_a_sweep_goes_on_with_the_storage_it_began_with(data: str, tmp_path: Pat
     out = tmp_path / "out"
     sweep(out, spec_for(data, "parquet"), stop_after=1)
     with pytest.raises(UsageError, match="this sweep writes to local; give that --storage"):
-        run.run_remaining_trials(run.resume(out), out, WritingListener(), storages=("s3://other",))
+        plan_rest(out, storages=("s3://other",))
 
 
 def test_one_data_set_at_a_time(data: str) -> None:
     with pytest.raises(UsageError, match="name one URL"):
-        grid(spec_for(data, "parquet", urls=(data, data)))
+        check(spec_for(data, "parquet", urls=(data, data)))
 
 
 def test_another_folder_takes_the_copies_in_one_of_its_own(data: str, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_another_folder_takes_the_copies_in_one_of_its_own(data: str, tmp_path: 
 
 
 def sweep_elsewhere(out: Path, spec: SweepSpec) -> SweepResult:
-    return run.run_remaining_trials(run.begin(spec, out), out, WritingListener()).result
+    return run_sweep(plan_sweep(spec, out), WritingListener()).result
 
 
 DECODE = """

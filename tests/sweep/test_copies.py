@@ -14,7 +14,7 @@ from pipeprof.errors import NothingFound, OutputError, UsageError
 from pipeprof.manifest import MANIFEST
 from pipeprof.model import ConversionSpec, Copy
 from pipeprof.sweep.convert.copies import claim, new_root, plan_copies, remove_copy, write_copy
-from pipeprof.sweep.convert.sample import SampleReader, plan_sample
+from pipeprof.sweep.convert.sample import plan_sample
 
 MIB = 2**20
 BATCH = pa.record_batch(
@@ -44,7 +44,7 @@ def write(copy: Copy, url: Path | str, batch: pa.RecordBatch = BATCH, workers: i
 def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str) -> None:
     [plan] = planned(name)
     copy = write(plan, tmp_path / "copy")
-    reader = SampleReader(plan_sample(str(tmp_path / "copy"), None, 10**9, 0))
+    reader = plan_sample(str(tmp_path / "copy"), None, 10**9, 0)
     found = pa.Table.from_batches(list(reader)).select(BATCH.schema.names)
     assert found.equals(pa.Table.from_batches([BATCH]))
     files = [file for file in (tmp_path / "copy").iterdir() if file.name != MANIFEST]

@@ -13,9 +13,9 @@ from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
-from pipeprof.sweep import run
-from pipeprof.sweep.grid import TrialSetting, grid
 from pipeprof.sweep.guided import SMALL, Guide
+from pipeprof.sweep.plan import TrialSetting, grid, plan_rest, plan_sweep
+from pipeprof.sweep.runner import run_sweep
 from tests.sweep.test_own_loader import HEAD, SLEEPING
 from tests.sweep.test_sweep import Listener
 
@@ -37,10 +37,10 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     spec: SweepSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And goes on where it was interrupted, with predictions by what was saved before."""
-    begun = run.run_remaining_trials(run.begin(spec, tmp_path), tmp_path, Listener(stop_after=2))
+    begun = run_sweep(plan_sweep(spec, tmp_path), Listener(stop_after=2))
     assert begun.stopped == "interrupted"
     assert not begun.result.finished
-    result = run.run_remaining_trials(run.resume(tmp_path), tmp_path, Listener()).result
+    result = run_sweep(plan_rest(tmp_path), Listener()).result
     before, after = (
         [(trial.profile, trial.samples_per_s, trial.own_interval) for trial in each.trials[:2]]
         for each in (begun.result, result)
@@ -48,7 +48,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     assert before == after
     tried = [(trial.config.num_workers, trial.config.prefetch_factor) for trial in result.trials]
     assert tried[:2] == [(1, 1), (2, 2)]
-    assert len(tried) <= 5 < len(grid(spec))
+    assert len(tried) <= 5 < len(grid(spec, spec.urls))
     best = result.trials[result.advice[0].best_trial]
     assert best.config.num_workers >= 4
     assert result.finished
@@ -56,7 +56,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     doubt = in_doubt(result.trials, spec.urls[0], noise.half_width)
     assert len(tried) < 4 or doubt is None or result.paired
     assert {(each.num_workers, each.prefetch_factor) for each in result.untried} | set(tried) == {
-        (each.num_workers, each.prefetch_factor) for each in grid(spec)
+        (each.num_workers, each.prefetch_factor) for each in grid(spec, spec.urls)
     }
     assert len(tried) > 2
     _intervals_are_of_the_next_run(result)
@@ -65,7 +65,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     assert pipeprof.load(tmp_path / "sweep.json") == result
     print_document(full_report(result))
     said = capsys.readouterr().out
-    assert f"{len(result.untried)} settings of {len(grid(spec))} not tried" in said
+    assert f"{len(result.untried)} settings of {len(grid(spec, spec.urls))} not tried" in said
     assert "were off by" in said
     assert "run to run" in said
 
@@ -90,7 +90,7 @@ def _intervals_are_of_the_next_run(result: SweepResult) -> None:
 
 
 def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
-    settings = grid(replace(spec, workers=(0, 2, 4)))
+    settings = grid(replace(spec, workers=(0, 2, 4)), spec.urls)
     assert len(settings) <= SMALL
     guide = Guide(settings, tmp_path, 2)
     choice = guide.next(())
@@ -101,7 +101,7 @@ def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
 
 def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -> None:
     spec = SweepSpec(("a", "b"), WORKERS, PREFETCH, (32,), 0.004, exhaustive=False)
-    guide = Guide(grid(spec), tmp_path, 2)
+    guide = Guide(grid(spec, spec.urls), tmp_path, 2)
     choice = guide.next(())
     assert choice is not None
     assert choice.setting == TrialSetting("a", 32, 1, 1)
@@ -115,13 +115,13 @@ def test_where_nothing_can_be_predicted_every_setting_is_tried(
     path.write_text(HEAD + SLEEPING.replace("return 96", "return 12").replace("0.0025", "0.0001"))
     text = f"{path}:make"
     few = replace(spec, urls=(text,), loader=text, workers=(0, 1, 2, 3), trial_s=0.05, warmup_s=0.0)
-    result = run.run_remaining_trials(run.begin(few, tmp_path), tmp_path, Listener()).result
+    result = run_sweep(plan_sweep(few, tmp_path), Listener()).result
     tried = {(each.config.num_workers, each.config.prefetch_factor) for each in result.trials}
-    assert len(tried) == len(result.trials) == len(grid(few)) > SMALL
+    assert len(tried) == len(result.trials) == len(grid(few, few.urls)) > SMALL
     assert result.untried == ()
 
 
 def test_an_unfinished_sweep_is_one_that_lacks_trials(spec: SweepSpec, tmp_path: Path) -> None:
-    result = run.begin(spec, tmp_path)
+    result = plan_sweep(spec, tmp_path).begun
     assert isinstance(result, SweepResult)
     assert not result.finished

@@ -14,10 +14,9 @@ import torch
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.loaders.instrument.batch_size import epochs
 from pipeprof.model import SweepSpec
-from pipeprof.sweep.grid import TrialSetting, grid
-from pipeprof.sweep.headspace import measure_headspace
 from pipeprof.sweep.own_loader import OwnLoader
-from pipeprof.sweep.trial import LEAST_BATCHES, run_trial
+from pipeprof.sweep.plan import TrialSetting, check, grid
+from pipeprof.sweep.trial import LEAST_BATCHES, measure_headspace, run_trial
 
 HEAD = "from torch.utils.data import DataLoader\nDATA = list(range(10))\n"
 SETTING = TrialSetting("", 4, 2, 3)
@@ -114,13 +113,13 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: TrialSetting) -> 
 
 def test_its_batch_sizes_may_be_left_to_it() -> None:
     spec = SweepSpec(("mine",), (0, 1), (2, 4), (), 0.0, loader="mine.py:make")
-    assert grid(spec) == (
+    assert grid(spec, spec.urls) == (
         TrialSetting("mine", None, 0, None),
         TrialSetting("mine", None, 1, 2),
         TrialSetting("mine", None, 1, 4),
     )
     with pytest.raises(UsageError, match="--transform"):
-        grid(replace(spec, transform="mine.py:change"))
+        check(replace(spec, transform="mine.py:change"))
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -137,7 +136,7 @@ def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
         "    return DataLoader(Broken(DATA), num_workers=num_workers)\n"
     )
     spec = SweepSpec(("mine",), (workers,), (2,), (), 0.0, loader=text)
-    with pytest.raises(PipeprofError, match=r"mine failed .*: ValueError: no such image$"):
+    with pytest.raises(PipeprofError, match=r"make failed .*: ValueError: no such image$"):
         run_trial(spec, TrialSetting("mine", None, workers, None))
     with pytest.raises(PipeprofError, match=r"make failed .*: ValueError: no such image$"):
         measure_headspace(spec, TrialSetting("mine", None, workers, None))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.own_script import OwnScript
+from pipeprof.sweep.plan import TrialSetting
 
 TRAIN = """
 import sys, time

@@ -16,9 +16,9 @@ from pipeprof.cli.sweep_progress import ProgressLines
 from pipeprof.model import SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
-from pipeprof.sweep import run
-from pipeprof.sweep.grid import TrialSetting
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
+from pipeprof.sweep.plan import TrialSetting, plan_rest, plan_sweep
+from pipeprof.sweep.runner import run_sweep
 from tests.analyze.test_choose import SPEC, trial
 from tests.sweep.test_own_loader import HEAD, SLEEPING
 from tests.sweep.test_sweep import Listener
@@ -106,11 +106,11 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
         (text,), (1, 2, 3, 4), (2,), (), 0.010, trial_s=0.2, warmup_s=0.05, loader=text
     )
     folder = tmp_path / "out"
-    outcome = run.run_remaining_trials(run.begin(spec, folder), folder, Impatient())
+    outcome = run_sweep(plan_sweep(spec, folder), Impatient())
     assert (outcome.stopped, len(outcome.result.trials)) == ("interrupted", 4)
     assert outcome.result.paired == {}
     listener = Listener()
-    result = run.run_remaining_trials(run.resume(folder), folder, listener).result
+    result = run_sweep(plan_rest(folder), listener).result
     assert result.trials == outcome.result.trials
     assert result.noise == outcome.result.noise != {}, "not repeated again"
     pairs = result.paired[text]

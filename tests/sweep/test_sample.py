@@ -10,7 +10,7 @@ import pytest
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.sweep.convert.sample import LEAST_PARTS, SampleReader, plan_sample, spread_evenly
+from pipeprof.sweep.convert.sample import LEAST_PARTS, plan_sample, spread_evenly
 
 ROWS = 1000
 """Of each row group, or file."""
@@ -39,9 +39,9 @@ def write(folder: Path, format_name: str, files: int, groups: int = 1, **options
 
 
 def read(url: str, most_bytes: int, columns: Any = None, seed: int = 0) -> tuple[pa.Table, Any]:
-    reader = SampleReader(plan_sample(url, columns, most_bytes, seed))
+    reader = plan_sample(url, columns, most_bytes, seed)
     rows = pa.Table.from_batches(list(reader))
-    return rows, reader.sample
+    return rows, reader.taken
 
 
 def test_a_split_of_each_stretch_is_chosen() -> None:

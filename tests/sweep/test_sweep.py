@@ -10,9 +10,10 @@ import pipeprof
 from pipeprof import formats
 from pipeprof.errors import FormatError, OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.model import LoaderConfig, SweepSpec
-from pipeprof.sweep import run
-from pipeprof.sweep.grid import TrialSetting, grid
+from pipeprof.sweep.plan import TrialSetting, check, grid, plan_rest, plan_sweep
+from pipeprof.sweep.progress import SweepListener
 from pipeprof.sweep.references import Reference
+from pipeprof.sweep.runner import run_sweep
 from pipeprof.sweep.trial import make_consumer
 
 
@@ -34,7 +35,7 @@ def spec_for(data, **changes):
     return dataclasses.replace(spec, **changes)
 
 
-class Listener:
+class Listener(SweepListener):
     def __init__(self, stop_after=None):
         self.trials, self.stop_after = [], stop_after
 
@@ -60,13 +61,17 @@ class Listener:
 
 def sweep(folder, spec, **options):
     listener = Listener(options.pop("stop_after", None))
-    begun = run.begin(spec, folder, options.get("urls"), options.get("storage_options"))
-    return run.run_remaining_trials(begun, folder, listener, **options), listener
+    max_s = options.pop("max_s", None)
+    return run_sweep(plan_sweep(spec, folder, **options), listener, max_s), listener
+
+
+def saved_in(folder):
+    return pipeprof.load(folder / "sweep.json")
 
 
 def test_the_grid_is_every_combination_once():
     spec = spec_for("a", urls=("a", "b"), workers=(0, 2), prefetch=(1, 4), batch_sizes=(8, 16))
-    settings = grid(spec)
+    settings = grid(spec, spec.urls)
     assert len(settings) == 2 * 2 * (1 + 2)
     assert settings[0] == TrialSetting("a", 8, 0, None)
     assert settings[1:3] == (TrialSetting("a", 8, 2, 1), TrialSetting("a", 8, 2, 4))
@@ -87,7 +92,7 @@ def test_the_grid_is_every_combination_once():
 )
 def test_an_impossible_grid_is_refused(change, words):
     with pytest.raises(UsageError, match=words):
-        grid(spec_for("a", **change))
+        check(spec_for("a", **change))
 
 
 @pytest.mark.timed
@@ -97,7 +102,7 @@ def test_trials_are_run_saved_and_advised_on(data, tmp_path):
     assert outcome.stopped is None
     assert listener.began == (0, 2)
     assert [trial.config.num_workers for trial in result.trials] == [0, 1]
-    assert run.resume(tmp_path / "out") == result
+    assert saved_in(tmp_path / "out") == result
     for trial in result.trials:
         profile = pipeprof.load(tmp_path / "out" / trial.profile)
         assert profile.throughput.samples_per_s == trial.samples_per_s
@@ -120,12 +125,12 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
     spec = spec_for(data, workers=(0, 1, 2))
     outcome, _ = sweep(tmp_path / "out", spec, stop_after=1)
     assert outcome.stopped == "interrupted"
-    saved = run.resume(tmp_path / "out")
+    saved = saved_in(tmp_path / "out")
     assert len(saved.trials) == 1
     assert saved.planned == 3
 
     listener = Listener()
-    finished = run.run_remaining_trials(saved, tmp_path / "out", listener)
+    finished = run_sweep(plan_rest(tmp_path / "out"), listener)
     assert finished.stopped is None
     assert listener.began == (1, 3)
     (first, *_), (kept,) = finished.result.trials, saved.trials
@@ -215,23 +220,23 @@ def test_a_module_that_fails_to_import(tmp_path):
 
 
 def test_a_folder_that_holds_a_sweep_is_not_written_over(data, tmp_path):
-    run.begin(spec_for(data), tmp_path)
+    plan_sweep(spec_for(data), tmp_path)
     with pytest.raises(UsageError, match="--resume"):
-        run.begin(spec_for(data), tmp_path)
+        plan_sweep(spec_for(data), tmp_path)
 
 
 def test_results_that_cannot_be_written(data, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be made"):
-        run.begin(spec_for(data), tmp_path / "file" / "out")
+        plan_sweep(spec_for(data), tmp_path / "file" / "out")
 
 
 def test_resuming_what_is_no_sweep(tmp_path):
     with pytest.raises(ProfileError, match="does not exist"):
-        run.resume(tmp_path)
+        plan_rest(tmp_path)
     (tmp_path / "sweep.json").write_text('{"schema": "something else"}')
     with pytest.raises(ProfileError, match="not a profile or sweep"):
-        run.resume(tmp_path)
+        plan_rest(tmp_path)
 
 
 def test_more_workers_than_splits_is_noted(data, tmp_path):
@@ -254,5 +259,6 @@ def test_secrets_in_a_url_are_neither_saved_nor_needed_to_resume(tmp_path):
     for name in os.listdir(tmp_path / "out"):
         assert "hunter" not in (tmp_path / "out" / name).read_text()
     assert outcome.result.trials[0].config == LoaderConfig(0, None, batch_size=64, kind="iterable")
-    assert run.same_urls(spec, (url,))
-    assert not run.same_urls(spec, ("memory://other",))
+    assert plan_rest(tmp_path / "out", (url,)).settings == grid(spec, (url,))
+    with pytest.raises(UsageError, match="this sweep is over memory://secret-sweep; give those"):
+        plan_rest(tmp_path / "out", ("memory://other",))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+
 from pipeprof.errors import OutputError, PipeprofError, ProfileError, UsageError
-from pipeprof.loaders.dataset.dataset import FileDataset
-from pipeprof.model import Conversion, ConversionSpec, Copy, Sample, SweepSpec
+from pipeprof.model import Conversion, Copy
 from pipeprof.storage.urls import is_local, local_path, redact
 from pipeprof.sweep.convert.copies import (
-    LOCAL,
     claim,
     new_root,
     parse_format,
@@ -27,67 +26,44 @@ from pipeprof.sweep.convert.copies import (
     write_copy,
 )
 from pipeprof.sweep.convert.sample import SampleReader, plan_sample
+from pipeprof.sweep.plan import LOCAL, SweepPlan
 
 Tell = Callable[[str, float], None]
 """Hears which copy is being written, and the share of it that is done."""
 
 
-@dataclass(frozen=True)
-class CopyPlaces:
-    """URLs with the credentials that a saved sweep leaves out."""
-
-    url: str
-    """Of the data set."""
-    names: tuple[str, ...]
-    """`ConversionSpec.storages`."""
-    storages: tuple[str, ...]
-    """The same, with credentials."""
-    options: Mapping[str, Any] | None = None
-    """Of fsspec, for all of them."""
-
-    def of(self, copy: Copy) -> str:
-        """Where ``copy`` lies."""
-        given = self.storages[self.names.index(copy.storage)]
-        if given == LOCAL:
-            return copy.url
-        return given.rstrip("/") + copy.url.removeprefix(redact(given).rstrip("/"))
-
-
-def plan_conversion(
-    spec: ConversionSpec, places: CopyPlaces, data: FileDataset, out: Path
-) -> Conversion:
-    """The copies to write, whose folders no one else uses. Nothing is written.
+def plan_conversion(plan: SweepPlan, present: str) -> Conversion:
+    """The copies to write, whose folders no one else uses, of data in the format ``present``.
+    Nothing is written.
 
     Raises `UsageError`, `OutputError`.
     """
-    check(spec)
-    for given in places.storages:
+    spec, url = plan.spec.conversion, plan.urls[0]
+    assert spec is not None
+    for asked in spec.formats:
+        parse_format(asked)
+    if not spec.formats or not spec.storages:
+        raise UsageError("give at least one of --formats, and one --storage")
+    for given in plan.storages:
         if given != LOCAL and is_local(given) and not os.path.isdir(local_path(given)):
             raise UsageError(f"{given} is no folder; make it first, or choose another --storage")
-    roots = {storage: new_root(storage, out) for storage in spec.storages}
+    roots = {storage: new_root(storage, plan.folder) for storage in spec.storages}
     if LOCAL in roots and os.path.lexists(roots[LOCAL]):
         raise OutputError(
             f"{roots[LOCAL]} exists already, where the copies would be written; "
             "remove it, or choose another --out."
         )
     copies = tuple(
-        copy for copy in plan_copies(spec, roots)
-        if not _is_baseline(copy, data.source.format, places.url, places.of(copy))
-    )  # fmt: skip
+        copy
+        for copy in plan_copies(spec, roots)
+        if not _is_baseline(copy, present, url, plan.copy_url(copy))
+    )
     if not copies:
         raise UsageError(
-            f"{redact(places.url)} is {data.source.format} already, which is what it is compared "
-            "with; name another format, a compression, or another --storage"
+            f"{redact(url)} is {present} already, which is what it is compared with; name another "
+            "format, a compression, or another --storage"
         )
     return Conversion(copies)
-
-
-def check(spec: ConversionSpec) -> None:
-    """Raises `UsageError`; needs no data."""
-    for asked in spec.formats:
-        parse_format(asked)
-    if not spec.formats or not spec.storages:
-        raise UsageError("give at least one of --formats, and one --storage")
 
 
 def _is_baseline(copy: Copy, present: str, source: str, target: str) -> bool:
@@ -117,13 +93,7 @@ class Written:
 
 @contextmanager
 def written(
-    spec: SweepSpec,
-    conversion: Conversion,
-    places: CopyPlaces,
-    out: Path,
-    wanted: Sequence[Copy],
-    keep: bool,
-    tell: Tell,
+    plan: SweepPlan, conversion: Conversion, wanted: Sequence[Copy], keep: bool, tell: Tell
 ) -> Iterator[Written]:
     """Take the sample, and write the ``wanted`` copies of it; they are gone afterwards, whatever
     happens, unless they are whole and to be kept.
@@ -131,79 +101,72 @@ def written(
     Raises `UsageError`, `StorageError`, `FormatError`, `OutputError`; `ProfileError` when the
     data is another than when the sweep began.
     """
-    asked = spec.conversion
-    assert asked is not None
     # what a sweep that was killed had left
     begun = [copy for copy in conversion.copies if copy.rows and not conversion.kept]
     whole = False
     try:
-        plan = plan_sample(
-            places.url,
-            spec.columns,
-            asked.sample_bytes,
-            asked.seed,
-            places.options,
-            spec.read,
-            spec.on_error,
-        )
-        reader = SampleReader(plan)
-        done, sample = {copy.url: copy for copy in conversion.copies}, conversion.sample
+        sample = _plan_sample(plan)
+        schema, expected, options = sample.schema, sample.expected_bytes, plan.storage_options
+        done, taken = {copy.url: copy for copy in conversion.copies}, conversion.sample
         for copy in wanted:
-            url, expected = places.of(copy), plan.expected_bytes
-            claim(copy, url, reader.schema, expected, places.options)
+            url, rows = plan.copy_url(copy), _followed(sample, copy, tell)
+            claim(copy, url, schema, expected, options)
             begun.append(copy)
-            done[copy.url] = write_copy(
-                copy,
-                url,
-                _followed(reader, expected, copy, tell),
-                reader.schema,
-                expected,
-                max(spec.workers),
-                places.options,
-            )
+            workers = max(plan.spec.workers)
+            done[copy.url] = write_copy(copy, url, rows, schema, expected, workers, options)
             if not done[copy.url].skipped:
-                sample = sample or reader.sample
-                _check_same(sample, reader.sample)
+                taken = taken or sample.taken
+                if taken != sample.taken:
+                    raise ProfileError(
+                        "the data has changed since its sample was taken, so that copies would "
+                        "differ; begin a new sweep."
+                    )
         copies = tuple(done.values())
         if all(copy.skipped for copy in copies):
             raise OutputError(f"no format holds this data: {copies[0].name}: {copies[0].skipped}")
         whole = True
-        told = replace(conversion, copies=copies, sample=sample, kept=keep or conversion.kept)
-        yield Written(told, plan.numbers)
+        kept = keep or conversion.kept
+        yield Written(replace(conversion, copies=copies, sample=taken, kept=kept), sample.numbers)
     finally:
         if not (keep and whole):
             with _ctrl_c_ignored():
-                _remove(begun, places)
+                _remove(begun, plan)
 
 
-def _followed(reader: SampleReader, expected: int, copy: Copy, tell: Tell) -> Iterator[Any]:
+def _plan_sample(plan: SweepPlan) -> SampleReader:
+    spec, asked = plan.spec, plan.spec.conversion
+    assert asked is not None
+    return plan_sample(
+        plan.urls[0],
+        spec.columns,
+        asked.sample_bytes,
+        asked.seed,
+        plan.storage_options,
+        spec.read,
+        spec.on_error,
+    )
+
+
+def _followed(sample: SampleReader, copy: Copy, tell: Tell) -> Iterator[pa.RecordBatch]:
     seen = 0
     tell(copy.name, 0.0)
-    for batch in reader:
+    for batch in sample:
         yield batch
         seen += batch.nbytes
-        tell(copy.name, min(1.0, seen / max(expected, 1)))
+        tell(copy.name, min(1.0, seen / max(sample.expected_bytes, 1)))
 
 
-def _check_same(before: Sample | None, now: Sample | None) -> None:
-    if before != now:
-        raise ProfileError(
-            "the data has changed since its sample was taken, so that copies would differ; "
-            "begin a new sweep."
-        )
-
-
-def _remove(copies: Sequence[Copy], places: CopyPlaces) -> None:
+def _remove(copies: Sequence[Copy], plan: SweepPlan) -> None:
     """Each as far as it can be. Raises `OutputError` that names what is left."""
     left: dict[str, str] = {}
     for copy in copies:
-        url = places.of(copy)
+        url = plan.copy_url(copy)
         try:
-            remove_copy(url, places.options)
+            remove_copy(url, plan.storage_options)
         except PipeprofError as error:
             left[redact(url)] = str(error)
-    for root in dict.fromkeys(places.of(copy).rpartition("/")[0] for copy in copies):
-        remove_folder(root, places.options)
+    for root in dict.fromkeys(plan.copy_url(copy).rpartition("/")[0] for copy in copies):
+        remove_folder(root, plan.storage_options)
     if left:
         raise OutputError(
             f"copies of the sample are left behind; remove {', '.join(left)} yourself: "

@@ -22,12 +22,10 @@ from pipeprof.model import ConversionSpec, Copy
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
 from pipeprof.storage.write import object_sizes, open_object, remove_object
 from pipeprof.sweep.convert.copy_writer import CopyWriter, UnwritableRows
+from pipeprof.sweep.plan import LOCAL
 from pipeprof.units import format_binary
 
 _log = logging.getLogger(__name__)
-
-LOCAL = "local"
-"""The storage beside the results."""
 
 
 def plan_copies(spec: ConversionSpec, roots: Mapping[str, str]) -> tuple[Copy, ...]:
@@ -125,13 +123,7 @@ def write_copy(
     """
     try:
         writer = CopyWriter(copy, url, schema, expected_bytes, most_workers, options)
-        try:
-            for batch in rows:
-                writer.add(batch)
-            files = writer.finish()
-        except BaseException as error:
-            writer.abandon(error)
-            raise
+        files = writer.write(rows)
     except UnwritableRows as refused:
         remove_copy(url, options)
         return replace(copy, skipped=str(refused))
@@ -140,11 +132,7 @@ def write_copy(
     _write(join(url, MANIFEST), manifest.dumps(whole), options)
     remove_object(join(url, JOURNAL), options)
     return replace(
-        copy,
-        rows=whole.rows,
-        objects=len(files),
-        bytes=whole.bytes,
-        write_s=writer.seconds,
+        copy, rows=whole.rows, objects=len(files), bytes=whole.bytes, write_s=writer.seconds
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,41 +27,6 @@ LEAST_PARTS = 32
 _Place = tuple[ObjectInfo, Split]
 
 
-@dataclass(frozen=True)
-class _Opening:
-    """What reading a split takes."""
-
-    data: DatasetPlan
-    read: ReadOptions
-    skips: Skips
-
-
-@dataclass(frozen=True)
-class SamplePlan:
-    """Which splits to take rows of, and how many bytes of them."""
-
-    opening: _Opening
-    """Of all columns."""
-    parts: tuple[tuple[_Place, ...], ...]
-    """What to read of each chosen split, rows of all columns."""
-    numbers: frozenset[int]
-    """The chosen splits, as a trial counts them, which reads the asked columns only."""
-    parts_in_all: int
-    most_bytes: int
-    """As rows lie in RAM."""
-    expected_bytes: int
-    """About; never more than ``most_bytes``."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.opening.data.schema
-
-    @property
-    def stored_bytes(self) -> int:
-        """Of the whole data set."""
-        return self.opening.data.source.bytes
-
-
 def plan_sample(
     url: str,
     columns: tuple[str, ...] | None,
@@ -69,7 +35,7 @@ def plan_sample(
     storage_options: Mapping[str, Any] | None = None,
     read: ReadOptions | None = None,
     on_error: OnError = "fail",
-) -> SamplePlan:
+) -> SampleReader:
     """Choose of the splits that a trial with ``columns`` reads. One of them is read, to see what
     bytes on storage become in RAM.
 
@@ -86,18 +52,87 @@ def plan_sample(
         single = replace(reading, split_bytes=1) if trial.format_name == "parquet" else reading
         data = plan_dataset(url, None, None, single, storage_options, skips)
     count = len(trial.splits)
-    opening = _Opening(data, reading, skips)
-    expected = data.source.bytes * _growth(opening)
+    open_split = partial(_SplitReader, data, reading, skips)
+    expected = data.source.bytes * _growth(open_split(data.splits[len(data.splits) // 2]))
     wanted = min(count, max(LEAST_PARTS, int(count * most_bytes / max(expected, 1))))
     numbers = spread_evenly(count, wanted, seed)
-    return SamplePlan(
-        opening=opening,
+    return SampleReader(
+        data,
+        open_split,
         parts=tuple(_within(data, trial.splits[number]) for number in numbers),
         numbers=frozenset(numbers),
         parts_in_all=count,
         most_bytes=most_bytes,
         expected_bytes=min(most_bytes, int(expected)),
     )
+
+
+@dataclass
+class SampleReader:
+    """Which splits to take rows of, and how many bytes of them. It reads the sample as often as it
+    is iterated, and holds a part of one split at a time."""
+
+    data: DatasetPlan
+    """All columns of it."""
+    open_split: Callable[[_Place], _SplitReader]
+    parts: tuple[tuple[_Place, ...], ...]
+    """What to read of each chosen split, rows of all columns."""
+    numbers: frozenset[int]
+    """The chosen splits, as a trial counts them, which reads the asked columns only."""
+    parts_in_all: int
+    most_bytes: int
+    """As rows lie in RAM."""
+    expected_bytes: int
+    """About; never more than ``most_bytes``."""
+    taken: Sample | None = None
+    """By the last whole pass."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.data.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Record batches in the data set's order. Raises `StorageError`, `FormatError`, and
+        `UsageError` when not one row fits."""
+        places = [place for part in self.parts for place in part]
+        rows = taken = 0
+        stored = 0.0
+        waiting = sum(map(_size, places))
+        roomy = 2 * self.expected_bytes <= self.most_bytes
+        whole = len(self.parts) == self.parts_in_all
+        for place in places:
+            left = self.most_bytes - taken
+            most = left if roomy else left * _size(place) // waiting
+            waiting -= _size(place)
+            part, own = self.open_split(place), 0
+            for batch in part.batches():
+                fitting = _fitting(batch, most)
+                most -= fitting.nbytes
+                own += fitting.num_rows
+                taken += fitting.nbytes
+                if fitting.num_rows:
+                    yield fitting
+                if fitting.num_rows < batch.num_rows:
+                    part.finish()
+                    break
+            rows += own
+            stored += _stored(place, part, own)
+            whole = whole and own == part.rows
+        if not rows:
+            raise UsageError(
+                f"not one row fits into a sample of {format_bytes(self.most_bytes)}; "
+                "give a larger --sample"
+            )
+        total = self.data.source.bytes
+        stored = total if whole else _with_footers(self.data, rows, stored)
+        self.taken = Sample(
+            rows=rows,
+            ram_bytes=taken,
+            share=min(1.0, stored / total),
+            parts=len(self.parts),
+            parts_in_all=self.parts_in_all,
+            storage_bytes=round(stored),
+        )
 
 
 def spread_evenly(count: int, wanted: int, seed: int) -> tuple[int, ...]:
@@ -116,71 +151,13 @@ def _within(data: DatasetPlan, place: _Place) -> tuple[_Place, ...]:
     )
 
 
-def _growth(opening: _Opening) -> float:
-    """Bytes in RAM of one on storage, in the middle of the data."""
-    splits = opening.data.splits
-    part = _Part(opening, splits[len(splits) // 2])
+def _growth(part: _SplitReader) -> float:
+    """Bytes in RAM of one on storage."""
     first = next(part.batches(), None)
     part.finish()
     if first is None or not first.num_rows:
         return 1.0
     return float(first.nbytes / first.num_rows * part.rows / part.bytes)
-
-
-class SampleReader:
-    """Reads the sample, as often as it is iterated; holds a part of one split at a time."""
-
-    def __init__(self, plan: SamplePlan) -> None:
-        self._plan = plan
-        self.sample: Sample | None = None
-        """Of the last whole pass."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._plan.schema
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Record batches in the data set's order. Raises `StorageError`, `FormatError`, and
-        `UsageError` when not one row fits."""
-        plan = self._plan
-        rows = taken = 0
-        stored = 0.0
-        waiting = sum(_size(place) for part in plan.parts for place in part)
-        roomy = 2 * plan.expected_bytes <= plan.most_bytes
-        whole = len(plan.parts) == plan.parts_in_all
-        for place in (place for part in plan.parts for place in part):
-            left = plan.most_bytes - taken
-            most = left if roomy else left * _size(place) // waiting
-            waiting -= _size(place)
-            part, own = _Part(plan.opening, place), 0
-            for batch in part.batches():
-                fitting = _fitting(batch, most)
-                most -= fitting.nbytes
-                own += fitting.num_rows
-                taken += fitting.nbytes
-                if fitting.num_rows:
-                    yield fitting
-                if fitting.num_rows < batch.num_rows:
-                    part.finish()
-                    break
-            rows += own
-            stored += _stored(place, part, own)
-            whole = whole and own == part.rows
-        if not rows:
-            raise UsageError(
-                f"not one row fits into a sample of {format_bytes(plan.most_bytes)}; "
-                "give a larger --sample"
-            )
-        total = plan.stored_bytes
-        stored = total if whole else _with_footers(plan.opening.data, rows, stored)
-        self.sample = Sample(
-            rows=rows,
-            ram_bytes=taken,
-            share=min(1.0, stored / total),
-            parts=len(plan.parts),
-            parts_in_all=plan.parts_in_all,
-            storage_bytes=round(stored),
-        )
 
 
 def _fitting(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
@@ -195,10 +172,8 @@ def _fitting(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
 def _size(place: _Place) -> int:
     """Bytes of a split on storage."""
     _, split = place
-    return sum(length for _, length in split.ranges[1:]) if _counted(split) else _length(split)
-
-
-def _length(split: Split) -> int:
+    if _counted(split):
+        return sum(length for _, length in split.ranges[1:])
     return split.end - split.start
 
 
@@ -208,7 +183,7 @@ def _counted(split: Split) -> bool:
     return split.rows is not None
 
 
-def _stored(place: _Place, part: _Part, taken: int) -> float:
+def _stored(place: _Place, part: _SplitReader, taken: int) -> float:
     """What ``taken`` rows of a split occupy on storage."""
     _, split = place
     if not part.rows:
@@ -225,16 +200,16 @@ def _with_footers(data: DatasetPlan, rows: int, stored: float) -> float:
     return data.source.bytes * rows / sum(known) if len(known) == len(counts) else stored
 
 
-class _Part:
+class _SplitReader:
     """One split, decoded as far as it is asked."""
 
-    def __init__(self, opening: _Opening, place: _Place) -> None:
-        self._opening = opening
+    def __init__(self, data: DatasetPlan, read: ReadOptions, skips: Skips, place: _Place) -> None:
         self._item, self._split = place
-        data = opening.data
+        self._store, self._skips = data.store, skips
         self._decoding = formats.get(data.format_name).decode(
-            self._item.size, self._split, data.schema, opening.read
+            self._item.size, self._split, data.schema, read
         )
+        self._enough = False
         self.bytes = 0
         """Read of storage."""
         self.rows = 0
@@ -244,36 +219,33 @@ class _Part:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Raises `FormatError`, unless what cannot be read is to be left out."""
-        answer = None
-        while (wanted := self._next(answer)) is not None:
-            if isinstance(wanted, ReadRequest):
-                answer = self._opening.data.store.read(self._item, wanted.ranges)
-                self.bytes += sum(len(buffer) for buffer in answer)
-            else:
-                answer = None
+        answer: Any = None
+        while True:
+            try:
+                wanted, answer = self._decoding.send(answer), None
+            except StopIteration:
+                self.whole = True
+                return
+            except FormatError as error:
+                self._leave_out(Fault(error, self._split.rows))
+                return
+            if isinstance(wanted, Fault):
+                self._leave_out(wanted)
+            elif not isinstance(wanted, ReadRequest):
+                self.rows += wanted.num_rows
                 yield wanted
+            elif self._enough:
+                return
+            else:
+                answer = self._store.read(self._item, wanted.ranges)
+                self.bytes += sum(map(len, answer))
 
     def finish(self) -> None:
         """Decode what was read, and read no more."""
-        while isinstance(self._next(None), pa.RecordBatch):
+        self._enough = True
+        for _ in self.batches():
             pass
         self._decoding.close()
 
-    def _next(self, answer: Any) -> ReadRequest | pa.RecordBatch | None:
-        try:
-            wanted = self._decoding.send(answer)
-            while isinstance(wanted, Fault):
-                self._leave_out(wanted)
-                wanted = next(self._decoding)
-        except StopIteration:
-            self.whole = True
-            return None
-        except FormatError as error:
-            self._leave_out(Fault(error, self._split.rows))
-            return None
-        if not isinstance(wanted, ReadRequest):
-            self.rows += wanted.num_rows
-        return wanted
-
     def _leave_out(self, fault: Fault) -> None:
-        self._opening.skips.note(self._item.url, explain(fault.error, self._item), fault.rows)
+        self._skips.note(self._item.url, explain(fault.error, self._item), fault.rows)
