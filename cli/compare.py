@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.html_option import html_option, refuse_folder, write_page
-from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
-from pipeprof.cli.options import SHARE, json_option
+from pipeprof.cli.options import SHARE
+from pipeprof.cli.output import (
+    html_option,
+    json_option,
+    markdown_option,
+    print_json,
+    print_markdown,
+    refuse_clashes,
+    write_page,
+)
 from pipeprof.cli.saved import locate, refuse_itself
 from pipeprof.errors import ProfileError, SlowerError, UsageError
+from pipeprof.units import format_share
 
 if TYPE_CHECKING:
     from pipeprof.model import Comparison, Profile, SweepResult, TwoRuns
@@ -54,10 +62,9 @@ def command(
     stands for its best setting of each data set. Of the ranks of one training, whose steps wait for
     each other, the slowest to fetch its batches is named.
     """
-    refuse_both(markdown, as_json)
+    refuse_clashes(markdown, as_json, html)
     paths = _paths(files)
     if html is not None:
-        refuse_folder(html)
         for path in paths:
             refuse_itself(path, html)
     from pipeprof.report.document.comparison.document import comparison_document
@@ -67,9 +74,7 @@ def command(
     if html is not None:
         write_page(document, html)
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(comparison.to_dict(), option=orjson.OPT_INDENT_2))
+        print_json(comparison.to_dict())
     elif markdown:
         print_markdown(document)
     elif html is None:
@@ -159,25 +164,22 @@ def _matched(first: Runs, later: Runs) -> list[tuple[Run, Run]]:
 
 def _judge(comparison: Comparison, limit: float) -> None:
     """Raises `SlowerError` where the data show that a run is slower by more than ``limit``."""
-    slower = [pair for pair in comparison.pairs if _is_slower(pair, limit)]
+    slower = []
     for pair in comparison.pairs:
-        if not (pair in slower or _is_well(pair, limit)):
+        low, high = pair.speed.interval or (0.0, 1.0)
+        if high < 1 - limit:
+            alike = f" (not of like with like: {'; '.join(pair.unlike)})" if pair.unlike else ""
+            slower.append(f"{pair.after.file}: {_speed_of(pair)}{alike}")
+        elif low < 1 - limit or pair.speed.interval is None:
             click.echo(
                 f"pipeprof: {pair.after.file}: these runs cannot tell whether it is more than "
-                f"{_percent(limit)} slower: {_speed_of(pair)}.",
+                f"{format_share(limit)} slower: {_speed_of(pair)}.",
                 err=True,
             )
     if slower:
-        told = "; ".join(f"{pair.after.file}: {_speed_of(pair)}{_unlike(pair)}" for pair in slower)
-        raise SlowerError(f"{told}: more than the {_percent(limit)} slower that is allowed.")
-
-
-def _is_slower(pair: TwoRuns, limit: float) -> bool:
-    return pair.speed.interval is not None and pair.speed.interval[1] < 1 - limit
-
-
-def _is_well(pair: TwoRuns, limit: float) -> bool:
-    return pair.speed.interval is not None and pair.speed.interval[0] >= 1 - limit
+        raise SlowerError(
+            f"{'; '.join(slower)}: more than the {format_share(limit)} slower that is allowed."
+        )
 
 
 def _speed_of(pair: TwoRuns) -> str:
@@ -187,13 +189,3 @@ def _speed_of(pair: TwoRuns) -> str:
         return "too few batches were measured"
     low, high = speed.interval
     return f"{speed.ratio:.2f}× the samples/s of {pair.before.file} (95 %: {low:.2f}–{high:.2f})"
-
-
-def _unlike(pair: TwoRuns) -> str:
-    return f" (not of like with like: {'; '.join(pair.unlike)})" if pair.unlike else ""
-
-
-def _percent(limit: float) -> str:
-    from pipeprof.units import format_share
-
-    return format_share(limit)

@@ -19,7 +19,8 @@ from rich.progress import (
 )
 
 from pipeprof.bench_data import KINDS
-from pipeprof.cli.options import SIZE, STORAGE_OPTIONS, json_option
+from pipeprof.cli.options import SIZE, storage_options_option
+from pipeprof.cli.output import json_option
 from pipeprof.formats import FORMATS
 from pipeprof.units import format_bytes, format_duration, format_share
 
@@ -45,9 +46,9 @@ _JOBS = 2
 @click.option("--kind", type=click.Choice(KINDS), default="tabular", show_default=True,
               help="A row is a table's, of 26 columns or (wide) of 201, a JPEG and its label, "
               "or a list of token ids.")  # fmt: skip
-@click.option("--format", "format_name", type=click.Choice(list(FORMATS)),
+@click.option("--format", type=click.Choice(list(FORMATS)),
               required=True, help="File format.")  # fmt: skip
-@click.option("--size", type=SIZE, default="1GiB", show_default=True,
+@click.option("--size", "size_bytes", type=SIZE, default="1GiB", show_default=True,
               help="About what the rows occupy in RAM, so that the same size gives the same rows "
               "in every format; the size on storage differs and is told at the end.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
@@ -61,23 +62,15 @@ _JOBS = 2
               "[default: 2, or 1 on one core]")  # fmt: skip
 @click.option("--overwrite", is_flag=True,
               help="Replace another data set of pipeprof here; never other files.")  # fmt: skip
-@click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
-              help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@storage_options_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(
-    url: str,
-    kind: str,
-    format_name: str,
-    size: int,
-    seed: int,
-    shards: int | None,
-    compression: str | None,
     jobs: int | None,
-    overwrite: bool,
     storage_options: dict[str, Any] | None,
     quiet: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Write a seeded data set to the folder URL: a path, or any URL that fsspec knows.
 
@@ -88,18 +81,8 @@ def command(
     from pipeprof.errors import OutputError
     from pipeprof.measure.environment import usable_cores
 
-    spec = GenerateSpec(
-        url=url,
-        kind=kind,
-        format=format_name,
-        size_bytes=size,
-        seed=seed,
-        shards=shards,
-        compression=compression,
-        jobs=jobs or min(_JOBS, usable_cores()),
-        overwrite=overwrite,
-        options=storage_options or {},
-    )
+    jobs = jobs or min(_JOBS, usable_cores())
+    spec = GenerateSpec(jobs=jobs, options=storage_options or {}, **asked)
     started = monotonic()
     progress = GenerateWatch(show=not quiet)
     try:
@@ -109,7 +92,9 @@ def command(
         if progress.began:
             click.echo("Finished files stay: run the same command to go on.", err=True)
         raise
-    click.echo(_summary(manifest, url, monotonic() - started, progress.began, as_json), nl=False)
+    click.echo(
+        _summary(manifest, spec.url, monotonic() - started, progress.began, as_json), nl=False
+    )
 
 
 def _summary(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json: bool) -> bytes:

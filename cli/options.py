@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from pipeprof.errors import UsageError
+from pipeprof.model import ReadOptions
 from pipeprof.units import parse_size
 
 
@@ -68,11 +69,47 @@ def int_list(least: int) -> Callable[[str], tuple[int, ...]]:
     return parse
 
 
-SIZE = size
-SHARE = share
-INT_LIST = int_list
-STORAGE_OPTIONS = json_object
+SIZE, SHARE, INT_LIST = size, share, int_list
 
+_SIZES = {
+    "split": "split_bytes",
+    "block": "block_bytes",
+    "gap": "gap_bytes",
+    "request": "request_bytes",
+}
+_SWITCHES = {"ahead": "read_ahead", "direct": "direct"}
+_SWITCH = {"": True, "yes": True, "no": False}
+_EXAMPLE = "split=8MiB, block=4MiB, gap=64KiB, request=512KiB, depth=4, ahead=no, direct"
+
+
+def read_options(text: str | ReadOptions) -> ReadOptions:
+    """``depth=8,ahead=no``: see `pipeprof.model.ReadOptions`."""
+    if isinstance(text, ReadOptions):  # click hands the default over too
+        return text
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        if name in _SIZES:
+            found[_SIZES[name]] = SIZE(value)
+        elif name in _SWITCHES and value in _SWITCH:
+            found[_SWITCHES[name]] = _SWITCH[value]
+        elif name == "depth":
+            found["queue_depth"] = max(INT_LIST(1)(value))
+        else:
+            raise click.BadParameter(f"{part!r} is not known; write any of {_EXAMPLE}.")
+    return ReadOptions(**found)
+
+
+read_options.__name__ = "name=value,…"
+read_option = click.option(
+    "--read", type=read_options, default=ReadOptions(), show_default=False,
+    help=f"How bytes are asked of storage, any of {_EXAMPLE}; the values are the defaults, but for "
+    "the last two.",
+)  # fmt: skip
+storage_options_option = click.option(
+    "--storage-options", type=json_object, default=None,
+    help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.",
+)  # fmt: skip
 s3_client_option = click.option(
     "--s3-client", type=click.Choice(["obstore", "pyarrow", "s3fs"]), default=None,
     help="What reads from S3.  [default: obstore, and s3fs where that does not do]",
@@ -103,6 +140,3 @@ def listing_shown(quiet: bool) -> Iterator[None]:
 
     with nullcontext() if quiet else listing_watched(say):
         yield
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON to stdout.")

@@ -9,12 +9,12 @@ import click
 
 from pipeprof.cli.options import (
     SIZE,
-    STORAGE_OPTIONS,
-    json_option,
     listing_shown,
     s3_client_option,
+    storage_options_option,
     with_client,
 )
+from pipeprof.cli.output import json_option, print_json
 from pipeprof.errors import UsageError
 
 EXAMPLE = """\b
@@ -30,40 +30,36 @@ Examples:
 @click.argument("url")
 @click.option("--seconds", type=click.FloatRange(min=1), default=30.0, show_default=True,
               help="For all of it.")  # fmt: skip
-@click.option("--block", "blocks", type=SIZE, multiple=True,
+@click.option("--block", "block_bytes", type=SIZE, multiple=True,
               help="Size of a request; may be given several times.  [default: 4KiB, 64KiB, "
               "1MiB, 8MiB]")  # fmt: skip
-@click.option("--in-flight", type=click.IntRange(min=1), default=64, show_default=True,
-              help="The most requests under way at a time.")  # fmt: skip
+@click.option("--in-flight", "most_in_flight", type=click.IntRange(min=1), default=64,
+              show_default=True, help="The most requests under way at a time.")  # fmt: skip
 @click.option("--processes", type=click.IntRange(min=1), default=None,
               help="That share these requests.  [default: 1, and more while their CPU time is the "
               "limit and cores are idle]")  # fmt: skip
-@click.option("--max-bytes", type=SIZE, default="8GB", show_default=True,
+@click.option("--max-bytes", "most_bytes", type=SIZE, default="8GB", show_default=True,
               help="Read no more than this; some stores bill it.")  # fmt: skip
-@click.option("--max-requests", type=click.IntRange(min=1), default=100_000, show_default=True,
+@click.option("--max-requests", "most_requests", type=click.IntRange(min=1), default=100_000,
+              show_default=True,
               help="Make no more requests than this; some stores bill them.")  # fmt: skip
-@click.option("--feed", type=click.FloatRange(min=0), default=5.0, show_default=True,
-              metavar="SECONDS", help="Keep the best load up for so long.")  # fmt: skip
-@click.option("--write", type=SIZE, default=None, metavar="SIZE",
+@click.option("--feed", "feed_seconds", type=click.FloatRange(min=0), default=5.0,
+              show_default=True, metavar="SECONDS",
+              help="Keep the best load up for so long.")  # fmt: skip
+@click.option("--write", "write_bytes", type=SIZE, default=None, metavar="SIZE",
               help="Also write below URL, which must be a folder: a checkpoint of this size, alone "
               "and while feeding, and small files. All are removed.")  # fmt: skip
-@click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
-              help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@storage_options_option
 @s3_client_option
 @json_option
 def command(
     url: str,
-    seconds: float,
-    blocks: tuple[int, ...],
-    in_flight: int,
-    processes: int | None,
-    max_bytes: int,
-    max_requests: int,
-    feed: float,
-    write: int | None,
+    block_bytes: tuple[int, ...],
+    write_bytes: int | None,
     storage_options: dict[str, Any] | None,
     s3_client: str | None,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Read the files or objects at URL, and say what their storage can give.
 
@@ -71,8 +67,6 @@ def command(
     a time give no more. Local files are read past the page cache where the file system allows it.
     Nothing is written, unless --write says so.
     """
-    import orjson
-
     from pipeprof.cli.probe_page import probe_document, say, warn
     from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
     from pipeprof.probe.target import open_target
@@ -80,36 +74,31 @@ def command(
     from pipeprof.storage.local_reads import ALIGNED
     from pipeprof.storage.urls import is_local, local_path
 
-    uneven = [size for size in blocks if size % ALIGNED]
+    uneven = [size for size in block_bytes if size % ALIGNED]
     if uneven and is_local(url):
         raise UsageError(
             f"--block {uneven[0]} is no multiple of {ALIGNED} bytes, as direct reads must be."
         )
-    if write and is_local(url) and not os.path.isdir(local_path(url)):
-        raise UsageError(f"{url} is no folder; --write needs one to write into.")
     spec = ProbeSpec(
         url=url,
-        seconds=seconds,
-        block_bytes=blocks or ProbeSpec.block_bytes,
-        most_in_flight=in_flight,
-        processes=processes,
-        most_bytes=max_bytes,
-        most_requests=max_requests,
-        feed_seconds=feed,
-        write_bytes=write or 0,
+        block_bytes=block_bytes or ProbeSpec.block_bytes,
+        write_bytes=write_bytes or 0,
+        **asked,
     )
+    if write_bytes and is_local(url) and not os.path.isdir(local_path(url)):
+        raise UsageError(f"{url} is no folder; --write needs one to write into.")
     storage_options = with_client(storage_options, s3_client)
     with listing_shown(quiet=as_json):
         target = open_target(url, storage_options)
     try:
-        watch = (lambda point: None) if as_json else say
         if not as_json and not is_local(url):
             warn(spec, target)
+        watch = (lambda point: None) if as_json else say
         result = probe(target, spec, watch, storage_options)
     finally:
         target.close()
     if as_json:
-        click.echo(orjson.dumps(result.to_dict(), option=orjson.OPT_INDENT_2))
+        print_json(result.to_dict())
     else:
         print_document(probe_document(result))
     return 0

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.full_option import full_option
-from pipeprof.cli.html_option import html_option, write_page
-from pipeprof.cli.judge import fail_if_starved_option, judge
-from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
-from pipeprof.cli.options import json_option
+from pipeprof.cli.output import (
+    fail_if_starved_option,
+    full_option,
+    html_option,
+    json_option,
+    judge,
+    markdown_option,
+    print_markdown,
+    refuse_clashes,
+    write_page,
+)
 from pipeprof.cli.saved import locate, refuse_itself
 
 if TYPE_CHECKING:
@@ -53,7 +59,7 @@ def command(
     from pipeprof.report.terminal.render import print_document
     from pipeprof.store import dumps, load
 
-    refuse_both(markdown, as_json)
+    refuse_clashes(markdown, as_json)
     path = locate(file, "report")
     result = load(path)
     if html is not None:

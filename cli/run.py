@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from pipeprof.cli.full_option import full_option
-from pipeprof.cli.judge import fail_if_starved_option
-from pipeprof.cli.markdown_option import markdown_option, refuse_both
-from pipeprof.cli.options import SHARE, json_option
+from pipeprof.cli.options import SHARE
+from pipeprof.cli.output import (
+    fail_if_starved_option,
+    full_option,
+    json_option,
+    markdown_option,
+    refuse_clashes,
+)
 from pipeprof.errors import UsageError
 from pipeprof.loaders.autopatch.overrides import Override, parse_override
 
@@ -95,7 +99,7 @@ def command(
     from pipeprof.loaders.autopatch.call_sites import Places
     from pipeprof.loaders.autopatch.session import Session
 
-    refuse_both(markdown, as_json)
+    refuse_clashes(markdown, as_json)
     program = find_program(script, is_module)
     printed: Printed = "full" if full else "report"
     if as_json or markdown:

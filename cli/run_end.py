@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
-from pipeprof.cli.html_option import write_page
-from pipeprof.cli.judge import judge
+from pipeprof.cli.output import judge, write_page
 from pipeprof.errors import PipeprofError, StarvedError
 from pipeprof.log import log_caught
 

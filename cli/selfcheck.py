@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeprof.cli.options import json_option
+from pipeprof.cli.output import json_option, print_json
 
 EXAMPLE = """\b
 Examples:
@@ -29,16 +29,13 @@ def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
     within 1 %. Beside it: what profiling costs. Takes about a minute; exits with 1 when anything
     is beyond its bar.
     """
-    import orjson
-
     from pipeprof.cli.selfcheck_page import print_outcome, selfcheck_document
     from pipeprof.report.terminal.render import print_document
     from pipeprof.selfcheck.run import check
 
     found = check((lambda _: None) if as_json else print_outcome, quick, only)
     if as_json:
-        options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
-        click.echo(orjson.dumps(found.to_dict(), option=options))
+        print_json(found.to_dict())
     else:
         print_document(selfcheck_document(found))
     return 0 if found.passed else 1

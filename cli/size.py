@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.html_option import html_option, refuse_folder, write_page
-from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
-from pipeprof.cli.options import INT_LIST, json_option
+from pipeprof.cli.options import INT_LIST
+from pipeprof.cli.output import (
+    html_option,
+    json_option,
+    markdown_option,
+    print_json,
+    print_markdown,
+    refuse_clashes,
+    write_page,
+)
 from pipeprof.errors import UsageError
 from pipeprof.model import Sizing, SizingInput
 from pipeprof.sizing.inputs import INPUTS, Input
@@ -116,9 +123,7 @@ def command(
     from pipeprof.report.terminal.render import print_document
     from pipeprof.sizing.size import size
 
-    refuse_both(markdown, as_json)
-    if html is not None:
-        refuse_folder(html)
+    refuse_clashes(markdown, as_json, html)
     given = _given(file, workload, accelerator, numbers)
     if workload and html is None:  # a page says it beside each number
         _note_what_if(workload, accelerator)
@@ -128,10 +133,7 @@ def command(
     if html is not None:
         write_page(_document(sizings, explain=True), html)
     if as_json:
-        import orjson
-
-        told = [sizing.to_dict() for sizing in sizings]
-        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        print_json([sizing.to_dict() for sizing in sizings])
     elif markdown:
         print_markdown(_document(sizings, explain))
     elif html is None:

@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.full_option import full_option
-from pipeprof.cli.html_option import html_option, refuse_folder, write_page
-from pipeprof.cli.judge import fail_if_starved_option, judge
-from pipeprof.cli.markdown_option import markdown_option, print_markdown, refuse_both
 from pipeprof.cli.options import (
     INT_LIST,
     SHARE,
-    STORAGE_OPTIONS,
     apart,
-    json_option,
     listing_shown,
+    read_option,
     s3_client_option,
+    storage_options_option,
 )
-from pipeprof.cli.read_option import read_option
+from pipeprof.cli.output import (
+    fail_if_starved_option,
+    full_option,
+    html_option,
+    json_option,
+    judge,
+    markdown_option,
+    print_markdown,
+    refuse_clashes,
+    write_page,
+)
 from pipeprof.cli.sweep_convert import conversion_options, conversion_spec
 from pipeprof.errors import PipeprofError
 
@@ -99,8 +105,7 @@ def _columns(text: str) -> tuple[str, ...] | None:
               help="Go on with the sweep in this folder, as it was asked for; storage options and "
               "URLs that hold secrets are not saved, so give them again.")  # fmt: skip
 @conversion_options
-@click.option("--storage-options", type=STORAGE_OPTIONS, default=None,
-              help="Options for fsspec, e.g. '{\"anon\": true}'. Never saved.")  # fmt: skip
+@storage_options_option
 @s3_client_option
 @full_option
 @html_option
@@ -134,9 +139,7 @@ def command(
     from pipeprof.sweep.progress import SweepListener
     from pipeprof.sweep.warnings_once import each_warning_once
 
-    refuse_both(markdown, as_json)
-    if html is not None:
-        refuse_folder(html)
+    refuse_clashes(markdown, as_json, html)
     client, storage_options = apart(s3_client, storage_options)
     given: dict[str, Any] = {"storage_options": storage_options, "storages": storages}
     with each_warning_once():

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.options import json_option
+from pipeprof.cli.output import json_option
 from pipeprof.errors import ProfileError, UsageError
 
 EXAMPLE = """\b

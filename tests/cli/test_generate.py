@@ -255,7 +255,7 @@ class TestOptions:
         assert options.SIZE("1.5KiB") == 1536
         assert options.INT_LIST(0)("0,2,16") == (0, 2, 16)
         assert (options.SHARE("5%"), options.SHARE("0.05")) == (0.05, 0.05)
-        assert options.STORAGE_OPTIONS('{"anon": true}') == {"anon": True}
+        assert options.json_object('{"anon": true}') == {"anon": True}
 
     @pytest.mark.parametrize(
         ("kind", "text", "says"),
@@ -267,8 +267,8 @@ class TestOptions:
             (options.SHARE, "half", "'half' is not a share"),
             (options.SHARE, "150%", "not between 0% and 100%"),
             (options.SHARE, "nan", "not between 0% and 100%"),
-            (options.STORAGE_OPTIONS, "[1]", "must be a JSON object"),
-            (options.STORAGE_OPTIONS, "{", "must be a JSON object"),
+            (options.json_object, "[1]", "must be a JSON object"),
+            (options.json_object, "{", "must be a JSON object"),
         ],
     )
     def test_what_they_refuse(self, kind: Any, text: str, says: str) -> None:

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from pipeprof.cli.app import run
-from pipeprof.cli.read_option import parse
+from pipeprof.cli.options import read_options
 from pipeprof.model import ReadOptions
 
 MIB = 2**20
@@ -21,13 +21,13 @@ MIB = 2**20
     ],
 )
 def test_what_is_named_is_set_and_the_rest_left_as_it_is(text, options):
-    assert parse(text) == options
+    assert read_options(text) == options
 
 
 @pytest.mark.parametrize("text", ["", "depht=3", "depth", "depth=0", "request=0", "direct=maybe"])
 def test_a_mistake_is_said(text):
     with pytest.raises(click.BadParameter, match=r"is not|too small|needs"):
-        parse(text)
+        read_options(text)
 
 
 def test_the_command_refuses_it_before_it_reads_anything(capsys):

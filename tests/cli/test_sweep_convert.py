@@ -17,7 +17,7 @@ import pytest
 
 from pipeprof import formats
 from pipeprof.cli.app import run
-from pipeprof.cli.judge import judge
+from pipeprof.cli.output import judge
 from pipeprof.errors import StarvedError
 from tests.support.requirements import missing
 from tests.sweep_samples import sample_conversion
