@@ -11,8 +11,7 @@ from typing import Any
 
 from pipeprof.formats.base import PREFETCH_DEPTH, ByteRange, ReadRequest
 from pipeprof.measure.requests import reading
-from pipeprof.measure.stage_timer import Tally, record, tallied
-from pipeprof.model import Span, Stage
+from pipeprof.measure.stage_timer import Tally, record_read, tallied
 from pipeprof.storage import Buffer, ObjectInfo, Store
 
 _SMALL = 2**12
@@ -87,7 +86,7 @@ class ReadsAhead(Reads):
         start = perf_counter()
         with reading():
             buffers, size, requests = coming.result()
-        record(Span(Stage.READ, start, perf_counter(), bytes=size, requests=requests))
+        record_read(start, perf_counter(), size, requests)
         return buffers
 
     def _taken(self, wanted: Wanted) -> Future[Fetched]:

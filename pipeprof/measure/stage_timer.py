@@ -1,8 +1,8 @@
 """Where code that reads, decodes or transforms says how long it took.
 
-Each thread that makes batches has at most one open `Tally`; `record` and `stage` add to it, and
-cost next to nothing when there is none. Stages may lie within one another: each gets its own time
-only, so that together they are never more than the whole.
+Each thread that makes batches has at most one open `Tally`; `record_read` and `stage` add to it,
+and cost next to nothing when there is none. Stages may lie within one another: each gets its own
+time only, so that together they are never more than the whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import perf_counter, thread_time
 from typing import ParamSpec, TypeVar
 
 from pipeprof.errors import UsageError
-from pipeprof.model import Span, Stage
+from pipeprof.model import Stage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,18 +23,18 @@ R = TypeVar("R")
 IN_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
 """The stages in which a batch is made."""
 
-
-_COLLATE = Stage.COLLATE
+# looked up once: an Enum's attributes are slow
+_READ, _COLLATE = Stage.READ, Stage.COLLATE
 
 
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
     __slots__ = ("_last", "bytes", "charges", "cpu_s", "inner_cpu_s", "inner_s", "looked_s",
-                 "noting", "requests", "seconds", "spans", "store_cpu_s", "store_s", "turns",
+                 "noting", "requests", "seconds", "store_cpu_s", "store_s", "turns",
                  "waited_s")  # fmt: skip
 
-    def __init__(self, keep_spans: bool = False, noting: bool = False) -> None:
+    def __init__(self, noting: bool = False) -> None:
         self.seconds: dict[Stage, float] = {}
         self.bytes = 0
         self.requests = 0
@@ -43,7 +43,6 @@ class Tally:
         self.cpu_s: dict[Stage, float] | None = None
         """CPU time of this thread in each stage, where it is to be clocked."""
         self.inner_cpu_s = 0.0
-        self.spans: list[Span] | None = [] if keep_spans else None
         self.turns = 0
         """How often one stage of fetch followed another, the first included."""
         self.charges = 0
@@ -62,14 +61,13 @@ class Tally:
             self._last = name
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def add(self, span: Span) -> None:
-        duration = span.end_s - span.start_s
-        self.charge(span.stage, duration)
+    def add_read(self, start_s: float, end_s: float, size: int, requests: int) -> None:
+        """Count a read of ``size`` bytes as stage `read`."""
+        duration = end_s - start_s
+        self.charge(_READ, duration)
         self.inner_s += duration
-        self.bytes += span.bytes
-        self.requests += span.requests
-        if self.spans is not None:
-            self.spans.append(span)
+        self.bytes += size
+        self.requests += requests
 
 
 class _Current(threading.local):
@@ -81,10 +79,10 @@ current = _Current()
 """Of this thread. Hot paths set ``current.tally`` themselves; everybody else takes `tallied`."""
 
 
-def record(span: Span) -> None:
-    """Add ``span`` to the batch this thread is making, if any."""
+def record_read(start_s: float, end_s: float, size: int, requests: int) -> None:
+    """Count a read of ``size`` bytes for the batch that this thread is making, if any."""
     if current.tally is not None:
-        current.tally.add(span)
+        current.tally.add_read(start_s, end_s, size, requests)
 
 
 def stage(name: Stage | str) -> Timed:
@@ -159,7 +157,7 @@ class Timed:
 
 @contextmanager
 def tallied(tally: Tally) -> Iterator[Tally]:
-    """Let ``record`` and ``stage`` in this thread add to ``tally`` while the body runs."""
+    """Let `record_read` and `stage` in this thread add to ``tally`` while the body runs."""
     outer, current.tally = current.tally, tally
     try:
         yield tally

@@ -13,8 +13,8 @@ from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
 from pipeprof.measure.finalizer import finalizer
-from pipeprof.measure.stage_timer import record
-from pipeprof.model import ReadOptions, Span, Stage
+from pipeprof.measure.stage_timer import record_read
+from pipeprof.model import ReadOptions
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.local_reads import LocalReader
 from pipeprof.storage.urls import local_path
@@ -78,7 +78,7 @@ class LocalStore:
         except OSError as error:
             raise StorageError(f"{item.path} cannot be read: {error.strerror}.") from None
         count = sum(length for _, length in ranges)
-        record(Span(Stage.READ, start, perf_counter(), bytes=count, requests=requests))
+        record_read(start, perf_counter(), count, requests)
         return list(buffers)
 
     def _read(

@@ -10,8 +10,7 @@ from typing import Any
 
 from pipeprof.errors import NothingFound, StorageError
 from pipeprof.log import log_caught
-from pipeprof.measure.stage_timer import Tally, record, tallied
-from pipeprof.model import Span, Stage
+from pipeprof.measure.stage_timer import Tally, record_read, tallied
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.errors import reason
 from pipeprof.storage.urls import filesystem, redact
@@ -77,7 +76,7 @@ class RemoteStore:
                     "expected: it was cut short or replaced since it was listed."
                 )
         count = sum(length for _, length in ranges)
-        record(Span(Stage.READ, start, perf_counter(), bytes=count, requests=len(ranges)))
+        record_read(start, perf_counter(), count, len(ranges))
         return buffers
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,25 +10,24 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.measure.stage_timer import Tally, record, stage, tallied
-from pipeprof.model import Span, Stage
+from pipeprof.measure.stage_timer import Tally, record_read, stage, tallied
+from pipeprof.model import Stage
 from tests.loaders.forms import Act
 
 pytestmark = pytest.mark.timed
 
 
 def test_spans_of_a_stage_add_up():
-    with tallied(Tally(keep_spans=True)) as tally:
-        record(Span(Stage.READ, 1.0, 1.5, bytes=10, requests=1))
-        record(Span(Stage.READ, 2.0, 2.25, bytes=5, requests=2))
-        record(Span(Stage.DECODE, 2.25, 4.25))
+    with tallied(Tally()) as tally:
+        record_read(1.0, 1.5, 10, 1)
+        record_read(2.0, 2.25, 5, 2)
+        tally.charge(Stage.DECODE, 2.0)
     assert tally.seconds == {Stage.READ: 0.75, Stage.DECODE: 2.0}
-    assert (tally.bytes, tally.requests) == (15, 3)
-    assert [span.stage for span in tally.spans] == [Stage.READ, Stage.READ, Stage.DECODE]
+    assert (tally.bytes, tally.requests, tally.charges) == (15, 3, 3)
 
 
 def test_without_a_batch_recording_is_harmless():
-    record(Span(Stage.READ, 0.0, 1.0))
+    record_read(0.0, 1.0, 0, 0)
     with stage(Stage.DECODE):
         pass
 
@@ -44,7 +43,7 @@ def test_threads_do_not_mix():
 
     def elsewhere():
         with tallied(other):
-            record(Span(Stage.READ, 0.0, 1.0))
+            record_read(0.0, 1.0, 0, 0)
 
     with tallied(Tally()) as mine:
         thread = threading.Thread(target=elsewhere)
@@ -57,8 +56,8 @@ def test_threads_do_not_mix():
 def test_an_inner_batch_does_not_end_the_outer():
     with tallied(Tally()) as outer:
         with tallied(Tally()) as inner:
-            record(Span(Stage.READ, 0.0, 1.0))
-        record(Span(Stage.READ, 0.0, 2.0))
+            record_read(0.0, 1.0, 0, 0)
+        record_read(0.0, 2.0, 0, 0)
     assert (inner.seconds[Stage.READ], outer.seconds[Stage.READ]) == (1.0, 2.0)
 
 
@@ -69,7 +68,7 @@ def test_a_stage_within_a_stage_counts_once():
             time.sleep(0.02)
             with stage("read"):
                 time.sleep(0.03)
-            record(Span(Stage.READ, 0.0, 0.005))  # as a store does
+            record_read(0.0, 0.005, 0, 0)  # as a store does
         with stage("transform"):
             time.sleep(0.01)
     took, seconds = time.perf_counter() - start, tally.seconds
@@ -88,7 +87,7 @@ class Keeps:
 
 def test_what_stage_gives_can_be_kept_and_sent_to_a_worker():
     kept = pickle.loads(pickle.dumps(Keeps()))
-    with tallied(Tally(keep_spans=True)) as tally:
+    with tallied(Tally()) as tally:
         for _ in range(3):
             with kept.decoding:
                 pass

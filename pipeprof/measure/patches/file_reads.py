@@ -23,13 +23,11 @@ from inspect import isbuiltin
 from time import perf_counter
 from typing import Any
 
-from pipeprof.measure.stage_timer import Tally, current
-from pipeprof.model import Span, Stage
+from pipeprof.measure.stage_timer import current
 
 _REAL = io.open
 _READING = ("rb", "br")
 _NAMES = (str, bytes)
-_READ = Stage.READ  # looked up once: an Enum's attributes are slow
 
 
 def watch_open() -> None:
@@ -55,17 +53,6 @@ def _holders() -> list[tuple[Any, str]]:
     return [(owner, name) for owner, name in holders if getattr(owner, name, None) is _REAL]
 
 
-def add_read(tally: Tally, start_s: float, end_s: float, count: int, requests: int) -> None:
-    """Add a read of ``count`` bytes to ``tally``."""
-    duration = end_s - start_s
-    tally.charge(_READ, duration)
-    tally.inner_s += duration
-    tally.bytes += count
-    tally.requests += requests
-    if tally.spans is not None:  # a Span costs more than all the rest
-        tally.spans.append(Span(_READ, start_s, end_s, count, requests))
-
-
 class _ClockedFile(io.FileIO):
     """What a buffered file reads from. The end of the file is no request."""
 
@@ -75,7 +62,7 @@ class _ClockedFile(io.FileIO):
             return _readinto(self, buffer)
         start = perf_counter()
         count = _readinto(self, buffer)
-        add_read(tally, start, perf_counter(), count or 0, 1 if count else 0)
+        tally.add_read(start, perf_counter(), count or 0, 1 if count else 0)
         return count
 
     def readall(self) -> Any:
@@ -84,7 +71,7 @@ class _ClockedFile(io.FileIO):
             return _readall(self)
         start = perf_counter()
         data = _readall(self)
-        add_read(tally, start, perf_counter(), len(data or b""), 1 if data else 0)
+        tally.add_read(start, perf_counter(), len(data or b""), 1 if data else 0)
         return data
 
 
@@ -146,7 +133,7 @@ def _opened(file: Any, buffering: int) -> Any:
         raw.close()
         raise
     if tally is not None:
-        add_read(tally, start, perf_counter(), 0, 0)
+        tally.add_read(start, perf_counter(), 0, 0)
     return opened
 
 

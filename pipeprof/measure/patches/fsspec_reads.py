@@ -28,7 +28,7 @@ from typing import Any
 
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.import_hook import Forget, when_imported
-from pipeprof.measure.patches.file_reads import add_read, watched_open
+from pipeprof.measure.patches.file_reads import watched_open
 from pipeprof.measure.requests import StoreTime, note_request
 from pipeprof.measure.stage_timer import Tally, current
 
@@ -144,7 +144,7 @@ def timed(
                 size = 0  # a file system may give and take anything
             if noting and one_request and _fetches.count == before:
                 note_request(start, nan, end, size, failed=result is _ABSENT)
-            add_read(tally, start, end, size, requests)
+            tally.add_read(start, end, size, requests)
 
     return reading
 

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 from pipeprof.errors import NothingFound, StorageError, UsageError
 from pipeprof.measure.requests import note_request
-from pipeprof.measure.stage_timer import record
-from pipeprof.model import Span, Stage
+from pipeprof.measure.stage_timer import record_read
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.errors import ErrorKind, Failure, explained
 from pipeprof.storage.progress import Listing
@@ -102,7 +101,7 @@ class S3Store:
         else:
             buffers = self._read_many(item, ranges)
         count = sum(length for _, length in ranges)
-        record(Span(Stage.READ, start, perf_counter(), bytes=count, requests=len(ranges)))
+        record_read(start, perf_counter(), count, len(ranges))
         return buffers
 
     def _found(self, bucket: str, key: str, listing: Listing) -> list[Listed]:
