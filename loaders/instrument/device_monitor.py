@@ -9,9 +9,9 @@ import sys
 from collections import deque
 from time import perf_counter
 
-from pipeprof.measure.copies import DeviceCopy, take
+from pipeprof.measure.copies import DeviceCopy, here
 from pipeprof.measure.device import DeviceClock, cuda_events
-from pipeprof.measure.nvml import Nvml
+from pipeprof.measure.nvml import DeviceSample, Nvml
 from pipeprof.measure.recorder import Recorder
 
 _REMEMBERED = 512
@@ -31,10 +31,10 @@ class DeviceTotals:
         self.pageable_copies += copy.pageable_copies or 0
         self.blocking_copies += copy.copies if copy.blocking else 0
 
-    def add_sample(self, utilisation: float | None, memory_bytes: int) -> None:
-        self.memory_bytes = max(memory_bytes, self.memory_bytes or 0)
-        if utilisation is not None:
-            self._used += utilisation
+    def add_sample(self, sample: DeviceSample) -> None:
+        self.memory_bytes = max(sample.memory_bytes, self.memory_bytes or 0)
+        if sample.utilisation is not None:
+            self._used += sample.utilisation
             self._samples += 1
 
     @property
@@ -84,12 +84,12 @@ class DeviceSide:
         if self._clock is not None:
             for batch, starved_s, busy_s in self._clock.harvest():
                 self._recorder.note_device(batch, starved_s, busy_s)
-        for copy in take():
+        for copy in here.notes.take():
             self._totals.add_copy(copy)
             self._recorder.note_copy(self._batch_at(copy.called_s), copy.seconds, copy.bytes or 0)
         sample = self._nvml.sample() if self._nvml is not None else None
         if sample is not None:
-            self._totals.add_sample(sample.utilisation, sample.memory_used_bytes)
+            self._totals.add_sample(sample)
 
     def _batch_at(self, moment_s: float) -> int:
         """The batch last delivered before; -1 when it is forgotten."""

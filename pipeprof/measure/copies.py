@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from pipeprof.log import log_caught
 from pipeprof.measure.device import Events, cuda_events
@@ -22,13 +22,9 @@ class DeviceCopy:
     """What one call of `pipeprof.to_device` moved."""
 
     seconds: float
-    """Of the copies alone, on the clock of ``clock``."""
-    clock: Literal["device", "host"]
-    """The host's tells only how long handing the work over took, if the call did not block."""
+    """Of the copies alone: on CUDA the device's time, elsewhere the host's."""
     called_s: float
     """When it was called, on the monotonic clock of the run."""
-    pin_s: float
-    """What the host spent on pinning, before the copies."""
     bytes: int | None
     """Logical. ``None``: unknown, as a tensor was sparse or nested, or an object hid what it
     holds."""
@@ -37,11 +33,10 @@ class DeviceCopy:
     pageable_copies: int | None
     """Of these, from memory that was not pinned; ``None``: unknown."""
     blocking: bool
-    device: str
 
 
 class CopyNotes:
-    """No error leaves it: after one it has stopped for good, and ``reason`` says why."""
+    """No error leaves it: after one it has stopped for good."""
 
     def __init__(self, events: Events | None = None, most: int = 1024) -> None:
         """``events``: those of CUDA unless given. ``most``: copies kept; beyond, the oldest are
@@ -49,14 +44,11 @@ class CopyNotes:
         self._events = events
         self._kept: deque[tuple[Any, Any, DeviceCopy]] = deque()
         self._most = most
-        self.lost = 0
-        """Given up: nobody took them, or the device took too long."""
-        self.reason: str | None = None
-        """Why it has stopped."""
+        self._stopped = False
 
     def mark(self, stream: Any) -> Any | None:
         """An event at the end of ``stream``; ``None`` when there can be none."""
-        if stream is None or self.reason is not None:
+        if stream is None or self._stopped:
             return None
         try:
             self._events = self._events or cuda_events()
@@ -67,11 +59,10 @@ class CopyNotes:
 
     def add(self, start: Any | None, end: Any | None, copy: DeviceCopy) -> None:
         """``copy`` lies between two events, or was timed by the host's clock."""
-        if self.reason is None:
+        if not self._stopped:
             self._kept.append((start, end, copy))
             if len(self._kept) > self._most:
                 self._pop()
-                self.lost += 1
 
     def take(self) -> list[DeviceCopy]:
         """Those that are over and were not taken yet, in order. Never blocks."""
@@ -100,23 +91,14 @@ class CopyNotes:
 
     def _stop(self, error: Exception) -> None:
         log_caught(_log, error, "copies to the device are timed no more")
-        self.reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        self._stopped = True
         self._kept.clear()
 
 
-class _Mine(threading.local):
+class _Here(threading.local):
     def __init__(self) -> None:
         self.notes = CopyNotes()
 
 
-_mine = _Mine()
-
-
-def my_notes() -> CopyNotes:
-    """Those of this thread."""
-    return _mine.notes
-
-
-def take() -> list[DeviceCopy]:
-    """The copies of this thread that are over and were not taken yet, in order."""
-    return _mine.notes.take()
+here = _Here()
+"""``here.notes`` are those of this thread."""

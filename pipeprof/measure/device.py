@@ -133,9 +133,6 @@ class DeviceClock:
         self._events = events
         self._marks: deque[_Mark] = deque()
         self._most_marks = 2 * most_pending + 1
-        self.unmeasured = 0
-        """Batches delivered of which nothing is known: those whose step has no end, that the
-        device took too long to reach, or that came while a graph was captured."""
         self.reason: str | None = None
         """Why it has stopped."""
 
@@ -163,18 +160,13 @@ class DeviceClock:
             self._stop(error)
         return ready
 
-    def close(self) -> None:
-        """Nothing more is recorded or harvested."""
-        self.reason = self.reason or "closed"
-        self._marks.clear()
-
     def _record(self, kind: Literal["ask", "deliver"], batch: int) -> None:
         if self.reason is not None:
             return
         try:
             self._marks.append(_Mark(kind, batch, self._events.record()))
             while len(self._marks) > self._most_marks:
-                self._give_up_oldest()
+                self._pop()
         except Exception as error:
             self._stop(error)
 
@@ -184,7 +176,7 @@ class DeviceClock:
         whole = (asked.kind, delivered.kind, end.kind) == _STEP and asked.batch == delivered.batch
         events = (end.event, delivered.event, asked.event)
         if not whole or None in events:
-            self._give_up_oldest()
+            self._pop()
             return True
         # on one stream the last is reached last, and says it for all
         if not all(self._events.done(event) for event in events):
@@ -192,16 +184,13 @@ class DeviceClock:
         starved_s = self._events.elapsed_s(asked.event, delivered.event)
         busy_s = self._events.elapsed_s(delivered.event, end.event)
         if math.isnan(starved_s + busy_s):
-            self._give_up_oldest()
+            self._pop()
             return True
         self._pop()
         self._pop()
         # between streams, what was recorded later may be reached first
         ready.append(DeviceStep(delivered.batch, max(0.0, starved_s), max(0.0, busy_s)))
         return True
-
-    def _give_up_oldest(self) -> None:
-        self.unmeasured += self._pop().kind == "deliver"
 
     def _pop(self) -> _Mark:
         mark = self._marks.popleft()

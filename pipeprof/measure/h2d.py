@@ -14,7 +14,6 @@ which is none; of the one that starts CUDA; and of those captured into a graph.
 from __future__ import annotations
 
 import logging
-import math
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ import torch
 
 from pipeprof.errors import UsageError
 from pipeprof.log import log_caught
-from pipeprof.measure.copies import DeviceCopy, my_notes
+from pipeprof.measure.copies import DeviceCopy, here
 from pipeprof.measure.nested import mapped, tensors_in
 
 _log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ def to_device(
     called_s = perf_counter()
     if pin and target.type == "cuda":
         batch = mapped(batch, _pinned)
-    mover, notes = _Mover(target, non_blocking, stream), my_notes()
+    mover, notes = _Mover(target, non_blocking, stream), here.notes
     start_s = perf_counter()
     on = _stream_of_copies(target, stream)
     start = notes.mark(on)
@@ -67,7 +66,7 @@ def to_device(
     end = notes.mark(on)
     took_s = perf_counter() - start_s
     if mover.moved_any and (end is not None or target.type != "cuda"):
-        notes.add(start, end, mover.as_copy(end is not None, took_s, called_s, start_s - called_s))
+        notes.add(start, end, mover.as_copy(took_s, called_s))
     return moved
 
 
@@ -132,19 +131,16 @@ class _Mover:
                 tensor.record_stream(current)
         return moved
 
-    def as_copy(self, by_events: bool, took_s: float, called_s: float, pin_s: float) -> DeviceCopy:
-        """With ``by_events``, the time is yet to come."""
+    def as_copy(self, took_s: float, called_s: float) -> DeviceCopy:
+        """``took_s``: on the host's clock."""
         size, pageable = self._sizes()
         return DeviceCopy(
-            seconds=math.nan if by_events else took_s,
-            clock="device" if by_events else "host",
+            seconds=took_s,
             called_s=called_s,
-            pin_s=pin_s,
             bytes=size,
             copies=len(self._pairs),
             pageable_copies=pageable,
             blocking=not self._non_blocking,
-            device=str(self._target),
         )
 
     def _sizes(self) -> tuple[int | None, int | None]:

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.log import log_caught
 from pipeprof.measure.clock import Clock, SystemClock
 
 _log = logging.getLogger(__name__)
@@ -27,21 +27,15 @@ class CudaDevice:
 
     index: int
     uuid: str | None
-    """Without a prefix; ``None``: torch does not tell."""
+    """Without a prefix; ``None``: torch does not tell, as before 2.5."""
 
 
-@dataclass(frozen=True)
-class DeviceSample:
-    at_s: float
-    """On the monotonic clock of the run."""
-    device: int
-    """CUDA's index, in this process."""
+class DeviceSample(NamedTuple):
+    """Of all processes that use the device."""
+
     utilisation: float | None
-    """Share of the driver's last window, of all processes; ``None``: not told, as on a slice of a
-    GPU (MIG)."""
-    memory_used_bytes: int
-    """Of all processes."""
-    memory_total_bytes: int
+    """Share of the driver's last window; ``None``: not told, as on a slice of a GPU (MIG)."""
+    memory_bytes: int
 
 
 def current_device() -> CudaDevice | None:
@@ -56,7 +50,7 @@ def current_device() -> CudaDevice | None:
 
 class Nvml:
     """Asks at most every ``every_s`` seconds, and only when told to: it has no thread. No error
-    leaves it: after one it has stopped for good, and ``reason`` says why."""
+    leaves it: after one it has stopped for good."""
 
     def __init__(
         self,
@@ -67,54 +61,39 @@ class Nvml:
     ) -> None:
         """``library``: the module ``pynvml`` unless given."""
         self._every_s = every_s
-        self._clock = clock or SystemClock()
+        self._now = (clock or SystemClock()).now
         self._library = library
         self._device = device
-        self._next_s = self._clock.now()
+        self._next_s = self._now()
         self._handles: dict[int, Any] = {}
-        self._started = False
-        self.reason: str | None = None
-        """Why it has stopped."""
+        self._stopped = False
 
     def sample(self) -> DeviceSample | None:
         """Of the current CUDA device; ``None`` when it is too early for another, CUDA is not in
         use, or the driver does not tell."""
-        now = self._clock.now()
-        if self.reason is not None or now < self._next_s:
+        now = self._now()
+        if self._stopped or now < self._next_s:
             return None
         self._next_s = now + self._every_s
         try:
             device = self._device()
-            return None if device is None else self._read(device, now)
-        except ImportError:
-            self.reason = "nvidia-ml-py is not installed: pip install 'pipeprof[gpu]'"
+            return None if device is None else self._read(device)
         except Exception as error:
-            log_caught(_log, error, "no more samples of the GPU's use")
-            self.reason = f"the driver does not tell: {error}".splitlines()[0]
+            log_caught(_log, error, "no samples of the GPU's use: pip install 'pipeprof[gpu]'")
+            self._stopped = True
         return None
 
-    def close(self) -> None:
-        """Let go of the driver."""
-        self.reason = self.reason or "closed"
-        if self._started and self._library is not None:
-            self._started = False
-            with suppress_and_log(_log, "the GPU's driver was not let go"):
-                self._library.nvmlShutdown()
-
-    def _read(self, device: CudaDevice, now: float) -> DeviceSample:
+    def _read(self, device: CudaDevice) -> DeviceSample:
         library = self._library = self._library or import_module("pynvml")
-        if not self._started:
-            library.nvmlInit()
-            self._started = True
         if device.index not in self._handles:
+            library.nvmlInit()  # NVML counts these; it is let go when the process ends
             self._handles[device.index] = _handle(library, device)
         handle = self._handles[device.index]
-        memory = library.nvmlDeviceGetMemoryInfo(handle)
         try:
             utilisation = library.nvmlDeviceGetUtilizationRates(handle).gpu / 100
         except library.NVMLError:
             utilisation = None
-        return DeviceSample(now, device.index, utilisation, memory.used, memory.total)
+        return DeviceSample(utilisation, library.nvmlDeviceGetMemoryInfo(handle).used)
 
 
 def _handle(library: Any, device: CudaDevice) -> Any:

@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 import torch
 
-from pipeprof.measure.copies import DeviceCopy, take
+from pipeprof.measure.copies import DeviceCopy, here
 from pipeprof.measure.h2d import to_device
 from tests.gpu.kernels import no_waiting, timed_s
 
@@ -21,7 +21,7 @@ SIZE = 256 * MIB
 @pytest.fixture(autouse=True)
 def nothing_noted(cuda):
     torch.cuda.synchronize()
-    take()
+    here.notes.take()
 
 
 def host(size: int, pinned: bool) -> torch.Tensor:
@@ -30,7 +30,7 @@ def host(size: int, pinned: bool) -> torch.Tensor:
 
 def taken() -> list[DeviceCopy]:
     torch.cuda.synchronize()
-    return take()
+    return here.notes.take()
 
 
 def rate(seconds: float) -> str:
@@ -47,7 +47,6 @@ def test_a_copy_takes_as_long_as_without_us(pinned, figure):
         (copy,) = taken()
         ours.append(copy.seconds)
         assert (copy.bytes, copy.copies, copy.pageable_copies) == (SIZE, 1, int(not pinned))
-        assert copy.clock == "device"
     kind = "pinned" if pinned else "pageable"
     figure(f"h2d, {kind}", f"{rate(median(ours))}; a plain copy {rate(median(plain))}")
     # the driver copies pageable memory by the processor, which is not as steady
@@ -87,7 +86,7 @@ def test_a_side_stream_copies_beside_the_work_that_is_queued(spin, figure):
 def taken_while_running(kernel: torch.cuda.Event) -> list[DeviceCopy]:
     copies: list[DeviceCopy] = []
     while not copies and not kernel.query():
-        copies = take()
+        copies = here.notes.take()
     assert copies, "the copy waited for the kernel"
     return copies
 
@@ -117,11 +116,10 @@ def test_what_is_on_the_device_already_is_no_copy(spin):
     assert (copy.copies, copy.bytes) == (1, 16)
 
 
-def test_pinning_is_told_apart_from_the_copy():
+def test_what_is_pinned_first_is_no_copy_of_pageable_memory():
     to_device([torch.ones(SIZE // 4)], "cuda", pin=True)
     (copy,) = taken()
     assert copy.pageable_copies == 0
-    assert copy.pin_s > copy.seconds, "memory is allocated and filled by the processor"
 
 
 def test_pinned_copies_never_wait(spin):
@@ -131,7 +129,7 @@ def test_pinned_copies_never_wait(spin):
         for _ in range(20):
             to_device(batch, "cuda")
             spin(0.010)
-            take()
+            here.notes.take()
         took_s = perf_counter() - began
     assert took_s < 0.1, "200 ms of kernels were queued"
 

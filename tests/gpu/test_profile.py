@@ -87,12 +87,11 @@ def test_the_driver_tells_use_and_memory(spin, figure):
     began = time.perf_counter()
     sample = sampler.sample()
     cost_s = time.perf_counter() - began
-    sampler.close()
     torch.cuda.synchronize()
     if sample is None:
-        pytest.skip(f"NVML: {sampler.reason}")
-    assert held.nbytes <= sample.memory_used_bytes <= sample.memory_total_bytes
+        pytest.skip("NVML does not tell")
+    assert held.nbytes <= sample.memory_bytes <= torch.cuda.mem_get_info()[1]
     assert sample.utilisation is None or sample.utilisation > 0.5
     use = "not told" if sample.utilisation is None else f"{sample.utilisation:.0%}"
-    memory = f"{sample.memory_used_bytes / 2**30:.1f} GiB"
+    memory = f"{sample.memory_bytes / 2**30:.1f} GiB"
     figure("NVML", f"use {use} under load, memory {memory}; {cost_s * 1e6:.0f} µs a sample")

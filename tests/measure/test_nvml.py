@@ -25,9 +25,6 @@ class FakeNvml:
     def nvmlInit(self) -> None:  # noqa: N802
         self.calls.append("init")
 
-    def nvmlShutdown(self) -> None:  # noqa: N802
-        self.calls.append("shutdown")
-
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
         return self._handle(uuid)
 
@@ -54,11 +51,8 @@ def nvml(library, device: CudaDevice | None, clock: FakeClock | None = None) -> 
 
 
 def test_a_sample_is_of_the_device_in_use():
-    clock = FakeClock(100.0)
-    sample = nvml(FakeNvml(), CudaDevice(0, "bbb"), clock).sample()
-    assert sample == DeviceSample(
-        at_s=100.0, device=0, utilisation=0.75, memory_used_bytes=200, memory_total_bytes=1000
-    )
+    sample = nvml(FakeNvml(), CudaDevice(0, "bbb")).sample()
+    assert sample == DeviceSample(utilisation=0.75, memory_bytes=200)
 
 
 def test_the_rate_is_bounded():
@@ -87,7 +81,7 @@ def test_without_an_uuid_the_environment_tells_which(visible, index, used, monke
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     sample = nvml(FakeNvml(), CudaDevice(index, None)).sample()
     assert sample is not None
-    assert sample.memory_used_bytes == used
+    assert sample.memory_bytes == used
 
 
 def test_a_slice_of_a_gpu_tells_its_memory_and_no_utilisation():
@@ -96,13 +90,13 @@ def test_a_slice_of_a_gpu_tells_its_memory_and_no_utilisation():
     library.utilisation = None
     sample = nvml(library, CudaDevice(0, "ccc")).sample()
     assert sample is not None
-    assert (sample.utilisation, sample.memory_used_bytes) == (None, 7)
+    assert (sample.utilisation, sample.memory_bytes) == (None, 7)
 
 
 def test_before_cuda_is_in_use_there_is_nothing_to_tell_yet():
     library, clock = FakeNvml(), FakeClock()
     sampler = nvml(library, None, clock)
-    assert (sampler.sample(), sampler.reason, library.calls) == (None, None, [])
+    assert (sampler.sample(), library.calls) == (None, [])
 
 
 def test_a_driver_that_refuses_is_asked_once():
@@ -111,32 +105,14 @@ def test_a_driver_that_refuses_is_asked_once():
     for _ in range(3):
         assert sampler.sample() is None
         clock.sleep(1.0)
-    assert sampler.reason == "the driver does not tell: Not Found"
     assert library.calls == ["init", "handle GPU-zzz", "handle MIG-zzz"]
 
 
-def test_without_the_library_the_reason_says_how_to_get_it(monkeypatch):
+def test_without_the_library_the_log_says_how_to_get_it(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    sampler = nvml(None, CudaDevice(0, "aaa"))
-    assert sampler.sample() is None
-    assert sampler.reason == "nvidia-ml-py is not installed: pip install 'pipeprof[gpu]'"
-
-
-def test_closing_lets_go_of_the_driver_once():
-    library = FakeNvml()
-    sampler = nvml(library, CudaDevice(0, "aaa"))
-    sampler.sample()
-    sampler.close()
-    sampler.close()
-    assert library.calls[-2:] == ["handle GPU-aaa", "shutdown"]
-    assert sampler.sample() is None
-    assert sampler.reason == "closed"
-
-
-def test_a_sampler_that_never_sampled_has_nothing_to_let_go():
-    library = FakeNvml()
-    nvml(library, CudaDevice(0, "aaa")).close()
-    assert library.calls == []
+    with caplog.at_level("DEBUG", logger="pipeprof"):
+        assert nvml(None, CudaDevice(0, "aaa")).sample() is None
+    assert "pip install 'pipeprof[gpu]'" in caplog.text
 
 
 def test_the_current_device_is_torchs_once_cuda_is_in_use(monkeypatch):
