@@ -22,7 +22,7 @@ from pipeprof.loaders.bad_data import Skips
 from pipeprof.loaders.dataset.batching import batches_of
 from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
 from pipeprof.loaders.dataset.prefetch import First, Reads, ReadsAhead
-from pipeprof.loaders.dataset.sharding import Shard, find_rank, shard_of, shuffled
+from pipeprof.loaders.dataset.sharding import find_rank, share_of, shuffled
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.loaders.tensors import Batch
 from pipeprof.measure.stage_timer import stage
@@ -163,37 +163,36 @@ class FileDataset(IterableDataset[Any]):
 
     def _my_rows(self) -> Iterator[pa.RecordBatch]:
         """This worker's share of this rank's share; over and over if it is to repeat."""
-        info = get_worker_info()
-        worker, workers = (info.id, info.num_workers) if info else (0, 1)
-        if info is not None:
+        if get_worker_info() is not None:
             end_with_parent()
-        batching = self._batching
-        shard = shard_of(batching.rank, batching.world_size, worker, workers)
         begin = int(self._epoch[0])
-        with closing(self._reads(shard, begin)) as reads:
+        with closing(self._reads(begin)) as reads:
             for epoch in itertools.count(begin):
                 empty = True
-                for item, split in shard.of(self._splits(epoch)):
+                for item, split in self._mine(epoch):
                     reads.begin()
                     for rows in self._rows(item, split, epoch, reads):
                         empty = False
                         yield rows
                 if empty:
-                    self.skips.check_barren(epoch, worker, workers)
-                if not batching.repeat or empty:
+                    self.skips.check_barren(epoch, *_this_worker())
+                if not self._batching.repeat or empty:
                     return
 
-    def _splits(self, epoch: int) -> list[Part]:
-        splits = list(self._plan.splits)
-        return shuffled(splits, self._batching.seed, epoch) if self._batching.shuffle else splits
+    def _mine(self, epoch: int) -> Sequence[Part]:
+        """The splits that this worker of this rank reads in ``epoch``, in order."""
+        batching, splits = self._batching, self._plan.splits
+        if batching.shuffle:
+            splits = tuple(shuffled(splits, batching.seed, epoch))
+        return share_of(splits, batching.rank, batching.world_size, *_this_worker())
 
-    def _reads(self, shard: Shard, epoch: int) -> Reads:
+    def _reads(self, epoch: int) -> Reads:
         """Of a pass that begins with ``epoch``."""
-        [*mine] = shard.of(self._splits(epoch))
+        mine = self._mine(epoch)
         only = self._first(*mine[0]) if len(mine) == 1 and not self._batching.repeat else None
         at_once = only is not None and not only.prefetch
         if self._read.read_ahead and not at_once:  # else nothing comes after what is read first
-            return ReadsAhead(self._plan.store, self._firsts(shard, epoch))
+            return ReadsAhead(self._plan.store, self._firsts(epoch))
         return Reads(self._plan.store)
 
     def _first(self, item: ObjectInfo, split: Split) -> ReadRequest | None:
@@ -203,9 +202,9 @@ class FileDataset(IterableDataset[Any]):
             return first if isinstance(first, ReadRequest) else None
         return None
 
-    def _firsts(self, shard: Shard, epoch: int) -> Iterator[First]:
+    def _firsts(self, epoch: int) -> Iterator[First]:
         """The splits that `_my_rows` comes to, and what is read first of each."""
-        while mine := shard.of(self._splits(epoch)):
+        while mine := self._mine(epoch):
             for item, split in mine:
                 yield item, self._first(item, split)
             if not self._batching.repeat:
@@ -248,6 +247,11 @@ class FileDataset(IterableDataset[Any]):
 
     def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:
         """Count it, or raise it."""
-        info = get_worker_info()
-        error = explain(fault.error, item)
-        self.skips.note(item.url, error, fault.rows, info.id if info else 0)
+        worker, _ = _this_worker()
+        self.skips.note(item.url, explain(fault.error, item), fault.rows, worker)
+
+
+def _this_worker() -> tuple[int, int]:
+    """Its number, and how many there are; (0, 1) in the main process."""
+    info = get_worker_info()
+    return (info.id, info.num_workers) if info is not None else (0, 1)

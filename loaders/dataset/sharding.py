@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -15,21 +14,12 @@ from pipeprof.errors import UsageError
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Shard:
-    """One of ``count`` disjoint parts that together are everything."""
-
-    index: int
-    count: int
-
-    def of(self, items: Sequence[T]) -> list[T]:
-        return list(items[self.index :: self.count])
-
-
-def shard_of(rank: int, world_size: int, worker: int, workers: int) -> Shard:
-    """Neighbouring splits go to different ranks, so that each rank gets its share even when there
-    are fewer splits than workers."""
-    return Shard(worker * world_size + rank, workers * world_size)
+def share_of(
+    items: Sequence[T], rank: int, world_size: int, worker: int, workers: int
+) -> Sequence[T]:
+    """What a worker of a rank reads: disjoint parts that together are everything. Neighbouring
+    splits go to different ranks, so that each gets its share even of fewer splits than workers."""
+    return items[worker * world_size + rank :: workers * world_size]
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_hooks import instrument
+from pipeprof.measure.loader_pass import FLUSH_EVERY
 from pipeprof.measure.patches.all_reads import reads_watched
-from pipeprof.measure.recorder import FLUSH_EVERY
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import begin_noting, end_noting
 from pipeprof.measure.resource_sampler import Meter

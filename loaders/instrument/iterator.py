@@ -8,18 +8,17 @@ from typing import Any, Protocol
 
 from pipeprof.loaders.instrument.device_monitor import DeviceSide
 from pipeprof.loaders.instrument.inline_observer import Observer
-from pipeprof.loaders.instrument.sampling import PAGE
-from pipeprof.loaders.instrument.sampling_schedule import Pace
+from pipeprof.loaders.instrument.sampling import PAGE, SamplingSchedule
 from pipeprof.loaders.instrument.worker_observer import clocked
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
-from pipeprof.measure.recorder import Pass
+from pipeprof.measure.loader_pass import Pass
 
 _log = logging.getLogger(__name__)
 
 
 class Finder(Protocol):
-    pace: Pace
+    schedule: SamplingSchedule
 
     def find_device(self) -> DeviceSide | None: ...
 
@@ -44,7 +43,7 @@ class TimedPass:
         turn.source, self._key = observer.source(), observer.key
         # of a torch that we do not know
         with suppress_and_log(_log, "the first batches of a pass are not watched"):
-            self._watch(finder.pace.start(observer))
+            self._watch(finder.schedule.start(observer))
         self._find_device()
 
     @property
@@ -98,7 +97,7 @@ class TimedPass:
         if self._device is None:
             self._find_device()
         with suppress_and_log(_log, "which batches to watch next was not settled"):
-            watched, left = self._finder.pace.look(
+            watched, left = self._finder.schedule.look(
                 self._observer, self.iterator, not self.in_stretches
             )
             self._watch(watched)
@@ -108,7 +107,7 @@ class TimedPass:
     def _find_device(self) -> None:
         self._device = self._finder.find_device()
         if self._device is not None:
-            self._finder.pace.watch_all()
+            self._finder.schedule.watch_all()
 
     def _watch(self, watched: bool) -> None:
         self._key = self._observer.key if watched else clocked
@@ -119,41 +118,55 @@ class TimedPass:
             self._device.leave()
 
 
-class ProfiledIterator:
+class StandIn:
+    """What it has not itself, and is not of its ``_own``, it takes from the object for which it
+    stands; ``isinstance`` answers as for that, too."""
+
+    _own: tuple[str, ...]
+    """Names of the attributes that are not of that object."""
+
+    def _stands_for(self) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._stands_for())
+
+    def __bool__(self) -> bool:
+        return bool(self._stands_for())  # which may have no length
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._own:  # not made yet, as when it is copied
+            raise AttributeError(name)
+        return getattr(self._stands_for(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._stands_for(), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._stands_for(), name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._stands_for())
+
+
+class ProfiledIterator(StandIn):
     """Hands out what the iterator of ``turn`` does; all else about that stays as it is."""
 
+    _own = ("_turn",)
     _turn: TimedPass
 
     def __init__(self, turn: TimedPass) -> None:
         object.__setattr__(self, "_turn", turn)
+
+    def _stands_for(self) -> Any:
+        return self._turn.iterator
 
     def __iter__(self) -> ProfiledIterator:
         return self
 
     def __next__(self) -> Any:
         return self._turn.take()
-
-    def __len__(self) -> int:
-        return len(self._turn.iterator)  # type: ignore[arg-type]
-
-    def __bool__(self) -> bool:
-        return bool(self._turn.iterator)  # which may have no length
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_turn":  # not made yet, as when it is copied
-            raise AttributeError(name)
-        return getattr(self._turn.iterator, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._turn.iterator, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._turn.iterator, name)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """As for the loader: ``isinstance`` answers as for the iterator itself."""
-        return type(self._turn.iterator)
 
     @finalizer
     def __del__(self) -> None:

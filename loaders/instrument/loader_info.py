@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
@@ -17,45 +17,69 @@ from pipeprof.model import BatchLog, DataSource, LoaderConfig
 _log = logging.getLogger(__name__)
 
 
-def describe_loader(loader: Any) -> LoaderConfig:
-    """The settings of ``loader``, as far as it has them."""
-    if not isinstance(loader, DataLoader):
-        return LoaderConfig(num_workers=0)
-    iterable = isinstance(loader.dataset, IterableDataset)
-    return LoaderConfig(
-        num_workers=loader.num_workers,
-        prefetch_factor=loader.prefetch_factor if loader.num_workers else None,
-        batch_size=loader.batch_size or _whole(safe_getattr(loader.dataset, "batch_size")),
-        pin_memory=bool(loader.pin_memory),
-        persistent_workers=bool(loader.persistent_workers),
-        in_order=bool(getattr(loader, "in_order", True)),
-        start_method=start_method(loader) if loader.num_workers else None,
-        kind="iterable" if iterable else "map",
+_NO_WORKERS = LoaderConfig(num_workers=0)
+
+
+@dataclass(frozen=True)
+class LoaderInfo:
+    """A loader as it is set at the begin of a pass. Neither it nor its data set is kept alive."""
+
+    config: LoaderConfig = _NO_WORKERS
+    """Its settings, as far as it has them."""
+    batch_size: Any = None
+    source: DataSource | None = None
+    """What is read, of a data set that says so."""
+    skips: Skips | None = None
+    """What counts the data that was left out, of a data set of ours."""
+    notes: tuple[str, ...] = ()
+    """How the bytes are read, where the store of a data set of ours has something to say of it."""
+
+    @property
+    def capacity(self) -> int:
+        """Batches that may lie ready at once."""
+        return self.config.num_workers * (self.config.prefetch_factor or 1)
+
+    @property
+    def warmup(self) -> int:
+        """Batches of an epoch's start that fill buffers: what is asked of the workers ahead."""
+        return max(1, self.capacity)
+
+    @property
+    def source_now(self) -> DataSource | None:
+        """`source` with what was left out of it until now."""
+        if self.source is None or self.skips is None:
+            return self.source
+        return replace(self.source, skipped=self.skips.total)
+
+
+def describe_loader(loader: Any) -> LoaderInfo:
+    """What ``loader`` and its data set say of themselves."""
+    dataset = safe_getattr(loader, "dataset")
+    source, skips = safe_getattr(dataset, "source"), safe_getattr(dataset, "skips")
+    known = isinstance(source, DataSource)
+    notes = safe_getattr(safe_getattr(dataset, "store"), "notes") if known else ()
+    return LoaderInfo(
+        config=_config_of(loader) if isinstance(loader, DataLoader) else _NO_WORKERS,
+        batch_size=safe_getattr(loader, "batch_size"),
+        source=source if known else None,
+        skips=skips if isinstance(skips, Skips) else None,
+        notes=notes if isinstance(notes, tuple) else (),
     )
 
 
-def describe_source(loader: Any) -> DataSource | None:
-    """What is read, of a data set that says so."""
-    source = safe_getattr(safe_getattr(loader, "dataset"), "source")
-    return source if isinstance(source, DataSource) else None
-
-
-def describe_skips(loader: Any) -> Skips | None:
-    """What counts the data that was left out, of a data set of ours."""
-    skips = safe_getattr(safe_getattr(loader, "dataset"), "skips")
-    return skips if isinstance(skips, Skips) else None
-
-
-def describe_notes(loader: Any) -> tuple[str, ...]:
-    """How the bytes are got, where the store of a data set of ours has something to say of it."""
-    dataset = safe_getattr(loader, "dataset")
-    notes = safe_getattr(safe_getattr(dataset, "store"), "notes") if describe_source(loader) else ()
-    return notes if isinstance(notes, tuple) else ()
-
-
-def with_skipped(source: DataSource | None, skips: Skips | None) -> DataSource | None:
-    """``source`` with what was left out of it until now."""
-    return replace(source, skipped=skips.total) if source and skips else source
+def _config_of(loader: DataLoader[Any]) -> LoaderConfig:
+    iterable = isinstance(loader.dataset, IterableDataset)
+    batch_size = loader.batch_size or safe_getattr(loader.dataset, "batch_size")
+    return LoaderConfig(
+        num_workers=loader.num_workers,
+        prefetch_factor=loader.prefetch_factor if loader.num_workers else None,
+        batch_size=batch_size if type(batch_size) is int else None,
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(loader.persistent_workers),
+        in_order=bool(getattr(loader, "in_order", True)),
+        start_method=_start_method(loader) if loader.num_workers else None,
+        kind="iterable" if iterable else "map",
+    )
 
 
 def known_length(loader: Any) -> int | None:
@@ -70,11 +94,7 @@ def known_length(loader: Any) -> int | None:
         return None
 
 
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int else None
-
-
-def start_method(loader: DataLoader[Any]) -> str:
+def _start_method(loader: DataLoader[Any]) -> str:
     """``fork``, ``forkserver`` or ``spawn``."""
     context = loader.multiprocessing_context
     chosen = context.get_start_method() if context is not None else None

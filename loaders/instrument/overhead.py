@@ -18,7 +18,8 @@ from pipeprof.loaders.instrument.worker_hooks import instrument
 from pipeprof.loaders.instrument.worker_observer import WorkersObserver, clocked
 from pipeprof.loaders.instrument.worker_sender import Sender
 from pipeprof.log import log_caught
-from pipeprof.measure.recorder import FLUSH_EVERY, Recorder
+from pipeprof.measure.loader_pass import FLUSH_EVERY
+from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime
 from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, Meter

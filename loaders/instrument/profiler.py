@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.profile.run_summary import Summary
-from pipeprof.loaders.bad_data import Skips
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.device_monitor import DeviceSide, DeviceTotals
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
@@ -23,25 +22,23 @@ from pipeprof.loaders.instrument.in_memory_data import IndexedData
 from pipeprof.loaders.instrument.inline_observer import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.instrument.loader_info import (
+    LoaderInfo,
     describe_loader,
-    describe_notes,
-    describe_skips,
-    describe_source,
     known_length,
     never_seen,
-    with_skipped,
 )
 from pipeprof.loaders.instrument.overhead import measure_overhead
-from pipeprof.loaders.instrument.sampling_schedule import Pace
+from pipeprof.loaders.instrument.sampling import SamplingSchedule
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkersObserver
 from pipeprof.log import log_caught
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.recorder import FLUSH_EVERY, Pass, Recorder
+from pipeprof.measure.loader_pass import FLUSH_EVERY, Pass
+from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
-from pipeprof.model import DataSource, LoaderConfig, Profile, Recording
+from pipeprof.model import Profile, Recording
 from pipeprof.storage.cache_state import tell_cache
 from pipeprof.units import format_share
 
@@ -67,12 +64,9 @@ class Watch:
         self._figures: LiveFigures | None = None
         self._name = name
         self._whole = whole
-        self.pace = Pace(whole)
+        self.schedule = SamplingSchedule(whole)
         self._accelerator = accelerator
-        self._config = LoaderConfig(num_workers=0)
-        self._source: DataSource | None = None
-        self._notes: tuple[str, ...] = ()
-        self._skips: Skips | None = None
+        self._info = LoaderInfo()
         self._indexed: IndexedData | None = None
         self._earlier: Summary | None = None
         self._recorder = Recorder(fold=self._fold, name=name)
@@ -86,11 +80,8 @@ class Watch:
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
         """A pass over ``loader``; ``start`` makes its own iterator. Raises what that raises."""
-        self._config = describe_loader(loader)
-        self._host.look(self._config)
-        self._source = describe_source(loader)
-        self._notes = describe_notes(loader)
-        self._skips = describe_skips(loader)
+        self._info = describe_loader(loader)
+        self._host.look(self._info.config)
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         turn = self._recorder.begin()
@@ -144,22 +135,22 @@ class Watch:
         """All passes so far, as measured: of a long run the end."""
         for side in self._sides:
             side.collect()
-        recorder, requests = self._recorder, self._requests.log()
+        recorder, requests, info = self._recorder, self._requests.log(), self._info
         log = recorder.log()
         return Recording(
             name=self._name,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            config=self._config,
+            config=info.config,
             environment=read_environment(self._accelerator),
             batches=log,
-            warmup_batches=_warmup(self._config),
+            warmup_batches=info.warmup,
             first_batch_s=recorder.first_batch_s,
             epochs=tuple(recorder.epochs),
             lost_records=recorder.lost_records,
-            source=with_skipped(self._source, self._skips),
-            cache=tell_cache(log, self._source),
+            source=info.source_now,
+            cache=tell_cache(log, info.source),
             overhead=measure_overhead(
-                self._config,
+                info.config,
                 recorder.wall_s,
                 batches=recorder.count - recorder.unwatched,
                 unwatched=recorder.unwatched,
@@ -168,9 +159,9 @@ class Watch:
             ),
             main=self._host.snapshot(self._device),
             requests=requests,
-            missing={**never_seen(self._config, log), **self._missing},
+            missing={**never_seen(info.config, log), **self._missing},
             notes=(
-                *self._notes,
+                *info.notes,
                 *{side.stopped: None for side in self._sides if side.stopped},
                 *_notes_of(recorder),
                 *self._live_note(),
@@ -186,33 +177,30 @@ class Watch:
         if self.live is None:
             return TimedPass(iterator, self, turn, observer)
         from pipeprof.loaders.live.metrics import LiveFigures
-        from pipeprof.loaders.live.view import LivePass, Shown
+        from pipeprof.loaders.live.view import LivePass
+        from pipeprof.report.live import LiveView
 
         if self._figures is None:
-            self._figures = LiveFigures(_warmup(self._config), _capacity(self._config))
+            self._figures = LiveFigures(self._info.warmup, self._info.capacity)
             self._recorder.heard = self._figures.add
-        length = known_length(loader)
-        epoch = self._recorder.epoch_count
-        shown = Shown(self.live, self._figures, self._name, epoch, length)
-        return LivePass(iterator, self, turn, observer, shown)
+        view = LiveView(self._name, self._recorder.epoch_count, 0, known_length(loader))
+        return LivePass(iterator, self, turn, observer, self.live, self._figures, view)
 
     def _fold(self, arrays: Arrays) -> None:
         if self._earlier is None:
-            self._earlier = Summary(_warmup(self._config))
+            self._earlier = Summary(self._info.warmup)
         self._earlier.add(Columns(arrays))
 
     def _begin(
         self, loader: Any, start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
         if not isinstance(loader, DataLoader):
-            return start(), self._unseen(
-                loader, f"{type(loader).__name__} is not a torch DataLoader"
-            )
+            return start(), self._unseen(f"{type(loader).__name__} is not a torch DataLoader")
         if loader.num_workers == 0:
             return self._inline(loader, start())
         observer = self._observer_of(safe_getattr(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
-            self.pace.begin(observer.ring, _capacity(self._config))
+            self.schedule.begin(observer.ring, self._info.capacity)
             observer.watch(True)  # workers say through a hook that they begin anew
             return start(), observer
         return self._hooked(loader, start)
@@ -231,9 +219,7 @@ class Watch:
             observer.attach(iterator)
         except Exception as error:
             log_caught(_log, error, "the stages of a loader without workers are not measured")
-            return iterator, self._unseen(
-                loader, f"{type(loader).__name__} makes an iterator of its own"
-            )
+            return iterator, self._unseen(f"{type(loader).__name__} makes an iterator of its own")
         self._requests.add(observer.requests)
         return iterator, observer
 
@@ -244,12 +230,10 @@ class Watch:
         running = safe_getattr(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
-            self.pace.begin(ring, _capacity(self._config))
+            self.schedule.begin(ring, self._info.capacity)
             table = RequestTable(loader.num_workers)
         except OSError as error:
-            return start(), self._unseen(
-                loader, f"no shared memory for the workers' records: {error}"
-            )
+            return start(), self._unseen(f"no shared memory for the workers' records: {error}")
         observer = WorkersObserver(ring)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
@@ -263,7 +247,7 @@ class Watch:
             return iterator, known
         unseen = _why_unseen(loader, iterator, running)
         if unseen is not None:
-            return iterator, self._unseen(loader, unseen)
+            return iterator, self._unseen(unseen)
         observer.attach(iterator)
         self._requests.add(table)
         if safe_getattr(loader, "_iterator") is iterator:  # which keeps it for the next epoch
@@ -277,11 +261,11 @@ class Watch:
         share = format_share(self._figures.spent_s / wall_s)
         return (f"The live view took {share} of the time, on top of the profiler overhead.",)
 
-    def _unseen(self, loader: Any, reason: str) -> HostObserver:
+    def _unseen(self, reason: str) -> HostObserver:
         """Step aside: the training goes on, and the profile says what is missing and why."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
-        return HostObserver(safe_getattr(loader, "batch_size"))
+        return HostObserver(self._info.batch_size)
 
 
 def _notes_of(recorder: Recorder) -> tuple[str, ...]:
@@ -305,13 +289,3 @@ def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:
     if iterator._rcvd_idx:
         return "it was resumed by dropping batches, which are not counted apart"
     return None
-
-
-def _capacity(config: LoaderConfig) -> int:
-    """Batches that may lie ready at once."""
-    return config.num_workers * (config.prefetch_factor or 1)
-
-
-def _warmup(config: LoaderConfig) -> int:
-    """Batches of an epoch's start that fill buffers: what is asked of the workers ahead."""
-    return max(1, _capacity(config))

@@ -216,7 +216,9 @@ class FetcherHooks:
             else:
                 self._tell((start, end, collate_s, samples))
             if self._noted:
-                _taken(self._counts)
+                # a store may have noted anything
+                with suppress_and_log(_log, "the requests of a batch are not counted"):
+                    self._counts.take()
 
     def _tell_more(
         self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
@@ -229,10 +231,7 @@ class FetcherHooks:
         ours = self._alone and current.tally is not None
         if ours:
             current.tally = None  # what we read now is no batch's
-        if made.store_s:
-            self._counts.add_store_time(made)
-        if made.charges:
-            self._counts.add_charges(made.charges)
+        self._counts.add_tally(made)
         sample = _ended(self._meter, batch) if sampled else ()
         if sample:
             sample = (*sample, *_cpu_of(made), collate_cpu_s)
@@ -263,24 +262,15 @@ def _count(batch: Any) -> float:
         return nan
 
 
-def _taken(counts: RequestCounts) -> None:
-    # a store may have noted anything
-    with suppress_and_log(_log, "the requests of a batch are not counted"):
-        counts.take()
-
-
 def _begun(meter: Meter, now: float) -> bool:
-    try:
+    with suppress_and_log(_log, "the system's counters were not read before a batch"):
         meter.begin(now)
-    except Exception as error:
-        log_caught(_log, error, "the system's counters were not read before a batch")
-        return False
-    return True
+        return True
+    return False
 
 
 def _ended(meter: Meter, batch: Any) -> Sequence[float]:
-    try:
+    # a batch is any object: weighing it may raise
+    with suppress_and_log(_log, "the system's counters were not read after a batch"):
         return meter.end(batch)
-    except Exception as error:  # a batch is any object: weighing it may raise
-        log_caught(_log, error, "the system's counters were not read after a batch")
-        return ()
+    return ()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from pipeprof.errors import UsageError
-from pipeprof.loaders.instrument.iterator import ProfiledIterator
+from pipeprof.loaders.instrument.iterator import ProfiledIterator, StandIn
 from pipeprof.loaders.instrument.profiler import Watch
 from pipeprof.model import Profile, Recording
 
@@ -43,17 +43,19 @@ def wrap(
     return kind(loader, watch)
 
 
-class ProfiledLoader:
+class ProfiledLoader(StandIn):
     """Behaves as the loader it wraps, and has `profile`."""
 
     _own: tuple[str, ...] = ("_loader", "_watch")
-
     _loader: Any
     _watch: Watch
 
     def __init__(self, loader: Any, watch: Watch) -> None:
         object.__setattr__(self, "_loader", loader)
         object.__setattr__(self, "_watch", watch)
+
+    def _stands_for(self) -> Any:
+        return self._loader
 
     def __iter__(self) -> ProfiledIterator:
         loader = self._loader
@@ -67,33 +69,14 @@ class ProfiledLoader:
         """All epochs so far, as measured: of a long run the end."""
         return self._watch.recording()
 
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __bool__(self) -> bool:
-        return bool(self._loader)  # which may have no length
-
     def __getattr__(self, name: str) -> Any:
-        if name in self._own:  # not made yet, as when it is copied
-            raise AttributeError(name)
-        value = getattr(self._loader, name)
+        value = super().__getattr__(name)
         if name == "state_dict":  # of torchdata's: it starts the workers when nobody has
             return partial(self._watch.ask_state, self._loader, value)
         return value
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._loader, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._loader, name)
-
     def __reduce__(self) -> Any:
         return type(self), (self._loader, self._watch)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """``isinstance(wrapped, DataLoader)`` holds where it held for the loader itself."""
-        return type(self._loader)
 
 
 class ProfiledSource(ProfiledLoader):

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from math import inf
 from threading import Lock
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pipeprof.loaders.instrument.inline_observer import Observer
     from pipeprof.loaders.instrument.iterator import Finder
     from pipeprof.loaders.live.metrics import LiveFigures
-    from pipeprof.measure.recorder import Pass
+    from pipeprof.measure.loader_pass import Pass
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Live:
                 self.close()
             finally:
                 took_s = self.now() - began_s
-                turn.shown.figures.spent_s += took_s
+                turn.figures.spent_s += took_s
                 if self._has_shown:
                     self.due_s = max(self.due_s, began_s + took_s / SHARE)
                 self._has_shown = True
@@ -134,23 +134,10 @@ class Live:
         return to_ascii(text)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A pass, as a view of it needs it."""
-
-    live: Live
-    figures: LiveFigures
-    name: str
-    epoch: int
-    """From 1."""
-    length: int | None
-    """Batches, where that is known beforehand."""
-
-
 class LivePass(TimedPass):
     """Hands out what `TimedPass` does, and shows how it goes now and then."""
 
-    __slots__ = ("_live", "shown")
+    __slots__ = ("_live", "_view", "figures")
 
     def __init__(
         self,
@@ -158,11 +145,14 @@ class LivePass(TimedPass):
         finder: Finder,
         turn: Pass,
         observer: Observer,
-        shown: Shown,
+        live: Live,
+        figures: LiveFigures,
+        view: LiveView,
     ) -> None:
+        """``view``: what it shows before the first batch."""
         super().__init__(iterator, finder, turn, observer)
-        self.shown, self._live = shown, shown.live
-        self._live.begin(self)
+        self._live, self.figures, self._view = live, figures, view
+        live.begin(self)
 
     def take(self) -> Any:
         """The next batch."""
@@ -175,15 +165,9 @@ class LivePass(TimedPass):
     def view(self) -> LiveView:
         """What is known by now."""
         self._pass.flush()
-        shown = self.shown
-        view = LiveView(
-            shown.name,
-            shown.epoch,
-            self.delivered,
-            shown.length,
-            in_stretches=self.in_stretches,
+        return self.figures.of_now(
+            replace(self._view, batches=self.delivered, in_stretches=self.in_stretches)
         )
-        return shown.figures.of_now(view)
 
     def _leave(self) -> None:
         super()._leave()

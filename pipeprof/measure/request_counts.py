@@ -51,7 +51,11 @@ class RequestCounts:
 
     def take(self) -> None:
         """Count the notes that wait."""
-        self.add(_waiting())
+        notes = []
+        with suppress(IndexError):  # another thread has taken the last
+            while waiting:
+                notes.append(waiting.popleft())
+        self.add(notes)
         self._cells[_LOST] += taken_overflow()
 
     def add(self, notes: Iterable[Note]) -> None:
@@ -88,30 +92,21 @@ class RequestCounts:
             if value:
                 cells[place] += value
 
-    def add_store_time(self, tally: Tally) -> None:
-        """Of a batch."""
+    def add_tally(self, tally: Tally) -> None:
+        """Of a batch: how often a stage or a read was clocked, whether it was a request or not, and
+        what it waited for its store."""
         cells = self._cells
-        cells[_STORE_S] += tally.store_s
-        cells[_STORE_CPU_S] += tally.store_cpu_s
-        cells[_LOOKED_S] += tally.looked_s
-        cells[_WAITED_S] += tally.waited_s
-
-    def add_charges(self, count: int) -> None:
-        """So often was a stage or a read clocked, whether it was a request or not."""
-        self._cells[_CHARGES] += count
+        cells[_CHARGES] += tally.charges
+        if tally.store_s:
+            cells[_STORE_S] += tally.store_s
+            cells[_STORE_CPU_S] += tally.store_cpu_s
+            cells[_LOOKED_S] += tally.looked_s
+            cells[_WAITED_S] += tally.waited_s
 
     def rows(self) -> Floats:
         """[1, cells]; a copy."""
         row: Floats = np.array(self._cells)
         return row[None]
-
-
-def _waiting() -> list[Note]:
-    notes = []
-    with suppress(IndexError):  # another thread has taken the last
-        while waiting:
-            notes.append(waiting.popleft())
-    return notes
 
 
 class RequestTable:

@@ -47,15 +47,11 @@ def note_request(
     Moments are those of ``perf_counter``; ``first_byte_s`` is NaN where it is not known. ``size``:
     bytes that came. ``throttled``: answers that asked to slow down. Never raises; from any thread.
     """
+    global _overflowed
     if _users:
         if len(waiting) == MOST_WAITING:
-            _overflow()
+            _overflowed += 1
         waiting.append((start_s, first_byte_s, end_s, size, retries, throttled, failed))
-
-
-def _overflow() -> None:
-    global _overflowed
-    _overflowed += 1
 
 
 def begin_noting() -> None:

@@ -121,12 +121,6 @@ class Ring:
         told[lost | np.isnan(asked)] = nan
         return told
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"slots": self._slots, "shared": self._shared}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._slots, self._shared = state["slots"], state["shared"]
-
     def close(self) -> None:
         self._shared.close()
 

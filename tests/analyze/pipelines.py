@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.recorder import Pass, Recorder
+from pipeprof.measure.loader_pass import Pass
+from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.rows import SEEN, Floats, nothing_known
 from pipeprof.model import Environment, LoaderConfig, Recording
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeprof.errors import UsageError
-from pipeprof.loaders.dataset.sharding import find_rank, shard_of, shuffled
+from pipeprof.loaders.dataset.sharding import find_rank, share_of, shuffled
 
 
 @pytest.mark.parametrize("splits", [0, 1, 3, 7, 24])
@@ -13,14 +13,14 @@ def test_nothing_is_lost_and_nothing_repeated(splits, world, workers):
     seen = []
     for rank in range(world):
         for worker in range(workers):
-            seen += shard_of(rank, world, worker, workers).of(range(splits))
+            seen += share_of(range(splits), rank, world, worker, workers)
     assert sorted(seen) == list(range(splits))
 
 
 def test_few_splits_go_to_different_ranks():
     """Two splits, two ranks with four workers each: each rank reads one."""
     for rank in range(2):
-        mine = [shard_of(rank, 2, worker, 4).of(range(2)) for worker in range(4)]
+        mine = [list(share_of(range(2), rank, 2, worker, 4)) for worker in range(4)]
         assert mine == [[rank], [], [], []]
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import pipeprof
 from pipeprof.measure.clock import FakeClock
+from pipeprof.measure.loader_pass import Pass
 from pipeprof.measure.pauses import MOST_NOTES, Named
-from pipeprof.measure.recorder import Pass, Recorder
+from pipeprof.measure.recorder import Recorder
 from pipeprof.model import PauseKind
 from tests.analyze.pipelines import begun
 

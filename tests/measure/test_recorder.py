@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.recorder import FLUSH_EVERY, KEPT_EPOCHS, WINDOW, Recorder
+from pipeprof.measure.loader_pass import FLUSH_EVERY
+from pipeprof.measure.recorder import KEPT_EPOCHS, WINDOW, Recorder
 from pipeprof.model import Epoch
 from tests.analyze.pipelines import begun
 

@@ -40,17 +40,13 @@ def watch_reads() -> None:
         _watch_numpy()
 
 
-def reads_watched() -> AbstractContextManager[None]:
+class reads_watched(AbstractContextManager[None]):  # noqa: N801  (used as a function)
     """Record reads through fsspec while the body runs, then put back exactly what was there.
 
     Fit for the main process: what it replaces is fsspec's alone, and other threads pass through
-    it and record nothing, unless they make a batch themselves. May be nested, in threads too.
+    it and record nothing, unless they make a batch themselves. May be nested, in threads too. It
+    is no generator: Python would run the end of one that is still open at interpreter exit.
     """
-    return _Watched()
-
-
-class _Watched(AbstractContextManager[None]):
-    """No generator: Python would run the end of one that is still open at interpreter exit."""
 
     def __enter__(self) -> None:
         _begin()
