@@ -3,10 +3,16 @@ credentials."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 from pipeprof.errors import NothingFound, StorageError
+from pipeprof.log import log_caught
+
+_log = logging.getLogger(__name__)
 
 
 class ErrorKind(Enum):
@@ -135,6 +141,18 @@ def understood(error: Exception) -> Failure:
         if kind.__name__ in _BY_KIND:
             return Failure(_BY_KIND[kind.__name__])
     return Failure(ErrorKind.REFUSED, type(error).__name__)
+
+
+@contextmanager
+def raising_failures(understand: Callable[[Exception], Failure], missing: str) -> Iterator[None]:
+    """Raise every error of the body as a `Failure`, and log what is ``missing`` for it."""
+    try:
+        yield
+    except Failure:
+        raise
+    except Exception as error:
+        log_caught(_log, error, missing)
+        raise understand(error) from None
 
 
 def explained(failure: Failure, url: str, what: str) -> StorageError:

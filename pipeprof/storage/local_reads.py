@@ -6,15 +6,17 @@ import logging
 import os
 from collections import deque
 from collections.abc import Sequence
+from functools import cache
 from math import nan
 from time import perf_counter
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from pipeprof.errors import StorageError
 from pipeprof.log import log_caught
 from pipeprof.measure.requests import note_request
 from pipeprof.model import ReadOptions
-from pipeprof.storage.buffers import SHARED
 from pipeprof.storage.page_cache import forget, in_memory
 from pipeprof.storage.threads import Helpers
 
@@ -22,8 +24,6 @@ _log = logging.getLogger(__name__)
 
 ALIGNED = 4096
 """Direct reads begin and end at multiples of it."""
-
-
 _ALONE_BYTES = 2**20
 """Up to here a read takes no other thread. Planning reads no more at a time, in the main process,
 shortly before it forks its workers: they must find no thread there."""
@@ -44,7 +44,7 @@ class LocalReader:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._buffers, self._helpers = SHARED.serve(self), Helpers()
+        self._helpers = Helpers()
 
     def read(
         self, descriptor: int, path: str, ranges: Sequence[tuple[int, int]], direct: bool
@@ -55,7 +55,7 @@ class LocalReader:
         """
         spans = [_widened(*each) if direct else each for each in ranges]
         total = sum(length for _, length in spans)
-        memory = self._buffers.take(total, aligned=direct)
+        memory = _memory(total, ALIGNED if direct else 1)
         alone = total <= _ALONE_BYTES or (not direct and _all_cached(descriptor, ranges))
         size = max(1, total) if alone else self._request_bytes(direct)
         requests: deque[Request] = deque()
@@ -104,6 +104,23 @@ class LocalReader:
             work()
         if failed:
             raise min(failed, key=lambda each: each[0])[1].with_traceback(None)
+
+
+def _memory(size: int, alignment: int) -> memoryview:
+    """``size`` writable bytes of any content, freed when nothing refers to them."""
+    buffer = pa.allocate_buffer(size + alignment - 1, _pool())
+    start = -buffer.address % alignment
+    return memoryview(buffer).cast("B")[start : start + size]
+
+
+@cache
+def _pool() -> pa.MemoryPool:
+    """The pool of Arrow that takes memory again without returning it to the kernel first, which
+    would clear each page: that can take longer than copying the file's bytes into it."""
+    try:
+        return pa.mimalloc_memory_pool()
+    except NotImplementedError:
+        return pa.default_memory_pool()
 
 
 def _all_cached(descriptor: int, ranges: Sequence[tuple[int, int]]) -> bool:

@@ -12,8 +12,8 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -84,9 +84,9 @@ def resident_share(paths: Iterable[str]) -> float | None:
     cached = total = 0
     try:
         for path in paths:
-            with _opened(path) as descriptor:
-                pages = _pages(descriptor)
-                found = _cached_pages(descriptor) if pages else 0
+            with open(path, "rb", buffering=0) as file:
+                pages = _pages(file.fileno())
+                found = _cached_pages(file.fileno()) if pages else 0
             if found is None:
                 return None
             cached, total = cached + min(found, pages), total + pages
@@ -98,19 +98,19 @@ def resident_share(paths: Iterable[str]) -> float | None:
 def evict(paths: Iterable[str]) -> None:
     """Out of memory with what can go: not pages that a process has mapped."""
     for path in paths:
-        with suppress(OSError), _opened(path) as descriptor:
-            forget(descriptor)
-            if _cached_pages(descriptor):
-                # Dirty pages go only once they are written. It is dear: not for every file.
-                os.fsync(descriptor)
-                forget(descriptor)
+        with suppress(OSError), open(path, "rb", buffering=0) as file:
+            forget(file.fileno())
+            if _cached_pages(file.fileno()):
+                # dirty pages go only once they are written, which takes long: not for every file
+                os.fsync(file.fileno())
+                forget(file.fileno())
 
 
 def warm(paths: Iterable[str]) -> None:
     """Read everything once."""
     for path in paths:
-        with suppress(OSError), _opened(path) as descriptor:
-            while os.read(descriptor, _CHUNK):
+        with suppress(OSError), open(path, "rb", buffering=0) as file:
+            while file.read(_CHUNK):
                 pass
 
 
@@ -145,15 +145,6 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def forget(descriptor: int, offset: int = 0, length: int = 0) -> None:
     """Out of memory with whole pages of an open file; ``length`` 0: to its end."""
     if hasattr(os, "posix_fadvise"):  # not on macOS
@@ -163,9 +154,9 @@ def forget(descriptor: int, offset: int = 0, length: int = 0) -> None:
 def in_memory(descriptor: int, offset: int, length: int) -> bool:
     """Whether all of a stretch of an open file is known to be; takes some microseconds."""
     libc = _libc()
-    first, end = offset // mmap.PAGESIZE, -(-(offset + length) // mmap.PAGESIZE)
+    pages = -(-(offset + length) // mmap.PAGESIZE) - offset // mmap.PAGESIZE
     found = _by_cachestat(libc, descriptor, offset, length) if libc and length else None
-    return found is not None and found >= end - first
+    return found is not None and found >= pages
 
 
 def _pages(descriptor: int) -> int:
@@ -185,46 +176,32 @@ def _libc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-class _Range(ctypes.Structure):
-    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
-
-
-class _Counts(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_uint64)
-        for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
-    )
-
-
 def _by_cachestat(
     libc: ctypes.CDLL, descriptor: int, offset: int = 0, length: int = 0
 ) -> int | None:
     """Linux 6.5 and later, unless a container forbids it. ``length`` 0: to the end."""
     if platform.machine() not in _KNOWS_CACHESTAT:
         return None
-    whole, counts = _Range(offset, length), _Counts()
+    stretch = (ctypes.c_uint64 * 2)(offset, length)
+    counts = (ctypes.c_uint64 * 5)()  # the first is of the pages that are in memory
     failed = libc.syscall(
-        ctypes.c_long(_CACHESTAT),
-        ctypes.c_uint(descriptor),
-        ctypes.byref(whole),
-        ctypes.byref(counts),
-        ctypes.c_uint(0),
+        ctypes.c_long(_CACHESTAT), ctypes.c_uint(descriptor), stretch, counts, ctypes.c_uint(0)
     )
-    return None if failed else int(counts.cached)
+    return None if failed else counts[0]
 
 
 def _by_mincore(libc: ctypes.CDLL, descriptor: int) -> int | None:
-    status = os.fstat(descriptor)
+    file = os.fstat(descriptor)
     path = f"/proc/self/fd/{descriptor}"
-    if status.st_uid != os.geteuid() and not os.access(path, os.W_OK, effective_ids=True):
+    if file.st_uid != os.geteuid() and not os.access(path, os.W_OK, effective_ids=True):
         return None  # to whom may not write it, the kernel calls every page resident
-    if not status.st_size:
+    if not file.st_size:
         return 0
     mapped = np.frombuffer(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ), np.uint8)
-    told = np.empty(_pages(descriptor), np.uint8)
+    status = np.empty(_pages(descriptor), np.uint8)
     failed = libc.mincore(
         ctypes.c_void_p(mapped.ctypes.data),
         ctypes.c_size_t(mapped.nbytes),
-        ctypes.c_void_p(told.ctypes.data),
+        ctypes.c_void_p(status.ctypes.data),
     )
-    return None if failed else int(np.count_nonzero(told & 1))
+    return None if failed else int(np.count_nonzero(status & 1))

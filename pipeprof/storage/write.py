@@ -6,11 +6,10 @@ import errno
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
@@ -19,28 +18,29 @@ from pipeprof.storage.errors import reason
 from pipeprof.storage.urls import filesystem, is_local, local_path, redact
 from pipeprof.units import format_bytes
 
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
 _log = logging.getLogger(__name__)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
-Explain = Callable[[Exception], OutputError]
-
 
 class Sink:
     """Takes the bytes of one object, in order."""
 
-    def __init__(self, file: Writable, explain: Explain) -> None:
+    def __init__(self, file: Writable, url: str, needs: int | None = None) -> None:
         self._file = file
-        self._explain = explain
+        self._url, self._needs = url, needs
         self.size = 0
         """Bytes taken so far."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Raises `OutputError`."""
         self.size += len(data)
-        with _explained(self._explain):
+        with _explained(self._url, "written", self._needs):
             write_all(self._file, data)
 
 
@@ -61,39 +61,37 @@ def open_object(
 @contextmanager
 def _writing_locally(url: str, needs: int | None) -> Iterator[Sink]:
     target = Path(local_path(url))
-    explain = partial(_local_error, target, "written", needs)
-    with _explained(explain):
+    with _explained(url, "written", needs):
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with whole_file(target) as file:
-            yield Sink(file, explain)
+            yield Sink(file, url, needs)
     except OSError as error:
-        raise explain(error) from None
+        raise _local_error(url, "written", needs, error) from None
 
 
 @contextmanager
 def _writing_remotely(url: str, options: Mapping[str, Any] | None) -> Iterator[Sink]:
-    fs, path = filesystem(url, dict(options or {}))
-    explain = partial(_remote_error, url, "written")
+    fs, path = _place(url, options)
     # in a transaction a closed file is kept back until it is committed; outside, it is not
     transaction = fs.transaction
     transaction.start()
     try:
-        with _explained(explain):
+        with _explained(url, "written"):
             file = fs.open(path, "wb")
         try:
-            yield Sink(file, explain)
+            yield Sink(file, url)
         except BaseException:
             with suppress_and_log(_log, "an object that is given up was not closed"):
                 file.close()
             raise
-        with _explained(explain):
+        with _explained(url, "written"):
             file.close()
     except BaseException:
         with suppress_and_log(_log, "a transaction that is given up was not ended"):
             transaction.complete(commit=False)
         raise
-    with _explained(explain):
+    with _explained(url, "written"):
         transaction.complete()
 
 
@@ -102,16 +100,8 @@ def object_sizes(folder: str, options: Mapping[str, Any] | None = None) -> dict[
 
     Empty when there is no such folder. Raises `OutputError` when it is a file, or unreadable.
     """
-    if is_local(folder):
-        path = Path(local_path(folder))
-        with _explained(partial(_local_error, path, "listed", None)):
-            try:
-                found = sorted(path.iterdir())
-            except FileNotFoundError:
-                return {}
-            return {f"{e.name}/" if e.is_dir() else e.name: e.lstat().st_size for e in found}
-    fs, root = filesystem(folder, dict(options or {}))
-    with _explained(partial(_remote_error, folder, "listed")):
+    fs, root = _place(folder, options)
+    with _explained(folder, "listed"):
         try:
             fs.invalidate_cache(root)
             entries = {entry["name"].strip("/"): entry for entry in fs.ls(root, detail=True)}
@@ -128,39 +118,42 @@ def object_sizes(folder: str, options: Mapping[str, Any] | None = None) -> dict[
 
 def read_object(url: str, options: Mapping[str, Any] | None = None) -> bytes:
     """A small object, whole. Raises `OutputError`."""
-    if is_local(url):
-        path = Path(local_path(url))
-        with _explained(partial(_local_error, path, "read", None)):
-            return path.read_bytes()
-    fs, name = filesystem(url, dict(options or {}))
-    with _explained(partial(_remote_error, url, "read")):
-        data: bytes = fs.cat_file(name)
+    fs, path = _place(url, options)
+    with _explained(url, "read"):
+        data: bytes = fs.cat_file(path)
         return data
 
 
 def remove_object(url: str, options: Mapping[str, Any] | None = None) -> None:
     """Gone afterwards, also when it was not there. Raises `OutputError`."""
-    if is_local(url):
-        path = Path(local_path(url))
-        with _explained(partial(_local_error, path, "removed", None)):
-            path.unlink(missing_ok=True)
-        return
-    fs, name = filesystem(url, dict(options or {}))
-    with _explained(partial(_remote_error, url, "removed")), suppress(FileNotFoundError):
-        fs.rm_file(name)
+    fs, path = _place(url, options)
+    with _explained(url, "removed"), suppress(FileNotFoundError):
+        fs.rm_file(path)
+
+
+def _place(url: str, options: Mapping[str, Any] | None) -> tuple[AbstractFileSystem, str]:
+    """The file system that holds ``url``, and the path in it. Raises `UsageError`."""
+    if not is_local(url):
+        return filesystem(url, dict(options or {}))
+    from fsspec.implementations.local import LocalFileSystem
+
+    return LocalFileSystem(), local_path(url)
 
 
 @contextmanager
-def _explained(explain: Explain) -> Iterator[None]:
+def _explained(url: str, what: str, needs: int | None = None) -> Iterator[None]:
+    """Raise an error of the body as the `OutputError` that says that ``url`` cannot be ``what``."""
     try:
         yield
     except Exception as error:
         log_caught(_log, error, "nothing was written or removed")
-        raise explain(error) from None
+        if is_local(url):
+            raise _local_error(url, what, needs, error) from None
+        raise OutputError(f"{redact(url)} cannot be {what}: {reason(error)}.") from None
 
 
-def _local_error(path: Path, what: str, needs: int | None, error: Exception) -> OutputError:
-    code = error.errno if isinstance(error, OSError) else None
+def _local_error(url: str, what: str, needs: int | None, error: Exception) -> OutputError:
+    path, code = Path(local_path(url)), error.errno if isinstance(error, OSError) else None
     if code in _FULL:
         why = "the disk is full" if code == errno.ENOSPC else "the disk quota is used up"
         if needs is not None:
@@ -174,7 +167,3 @@ def _local_error(path: Path, what: str, needs: int | None, error: Exception) -> 
     else:
         why = os.strerror(code).lower() if code else str(error)
     return OutputError(f"{path} cannot be {what}: {why}.")
-
-
-def _remote_error(url: str, what: str, error: Exception) -> OutputError:
-    return OutputError(f"{redact(url)} cannot be {what}: {reason(error)}.")

@@ -218,12 +218,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def _write_to_dev_full() -> None:
-    from functools import partial
-
-    from pipeprof.storage.write import Sink, _local_error
+    from pipeprof.storage.write import Sink
 
     with open("/dev/full", "wb", buffering=0) as file:
-        Sink(file, partial(_local_error, Path("/dev/full"), "written", None)).write(b"1")
+        Sink(file, "/dev/full").write(b"1")
 
 
 def test_the_message_of_a_full_device() -> None:

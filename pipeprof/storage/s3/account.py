@@ -3,16 +3,12 @@ reads them."""
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeprof.log import log_caught
-from pipeprof.storage.errors import ErrorKind, Failure, understood
-
-_log = logging.getLogger(__name__)
+from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, understood
 
 _IN_WRITING = frozenset(
     ("default_block_size", "default_fill_cache", "default_cache_type", "use_listings_cache",
@@ -67,13 +63,8 @@ class Account:
 
 def read_account(options: Mapping[str, Any]) -> Account:
     """Of this process's environment, now. ``options``: those of s3fs. Raises `Failure`."""
-    try:
+    with raising_failures(understood, "the configuration of AWS was not read"):
         return _read(options)
-    except Failure:
-        raise
-    except Exception as error:
-        log_caught(_log, error, "the configuration of AWS was not read")
-        raise understood(error) from None
 
 
 def _read(options: Mapping[str, Any]) -> Account:
@@ -147,8 +138,7 @@ def _attempts(session: Any, config: Mapping[str, Any]) -> int:
         return max(1, int(given["total_max_attempts"]))
     if "max_attempts" in given:  # there without the first
         return int(given["max_attempts"]) + 1
-    told = os.environ.get("AWS_MAX_ATTEMPTS") or session.get_scoped_config().get("max_attempts")
-    return max(1, int(told)) if told else 5
+    return max(1, session.get_config_variable("max_attempts") or 5)
 
 
 def _beyond(

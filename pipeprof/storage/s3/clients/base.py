@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -42,10 +42,8 @@ DEFAULT = "obstore"
 ANYWHERE = "s3fs"
 """It knows every setting that botocore knows, and is the least particular about answers."""
 
-Connect: TypeAlias = "Callable[[str, Account], Client]"
-
 
 def connect(name: str, bucket: str, account: Account) -> Client:
     """A new client, one of `CLIENTS`. Raises `Failure`."""
-    made: Connect = import_module(f"pipeprof.storage.s3.clients.{name}").connect
-    return made(bucket, account)
+    client: Client = import_module(f"pipeprof.storage.s3.clients.{name}").connect(bucket, account)
+    return client

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.errors import ErrorKind, Failure, refused
+from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, refused
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.clients.base import Listed
 from pipeprof.storage.s3.obstore_after_fork import obstore_of_this_process
 from pipeprof.storage.s3.region import region_of
-
-_log = logging.getLogger(__name__)
 
 _PAGE = 1000
 _NO_LIMIT = timedelta(days=1)
 _LASTS = timedelta(minutes=5)
 """How long credentials that expire are kept: botocore renews them ten minutes before."""
 _BY_KIND = {"Connect": ErrorKind.UNREACHED, "Timeout": ErrorKind.TIMEOUT}
-
-
-def connect(bucket: str, account: Account) -> ObstoreBucket:
-    return ObstoreBucket(bucket, account)
 
 
 class ObstoreBucket:
@@ -106,20 +98,14 @@ def _provider(credentials: Any) -> Any:
     return provide
 
 
-@contextmanager
-def _understood() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise Failure(ErrorKind.MISSING) from None
-    except Failure:
-        raise
-    except Exception as error:
-        log_caught(_log, error, "a request by obstore failed")
-        raise _failure(str(error)) from None
+def _understood() -> AbstractContextManager[None]:
+    return raising_failures(_failure, "a request by obstore failed")
 
 
-def _failure(text: str) -> Failure:
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, FileNotFoundError):
+        return Failure(ErrorKind.MISSING)
+    text = str(error)
     code = re.search(r"<Code>(\w{1,40})</Code>", text)
     status = re.search(r"status code: (\d{3})", text)
     if code or status:
@@ -130,3 +116,6 @@ def _failure(text: str) -> Failure:
         return Failure(ErrorKind.CERTIFICATE)
     kind = re.search(r"kind: (Connect|Timeout)\b", text)
     return Failure(_BY_KIND[kind[1]] if kind else ErrorKind.BROKEN_OFF)
+
+
+connect = ObstoreBucket

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
 from math import nan
 from typing import Any
 from urllib.parse import urlsplit
 
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.errors import ErrorKind, Failure, refused
+from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, refused
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.clients.base import Listed
 
 _OPEN_OBJECTS = 256
+_CHECKSUMS = "AWS_RESPONSE_CHECKSUM_VALIDATION"
 _BY_CODE = {
     "ACCESS_DENIED": "AccessDenied",
     "INVALID_ACCESS_KEY_ID": "InvalidAccessKeyId",
@@ -43,21 +44,15 @@ _BY_CURL = {
 }
 
 
-def connect(bucket: str, account: Account) -> PyarrowBucket:
-    if account.requester_pays:
-        raise Failure(ErrorKind.UNSUITED)
-    return PyarrowBucket(bucket, account)
-
-
 class PyarrowBucket:
     def __init__(self, bucket: str, account: Account) -> None:
         from pyarrow import fs
 
+        if account.requester_pays:
+            raise Failure(ErrorKind.UNSUITED)
         frozen = account.credentials and account.credentials.get_frozen_credentials()
         endpoint = urlsplit(account.endpoint or "")
-        with _environment(
-            {} if account.check_answers else {"AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required"}
-        ):
+        with nullcontext() if account.check_answers else _without_checksums():
             self._fs: Any = fs.S3FileSystem(
                 access_key=frozen.access_key if frozen else None,
                 secret_key=frozen.secret_key if frozen else None,
@@ -73,8 +68,8 @@ class PyarrowBucket:
                 retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=0),
             )
         self._bucket = bucket
-        self._open: OrderedDict[str, Any] = OrderedDict()
-        self._lock = threading.Lock()
+        # an object's size is asked for when it is opened: not each time
+        self._opened = lru_cache(_OPEN_OBJECTS)(self._fs.open_input_file)
 
     def pages(self, folder: str, after: str) -> Iterator[Sequence[Listed]]:
         """One, as pyarrow gives no part of a listing."""
@@ -98,55 +93,36 @@ class PyarrowBucket:
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
         with _understood():
-            data: bytes = self._opened(key).read_at(length, offset)
+            data: bytes = self._opened(f"{self._bucket}/{key}").read_at(length, offset)
         return data, nan
-
-    def _opened(self, key: str) -> Any:
-        """It asks for the size when it is opened: not each time."""
-        with self._lock:
-            if key in self._open:
-                self._open.move_to_end(key)
-                return self._open[key]
-        opened = self._fs.open_input_file(f"{self._bucket}/{key}")
-        with self._lock:
-            self._open[key] = opened
-            if len(self._open) > _OPEN_OBJECTS:
-                self._open.popitem(last=False)
-        return opened
 
 
 _changing = threading.Lock()
 
 
 @contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Amazon's client reads some settings nowhere else, once, when it is made."""
+def _without_checksums() -> Iterator[None]:
+    """Amazon's client reads this setting nowhere else, once, when it is created."""
     with _changing:
-        before = {name: os.environ.get(name) for name in changes}
-        os.environ.update(changes)
+        before = os.environ.get(_CHECKSUMS)
+        os.environ[_CHECKSUMS] = "when_required"
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+            del os.environ[_CHECKSUMS]
+            if before is not None:
+                os.environ[_CHECKSUMS] = before
 
 
-@contextmanager
-def _understood() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise Failure(ErrorKind.MISSING) from None
-    except OSError as error:
-        raise _failure(str(error)) from None
+def _understood() -> AbstractContextManager[None]:
+    return raising_failures(_failure, "a request by pyarrow failed")
 
 
-def _failure(text: str) -> Failure:
+def _failure(error: Exception) -> Failure:
     """By what Amazon's client says itself; what follows may be the server's words."""
-    head, _, told = text.partition(" operation: ")
+    if isinstance(error, FileNotFoundError):
+        return Failure(ErrorKind.MISSING)
+    head, _, told = str(error).partition(" operation: ")
     if "past end of file" in head:
         return Failure(ErrorKind.SHRUNK)
     if told.startswith("Response checksums mismatch"):
@@ -161,3 +137,6 @@ def _failure(text: str) -> Failure:
     name = re.match(r"Unable to parse ExceptionName: (\w+)", told)
     status = re.search(r"HTTP status (\d{3})", head)
     return refused(known or (name[1] if name else ""), status[1] if status else "")
+
+
+connect = PyarrowBucket

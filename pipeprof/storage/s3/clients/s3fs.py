@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
-from pipeprof.log import log_caught
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.errors import ErrorKind, Failure, understood
+from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, understood
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.clients.base import Listed
 from pipeprof.storage.urls import filesystem
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _made: dict[str, Any] = {}
 """By process, environment and options: to make one takes botocore a quarter of a second."""
-
-
-def connect(bucket: str, account: Account) -> S3fsBucket:
-    return S3fsBucket(bucket, account)
 
 
 class S3fsBucket:
@@ -49,30 +41,20 @@ class S3fsBucket:
     def pages(self, folder: str, after: str) -> Iterator[Sequence[Listed]]:
         more: dict[str, Any] = {"StartAfter": after} if after else {}
         while True:
-            page = self._wait(self._page(folder, more))
+            page = self._wait(self._call, "list_objects_v2", Prefix=folder, **more)
             yield [(entry["Key"], entry["Size"]) for entry in page.get("Contents", ())]
             if not page.get("IsTruncated"):
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
-    async def _page(self, folder: str, more: dict[str, Any]) -> Any:
-        s3 = await self._s3()
-        return await s3.list_objects_v2(Bucket=self._bucket, Prefix=folder, **more, **self._pays)
-
     def size(self, key: str) -> int:
-        return int(self._wait(self._head(key))["ContentLength"])
-
-    async def _head(self, key: str) -> Any:
-        s3 = await self._s3()
-        return await s3.head_object(Bucket=self._bucket, Key=key, **self._pays)
+        return int(self._wait(self._call, "head_object", Key=key)["ContentLength"])
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
-        return self._wait(self._get(key, offset, offset + length))
+        return self._wait(self._get, key, offset, offset + length)
 
     async def _get(self, key: str, start: int, end: int) -> tuple[bytes, float]:
-        s3 = await self._s3()
-        asked = f"bytes={start}-{end - 1}"
-        answer = await s3.get_object(Bucket=self._bucket, Key=key, Range=asked, **self._pays)
+        answer = await self._call("get_object", Key=key, Range=f"bytes={start}-{end - 1}")
         began = perf_counter()
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         if whole.isdecimal() and int(whole) < end:
@@ -80,24 +62,18 @@ class S3fsBucket:
         async with answer["Body"] as body:
             return await body.read(), began
 
-    async def _s3(self) -> Any:
+    async def _call(self, method: str, **asked: Any) -> Any:
+        """One request of botocore's client."""
         await self._fs.set_session()
-        return await self._fs.get_s3(self._bucket)
+        s3 = await self._fs.get_s3(self._bucket)
+        return await getattr(s3, method)(Bucket=self._bucket, **asked, **self._pays)
 
-    def _wait(self, asking: Coroutine[Any, Any, T]) -> T:
+    def _wait(self, ask: Callable[..., Coroutine[Any, Any, T]], *args: Any, **named: Any) -> T:
         from fsspec.asyn import sync
 
-        async def asked() -> T:
-            return await asking
-
-        try:
-            found: T = sync(self._fs.loop, asked)
-        except Failure:
-            raise
-        except Exception as error:
-            log_caught(_log, error, "a request by s3fs failed")
-            raise understood(error) from None
-        return found
+        with raising_failures(understood, "a request by s3fs failed"):
+            answer: T = sync(self._fs.loop, ask, *args, **named)
+        return answer
 
 
 def _file_system(options: dict[str, Any]) -> Any:
@@ -106,3 +82,6 @@ def _file_system(options: dict[str, Any]) -> Any:
     if key not in _made:
         _made[key], _ = filesystem("s3://", options)
     return _made[key]
+
+
+connect = S3fsBucket
