@@ -17,29 +17,30 @@ _MOST_FAULTS = 200
 rows."""
 
 
-def bisect_errors(
+def decode_undamaged(
     rows: Rows,
-    error: FormatError,
     decode: Callable[[Rows], pa.RecordBatch],
     halve: Callable[[Rows], tuple[Rows, Rows] | None],
     lose: Callable[[Rows], int | None],
 ) -> Iterator[Fault | pa.RecordBatch]:
-    """Decode halves of halves of ``rows`` until only damaged ones are left out.
+    """Decode ``rows``; where that fails, halves of halves until only damaged rows are left out.
 
-    The first item is a fault that loses no rows yet, for a driver that stops at the first error.
+    The first fault loses no rows yet, for a driver that stops at the first error.
 
     Args:
-        rows: Refused by ``decode`` with ``error``.
+        rows: What ``decode`` takes.
+        decode: Raises `FormatError` for rows of which some are damaged.
         halve: Gives ``None`` for a single row.
         lose: Called with rows that are left out; returns how many they are, if known.
     """
-    yield Fault(error, 0)
-    left, faults = [rows], 0
+    left, faults, first = [rows], 0, True
     while left:
         part = left.pop()
         try:
             batch = decode(part)
         except FormatError as error:
+            if first:
+                yield Fault(error, 0)
             halves = halve(part) if faults < _MOST_FAULTS else None
             if halves is None:
                 faults += 1
@@ -49,3 +50,4 @@ def bisect_errors(
         else:
             if batch.num_rows:
                 yield batch
+        first = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any, Literal
+from typing import Literal
 
 from pipeprof.errors import CorruptData
 
 Codec = Literal["gzip", "zlib"]
-_WINDOW = {"gzip": 31, "zlib": 15}
+_WINDOW: dict[str, int] = {"gzip": 31, "zlib": 15}
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -29,9 +29,19 @@ def inflate_head(head: bytes, codec: Codec) -> bytes:
         return b""
 
 
-def deflater(codec: Codec) -> Any:
+class Deflater:
     """A compressor whose bytes depend on its input alone: no name, no time."""
-    return zlib.compressobj(wbits=_WINDOW[codec])
+
+    def __init__(self, compression: str) -> None:
+        """``compression``: a codec, or anything else to keep the bytes as they are."""
+        window = _WINDOW.get(compression)
+        self._stream = zlib.compressobj(wbits=window) if window else None
+
+    def compress(self, data: bytes, finish: bool = False) -> bytes:
+        """``data`` compressed, as far as it is complete; with ``finish`` to the stream's end."""
+        if self._stream is None:
+            return data
+        return self._stream.compress(data) + (self._stream.flush() if finish else b"")
 
 
 class Inflater:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pipeprof.errors import SchemaMismatch
 from pipeprof.formats.csv.fields import quoted, to_text
-from pipeprof.formats.decompress import deflater
+from pipeprof.formats.decompress import Deflater
 from pipeprof.formats.types import check_batch
 
 
@@ -17,7 +17,7 @@ class CsvEncoder:
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema
-        self._deflater = deflater("gzip") if compression == "gzip" else None
+        self._deflater = Deflater(compression)
         names = quoted(pa.array(schema.names, pa.large_string()))
         self._pending = ",".join(names.to_pylist()).encode() + b"\n"
 
@@ -28,12 +28,10 @@ class CsvEncoder:
             raise SchemaMismatch(
                 "a text holds a NUL character, which CSV cannot hold; make its column binary."
             )
-        return bytes(self._deflater.compress(data)) if self._deflater else data
+        return self._deflater.compress(data)
 
     def finish(self) -> bytes:
-        if self._deflater is None:
-            return self._pending
-        return bytes(self._deflater.compress(self._pending) + self._deflater.flush())
+        return self._deflater.compress(self._pending, finish=True)
 
 
 def _lines(batch: pa.RecordBatch) -> bytes:

@@ -114,15 +114,12 @@ def _lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
     if not pc.all(shaped, min_count=0).as_py():
         raise _wrong(column, repr(text.filter(pc.invert(shaped))[0].as_py()[:80]), pa.list_(dtype))
     inside = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(text, 1, -1))
-    empty = pc.equal(inside, "")
-    items = pc.split_pattern(inside.filter(pc.invert(empty)), ",")
-    counts = pc.if_else(empty, 0, pc.add(pc.count_substring(inside, ","), 1))
-    offsets = np.zeros(len(text) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
+    items = pc.split_pattern(inside, ",")
+    items = pc.if_else(pc.equal(inside, ""), pa.scalar([], items.type), items)
     flat = pc.utf8_trim_whitespace(items.flatten())
     flat = pc.if_else(pc.equal(flat, "null"), None, flat)
-    values = convert(column, flat, read_type(dtype))
-    return pa.ListArray.from_arrays(pa.array(offsets), convert(column, values, dtype), mask=absent)
+    values = convert(column, convert(column, flat, read_type(dtype)), dtype)
+    return pa.ListArray.from_arrays(items.offsets, values, mask=absent)
 
 
 def _each(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from pipeprof.errors import CorruptData, FormatError
 from pipeprof.formats.base import (
     PREFETCH_DEPTH,
+    Buffer,
     Decoding,
     Encoder,
     Fault,
@@ -27,7 +29,7 @@ from pipeprof.formats.base import (
     choose_compression,
     fetch,
 )
-from pipeprof.formats.bisect_errors import bisect_errors
+from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.encoder import CsvEncoder
 from pipeprof.formats.csv.fields import infer
 from pipeprof.formats.csv.parser import BOM, RowParser, one_chunk
@@ -152,18 +154,14 @@ def _infer(
 
 def _readable(rows: bytes, names: list[str]) -> bytes:
     """Those of ``rows`` that have a field for each name, in UTF-8."""
-    parser, good = RowParser(names, names, Split(0, 0)), []
+    parser, good = RowParser(names, names, Split(0, 0)), list[Buffer]()
 
-    def decode(part: bytes) -> pa.RecordBatch:
+    def decode(part: Buffer) -> pa.RecordBatch:
         parser.read(part, dict.fromkeys(names, pa.string()))
         good.append(part)
         return pa.record_batch([], [])
 
-    try:
-        decode(rows)
-    except FormatError as error:
-        for _ in bisect_errors(rows, error, decode, halves, len):
-            pass
+    deque(decode_undamaged(rows, decode, halves, len), maxlen=0)
     return b"".join(good)
 
 

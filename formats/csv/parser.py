@@ -10,7 +10,7 @@ import pyarrow.csv
 
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import Buffer, Fault, Split
-from pipeprof.formats.bisect_errors import bisect_errors
+from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.fields import NULLS, from_text, read_type
 from pipeprof.formats.csv.rows import halves
 from pipeprof.formats.types import first_line, format_type, select
@@ -53,20 +53,12 @@ class RowParser:
 
     def parse_undamaged(self, rows: Buffer, schema: pa.Schema) -> Iterator[Fault | pa.RecordBatch]:
         """Whole rows → a batch; or several, and faults for the rows that cannot be parsed."""
-        try:
-            batch = self.parse(rows, schema)
-        except FormatError as error:
-            yield from bisect_errors(
-                bytes(rows), error, lambda part: self.parse(part, schema), halves, self._lose
-            )
-        else:
-            if batch.num_rows:
-                yield batch
+        yield from decode_undamaged(rows, lambda part: self.parse(part, schema), halves, self._lose)
 
-    def _lose(self, rows: bytes) -> int | None:
+    def _lose(self, rows: Buffer) -> int | None:
         """How many rows are left out."""
         lost = 1 if halves(rows) is None else None
-        self._rows += lost or rows.count(b"\n")
+        self._rows += lost or bytes(rows).count(b"\n")
         return lost
 
     def read(self, rows: Buffer, types: Mapping[str, pa.DataType] | None) -> pa.Table:

@@ -58,7 +58,7 @@ def last_row_end(data: Buffer, cut: bool = False) -> int:
     return newline + 1
 
 
-def halves(rows: bytes) -> tuple[bytes, bytes] | None:
+def halves(rows: Buffer) -> tuple[Buffer, Buffer] | None:
     """Whole rows as two parts of about the same size; ``None``: it is but one row."""
     end = last_row_end(rows[: len(rows) // 2]) or first_row_end(rows)
     return (rows[:end], rows[end:]) if 0 < end < len(rows) else None

@@ -10,28 +10,20 @@ import pyarrow.parquet as pq
 from pipeprof.formats.types import check_batch
 
 
-class _Sink(io.IOBase):
+class _Sink(io.BytesIO):
     """Holds what the writer wrote until it is taken."""
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._written = 0
+    _taken = 0
 
     def take(self) -> bytes:
-        data = b"".join(self._parts)
-        self._parts.clear()
+        data = self.getvalue()
+        self._taken += len(data)
+        self.seek(0)
+        self.truncate()
         return data
 
-    def write(self, data: bytes) -> int:
-        self._parts.append(bytes(data))
-        self._written += len(data)
-        return len(data)
-
     def tell(self) -> int:
-        return self._written
-
-    def writable(self) -> bool:
-        return True
+        return self._taken + super().tell()
 
 
 class ParquetEncoder:

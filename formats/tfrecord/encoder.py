@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.formats.decompress import Codec, deflater
+from pipeprof.formats.decompress import Deflater
 from pipeprof.formats.tfrecord.example import KINDS, Example, kind_of
 from pipeprof.formats.tfrecord.framing import frame
 from pipeprof.formats.types import check_batch, convert, is_list
@@ -23,16 +23,14 @@ class TFRecordEncoder:
         for field in schema:
             kind_of(field)
         self._schema = schema
-        codecs: dict[str, Codec] = {"gzip": "gzip", "zlib": "zlib"}
-        self._deflater = deflater(codecs[compression]) if compression in codecs else None
+        self._deflater = Deflater(compression)
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         check_batch(batch, self._schema)
-        data = b"".join(map(frame, encode(batch)))
-        return bytes(self._deflater.compress(data)) if self._deflater else data
+        return self._deflater.compress(b"".join(map(frame, encode(batch))))
 
     def finish(self) -> bytes:
-        return bytes(self._deflater.flush()) if self._deflater else b""
+        return self._deflater.compress(b"", finish=True)
 
 
 def encode(batch: pa.RecordBatch) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from google.protobuf import (
     descriptor_pool,
     message,
     message_factory,
+    text_format,
     unknown_fields,
 )
 
@@ -29,44 +30,34 @@ _FEATURE_LISTS = 2
 """The field of a SequenceExample that an Example does not have; the first is the same in both."""
 
 
+_PROTO = """
+name: "pipeprof/example.proto" package: "tensorflow" syntax: "proto3"
+message_type { name: "BytesList"
+  field { name: "value" number: 1 type: TYPE_BYTES label: LABEL_REPEATED } }
+message_type { name: "FloatList"
+  field { name: "value" number: 1 type: TYPE_FLOAT label: LABEL_REPEATED } }
+message_type { name: "Int64List"
+  field { name: "value" number: 1 type: TYPE_INT64 label: LABEL_REPEATED } }
+message_type { name: "Feature"
+  oneof_decl { name: "kind" }
+  field { name: "bytes_list" number: 1 type_name: ".tensorflow.BytesList" oneof_index: 0 }
+  field { name: "float_list" number: 2 type_name: ".tensorflow.FloatList" oneof_index: 0 }
+  field { name: "int64_list" number: 3 type_name: ".tensorflow.Int64List" oneof_index: 0 } }
+message_type { name: "Features"
+  nested_type { name: "FeatureEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
+    field { name: "value" number: 2 type_name: ".tensorflow.Feature" label: LABEL_OPTIONAL } }
+  field { name: "feature" number: 1 label: LABEL_REPEATED
+    type_name: ".tensorflow.Features.FeatureEntry" } }
+message_type { name: "Example"
+  field { name: "features" number: 1 type_name: ".tensorflow.Features" } }
+"""
+
+
 def _example_type() -> Any:
-    """The message class, in a pool of its own so that TensorFlow may be loaded beside it."""
-    proto = descriptor_pb2.FileDescriptorProto(
-        name="pipeprof/example.proto", package="tensorflow", syntax="proto3"
-    )
-    field = descriptor_pb2.FieldDescriptorProto
-
-    def add(message: Any, name: str, number: int, kind: int, repeated: bool = False) -> Any:
-        label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-        return message.field.add(name=name, number=number, type=kind, label=label)
-
-    for name, kind in (
-        ("BytesList", field.TYPE_BYTES),
-        ("FloatList", field.TYPE_FLOAT),
-        ("Int64List", field.TYPE_INT64),
-    ):
-        add(proto.message_type.add(name=name), "value", 1, kind, repeated=True)
-
-    feature = proto.message_type.add(name="Feature")
-    feature.oneof_decl.add(name="kind")
-    for number, name in enumerate(("BytesList", "FloatList", "Int64List"), start=1):
-        member = f"{name.removesuffix('List').lower()}_list"
-        one = add(feature, member, number, field.TYPE_MESSAGE)
-        one.type_name, one.oneof_index = f".tensorflow.{name}", 0
-
-    features = proto.message_type.add(name="Features")
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    add(entry, "key", 1, field.TYPE_STRING)
-    add(entry, "value", 2, field.TYPE_MESSAGE).type_name = ".tensorflow.Feature"
-    mapped = add(features, "feature", 1, field.TYPE_MESSAGE, repeated=True)
-    mapped.type_name = ".tensorflow.Features.FeatureEntry"
-
-    example = proto.message_type.add(name="Example")
-    add(example, "features", 1, field.TYPE_MESSAGE).type_name = ".tensorflow.Features"
-
+    """The message class, in a pool of its own so that TensorFlow may be loaded as well."""
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(proto)
+    pool.Add(text_format.Parse(_PROTO, descriptor_pb2.FileDescriptorProto()))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
 
 

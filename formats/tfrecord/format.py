@@ -24,7 +24,7 @@ from pipeprof.formats.base import (
     Split,
     choose_compression,
 )
-from pipeprof.formats.bisect_errors import bisect_errors
+from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.decompress import Codec, inflate_head, is_gzip, is_zlib
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.tfrecord import columns as blocks
@@ -141,23 +141,18 @@ def _decoded(block: Buffer, deframer: Deframer, schema: pa.Schema) -> Decoded:
 
 def _rows(records: Records, schema: pa.Schema, first: int) -> Decoded:
     """``first``: the number in its object of the first of ``records``."""
+
+    def decode(rows: range) -> pa.RecordBatch:
+        return blocks.decode(records[rows.start : rows.stop], schema, first + rows.start)
+
     for start in range(0, len(records), _ROWS_AT_ONCE):
-        some = records[start : start + _ROWS_AT_ONCE]
-        try:
-            yield blocks.decode(some, schema, first + start)
-        except FormatError as error:
-            yield from _bisected(some, error, schema, first + start)
+        rows = range(len(records))[start : start + _ROWS_AT_ONCE]
+        yield from decode_undamaged(rows, decode, _halves, len)
 
 
-def _bisected(records: Records, error: FormatError, schema: pa.Schema, first: int) -> Decoded:
-    def decode(part: range) -> pa.RecordBatch:
-        return blocks.decode(records[part.start : part.stop], schema, first + part.start)
-
-    def halve(part: range) -> tuple[range, range] | None:
-        half = len(part) // 2
-        return (part[:half], part[half:]) if half else None
-
-    yield from bisect_errors(range(len(records)), error, decode, halve, len)
+def _halves(rows: range) -> tuple[range, range] | None:
+    half = len(rows) // 2
+    return (rows[:half], rows[half:]) if half else None
 
 
 FORMAT: Format = TFRecord()

@@ -18,7 +18,7 @@ from pipeprof.errors import StorageError, UsageError
 from pipeprof.storage import ObjectInfo, Store, open_store, retry
 from pipeprof.storage.s3 import obstore_after_fork
 from pipeprof.storage.s3 import store as s3_store
-from pipeprof.storage.s3.region import ask_region
+from pipeprof.storage.s3.account import ask_region
 from tests.s3.conftest import TRIED, needs_obstore
 from tests.s3.relay import Fault, Relay
 from tests.s3.server import KEY, SECRET

@@ -1,15 +1,22 @@
 """What a user has to reach a bucket: environment, profile and storage options, read as botocore
-reads them."""
+reads them; and where a bucket of Amazon's is, as the store itself tells."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, understood
 
+_DEFAULT_REGION = "us-east-1"
+_AMAZON = "https://s3.amazonaws.com"
+_TIMEOUT_S = 5
 _IN_WRITING = frozenset(
     ("default_block_size", "default_fill_cache", "default_cache_type", "use_listings_cache",
      "listings_expiry_time", "max_paths", "cache_regions", "fixed_upload_size",
@@ -157,3 +164,26 @@ def _beyond(
           if str(session.get_config_variable(name)).lower() == "true"),
     ]  # fmt: skip
     return unknown[0] if unknown else ""
+
+
+def region_of(bucket: str, account: Account) -> str:
+    """As it must be signed for: of a server of one's own what the settings say, of Amazon's where
+    the bucket is, which may be another region than the profile's."""
+    if account.endpoint:
+        return account.region or _DEFAULT_REGION
+    return ask_region(bucket) or account.region or _DEFAULT_REGION
+
+
+@cache
+def ask_region(bucket: str, server: str = _AMAZON) -> str | None:
+    """By the header that S3 sends with each answer, refusals and redirections included."""
+    with suppress(OSError):
+        try:
+            with urlopen(
+                Request(f"{server}/{bucket}", method="HEAD"), timeout=_TIMEOUT_S
+            ) as answer:
+                return str(answer.headers["x-amz-bucket-region"] or "") or None
+        except HTTPError as error:
+            error.close()
+            return str(error.headers["x-amz-bucket-region"] or "") or None
+    return None

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 from pipeprof.storage.base import Buffer
 from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, refused
-from pipeprof.storage.s3.account import Account
+from pipeprof.storage.s3.account import Account, region_of
 from pipeprof.storage.s3.clients.base import Listed
 from pipeprof.storage.s3.obstore_after_fork import obstore_of_this_process
-from pipeprof.storage.s3.region import region_of
 
 _PAGE = 1000
 _NO_LIMIT = timedelta(days=1)
