@@ -13,8 +13,8 @@ TIMED := $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
 FUZZ_S ?= 600
 # where this is set, every process of a test compiles all of pipeprof anew
 unexport PYTHONDONTWRITEBYTECODE
-# what a benchmark prints is kept in docs/figures, for docs/benchmarks.md
-KEEP = @$(BIN)/python scripts/figures.py record
+# what a benchmark prints is kept in docs/figures, which docs/benchmarks.md links
+KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
 .PHONY: help setup demo test test-all check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
@@ -79,7 +79,7 @@ format: $(READY) ## lay out the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: $(READY) ## the tables of docs/benchmarks.md, on this machine
+bench: $(READY) ## what a batch costs on its way from a worker, as a dict and as a Batch
 	$(KEEP) transfer $(BIN)/python benchmarks/transfer.py
 
 bench-overhead: $(READY) ## what profiling costs, against nothing and against others
@@ -138,10 +138,9 @@ viewer-check: $(READY) ## what the viewer of chrome://tracing finds in a trace o
 tensorboard-check: $(READY) ## what TensorBoard's profiler shows of a trace of ours; needs Chromium
 	@$(BIN)/python -m scripts.tensorboard_check
 
-docs: $(READY) ## write anew what of docs/ is generated: schemas, findings, figures
+docs: $(READY) ## write anew what of docs/ is generated: schemas, findings
 	@$(BIN)/python -m pipeprof.schema docs
 	@$(BIN)/python scripts/findings_doc.py docs/findings.md
-	@$(BIN)/python scripts/figures.py include docs/benchmarks.md
 
 clean: ## remove what building, testing and the demo left; not .venv
 	@rm -rf build dist demo *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \

@@ -1,17 +1,14 @@
-"""The figures of docs/benchmarks.md: what a benchmark printed, where, when, and of which commit.
+"""Run a benchmark and keep what it prints: where, when, and of which commit.
 
-    python scripts/figures.py record NAME COMMAND...   run it, and keep what it prints
-    python scripts/figures.py include DOCUMENT         write what is kept into the document
-    python scripts/figures.py take DOCUMENT            keep what stands in the document
+    python scripts/figures.py NAME COMMAND...   writes docs/figures/NAME.txt
 
-`make docs` includes; what misses its bar is kept like any other.
+Figures that miss a bar are kept like any other. docs/benchmarks.md links each file.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,35 +19,33 @@ from tempfile import TemporaryFile
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"
-_BLOCK = re.compile(
-    r"(?P<head>^<!-- figures/(?P<name>[\w-]+)\.txt -->\n```text\n)(?P<told>.*?)(?P<end>^```$)",
-    re.MULTILINE | re.DOTALL,
-)
 _CRASH = b"Traceback (most recent call last)"
 
 
 def record(name: str, command: Sequence[str]) -> int:
-    """Its exit code. Figures that miss a bar are kept as others are; what crashed is not."""
-    told = f"{' '.join(['python', *command[1:]])}: {_now()}\n"
+    """Return the exit code of ``command``. The output of a command that crashed is not kept."""
+    printed = f"{' '.join(['python', *command[1:]])}: {_circumstances()}\n"
     with TemporaryFile() as errors:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as running:
             assert running.stdout is not None
             for line in running.stdout:
                 print(line, end="", flush=True)
-                told += line
+                printed += line
         errors.seek(0)
-        said = errors.read()
-    sys.stderr.write(said.decode(errors="replace"))
-    if running.returncode < 0 or _CRASH in said:
+        complaint = errors.read()
+    sys.stderr.write(complaint.decode(errors="replace"))
+    if running.returncode < 0 or _CRASH in complaint:
         print(f"Not kept: it ended before its time ({running.returncode}).", file=sys.stderr)
         return running.returncode or 1
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / f"{name}.txt").write_text(told, encoding="utf-8")
-    print(f"Kept as {FOLDER.name}/{name}.txt; `make docs` puts it into docs/benchmarks.md.")
+    (FOLDER / f"{name}.txt").write_text(printed, encoding="utf-8")
+    print(
+        f"Kept as {FOLDER.name}/{name}.txt. The documents that quote it must follow."
+    )
     return running.returncode
 
 
-def _now() -> str:
+def _circumstances() -> str:
     """Moment, commit and machine, with what else it has to do."""
     commit = _git("describe", "--always", "--dirty=, changed", "--exclude=*")
     return ", ".join([
@@ -67,35 +62,5 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip() or "unknown"
 
 
-def included(document: str) -> str:
-    """``document``, with what is kept in place of what stood in it."""
-    return _BLOCK.sub(_kept, document)
-
-
-def _kept(block: re.Match[str]) -> str:
-    told = (FOLDER / f"{block['name']}.txt").read_text(encoding="utf-8")
-    return f"{block['head']}{told}{block['end']}"
-
-
-def take(document: str) -> None:
-    """The other way round: for figures that were put together by hand, from several runs."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for block in _BLOCK.finditer(document):
-        (FOLDER / f"{block['name']}.txt").write_text(block["told"], encoding="utf-8")
-
-
-def main(arguments: Sequence[str]) -> int:
-    task, target, *command = arguments
-    if task == "record":
-        return record(target, command)
-    document = Path(target)
-    text = document.read_text(encoding="utf-8")
-    if task == "take":
-        take(text)
-    else:
-        document.write_text(included(text), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(record(sys.argv[1], sys.argv[2:]))
