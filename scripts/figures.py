@@ -39,9 +39,7 @@ def record(name: str, command: Sequence[str]) -> int:
         return running.returncode or 1
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.txt").write_text(printed, encoding="utf-8")
-    print(
-        f"Kept as {FOLDER.name}/{name}.txt. The documents that quote it must follow."
-    )
+    print(f"Kept as {FOLDER.name}/{name}.txt. The documents that quote it must follow.")
     return running.returncode
 
 
