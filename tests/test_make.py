@@ -19,7 +19,7 @@ def asked(text: str) -> set[str]:
 
 def test_what_is_asked_for_can_be_made(repo: Path) -> None:
     texts = [repo / "README.md", repo / "CONTRIBUTING.md", repo / ".ci/run"]
-    named = {path.name: asked(path.read_text()) for path in [*texts, *repo.glob("docs/*.md")]}
+    named = {path.name: asked(path.read_text()) for path in [*texts, *repo.glob("docs/**/*.md")]}
     assert named["README.md"] >= {"demo", "test"}
     assert named["run"] == {"test", "test-all", "lab"}
     known = targets(repo)

@@ -2,7 +2,7 @@
 
 Units, in Python and in the JSON alike: times and durations in seconds (``_s``), sizes in bytes,
 rates per second (``_per_s``), shares 0..1. ``None`` means unknown, never zero.
-The words are those of ``docs/how-it-measures.md``.
+The words are those of ``docs/concepts.md``.
 """
 
 from pipeprof.model.comparison import COMPARISON_SCHEMA as COMPARISON_SCHEMA

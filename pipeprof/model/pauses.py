@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 PauseEvidence = Literal["loader", "named", "length"]
 """Another profiled loader was iterated meanwhile; `pipeprof.pause` named it; or the step was far
-longer than all others, by the rule in ``docs/how-it-measures.md``."""
+longer than all others, by the rule in ``docs/method/intervals.md``."""
 
 BY_LENGTH: Final = -1
 """``BatchLog.pause_kind`` of a pause that only its length tells."""

@@ -1,5 +1,5 @@
 """What each stage and part is, for whoever meets its name. The stages' words are those of
-``docs/how-it-measures.md``; a test holds the two equal."""
+``docs/concepts.md``; a test holds the two equal."""
 
 from __future__ import annotations
 
