@@ -50,7 +50,7 @@ lab: $(READY) ## known truths that need root: a disk and a link of known speed
 fuzz: $(READY) ## damage what the readers read, for FUZZ_S=600 seconds
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
 
-lint: $(READY) ## style, types, who may import whom, errors caught in silence, names
+lint: $(READY) ## style, types, who may import whom, errors caught in silence, names, sentences
 	$(SAY) "ruff"
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -60,7 +60,7 @@ lint: $(READY) ## style, types, who may import whom, errors caught in silence, n
 	@$(BIN)/lint-imports
 	$(SAY) "broad excepts"
 	@$(BIN)/python -m scripts.broad_excepts
-	$(SAY) "names"
+	$(SAY) "names and sentences"
 	@$(BIN)/python -m scripts.words_check
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time

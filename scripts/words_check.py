@@ -1,8 +1,9 @@
-"""Keep vague words out of new names, and class names unique over the whole package.
+"""Keep vague words out of new names, class names unique, and sentences of the documents short.
 
-Checked are the names of modules, classes and functions. What stood there before is counted in
-words_allowed.txt, a line per file or class, and a count may only shrink. After a rename or a move
-write that list anew by `python -m scripts.words_check --update`, which refuses to let it grow.
+Checked are the names of modules, classes and functions in the package, and each sentence of the
+documents. What stood there before is counted in words_allowed.txt, a line per file or class, and a
+count may only shrink. After a rename or a move write that list anew by
+`python -m scripts.words_check --update`, which refuses to let it grow.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ BANNED = {
 }  # fmt: skip
 """Words of a name, and what to say instead."""
 
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
+MOST_WORDS = 30
+"""Of a sentence."""
+_NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1 *$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+_LIST_ITEM = re.compile(r"([-*+]|\d+\.) +")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[*_)\"]* +(?=[^a-z])")
+
 Place = tuple[str, str]
 """``file:line``, and what is wrong there."""
 
@@ -44,6 +52,36 @@ def class_names(source: str, path: str) -> list[tuple[str, str]]:
     """Each class in the file, and its place. A private name is its module's own, and left out."""
     classes = [node for node in _named(source) if isinstance(node, ast.ClassDef)]
     return [(each.name, f"{path}:{each.lineno}") for each in classes if each.name[0] != "_"]
+
+
+def long_sentences(markdown: str, path: str) -> list[Place]:
+    """Sentences of more than `MOST_WORDS` words. Code in a sentence counts as one word; code
+    blocks, tables and headings are left out."""
+    places = []
+    for line, paragraph in _paragraphs(markdown):
+        plain = re.sub(r"``.+?``|`[^`]+`", "CODE", paragraph)
+        plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", plain)
+        for sentence in _SENTENCE_END.split(plain):
+            count = sum(bool(re.search(r"\w", word)) for word in sentence.split())
+            if count > MOST_WORDS:
+                why = f"{count} words, more than {MOST_WORDS}: {sentence[:60]}…"
+                places.append((f"{path}:{line}", why))
+    return places
+
+
+def _paragraphs(markdown: str) -> Iterator[tuple[int, str]]:
+    """Each paragraph and each item of a list, with the line at which it begins."""
+    text = _NO_PROSE.sub(lambda found: "\n" * found[0].count("\n"), markdown)
+    begin, lines = 1, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        words = line.strip().lstrip("> ")
+        item, is_prose = _LIST_ITEM.match(words), words and words[0] not in "|#<"
+        if lines and (item or not is_prose):
+            yield begin, " ".join(lines)
+            lines = []
+        if is_prose:
+            begin = begin if lines else number
+            lines.append(words[item.end() :] if item else words)
 
 
 def _named(source: str) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -66,6 +104,9 @@ def find() -> dict[str, list[Place]]:
             found[path.as_posix()] = vague
         for name, place in class_names(source, path.as_posix()):
             classes.setdefault(name, []).append(place)
+    for path in (path for each in DOCUMENTS for path in sorted(Path().glob(each))):
+        if long := long_sentences(path.read_text(), path.as_posix()):
+            found[path.as_posix()] = long
     for name, places in classes.items():
         if len(places) > 1:
             found[f"class {name}"] = [(each, f"{name} is the name of classes") for each in places]
@@ -88,7 +129,7 @@ def main(arguments: list[str]) -> int:
     worse = [what for what, count in counts.items() if count > allowed.get(what, 0)]
     fewer = "" if counts == allowed else "; the list can shrink, by --update"
     lines = [f"{at}: {why}" for what in worse for at, why in found[what]]
-    print("\n".join(lines) or f"no new vague name{fewer}")
+    print("\n".join(lines) or f"no new vague name or long sentence{fewer}")
     return bool(worse)
 
 

@@ -1,4 +1,4 @@
-"""`make lint` keeps vague words out of new names."""
+"""`make lint` keeps vague words out of new names, and long sentences out of the documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from scripts.words_check import class_names, main, read_allowed, vague_names
+from scripts.words_check import (
+    MOST_WORDS,
+    class_names,
+    long_sentences,
+    main,
+    read_allowed,
+    vague_names,
+)
 
 HIDES = "class OnTheWay:\n    def goes_on(self):\n        told = 1\n"
 
@@ -34,6 +41,41 @@ def test_a_word_is_a_whole_word(name: str) -> None:
 
 def test_a_private_class_may_share_its_name() -> None:
     assert class_names("class _Rows: ...\nclass Rows: ...", "a.py") == [("Rows", "a.py:2")]
+
+
+LONG = "word " * MOST_WORDS + "end."
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "A sentence ends here. " * MOST_WORDS,
+        f"It runs `{LONG}` and [a link]({LONG.replace(' ', '/')}) is one.",
+        f"```text\n{LONG}\n```",
+        f"- item\n\n  ```sh\n  {LONG}\n  ```",
+        f"| {LONG} |\n|---|",
+        f"# {LONG}",
+        "- an item\n- another\n" * MOST_WORDS,
+    ],
+)
+def test_short_sentences_code_tables_and_headings_pass(markdown: str) -> None:
+    assert not long_sentences(markdown, "a.md")
+
+
+@pytest.mark.parametrize("before", ["", "# Heading\n\n", "```\ncode\n```\n", "- ", "> "])
+def test_a_long_sentence_is_named_with_its_line(before: str) -> None:
+    (found,) = long_sentences(before + LONG.replace(" ", "\n  ", 3), "a.md")
+    assert found[0] == f"a.md:{before.count(chr(10)) + 1}"
+    assert found[1].startswith(f"{MOST_WORDS + 1} words")
+
+
+def test_a_new_long_sentence_of_the_documents_is_named(
+    house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (house / "docs/guides").mkdir(parents=True)
+    (house / "docs/guides/new.md").write_text(f"Short. A {LONG}\n")
+    assert main([]) == 1
+    assert capsys.readouterr().out.startswith("docs/guides/new.md:1: 32 words")
 
 
 def test_what_is_allowed_passes(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
