@@ -31,7 +31,7 @@ MOST_WORDS = 30
 """Of a sentence."""
 _NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1 *$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _LIST_ITEM = re.compile(r"([-*+]|\d+\.) +")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[*_)\"]* +(?=[^a-z])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!et al\.)[*_)\"]* +")
 
 Place = tuple[str, str]
 """``file:line``, and what is wrong there."""
@@ -56,11 +56,12 @@ def class_names(source: str, path: str) -> list[tuple[str, str]]:
 
 def long_sentences(markdown: str, path: str) -> list[Place]:
     """Sentences of more than `MOST_WORDS` words. Code in a sentence counts as one word; code
-    blocks, tables and headings are left out."""
+    blocks, tables, headings and texts of pictures are left out."""
     places = []
     for line, paragraph in _paragraphs(markdown):
         plain = re.sub(r"``.+?``|`[^`]+`", "CODE", paragraph)
-        plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", plain)
+        plain = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", plain)
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", plain)
         for sentence in _SENTENCE_END.split(plain):
             count = sum(bool(re.search(r"\w", word)) for word in sentence.split())
             if count > MOST_WORDS:
