@@ -8,7 +8,7 @@ from itertools import chain
 from math import log
 from typing import Final
 
-from pipeprof.model import Sizing, SizingFigure
+from pipeprof.model import Sizing, SizingFigure, SizingInput
 from pipeprof.report.document.blocks import (
     Block,
     Chart,
@@ -226,7 +226,8 @@ def _both(each: SizingFigure) -> str:
 
 def _inserted(sizing: Sizing, each: SizingFigure) -> str:
     """The formula, with numbers in the place of their names."""
-    units = {one.name: one.unit for one in (*sizing.inputs, *_by_name(sizing).values())}
+    named: list[SizingInput | SizingFigure] = [*sizing.inputs, *_by_name(sizing).values()]
+    units = {one.name: one.unit for one in named}
     names = sorted(each.numbers, key=len, reverse=True)
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
     if not pattern.search(each.formula):  # it is written in other words
