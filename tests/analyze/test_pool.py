@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.predict.batch_costs import BatchCosts
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.model import BatchLog
 
@@ -16,7 +18,7 @@ def made(times_s, cpu_s=0.0):
     columns = {field.name: np.full(len(made_s), np.nan) for field in fields(BatchLog)} | {
         "fetch_start_s": 0 * made_s, "fetch_end_s": made_s, "cpu_s": cpu_s + 0 * made_s,
     }  # fmt: skip
-    return BatchCosts.of([Columns(columns)])
+    return BatchCosts.of([Measured(Setting(1), Columns(columns))])
 
 
 def test_batches_of_both_are_kept_as_they_were_where_they_are_alike():

@@ -33,7 +33,7 @@ def run_of(demands, setting, machine, reads_unknown=False):
     """As the instrument would see it: the CPU time of each fifth batch only."""
     asked = [Demand(**{**vars(each), "step_s": STEP_S[0]}) for each in demands]
     run = simulate(asked, setting, machine)
-    kept = slice(4, len(demands) - setting.under_way)  # a loader that goes on
+    kept = slice(4, len(demands) - setting.in_flight)  # a loader that goes on
     contention_factor = machine.contention_factor if setting.num_workers > 1 else 1.0
     cpu_s = np.array([asked[number].cpu_s / contention_factor for number in run.order])
     cpu_s[np.arange(len(cpu_s)) % 5 > 0] = np.nan

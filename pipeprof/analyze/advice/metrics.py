@@ -111,7 +111,7 @@ class Facts:
 
     def share(self, resource: str) -> float:
         """0..1 of making a batch; of the batches that were sampled."""
-        known = self.summary.share_of_making(resource)
+        known = self.summary.share_of_fetch(resource)
         if resource == CPU and isnan(known) and self.made_s:
             return self.summary.resources[CPU].mean / self.made_s
         return known

@@ -4,10 +4,12 @@ is as slow with two workers as with one, and the more were seen the better it is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Demand
 from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.profile.intervals import line, standard_error
 
@@ -29,10 +31,18 @@ class BatchCosts:
     """Anything else."""
 
     @classmethod
-    def of(cls, runs: Sequence[Columns]) -> BatchCosts:
-        cpu_s = np.concatenate([cpu_of(run) for run in runs])
-        made_s = np.concatenate([run.made_s for run in runs])
+    def of(cls, runs: Sequence[Measured]) -> BatchCosts:
+        cpu_s = np.concatenate([cpu_of(run.columns) for run in runs])
+        made_s = np.concatenate([run.columns.made_s for run in runs])
         return cls(cpu_s, np.maximum(0.0, made_s - cpu_s))
+
+    def demands(self, transfer: Demand) -> tuple[Demand, ...]:
+        """What batches ask for that are handed over as ``transfer`` says. What a worker waits for
+        may be shared: bytes of a link that gives each worker 1 a second."""
+        return tuple(
+            replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu))
+            for blocked, cpu in zip(self.blocked_s, self.cpu_s, strict=True)
+        )
 
     def and_of(self, other: BatchCosts) -> BatchCosts:
         """With the batches of ``other``, as they would have been here: what two groups mostly take

@@ -67,7 +67,7 @@ class Calibration:
             return self.inline
         return self.several if self.several and setting.num_workers > 1 else self.demands
 
-    def beside(self, shared_from: float) -> Machine:
+    def machine_with(self, shared_from: float) -> Machine:
         """Where so many workers may wait side by side."""
         return replace(self.machine, link=_link(self.demands, shared_from))
 
@@ -104,10 +104,10 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
         machine, shared, max(by_workers) if shares else inf, 0.0,
         _noise(list(by_workers.values())), several,
     )  # fmt: skip
-    beside, errors = found.beside(shared), []
+    machine, errors = found.machine_with(shared), []
     for same in by_workers.values():
         setting, step_s = same[0].setting, same[0].columns.step_s
-        repeated = simulate_steady(found.of(setting), step_s, setting, beside)
+        repeated = simulate_steady(found.of(setting), step_s, setting, machine)
         errors.append(abs(repeated.batches_per_s / _rate(same) - 1))
     return replace(found, disagreement=max(errors))
 
@@ -140,17 +140,8 @@ def _noise(settings: Sequence[Sequence[Measured]]) -> float:
 def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
     """Of the batches of both, as they are with one worker; and of ``twos`` what happens only where
     workers go on meanwhile."""
-    costs = BatchCosts.of(_columns(ones)).and_of(BatchCosts.of(_columns(twos)))
-    transfer = TransferModel(ones, twos).demand
-    return tuple(
-        # what a worker waits for may be shared: bytes of a link that gives each worker 1 a second
-        replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu))
-        for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
-    )
-
-
-def _columns(runs: Sequence[Measured]) -> list[Columns]:
-    return [run.columns for run in runs]
+    costs = BatchCosts.of(ones).and_of(BatchCosts.of(twos))
+    return costs.demands(TransferModel(ones, twos).demand)
 
 
 def _inline(
@@ -163,11 +154,9 @@ def _inline(
             Demand(latency_s=each.link_bytes + rest_s, cpu_s=max(0.0, each.cpu_s - less_s))
             for each in demands
         )
-    own = BatchCosts.of(_columns(runs))
-    rest_s = max(0.0, float(np.nanmedian(np.concatenate(
-        [run.columns.wait_s - run.columns.made_s for run in runs]
-    ))))  # fmt: skip
-    costs = own.and_of(BatchCosts.of(_columns(ones)))
+    waits_s = np.concatenate([run.columns.wait_s - run.columns.made_s for run in runs])
+    rest_s = max(0.0, float(np.nanmedian(waits_s)))
+    costs = BatchCosts.of(runs).and_of(BatchCosts.of(ones))
     return tuple(
         Demand(latency_s=float(blocked) + rest_s, cpu_s=float(cpu))
         for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
@@ -178,9 +167,8 @@ def _into_shared_memory_s(runs: Sequence[Measured]) -> float:
     """CPU time that workers spend on a batch and main would not: torch's ``default_collate`` stacks
     tensors into new shared memory in a worker, which the kernel has to make and to clear, and into
     memory of the process elsewhere. It is part of the collation, and in the kernel."""
-    columns = _columns(runs)
-    kernel_s = np.concatenate([each.system_s for each in columns])
-    collate_s = np.concatenate([each.collate_s for each in columns])
+    kernel_s = np.concatenate([run.columns.system_s for run in runs])
+    collate_s = np.concatenate([run.columns.collate_s for run in runs])
     if np.isnan(kernel_s).all() or np.isnan(collate_s).all():
         return 0.0
     return float(min(np.nanmean(kernel_s), _MOST_SHARED * np.nanmean(collate_s)))
@@ -189,16 +177,14 @@ def _into_shared_memory_s(runs: Sequence[Measured]) -> float:
 def _own_rest_s(runs: Sequence[Measured]) -> float:
     """What main takes to hand out a batch that is there, whoever made it: the least of it, as with
     workers it dispatches another meanwhile."""
-    rest_s = np.concatenate([each.delivered_s - each.arrived_s for each in _columns(runs)])
+    rest_s = np.concatenate([run.columns.delivered_s - run.columns.arrived_s for run in runs])
     return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
 
 
 def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
     """CPU time of a batch with one worker, over that with two: below 1 where they slow each
     other."""
-    alone_s, beside_s = (
-        float(np.mean(BatchCosts.of(_columns(runs)).cpu_s)) for runs in (ones, twos)
-    )
+    alone_s, beside_s = (float(np.mean(BatchCosts.of(runs).cpu_s)) for runs in (ones, twos))
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
     return float(min(1.0, max(0.5, alone_s / beside_s)))

@@ -83,7 +83,7 @@ class Run:
         """Without what is not of its steady state: of a run that ends, the last batches were made
         ahead, in the time of others; all but as few as there may be."""
         spare = max(0, len(self.order) - setting.warmup - 1)
-        return self.after(setting.warmup, min(spare, setting.under_way))
+        return self.after(setting.warmup, min(spare, setting.in_flight))
 
     def after(self, warmup: int, end: int = 0) -> Run:
         """Without the first ``warmup`` batches, and without the last."""
@@ -171,7 +171,7 @@ class _Workers:
         self._loader, setting = loader, loader.setting
         self._results = Mailbox(loader.world)
         self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
-        self._under_way = [0] * setting.num_workers
+        self._in_flight = [0] * setting.num_workers
         """Of each worker: dispatched, not handed out."""
         self._cycle = cycle(range(setting.num_workers))
         self._unsent = iter(range(len(loader.demands)))
@@ -189,7 +189,7 @@ class _Workers:
             made = Mailbox(loader.world)
             loader.world.wake(self._work(worker, made))
             loader.world.wake(self._send(worker, made))
-        for _ in range(setting.under_way):
+        for _ in range(setting.in_flight):
             self._dispatch()
 
     def take(self) -> Process:
@@ -218,7 +218,7 @@ class _Workers:
         return demand.receive_s * (demand.receive_warm if soon else 1.0)
 
     def _hand_out(self, number: int) -> int:
-        self._under_way[self._made_by.pop(number)] -= 1
+        self._in_flight[self._made_by.pop(number)] -= 1
         self._dispatch()
         return number
 
@@ -227,9 +227,9 @@ class _Workers:
         if number is None:
             return
         setting, worker = self._loader.setting, next(self._cycle)
-        while not setting.in_order and self._under_way[worker] >= setting.prefetch_factor:
+        while not setting.in_order and self._in_flight[worker] >= setting.prefetch_factor:
             worker = next(self._cycle)
-        self._under_way[worker] += 1
+        self._in_flight[worker] += 1
         self._made_by[number] = worker
         self._tasks[worker].put(number)
 

@@ -222,7 +222,7 @@ class World:
                 process, mailbox = self._awake.popleft()
                 if mailbox is not None and not len(mailbox):
                     mailbox.wait(process)
-                elif self._go_on(process) and process is leading:
+                elif self._advance(process) and process is leading:
                     return
             next_s, resource = inf, None
             for each in self._resources:
@@ -239,7 +239,7 @@ class World:
                 self.wake(done)
 
     @staticmethod
-    def _go_on(process: Process) -> bool:
+    def _advance(process: Process) -> bool:
         """Until it must wait. Whether it has ended."""
         for wanted in process:
             if isinstance(wanted, Mailbox):

@@ -82,7 +82,7 @@ def predict(
             simulate_steady(_resampled(demands, chance, size, lone), step_s, setting, machine)
             for _ in range(rounds)
         ]
-        for machine in map(found.beside, _rooms(found, setting))
+        for machine in map(found.machine_with, _rooms(found, setting))
     ]
     means = [_rate(each) for each in runs]
     every = [run for each in runs for run in each]

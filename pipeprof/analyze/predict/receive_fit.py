@@ -38,13 +38,13 @@ def receiving(
 
     if simulated_s(demands) > measured_s:
         low, high = 0.0, 1.0
-        if simulated_s(_held(demands, low)) < measured_s:
+        if simulated_s(_waiting_for_interpreters(demands, low)) < measured_s:
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
-                longer = simulated_s(_held(demands, middle)) > measured_s
+                longer = simulated_s(_waiting_for_interpreters(demands, middle)) > measured_s
                 low, high = (low, middle) if longer else (middle, high)
-            return _held(demands, (low + high) / 2)
-        demands = _held(demands, low)
+            return _waiting_for_interpreters(demands, (low + high) / 2)
+        demands = _waiting_for_interpreters(demands, low)
     fitted, late_s = demands, 0.0
     for _ in range(_FITS):
         late_s += measured_s - simulated_s(fitted)
@@ -52,7 +52,7 @@ def receiving(
     return fitted
 
 
-def _held(demands: tuple[Demand, ...], times: float) -> tuple[Demand, ...]:
+def _waiting_for_interpreters(demands: tuple[Demand, ...], times: float) -> tuple[Demand, ...]:
     """With waits for interpreters that are so many times as long."""
     return tuple(
         replace(each, receive_held_s=times * min(each.receive_held_s, _LONGEST_S))

@@ -12,7 +12,7 @@ from math import hypot, inf, log
 
 import numpy as np
 
-from pipeprof.analyze.predict.batch_costs import cpu_of
+from pipeprof.analyze.predict.batch_costs import BatchCosts, cpu_of
 from pipeprof.analyze.predict.calibrate import Calibration, may_share
 from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.predict import BATCHES
@@ -104,10 +104,7 @@ class RunMeanings:
         for speed in (1.0, _CROWDED) if crowds else (1.0,):
             own = 1 - all_busy * (1 - speed)  # CPU time is longer on cores that are crowded
             for transfer in self._transfers():
-                demands = tuple(
-                    replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu) * own)
-                    for blocked, cpu in zip(blocked_s * uneven, cpu_s * uneven, strict=True)
-                )
+                demands = BatchCosts(cpu_s * uneven * own, blocked_s * uneven).demands(transfer)
                 receiving = transfer.receive_s * run.batches_per_s
                 yield Calibration(
                     demands=demands, inline=_inline(demands),

@@ -60,14 +60,14 @@ class TransferModel:
         gaps_s = np.concatenate([run.gap_s for run in seen])
         self.demand = Demand(
             send_s=send_s,
-            send_held_s=_held(send_s, [
+            send_held_s=_mean_wait_s(send_s, [
                 (run.send_s[run.sending_beside], run.send_room_s[run.sending_beside])
                 for run in seen
             ]),
             gap_s=0.0 if np.isnan(gaps_s).all() else float(np.nanmedian(gaps_s)),
             receive_s=way_s + rest_s,
             receive_warm=_warm((*ones, *twos)),
-            receive_held_s=_held(way_s, [
+            receive_held_s=_mean_wait_s(way_s, [
                 (run.way_s[run.beside], run.room_s[run.beside]) for run in seen
             ]),
         )  # fmt: skip
@@ -140,7 +140,7 @@ def _typical(
     return float(np.percentile(known, 10)) if len(known) else 0.0
 
 
-def _held(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
+def _mean_wait_s(base_s: float, runs: Sequence[tuple[Floats, Floats]]) -> float:
     """How much longer it takes while the worker is at its next batch, if that lasts long enough.
 
     ``runs``: what it took, and when the worker had made that batch, which ends the wait as well.

@@ -70,16 +70,16 @@ class Setting:
     in_order: bool = True
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         """At most so many batches are dispatched and not handed out."""
         return self.num_workers * self.prefetch_factor
 
     @property
     def warmup(self) -> int:
         """Batches at a run's beginning that are not of its steady state."""
-        return 2 * self.under_way
+        return 2 * self.in_flight
 
     @property
     def unsteady(self) -> int:
         """Those, and as many at its end as are handed out while no more are dispatched."""
-        return self.warmup + self.under_way
+        return self.warmup + self.in_flight

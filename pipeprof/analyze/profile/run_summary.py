@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -158,27 +159,15 @@ class Summary:
         return result
 
     def resource_stats(self) -> dict[str, StageStats]:
-        return {
-            name: sketch.stats("measured")
-            for name, sketch in self.resources.items()
-            if sketch.count
-        }
+        return _measured(self.resources)
 
     def worker_stats(self) -> tuple[WorkerStats, ...]:
         return tuple(
-            WorkerStats(
-                number,
-                worker.batches,
-                {
-                    name: sketch.stats("measured")
-                    for name, sketch in worker.stages.items()
-                    if sketch.count and (sketch.total or name not in _INSIDE)
-                },
-            )
+            WorkerStats(number, worker.batches, _measured(worker.stages))
             for number, worker in sorted(self.workers.items())
         )
 
-    def share_of_making(self, resource: str) -> float:
+    def share_of_fetch(self, resource: str) -> float:
         """0..1 of the time to make a batch, over the batches whose resources were all looked at;
         NaN unknown."""
         resources = self.resources
@@ -275,3 +264,12 @@ class Sketches:
     def __init__(self) -> None:
         self.batches = 0
         self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
+
+
+def _measured(sketches: Mapping[str, Sketch]) -> dict[str, StageStats]:
+    """Of what was measured; see `Summary.stage_stats` for what is left out."""
+    return {
+        name: sketch.stats("measured")
+        for name, sketch in sketches.items()
+        if sketch.count and (sketch.total or name not in _INSIDE)
+    }

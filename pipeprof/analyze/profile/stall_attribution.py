@@ -151,7 +151,7 @@ class _Walk:
 
     def _waited_for_core(self, start: Floats, end: Floats) -> Floats:
         """0..1: that what had to wait between those moments waited for a core."""
-        return np.minimum(1.0, self._crowd * self._activity.making(start, end))
+        return np.minimum(1.0, self._crowd * self._activity.fetching(start, end))
 
     def _received(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
         """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. The

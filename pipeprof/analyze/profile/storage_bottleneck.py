@@ -98,7 +98,7 @@ def core_wait_share(summary: Summary, requests: RequestStats) -> float:
     unknown."""
     if requests.core_wait_share is not None:
         return requests.core_wait_share
-    return summary.share_of_making(RUN_QUEUE)
+    return summary.share_of_fetch(RUN_QUEUE)
 
 
 def _from_files(summary: Summary, source: DataSource | None) -> bool:
@@ -156,7 +156,7 @@ def _by_sizes(requests: RequestStats) -> StorageBound | None:
         return None
     low, high = fit.latency_share_interval
     # a small request behind large ones waits for their bytes, and that looks like latency
-    late = low >= 0.5 and not _beside_each_other(requests)
+    late = low >= 0.5 and not _concurrent(requests)
     part = LATENCY if late else BANDWIDTH if high <= 0.5 else None
     if part is None:
         return None
@@ -170,7 +170,7 @@ def _by_sizes(requests: RequestStats) -> StorageBound | None:
     )
 
 
-def _beside_each_other(requests: RequestStats) -> bool:
+def _concurrent(requests: RequestStats) -> bool:
     return max(requests.in_flight, requests.at_once) >= _SEVERAL
 
 
@@ -223,7 +223,7 @@ def _untold(requests: RequestStats) -> str:
             "the first byte came is not known; a run with other num_workers or request sizes would"
         )
     low, high = requests.fit.latency_share_interval
-    beside = ", or waiting for each other's bytes" if _beside_each_other(requests) else ""
+    beside = ", or waiting for each other's bytes" if _concurrent(requests) else ""
     return (
         "one run cannot tell latency from bandwidth here: by their sizes, "
         f"{low * 100:.0f}–{high * 100:.0f} % of the requests' time is latency (95 %){beside}"

@@ -159,18 +159,18 @@ def _why(summary: Summary, culprit: str) -> str:
     if culprit == str(Stage.TRANSFER) and tensors >= MANY_TENSORS:
         return f" (of {counted(tensors, 'tensor')} a batch)"
     if culprit == WORKER_CPU:
-        waiting = summary.share_of_making(RUN_QUEUE)
+        waiting = summary.share_of_fetch(RUN_QUEUE)
         return f" (making a batch is {percent(waiting)} waiting for a core)"
     if culprit == summary.limited:
         return ", at a rate that all readers share: time saved elsewhere is lost in waiting for it"
     held = summary.held[culprit] / summary.blame[culprit] if summary.held[culprit] else 0.0
     if held >= 0.5:
         return ", by a worker whose interpreter a finished batch waited for to be handed over"
-    native = summary.share_of_making(NATIVE) >= summary.share_of_making(BLOCKED) / 2
+    native = summary.share_of_fetch(NATIVE) >= summary.share_of_fetch(BLOCKED) / 2
     blocked = "waiting for native threads" if native else "blocked"
     for resource, doing in ((BLOCKED, blocked), (CPU, "computing")):
-        if culprit in STAGES and summary.share_of_making(resource) >= 0.5:
-            return f" (making a batch is {percent(summary.share_of_making(resource))} {doing})"
+        if culprit in STAGES and summary.share_of_fetch(resource) >= 0.5:
+            return f" (making a batch is {percent(summary.share_of_fetch(resource))} {doing})"
     return ""
 
 

@@ -59,7 +59,7 @@ class Activity:
         spent[IDLE] = np.maximum(0.0, length - sum(spent.values()))
         return spent
 
-    def making(self, start: Floats, end: Floats) -> Floats:
+    def fetching(self, start: Floats, end: Floats) -> Floats:
         """Workers that made batches between ``start`` and ``end``, on average. [intervals]"""
         spent = np.zeros(len(start))
         for lines in self._lines.values():
