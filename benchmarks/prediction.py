@@ -48,8 +48,7 @@ from benchmarks.prediction_runs import (
 )
 from pipeprof.analyze.predict.calibrate import Calibration, calibrate
 from pipeprof.analyze.predict.predict import Prediction, predict
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.intervals import standard_error
 
 _STALLED = 0.05

@@ -21,8 +21,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import BATCH_SIZE, PIPELINES, Known
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import BatchLog

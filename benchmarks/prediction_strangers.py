@@ -51,8 +51,7 @@ from benchmarks.random_loader_runs import (
 )
 from benchmarks.random_loader_work import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.analyze.sweep.search import Outlook, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST

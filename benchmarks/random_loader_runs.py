@@ -18,8 +18,7 @@ from benchmarks.core_use import DISTURBING
 from benchmarks.prediction import can_be_run
 from benchmarks.random_loader_work import Surroundings, loader_of, pinning
 from benchmarks.random_loaders import Kind, LoaderSpec
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Recording

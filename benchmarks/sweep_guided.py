@@ -28,8 +28,7 @@ from benchmarks.prediction import can_be_run
 from benchmarks.prediction_lab import LAB
 from benchmarks.prediction_pipelines import PIPELINES
 from benchmarks.prediction_runs import Grid, Job, Runs, load, measure_all, save
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.sweep.search import plan
 from pipeprof.units import percent
 

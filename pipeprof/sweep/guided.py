@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.sweep.noise import Noise, noise_of
 from pipeprof.analyze.sweep.search import Plan, plan

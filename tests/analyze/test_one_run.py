@@ -11,8 +11,7 @@ import pytest
 
 from pipeprof.analyze.predict.run_meanings import Circumstances
 from pipeprof.analyze.predict.single_run import OneRun
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from tests.analyze.test_predict import batches, run_of
 
 TWO = Machine(cores=2)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.predict.batch_costs import BatchCosts
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.model import BatchLog
 

@@ -10,8 +10,7 @@ import pytest
 from pipeprof.analyze.predict.calibrate import calibrate
 from pipeprof.analyze.predict.dataloader_sim import simulate
 from pipeprof.analyze.predict.predict import predict
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.errors import UsageError
 from pipeprof.model import BatchLog

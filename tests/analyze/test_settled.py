@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.predict.burst_trim import trim_burst
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 
 

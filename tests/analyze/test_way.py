@@ -5,8 +5,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from pipeprof.analyze.predict.transfer_fit import Measured, TransferModel
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.transfer_fit import TransferModel
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 
 SEND_S, PIPE_S, UNPICKLE_S, REST_S = 0.0004, 0.0001, 0.0008, 0.0002

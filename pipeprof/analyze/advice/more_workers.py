@@ -22,8 +22,7 @@ from pipeprof.analyze.advice.roofline_estimate import (
 )
 from pipeprof.analyze.predict.run_meanings import Circumstances
 from pipeprof.analyze.predict.single_run import OneRun
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, LEAST_GAIN, SLOWEST_LINK

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Demand
+from pipeprof.analyze.predict.workload import Demand, Measured
 from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.profile.intervals import line, standard_error
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeprof.analyze.predict.transfer_fit import Measured
+from pipeprof.analyze.predict.workload import Measured
 from pipeprof.analyze.profile.intervals import standard_error
 
 _MORE = 1.5

@@ -17,8 +17,8 @@ from pipeprof.analyze.predict.batch_costs import BatchCosts
 from pipeprof.analyze.predict.burst_trim import trim_burst
 from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.receive_fit import receiving
-from pipeprof.analyze.predict.transfer_fit import Measured, TransferModel
-from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.predict.transfer_fit import TransferModel
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, SLOWEST_LINK
 from pipeprof.errors import UsageError

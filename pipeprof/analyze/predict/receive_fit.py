@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeprof.analyze.predict.dataloader_sim import simulate_steady
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Demand, Machine
+from pipeprof.analyze.predict.workload import Demand, Machine, Measured
 from pipeprof.analyze.profile.batch_table import Columns, Floats
 
 _FITS = 3

@@ -17,8 +17,8 @@ from pipeprof.analyze.predict.calibrate import Calibration, may_share
 from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.predict import BATCHES
 from pipeprof.analyze.predict.receive_fit import receiving
-from pipeprof.analyze.predict.transfer_fit import Measured, TransferModel
-from pipeprof.analyze.predict.workload import Demand, Link, Machine
+from pipeprof.analyze.predict.transfer_fit import TransferModel
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured
 from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE
 

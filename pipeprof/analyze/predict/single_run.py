@@ -24,8 +24,7 @@ from pipeprof.analyze.predict.predict import (
     settle_by,
 )
 from pipeprof.analyze.predict.run_meanings import Circumstances, RunMeanings, costlier
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Demand, Setting
+from pipeprof.analyze.predict.workload import Demand, Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.thresholds import EQUALLY_FAST, LEAST_BATCHES_TO_SIMULATE
 

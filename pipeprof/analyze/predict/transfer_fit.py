@@ -5,33 +5,16 @@ more while the worker is at its next batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
 
 from pipeprof.analyze.predict.dataloader_sim import WARM_S
-from pipeprof.analyze.predict.workload import Demand, Setting
-from pipeprof.analyze.profile.batch_table import Columns, Floats, next_of_worker
+from pipeprof.analyze.predict.workload import Demand, Measured
+from pipeprof.analyze.profile.batch_table import Floats, next_of_worker
 
 _ENOUGH = 10
 """Batches to take a median of."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A short run of one setting; its steady part."""
-
-    setting: Setting
-    columns: Columns
-
-    @property
-    def seconds(self) -> float:
-        return float(self.columns.cycle_s.sum())
-
-    @property
-    def batches_per_s(self) -> float:
-        return len(self.columns) / self.seconds
 
 
 class TransferModel:

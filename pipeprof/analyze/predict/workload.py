@@ -1,9 +1,12 @@
-"""What a simulated run is of: what batches ask for, the machine, and the loader's setting."""
+"""What a simulated run is of: what batches ask for, the machine, and the loader's setting; and the
+real runs that tell it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+
+from pipeprof.analyze.profile.batch_table import Columns
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,19 @@ class Setting:
     def unsteady(self) -> int:
         """Those, and as many at its end as are handed out while no more are dispatched."""
         return self.warmup + self.in_flight
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The steady part of a short run in one setting, as it was profiled."""
+
+    setting: Setting
+    columns: Columns
+
+    @property
+    def seconds(self) -> float:
+        return float(self.columns.cycle_s.sum())
+
+    @property
+    def batches_per_s(self) -> float:
+        return len(self.columns) / self.seconds

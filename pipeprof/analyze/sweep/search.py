@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from pipeprof.analyze.predict.calibrate import Calibration, calibrate
 from pipeprof.analyze.predict.predict import Prediction, predict
-from pipeprof.analyze.predict.transfer_fit import Measured
-from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.drift import drift_of
 from pipeprof.analyze.profile.intervals import NORMAL_90
 from pipeprof.analyze.sweep.noise import Noise
