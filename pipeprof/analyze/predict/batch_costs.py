@@ -1,5 +1,5 @@
-"""What making a batch asks for, from all batches that were made, in whichever setting: a slow batch
-is as slow with two workers as with one, and the more were seen the better it is known how often."""
+"""What fetching a batch costs, from all batches of all settings that were run: a slow batch is as
+slow with two workers as with one, and more batches show better how often a slow one comes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.profile.intervals import line, standard_error
 
 _SAME = 0.05
-"""Levels so near to one another are not told apart."""
+"""Levels that differ by less, relatively, count as equal."""
 _MATTERS = 0.1
-"""Of making a batch: less of it has no level of its own."""
+"""Share of the fetch time below which a cost has no level of its own."""
 _SURE = 4.0
-"""Standard errors by which means differ that chance does not make so."""
+"""Standard errors by which means must differ that are not equal by chance."""
 
 
 @dataclass(frozen=True)
 class BatchCosts:
-    """What it takes to make each of many batches. [batches], seconds."""
+    """What it takes to fetch and collate each of many batches. [batches], seconds."""
 
     cpu_s: Floats
-    """Of a core."""
+    """CPU time."""
     blocked_s: Floats
-    """Anything else."""
+    """All other time."""
 
     @classmethod
     def of(cls, runs: Sequence[Measured]) -> BatchCosts:
@@ -44,10 +44,11 @@ class BatchCosts:
         )
 
     def and_of(self, other: BatchCosts) -> BatchCosts:
-        """With the batches of ``other``, as they would have been here: what two groups mostly take
-        tells what their settings differ by, which is not the batches' own. Nor is what they take in
-        all, where that is more than chance: a storage that is shared lets some wait long, and most
-        not at all."""
+        """These batches and those of ``other``, as they would have been in this setting.
+
+        What the medians of the two groups differ by is due to their settings, and not to the
+        batches. So is what their means differ by beyond chance: where a storage is shared, some
+        batches wait long, and most not at all."""
         made_s = float(np.median(self.cpu_s + self.blocked_s))
         return BatchCosts(
             _joined(self.cpu_s, other.cpu_s, made_s),
@@ -71,8 +72,8 @@ def _joined(own_s: Floats, other_s: Floats, made_s: float) -> Floats:
 
 
 def cpu_of(columns: Columns) -> Floats:
-    """CPU time of each batch, from those that were sampled: a straight line over what making took,
-    so that a slow batch is slow by computing only if slow ones were seen to compute more."""
+    """CPU time of each batch, estimated from those that were sampled: a straight line over the
+    fetch time, so that a slow batch computes more only if slow ones were found to do so."""
     made_s = columns.made_s
     seen = ~np.isnan(columns.cpu_s) & ~np.isnan(made_s)
     if not seen.any():

@@ -1,6 +1,5 @@
-"""A run without what its storage had saved up: throttled disks, cloud volumes and shaped links give
-more for a while to whoever asked for nothing before, and a short run would take that for their
-rate."""
+"""A run without the burst of its storage. Throttled disks, cloud volumes and shaped links give more
+for a while after they were idle, and a short run would take that for their rate."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from pipeprof.analyze.predict.workload import Measured
 from pipeprof.analyze.profile.intervals import standard_error
 
 _MORE = 1.5
-"""Times the later rate must the first be."""
+"""The rate of a burst, relative to the later rate, at the least."""
 _SURE = 2.0
 """Standard errors by which they differ at least."""
 
 
 def trim_burst(run: Measured, fewest: int) -> Measured:
-    """Without its beginning, if batches came much sooner then; the whole run, if fewer than
+    """``run`` without its beginning, if batches came much sooner then; the whole run, if fewer than
     ``fewest`` batches would be left."""
     together = 2 * max(1, run.setting.num_workers)  # what workers deliver in a row is not even
     rounds = len(run.columns) // together

@@ -1,8 +1,8 @@
 """From a few short profiled runs to what each batch asks of the machine, as the simulator takes it.
 
-One run with one worker tells a batch's CPU time, its waits and its way to main. A second run, with
-two, tells what they share: cores that slow each other down, a storage that gives no more. A few
-batches without workers tell what making costs where nothing is sent.
+A run with one worker shows a batch's CPU time, its waits and its transfer to main. A second run,
+with two, shows what they share: cores that slow each other down, or a storage that gives no more. A
+few batches without workers show what a fetch costs where nothing is sent.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, SLOWEST_LINK
 from pipeprof.errors import UsageError
 
 _SAME = 0.05
-"""Rates so near to one another are not told apart."""
+"""Rates that differ by less count as equal."""
 _IN_EACH_OTHERS_WAY = 1.6
-"""Of two workers' waits, so many go on at once where they wait for the same: even if nobody saw
-them read."""
+"""Below this concurrency, two workers are treated as sharing one resource, even where no reads were
+observed."""
 _MOST_SHARED = 0.85
 """Of what ``default_collate`` takes in a worker: with memory that is not shared it takes 12 to 20 %
 of that, whether of one tensor of 2 kB or of 5 MB, or of 20 small ones."""
@@ -43,38 +43,39 @@ class Calibration:
     """What the simulator needs."""
 
     demands: tuple[Demand, ...]
-    """Of batches that one worker makes, in the order in which they were measured."""
+    """Of batches that one worker fetches, in the order in which they were measured."""
     inline: tuple[Demand, ...]
-    """Of batches that main makes."""
+    """Of batches that main fetches."""
     machine: Machine
     shared_from: float
-    """Workers that have room beside each other on what they wait for. Infinite: none was seen to
-    be shared, by as many as were tried."""
+    """Workers that can wait concurrently without slowing each other down. Infinite: no limit was
+    observed with as many as were tried."""
     tried: float
     """The most workers that were measured; infinite where there is nothing that they could share
     but cores."""
     disagreement: float
-    """The largest relative error at which it repeats the runs that it was made from."""
+    """The largest relative error with which it repeats the runs that it was calibrated from."""
     noise: float
-    """By so much, relatively, a run differs from another in the same setting (one standard
-    deviation); 0 where none was run twice."""
+    """One standard deviation, relative, of what runs in the same setting differ by; 0 where none
+    was run twice."""
     several: tuple[Demand, ...] = ()
-    """Of batches that two workers make, or more; empty: as if one did."""
+    """Of batches that two or more workers fetch; empty: the same as with one."""
 
     def of(self, setting: Setting) -> tuple[Demand, ...]:
-        """What batches ask for in that setting."""
+        """What batches ask for in ``setting``."""
         if not setting.num_workers:
             return self.inline
         return self.several if self.several and setting.num_workers > 1 else self.demands
 
     def machine_with(self, shared_from: float) -> Machine:
-        """Where so many workers may wait side by side."""
+        """The machine, if so many workers can wait concurrently."""
         return replace(self.machine, link=_link(self.demands, shared_from))
 
 
 def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
-    """From runs with 0 (may lack), 1 and 2 workers, each once or several times. Raises `UsageError`
-    if they tell too little."""
+    """From runs with 0 (optional), 1 and 2 workers, each once or several times.
+
+    Raises `UsageError` for a run that lacks or is too short."""
     by_workers: dict[int, list[Measured]] = {}
     for run in map(_steady, runs):
         by_workers.setdefault(run.setting.num_workers, []).append(run)
@@ -113,12 +114,12 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
 
 
 def whole(run: Measured) -> Measured:
-    """Without batches of which it was not seen when they were made."""
+    """The batches whose fetch was observed."""
     return replace(run, columns=run.columns.take(~np.isnan(run.columns.made_s)))
 
 
 def _steady(run: Measured) -> Measured:
-    """As it would have gone on."""
+    """The run as it would have continued: without a burst of its storage."""
     known = whole(run)
     shares = known.setting.num_workers > 0 and may_share(known.columns)
     return trim_burst(known, LEAST_BATCHES_TO_SIMULATE) if shares else known
@@ -138,8 +139,8 @@ def _noise(settings: Sequence[Sequence[Measured]]) -> float:
 
 
 def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand, ...]:
-    """Of the batches of both, as they are with one worker; and of ``twos`` what happens only where
-    workers go on meanwhile."""
+    """Of the batches of both, as they are with one worker; what only happens while workers are at
+    their next batches is taken from ``twos``."""
     costs = BatchCosts.of(ones).and_of(BatchCosts.of(twos))
     return costs.demands(TransferModel(ones, twos).demand)
 
@@ -147,7 +148,7 @@ def _demands(ones: Sequence[Measured], twos: Sequence[Measured]) -> tuple[Demand
 def _inline(
     runs: Sequence[Measured], demands: tuple[Demand, ...], ones: Sequence[Measured]
 ) -> tuple[Demand, ...]:
-    """Of batches that main makes."""
+    """Of batches that main fetches; without ``runs`` of that kind, estimated from ``ones``."""
     if not runs:
         less_s, rest_s = _into_shared_memory_s(ones), _own_rest_s(ones)
         return tuple(
@@ -164,9 +165,9 @@ def _inline(
 
 
 def _into_shared_memory_s(runs: Sequence[Measured]) -> float:
-    """CPU time that workers spend on a batch and main would not: torch's ``default_collate`` stacks
-    tensors into new shared memory in a worker, which the kernel has to make and to clear, and into
-    memory of the process elsewhere. It is part of the collation, and in the kernel."""
+    """CPU time that workers spend on a batch and main would not. In a worker, torch's
+    ``default_collate`` stacks tensors into new shared memory, which the kernel has to create and
+    clear. It is part of the collation, and in the kernel."""
     kernel_s = np.concatenate([run.columns.system_s for run in runs])
     collate_s = np.concatenate([run.columns.collate_s for run in runs])
     if np.isnan(kernel_s).all() or np.isnan(collate_s).all():
@@ -175,15 +176,15 @@ def _into_shared_memory_s(runs: Sequence[Measured]) -> float:
 
 
 def _own_rest_s(runs: Sequence[Measured]) -> float:
-    """What main takes to hand out a batch that is there, whoever made it: the least of it, as with
-    workers it dispatches another meanwhile."""
+    """What main takes to hand out a batch that has arrived: the least of it, because with workers
+    main also dispatches another batch meanwhile."""
     rest_s = np.concatenate([run.columns.delivered_s - run.columns.arrived_s for run in runs])
     return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
 
 
 def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:
-    """CPU time of a batch with one worker, over that with two: below 1 where they slow each
-    other."""
+    """CPU time of a batch with one worker, divided by that with two; below 1 where they slow each
+    other down."""
     alone_s, beside_s = (float(np.mean(BatchCosts.of(runs).cpu_s)) for runs in (ones, twos))
     if not (alone_s > 0 and beside_s > 0):
         return 1.0
@@ -191,14 +192,14 @@ def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> fl
 
 
 def waits(demands: Sequence[Demand]) -> bool:
-    """Whether batches wait for something at all, while they are made."""
+    """Whether batches wait for anything while they are fetched."""
     waited_s = sum(each.link_bytes for each in demands)
     return waited_s > _SAME * sum(each.link_bytes + each.cpu_s for each in demands)
 
 
 def may_share(columns: Columns) -> bool:
-    """Whether what a worker waits for may be a storage: unless it is seen that it reads nothing,
-    and its batches are too small to have come from one that nobody saw."""
+    """Whether a worker may wait for a storage that others share. Not where it was observed to read
+    nothing, and its batches are too small to come from a storage that was not observed."""
     counted = np.nansum(columns.bytes) + np.nansum(columns.requests)
     read = np.nanmean(columns.logical_bytes) if not np.isnan(columns.logical_bytes).all() else inf
     if counted or read >= _LEAST_BYTES:
@@ -208,9 +209,9 @@ def may_share(columns: Columns) -> bool:
 
 
 def _link(demands: Sequence[Demand], shared_from: float) -> Link:
-    """That has room for so many workers. Where there is not even room for one, its rate is limited:
-    what such a link does not give while nobody asks it gives later, up to a batch. So it holds one
-    worker up, too, and is not seen to while that is given its batches one by one."""
+    """A link on which so many workers can wait concurrently. With less than one, its rate is
+    limited: what it does not give while nobody asks it gives later, up to a batch. So it also slows
+    a single worker, but not visibly while that is given its batches one by one."""
     if shared_from >= 1:
         return Link(total=shared_from, each=1.0)
     burst = float(np.mean([each.link_bytes for each in demands]))
@@ -218,8 +219,8 @@ def _link(demands: Sequence[Demand], shared_from: float) -> Link:
 
 
 def _shared_from(demands: Sequence[Demand], machine: Machine, twos: Sequence[Measured]) -> float:
-    """How many workers' waits go on beside each other at full speed, up to 2, where two workers are
-    slower than they would be if they shared nothing; infinite where they are not."""
+    """How many workers can wait concurrently at full speed, up to 2, where two workers are slower
+    than they would be if they shared nothing; infinite where they are not."""
     setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
 
     def rate(shared: float) -> float:

@@ -30,23 +30,23 @@ from pipeprof.analyze.predict.workload import Demand, Machine, Setting
 from pipeprof.analyze.profile.batch_table import Floats
 
 WARM_S = 0.002
-"""So soon after one batch the next is received more quickly: caches and cores have not cooled."""
+"""Within this time after one batch the next is received more quickly, as caches are still warm."""
 _TURN_S = 0.0025
-"""At most so long does a core take to leave what it computes for who is woken."""
+"""The longest that a core takes to switch from what it computes to a process that is woken."""
 _AT_ONCE = ((1.0, 1.0),)
 
 
 def _spells(seed: int) -> tuple[tuple[float, float], ...]:
-    """Shares of what a batch waits for and of what it computes, in the order in which it does: it
-    is made of samples. All waiting before all computing, workers that feed a training step would
-    keep step with it, and wait whenever main comes for a batch."""
+    """Shares of a batch's waiting and of its computing, in their order. A batch alternates between
+    the two, as it consists of samples. If all waiting came before all computing, workers would fall
+    into step with the training, and wait whenever main comes for a batch."""
     chance = Random(seed)
     waiting, computing = chance.random(), chance.random()
     return (waiting, computing), (1 - waiting, 1 - computing)
 
 
 _SPELLS = tuple(map(_spells, range(64)))
-"""Of one batch after another."""
+"""Those of 64 batches, which are then used again."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,15 @@ class Run:
     delivered_s: Floats
     done_s: Floats
     begun_s: Floats
-    """To make it."""
+    """Its fetch began."""
     made_s: Floats
+    """It was fetched and collated."""
     sent_s: Floats
-    """By its worker; made, without workers."""
+    """Its worker had sent it; ``made_s`` without workers."""
     worker: npt.NDArray[np.int64]
     """-1: main."""
     order: tuple[int, ...] = field(repr=False)
-    """Which batch it was."""
+    """Which of the demands it was."""
 
     @property
     def wall_s(self) -> float:
@@ -76,17 +77,17 @@ class Run:
 
     @property
     def starved_fraction(self) -> float:
-        """The share of the time in which a batch was waited for, 0..1."""
+        """Share of the time that main waited for batches, 0..1."""
         return float((self.delivered_s - self.asked_s).sum()) / self.wall_s if self.wall_s else 0.0
 
     def steady(self, setting: Setting) -> Run:
-        """Without what is not of its steady state: of a run that ends, the last batches were made
-        ahead, in the time of others; all but as few as there may be."""
+        """Its steady part: without the first batches, and without the last, which were fetched
+        ahead while others were handed out. At least one batch is left."""
         spare = max(0, len(self.order) - setting.warmup - 1)
         return self.after(setting.warmup, min(spare, setting.in_flight))
 
     def after(self, warmup: int, end: int = 0) -> Run:
-        """Without the first ``warmup`` batches, and without the last."""
+        """Without the first ``warmup`` batches, and without the last ``end``."""
         kept = slice(warmup, len(self.order) - end)
         return Run(*(getattr(self, column.name)[kept] for column in fields(self)))
 
@@ -128,16 +129,16 @@ class _Loader:
         self.interpreters = Locks()
         """Of the workers."""
         self.computing: set[int] = set()
-        """Workers that are, to make a batch."""
+        """Workers that compute at the moment, to fetch a batch."""
         self.owed_s: dict[int, float] = {}
-        """Worker → what it has still to compute, as it sent a batch meanwhile."""
+        """Worker → CPU time that its fetch has lost to sending a batch meanwhile."""
         self.world = World((self.time, self.cores, self.link, self.interpreters))
         self.moments: list[tuple[float, float, float]] = []
         self.order: list[int] = []
         self.making: dict[int, tuple[float, float, int]] = {}
-        """Batch → begun, made, by whom."""
+        """Batch → when its fetch began and ended, and its worker."""
         self.sent: dict[int, float] = {}
-        """Batch → when it was."""
+        """Batch → when its worker had sent it."""
 
     def main(self) -> Process:
         workers = _Workers(self) if self.setting.num_workers else None
@@ -172,19 +173,19 @@ class _Workers:
         self._results = Mailbox(loader.world)
         self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
         self._in_flight = [0] * setting.num_workers
-        """Of each worker: dispatched, not handed out."""
+        """Of each worker, the batches that are dispatched and not yet handed out."""
         self._cycle = cycle(range(setting.num_workers))
         self._unsent = iter(range(len(loader.demands)))
         self._due = 0
         """The next to be handed out, in order."""
         self._made_by: dict[int, int] = {}
-        """Dispatched → worker."""
+        """Dispatched batch → its worker."""
         self._early: set[int] = set()
-        """Come before their turn."""
+        """Batches that main received before it was their turn."""
         self._received_s = -inf
-        """When the last one was."""
+        """When main received the last batch."""
         self._busy = [False] * setting.num_workers
-        """Each worker: making a batch."""
+        """Whether each worker fetches a batch at the moment."""
         for worker in range(setting.num_workers):
             made = Mailbox(loader.world)
             loader.world.wake(self._work(worker, made))

@@ -20,7 +20,7 @@ Process: TypeAlias = Generator[Wanted, None, Any]
 
 
 class Shared:
-    """Capacity that all who use it share evenly, none faster than ``each``: processor sharing.
+    """Capacity that its users share evenly, none faster than ``each``: processor sharing.
 
     CPU cores: ``total`` of them, ``each`` 1, amounts in seconds. A link: ``total`` and ``each`` of
     its streams in bytes per second, amounts in bytes. Time that passes for all side by side:
@@ -30,30 +30,30 @@ class Shared:
     def __init__(self, total: float = inf, each: float = 1.0) -> None:
         self._total, self._each = total, each
         self._given = 0.0
-        """To every user who has been here all the time."""
+        """What each user was given that has been here all the time."""
         self._users: list[tuple[float, int, Process]] = []
         """A heap: what is given when that user has got its amount, order of arrival, user."""
         self._arrivals = count()
         self._speed = each
-        """What each user is given in a second, as `due_s` found it."""
+        """What each user is given per second, as `due_s` found it."""
 
     def add(self, amount: float, process: Process) -> None:
         heappush(self._users, (self._given + amount, next(self._arrivals), process))
 
     def due_s(self) -> float:
-        """Until something happens here, if nobody comes."""
+        """Seconds until something happens here, if nobody comes."""
         if not self._users:
             return inf
         self._speed = self._rate()
         return (self._users[0][0] - self._given) / self._speed
 
     def pass_s(self, seconds: float) -> None:
-        """So much time passes: not more than is due, as was just asked."""
+        """Let time pass, at most until something is due, as `due_s` was just asked."""
         if self._users and seconds:
             self._given += self._speed * seconds
 
     def happen(self) -> Process | None:
-        """What was due: who has got all it wanted."""
+        """Let happen what is due. Returns the process that has got all it wanted."""
         self._given, _, process = heappop(self._users)
         if not self._users:
             self._given = 0.0  # small numbers are exact
@@ -87,17 +87,17 @@ class Cores(Shared):
 
 
 class Locks(Shared):
-    """Locks that their owners hold for long, and others want. A wait for one ends when it has
-    lasted so many seconds, and at once when its owner lets go.
+    """Locks that their owners hold for long while others want them. A wait for one ends after so
+    many seconds, or at once when its owner releases it.
 
-    So a Python thread waits for its interpreter: the one that computes gives it away every few
-    milliseconds, and whenever it has to wait itself.
+    In this manner a Python thread waits for its interpreter: the thread that computes releases it
+    every few milliseconds, and whenever it has to wait itself.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._waiting: dict[int, list[Process]] = {}
-        """By owner; some may have got it meanwhile."""
+        """By owner; some of them may have got it meanwhile."""
         self._freed: deque[Process] = deque()
 
     def of(self, owner: int) -> Lock:
@@ -142,7 +142,7 @@ class TokenBucket(Shared):
         self._burst, self._peak = burst, max(peak, total)
         self._tokens = burst
         self._runs_empty = False
-        """That is what is due next."""
+        """Whether this is what happens next."""
 
     def due_s(self) -> float:
         done_s, empty_s = super().due_s(), self._empty_s()
@@ -210,7 +210,7 @@ class World:
         self._awake: deque[tuple[Process, Mailbox | None]] = deque()
 
     def wake(self, process: Process, mailbox: Mailbox | None = None) -> None:
-        """It goes on once those have gone on that were awake before; if nothing is left for it in
+        """Let ``process`` continue after those that were woken before. If nothing is left for it in
         ``mailbox`` by then, it waits there again."""
         self._awake.append((process, mailbox))
 
@@ -240,7 +240,7 @@ class World:
 
     @staticmethod
     def _advance(process: Process) -> bool:
-        """Until it must wait. Whether it has ended."""
+        """Let ``process`` continue until it must wait. Returns whether it has ended."""
         for wanted in process:
             if isinstance(wanted, Mailbox):
                 if not len(wanted):

@@ -19,44 +19,45 @@ ROUNDS = 20
 BATCHES = 300
 """Of a simulated run, after those that warm it up."""
 _NORMAL_90_OF_FEW = 2.0
-"""`NORMAL_90` by some six values."""
+"""`NORMAL_90` of a standard deviation that about six values estimate."""
 _FAR = 0.02
-"""By so much more, relatively, for each doubling of workers beyond those that were measured, a run
-differs from a prediction: what they cost each other is known less and less."""
+"""Relative noise that each doubling of workers adds beyond those that were measured: what they cost
+each other is ever less certain."""
 UNSTEADY = 0.15
-"""Runs of one setting that differ by more, relatively (one standard deviation), tell no number."""
+"""Relative standard deviation of runs in one setting, above which no number is predicted."""
 TOLD_APART = 0.05
-"""Answers that differ by less are one."""
-_DEAR_S, _BOUND = 0.005, 0.6
-"""A batch that takes main so long to receive is one of many hand-shakes. What these take depends on
-where the processes lie: runs tell it of their own setting only, where they are so much of it."""
+"""Predictions that differ by less, relatively, count as one."""
+_EXPENSIVE_S, _BOUND = 0.005, 0.6
+"""A batch that main takes so long to receive consists of many hand-shakes. What these take depends
+on which cores the processes run on. Where they are such a share of the time, a run shows it for its
+own setting only."""
 _HAND_SHAKES = (
     "the training process does little but receive batches, and what that takes with so many "
     "workers no run has told"
 )
 _ROOM = "what workers wait for may have no room for more of them"
 _OTHERWISE = 0.35
-"""By up to so much, relatively, it differs in another: `benchmarks.prediction`'s *many tensors*."""
+"""How far that differs in another setting, relatively: `benchmarks.prediction`'s *many tensors*."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Of one setting."""
+    """What one setting would give."""
 
     setting: Setting
     batches_per_s: float
     interval: tuple[float, float]
-    """90 % of ``batches_per_s``."""
+    """90 % interval of ``batches_per_s``."""
     starved_fraction: float
     starved_interval: tuple[float, float]
     settle: str = ""
-    """The one short run that would tell more, where the runs so far cannot; else empty."""
+    """The short run that would narrow the interval most, where it is wide; else empty."""
     why: str = ""
-    """They cannot, in words; else empty."""
+    """Why the runs so far do not suffice; else empty."""
 
     @property
     def half_width(self) -> float:
-        """Of the interval, relative to ``batches_per_s``."""
+        """Half of the interval, relative to ``batches_per_s``."""
         low, high = self.interval
         return (high - low) / 2 / self.batches_per_s
 
@@ -70,11 +71,18 @@ def predict(
     batches: int = BATCHES,
     measured: int = 2,
 ) -> Prediction:
-    """``step_s``: the training steps, one after another, which come round again. ``rounds``: of the
-    bootstrap, each of which simulates a run of so many ``batches``, as the interval is of one as
-    long; at most `BATCHES`, for the time that takes. ``lone``: no other runs tell by how much the
-    batches of one differ from those of another, so the bootstrap has to. ``measured``: the most
-    workers of a run that it rests on."""
+    """Simulate ``setting`` on resampled batches.
+
+    Args:
+        found: What batches ask for, and of which machine.
+        setting: Of the loader.
+        step_s: The training steps in seconds, which are repeated as often as needed.
+        rounds: Of the bootstrap.
+        lone: ``found`` is of a single run, so that the bootstrap has to show what the batches of
+            runs differ by.
+        batches: Of the run whose interval is wanted; at most `BATCHES` are simulated.
+        measured: The most workers of the runs behind ``found``.
+    """
     demands, size = found.of(setting), min(batches, BATCHES) + setting.unsteady
     chance = np.random.default_rng(0)
     runs = [
@@ -116,29 +124,29 @@ def _steadier(found: Calibration) -> str:
 
 
 def doublings(setting: Setting, measured: int) -> float:
-    """Of the workers that were measured, to those of ``setting``."""
+    """How often the workers that were measured double, up to those of ``setting``."""
     return log2(max(1.0, setting.num_workers / max(1, measured)))
 
 
 def _ahead(setting: Setting) -> str:
-    """One worker was run, but not ahead of its training."""
+    """What to add for one worker that prefetches, as one was run that does not."""
     ahead = setting.num_workers == 1 and setting.prefetch_factor > 1
     return f" and prefetch_factor={setting.prefetch_factor}" if ahead else ""
 
 
 def _like(setting: Setting, measured: int, lone: bool) -> bool:
-    """Whether batches were seen to be handed over as they are in ``setting``."""
+    """Whether it was measured how batches are handed over in ``setting``."""
     if lone:
         return setting.num_workers == measured
     return setting.num_workers <= measured and not _ahead(setting)
 
 
 def _handing_over(runs: Sequence[Run]) -> bool:
-    """Whether that is most of what main does, and dear."""
+    """Whether receiving batches is most of what main does, and expensive."""
     handed_s = sum(float((run.delivered_s - np.maximum(run.asked_s, run.sent_s)).sum())
                    for run in runs)  # fmt: skip
     return bool(
-        handed_s > _DEAR_S * sum(len(run.order) for run in runs)
+        handed_s > _EXPENSIVE_S * sum(len(run.order) for run in runs)
         and handed_s > _BOUND * sum(run.wall_s for run in runs)
     )
 
@@ -146,9 +154,9 @@ def _handing_over(runs: Sequence[Run]) -> bool:
 def _interval(
     rates: Floats, mean: float, disagreement: float, noise: float, lone: bool
 ) -> tuple[float, float]:
-    """What bootstrapped runs differ by, or real ones did, whichever is more: the latter's chance is
-    that of the samples, too, unless the run was a ``lone`` one. And by how far the model is from
-    its own runs."""
+    """90 % of the rate: what bootstrapped runs differ by, or what real ones did, whichever is more,
+    and how far the model is from its own runs. Of a ``lone`` run both of the former add up: its
+    noise does not include that its batches are a sample."""
     low, high = np.percentile(rates, [5, 95]) / mean
     if lone:
         half = hypot(_NORMAL_90_OF_FEW * float(np.std(rates, ddof=1)) / mean, noise)
@@ -160,7 +168,7 @@ def _interval(
 
 
 def _rooms(found: Calibration, setting: Setting) -> tuple[float, ...]:
-    """How many workers may wait beside each other: where no limit was seen, there may be one just
+    """How many workers can wait concurrently. Where no limit was observed, there may be one just
     beyond what was tried, or none."""
     if isinf(found.shared_from) and setting.num_workers > found.tried and waits(found.demands):
         return float(found.tried), inf
@@ -168,7 +176,7 @@ def _rooms(found: Calibration, setting: Setting) -> tuple[float, ...]:
 
 
 def _rate(runs: Sequence[Run]) -> float:
-    """Batches/s of them all: the mean of their own would be more."""
+    """Batches/s of all runs together, which is less than the mean of their rates."""
     wall_s = sum(run.wall_s for run in runs)
     return sum(len(run.order) for run in runs) / wall_s if wall_s else inf
 
@@ -176,7 +184,7 @@ def _rate(runs: Sequence[Run]) -> float:
 def _resampled(
     demands: Sequence[Demand], chance: np.random.Generator, size: int, lone: bool
 ) -> list[Demand]:
-    """A run's, so many; if it is ``lone``, of a sample that might have been measured as well."""
+    """Demands of ``size`` batches; of a ``lone`` run they are drawn from a resampled run."""
     sample = _blocks(demands, chance, len(demands)) if lone else demands
     return _blocks(sample, chance, size)
 

@@ -1,8 +1,8 @@
-"""What main takes to receive a batch, so that whole runs are repeated on average: which typical
-figures of single moments do not see to.
+"""What main takes to receive a batch, fitted so that simulations repeat whole runs on average.
+Medians of single moments do not achieve that.
 
-Beside workers that compute, main is woken late, and so are they when it asks them for the files of
-a batch's shared memory. And there are loaders whose batches two workers hand over sooner than one.
+While workers compute, main is woken late, and so are they when it asks them for the files of a
+batch's shared memory. And with some loaders two workers hand over batches sooner than one.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats
 _FITS = 3
 _HALVINGS = 6
 _LONGEST_S = 0.1
-"""A worker's interpreter is waited for where it was never seen to be let go."""
+"""Wait for a worker's interpreter where it was never observed to be released."""
 
 
 def receiving(
     demands: tuple[Demand, ...], machine: Machine, runs: Sequence[Measured]
 ) -> tuple[Demand, ...]:
-    """With main taking as long to receive a batch as it did in ``runs``, which are of one
-    setting. If it took less than ``demands`` tell, it waited less for workers' interpreters, which
-    is known the least; and if it did not wait for them at all, its own part is less."""
+    """``demands``, changed so that main takes as long to receive a batch as in ``runs``, which are
+    of one setting. Where it took less than ``demands`` say, waits for workers' interpreters are
+    shortened first, as they are the least certain; then main's own part."""
     setting, step_s = runs[0].setting, runs[0].columns.step_s
     measured_s = float(np.mean(np.concatenate([_taken_s(run.columns) for run in runs])))
 
@@ -52,7 +52,7 @@ def receiving(
 
 
 def _waiting_for_interpreters(demands: tuple[Demand, ...], times: float) -> tuple[Demand, ...]:
-    """With waits for interpreters that are so many times as long."""
+    """``demands`` with waits for interpreters that are ``times`` as long."""
     return tuple(
         replace(each, receive_held_s=times * min(each.receive_held_s, _LONGEST_S))
         for each in demands
@@ -60,13 +60,13 @@ def _waiting_for_interpreters(demands: tuple[Demand, ...], times: float) -> tupl
 
 
 def _taken_s(columns: Columns) -> Floats:
-    """From when a batch was sent, and main wanted it, until main had it."""
+    """From when a batch was sent and main waited for it, until main had it."""
     taken_s: Floats = columns.delivered_s - np.fmax(columns.asked_s, columns.sent_s)
     return taken_s[~np.isnan(columns.sent_s)]
 
 
 def _later(demand: Demand, late_s: float) -> Demand:
-    """Or sooner, below zero."""
+    """``demand`` received later by ``late_s``; sooner, if that is negative."""
     if late_s >= 0:
         return replace(demand, late_s=late_s)
     return replace(demand, receive_s=max(0.0, demand.receive_s + late_s))

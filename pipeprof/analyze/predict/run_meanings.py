@@ -1,7 +1,7 @@
 """What one run may mean: calibrations that differ in what it leaves open, each fitted to it.
 
-A run tells what its batches took, and not what more workers would share: whether cores slow each
-other down that were not all busy, and, without workers, what a batch's way from one takes.
+A run shows what its batches took, but not what more workers would share: whether cores slow each
+other down that were not all busy, and, without workers, what the transfer from one takes.
 """
 
 from __future__ import annotations
@@ -23,48 +23,49 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE
 
 _WAITING, _COMPUTING = 0.03, 0.07
-"""By so much, relatively, a run differs from another in the same setting, where its workers wait
-and where they compute: one run cannot tell. `benchmarks.prediction` prints it as noise."""
+"""What runs in the same setting differ by, relatively, where their workers wait and where they
+compute: one run cannot show it. `benchmarks.prediction` prints it as noise."""
 _CROWDED = 0.8
 """The least speed of a core when all are busy, of that of one alone."""
 _JITTER = 0.1
-"""Batches that are all alike would fall into step, and all want a core at once; real ones hardly
-do."""
+"""Relative spread that is added to batches. Equal ones would fall into step and all want a core at
+the same time, which real ones hardly do."""
 _ALL_BUSY = 0.9
-"""Of the time: how that slows cores is in what was measured."""
+"""Share of the time with all cores busy, above which measured CPU times include their slowdown."""
 _MATTERS = 0.1
-"""Of making a batch: less CPU time does not crowd the cores, less waiting fills no storage."""
+"""Share of a batch's fetch time. Less CPU time does not crowd the cores, and less waiting fills no
+storage."""
 _TRAVELS = (1.0, 4.0)
-"""Times what it takes at least: a batch's way from a worker where none has sent one yet."""
+"""Multiples of the least that a transfer takes, where no worker has sent a batch yet."""
 _LONG = 3.0
-"""Times that: so long main may have waited for the worker's interpreter instead."""
+"""Multiple of that least, beyond which main may have waited for the worker's interpreter."""
 _COMPUTES = 0.5
-"""Of making a batch: workers that compute less leave their interpreters to others."""
+"""Share of a batch's fetch time. Workers that compute less leave their interpreters to others."""
 _FITS = 3
 _MOST = 2.0
-"""Times what they seemed to cost, either way: batches are not fitted to more."""
+"""The largest factor, either up or down, by which the costs of batches are fitted."""
 _KEPT = 0.5
-"""Of the error that was fitted away may be there in another setting."""
+"""Share of the error that was fitted away, which another setting may still have."""
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Of the run, beside its batches."""
+    """What else must be known of a run besides its batches."""
 
     cores: float
-    """For this training alone."""
+    """Available to this training alone."""
     main_cpu_s: float = 0.0
-    """Of the training process, for a batch that workers make, but for receiving it."""
+    """CPU time of the training process for a batch, without fetching or receiving it."""
     travel_s: float = 0.0
-    """The least that main spends on that."""
+    """The least that main spends on receiving a batch."""
     pinned: bool = False
-    """A thread beside the training receives."""
+    """Whether a thread of its own receives batches, and pins them."""
     alone: bool = False
-    """It is known that what workers wait for has room for more of them."""
+    """Whether more workers are certain to find room on what they wait for."""
 
 
 class RunMeanings:
-    """``run``: its steady part."""
+    """All that the run may mean, fitted."""
 
     def __init__(self, run: Measured, known: Circumstances) -> None:
         self._run, self._known = run, known
@@ -77,7 +78,7 @@ class RunMeanings:
         self._blocked_s = _blocked(columns, self._cpu_s)
         waits = self._blocked_s.sum() > _MATTERS * columns.made_s.sum()
         self.shares = bool(waits) and not known.alone and may_share(columns)
-        """Whether what workers wait for may have no room for more of them."""
+        """Whether more workers may find no room on what they wait for."""
         self.every = tuple(map(self._fitted, self._variants()))
         """At least one."""
 
@@ -91,7 +92,7 @@ class RunMeanings:
         return run.batches_per_s
 
     def _variants(self) -> Iterator[Calibration]:
-        """What the run may mean."""
+        """What the run may mean, not yet fitted."""
         run, known = self._run, self._known
         cpu_s, blocked_s = self._cpu_s, self._blocked_s
         tried = max(1, run.setting.num_workers) if self.shares else inf
@@ -114,7 +115,7 @@ class RunMeanings:
                 )  # fmt: skip
 
     def _transfers(self) -> Iterator[Demand]:
-        """What a batch takes from worker to main."""
+        """What the transfer of a batch from its worker to main may take."""
         run, least_s = self._run, self._known.travel_s
         if not run.setting.num_workers:
             for times in _TRAVELS:
@@ -127,7 +128,7 @@ class RunMeanings:
         if not transfer.always_beside or transfer.demand.receive_s <= most_s:
             yield self._received(transfer.demand)
             return
-        # main was busy so long, or waited for the interpreter of a worker that computes
+        # main computed for so long, or waited for the interpreter of a worker that computes
         clocked_s = run.columns.unpickled_cpu_s
         computed_s = None if np.isnan(clocked_s).all() else float(np.nanmedian(clocked_s))
         if computed_s is None or self._computing < _COMPUTES:
@@ -137,7 +138,7 @@ class RunMeanings:
         )
 
     def _received(self, transfer: Demand) -> Demand:
-        """A thread that pins also receives, while main trains."""
+        """The same for main: a thread that pins also receives, while main trains."""
         columns = self._run.columns
         transfer = replace(transfer, step_cpu_s=self._step_cpu_s)
         if not self._known.pinned or np.isnan(columns.pinned_s).all():
@@ -146,7 +147,7 @@ class RunMeanings:
         return replace(transfer, receive_s=float(taken_s), receive_held_s=0.0)
 
     def _fitted(self, found: Calibration) -> Calibration:
-        """With batches that cost so many times what they seemed to that the run is repeated."""
+        """With the costs of batches multiplied so that the simulation repeats the run."""
         sent = not np.isnan(self._run.columns.sent_s).all()
         if self._run.setting.num_workers and sent and not self._known.pinned:
             found = replace(found, demands=self._late(found))
@@ -162,7 +163,7 @@ class RunMeanings:
         return replace(fitted, disagreement=hypot(_KEPT * log(times), off - 1))
 
     def _late(self, found: Calibration) -> tuple[Demand, ...]:
-        """With main receiving batches as late as it did."""
+        """Its demands, with main receiving batches as late as it did."""
         like = receiving(found.demands[:BATCHES], found.machine, [self._run])[0]
         return tuple(
             replace(
@@ -195,8 +196,8 @@ def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _blocked(columns: Columns, cpu_s: Floats) -> Floats:
-    """What making each batch took beside its CPU time, less the share in which, of the batches
-    that were sampled, a core was waited for."""
+    """What each fetch took besides its CPU time, without the share in which it waited for a core.
+    That share is of the batches that were sampled. [batches], seconds"""
     rest_s = columns.made_s - columns.cpu_s
     seen = ~np.isnan(rest_s) & ~np.isnan(columns.runqueue_s)
     waited_s, in_all_s = columns.runqueue_s[seen].sum(), rest_s[seen].sum()

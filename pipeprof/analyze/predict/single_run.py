@@ -1,7 +1,7 @@
 """What other numbers of workers would give, by the simulator, from the batches of one run.
 
-What the run leaves open is simulated each way that it may be (`run_meanings`); the interval holds
-all of them.
+What the run leaves open is simulated with each answer that is possible (`run_meanings`); the
+interval holds all of them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.thresholds import EQUALLY_FAST, LEAST_BATCHES_TO_SIMULATE
 
 _SPARE = 1.15
-"""Workers that are only just fast enough let the accelerator wait whenever one is late: there are
-to be enough of them for batches that cost so much more."""
+"""There should be enough workers for batches that cost so many times as much. Workers that are only
+just fast enough let the accelerator wait whenever one is late."""
 _OPEN = "what cores slow each other down by, or what handing over takes, one run leaves open"
 _ROUNDS = 6
 """Of the bootstrap."""
 _FAR = 0.03
-"""By so much more for each doubling of workers a run differs, relatively, where none with two tells
-what they cost each other."""
+"""Relative noise that each doubling of workers adds, where no second run shows what they cost each
+other."""
 
 
 class OneRun:
-    """``run``: its steady part."""
+    """The steady part of a run, and what follows from it."""
 
     def __init__(self, run: Measured, known: Circumstances) -> None:
         self._run = run
@@ -51,7 +51,7 @@ class OneRun:
 
     @classmethod
     def of(cls, run: Measured, known: Circumstances) -> OneRun | None:
-        """``None``: too few batches were seen from beginning to end."""
+        """``None`` if too few batches were observed from beginning to end."""
         run = whole(run)
         return cls(run, known) if len(run.columns) >= LEAST_BATCHES_TO_SIMULATE else None
 
@@ -62,11 +62,11 @@ class OneRun:
 
     @property
     def shares(self) -> bool:
-        """Whether what workers wait for may have no room for more of them."""
+        """Whether more workers may find no room on what they wait for."""
         return self._meanings.shares
 
     def predict(self, workers: int) -> Prediction:
-        """With so many, at least one, and all else as it was."""
+        """What so many ``workers``, at least one, would give, with all else as it was."""
         if workers not in self._predicted:
             setting, measured = self._setting(workers), self._run.setting.num_workers
             far = _FAR * doublings(setting, measured)
@@ -94,8 +94,8 @@ class OneRun:
         return 1 + bisect_left(range(1, most + 1), True, key=suffice)
 
     def gains(self, change: Callable[[Demand, int], Demand]) -> list[float]:
-        """Of each meaning of the run: the gain if its batches asked for what ``change`` makes of
-        it, in the setting of the run; 0.1 is 10 % more."""
+        """The gain in batches/s, for each meaning of the run, if its batches asked for what
+        ``change`` makes of their demands and rows; 0.1 is 10 % more."""
         found = []
         for meaning, rate in zip(self._meanings.every, self._rates, strict=True):
             changed = [change(demand, row) for row, demand in self._last(meaning)]

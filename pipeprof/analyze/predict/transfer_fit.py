@@ -1,5 +1,5 @@
-"""A batch's way from its worker to main, as short runs saw it: what it takes at the least, and what
-more while the worker is at its next batch.
+"""The transfer of a batch from its worker to main, as measured in short runs: what it takes at the
+least, and how much more while the worker is at its next batch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class TransferModel:
     def __init__(
         self, ones: Sequence[Measured], twos: Sequence[Measured], most_s: float = inf
     ) -> None:
-        """``most_s``: to receive a batch takes no more, and whatever it took beyond that was
-        waiting for the worker."""
+        """``most_s``: the longest that receiving a batch takes by itself. What it took beyond that
+        was waiting for the worker."""
         groups = [[_Sent(run) for run in runs] for runs in (ones, twos) if runs]
         seen = [run for group in groups for run in group]
         at_next = [run.beside & (run.room_s > 0) for run in seen]
@@ -57,8 +57,8 @@ class TransferModel:
 
 
 def _warm(runs: Sequence[Measured]) -> float:
-    """The share that unpickling takes soon after another batch was unpickled, of what it takes
-    later in the same run: the middle one of ``runs`` that tell."""
+    """Time to unpickle a batch soon after another one, relative to what it takes later in the same
+    run: the median of the ``runs`` that have enough of both."""
     shares = []
     for run in (each.columns for each in runs):
         arrived_s = np.sort(run.arrived_s)
@@ -72,7 +72,7 @@ def _warm(runs: Sequence[Measured]) -> float:
 
 
 class _Sent:
-    """The batches of a run, on their way. [batches], seconds; unknown is NaN."""
+    """The transfers of a run's batches. [batches], seconds; unknown is NaN."""
 
     def __init__(self, run: Measured) -> None:
         columns = run.columns
@@ -100,7 +100,7 @@ class _Sent:
 
 
 def _dispatched(run: Measured) -> Floats:
-    """When each batch was, in order: when one was handed out so many before it."""
+    """When each batch was dispatched, if in order: when one was handed out so many before it."""
     columns, ahead = run.columns, run.setting.num_workers * run.setting.prefetch_factor
     handed_out = dict(zip(columns.index, columns.delivered_s, strict=True))
     return np.array([handed_out.get(index - ahead, nan) for index in columns.index])

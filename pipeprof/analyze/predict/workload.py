@@ -14,42 +14,43 @@ class Demand:
     """What one batch asks of the machine."""
 
     latency_s: float = 0.0
-    """Waited for while it is made: side by side for any number of workers."""
+    """Waiting while it is fetched, which any number of workers do at the same time."""
     link_bytes: float = 0.0
-    """Over the storage's link, which all share."""
+    """Read over the storage's link, which all workers share."""
     cpu_s: float = 0.0
-    """Of a core, to make it."""
+    """CPU time to fetch and collate it."""
     send_s: float = 0.0
-    """Of a core, beside the worker's next batch: to serialise it. Not without workers."""
+    """CPU time to serialise it, while the worker is at its next batch. Only with workers."""
     send_held_s: float = 0.0
-    """More to wait, at most, while the worker makes another batch and holds its interpreter."""
+    """Longest additional wait while the worker fetches another batch and holds its interpreter."""
     gap_s: float = 0.0
-    """Of a core, after it, before the worker is at its next."""
+    """CPU time after it, before the worker begins its next."""
     receive_s: float = 0.0
-    """Of a core, in main: to unpickle it and dispatch another. Not without workers."""
+    """CPU time of main to unpickle it and to dispatch another. Only with workers."""
     receive_warm: float = 1.0
-    """The share of ``receive_s`` that it takes when main has received another just before."""
+    """Share of ``receive_s`` that it takes when main has received another just before."""
     late_s: float = 0.0
-    """To wait before main receives it: it is woken late, and so is who is to hand over files."""
+    """Wait before main receives it: main is woken late, and so is the worker that hands over the
+    files of its shared memory."""
     receive_held_s: float = 0.0
-    """More to wait, at most, while its worker makes another batch, and is to hand over the files of
-    its shared memory; or while all cores are busy."""
+    """Longest additional wait while its worker fetches another batch instead of handing over these
+    files, or while all cores are busy."""
     step_s: float = 0.0
-    """The training step on it, main's or the accelerator's."""
+    """Time of the training step on it, of main or of the accelerator."""
     step_cpu_s: float = 0.0
-    """Of a core, in main, before that."""
+    """CPU time of main before that."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """The way from storage, shared by all workers."""
+    """The connection to storage, which all workers share."""
 
     total: float = inf
     """Bytes per second, of all streams together."""
     each: float = inf
     """Bytes per second of one stream."""
     burst: float = 0.0
-    """Bytes that pass at ``peak`` after a rest."""
+    """Bytes that pass at ``peak`` after the link was idle."""
     peak: float = 0.0
     """Bytes per second while the burst lasts; at least ``total``."""
 
@@ -74,7 +75,7 @@ class Setting:
 
     @property
     def in_flight(self) -> int:
-        """At most so many batches are dispatched and not handed out."""
+        """The most batches that are dispatched and not yet handed out."""
         return self.num_workers * self.prefetch_factor
 
     @property
@@ -84,7 +85,7 @@ class Setting:
 
     @property
     def unsteady(self) -> int:
-        """Those, and as many at its end as are handed out while no more are dispatched."""
+        """Those, and the ones at its end that are handed out while no more are dispatched."""
         return self.warmup + self.in_flight
 
 
