@@ -43,7 +43,7 @@ class Columns:
         return len(self._arrays["index"])
 
     def take(self, mask: Mask) -> Columns:
-        if mask.all():  # as mostly: to copy them all is dear
+        if mask.all():  # the usual case, and to copy them all is expensive
             return self
         return Columns({name: array[mask] for name, array in self._arrays.items()})
 
@@ -57,27 +57,27 @@ class Columns:
 
     @property
     def watched(self) -> Mask:
-        """Batches whose records were asked for; the others were only clocked."""
+        """Batches that were sampled with all their records; the others were only clocked."""
         mask: Mask = self.worker != UNWATCHED
         return mask
 
     @property
     def wait_s(self) -> Floats:
-        """The stall as the host saw it."""
+        """The stall as observed on the host."""
         return self.delivered_s - self.asked_s
 
     @property
     def stall_s(self) -> Floats:
-        """The stall as the accelerator saw it, where it was looked at, else as the host did.
+        """The stall as observed on the accelerator, or on the host where that is unknown.
 
-        A loop that runs ahead of its accelerator may wait while that is busy: the accelerator
-        stands still for the last part of the wait only.
+        A loop that runs ahead of its accelerator may wait while that is busy, and the accelerator
+        is idle only for the last part of the wait.
         """
         return np.fmin(self.wait_s, self.device_wait_s)
 
     @property
     def paused_s(self) -> Floats:
-        """Of the time between delivered and done; 0 where there was no pause."""
+        """Pause between delivered and done; 0 where there was none."""
         pause_s = self._arrays.get("pause_s")
         return np.zeros(len(self)) if pause_s is None else np.nan_to_num(pause_s)
 
@@ -87,23 +87,23 @@ class Columns:
 
     @property
     def cycle_s(self) -> Floats:
-        """One turn of the training loop: asked → next asked, less the pause."""
+        """One iteration of the training loop: asked → next asked, less the pause."""
         return self.done_s - self.asked_s - self.paused_s
 
     @property
     def made_s(self) -> Floats:
-        """To make the batch: fetch and collate."""
+        """Fetch and collate of the batch."""
         return self.fetch_end_s - self.fetch_start_s
 
 
 def steady(columns: Columns, warmup: int) -> Mask:
-    """Rows past the first ``warmup`` batches of their epoch; of an epoch so short that this would
-    leave less than half of it, the later half. And without pauses, see `without_pauses`."""
+    """Rows past the first ``warmup`` batches of their epoch, or the later half of an epoch where
+    that is more; and without pauses, see `without_pauses`."""
     return warmed_up(columns, warmup) & without_pauses(columns)
 
 
 def warmed_up(columns: Columns, warmup: int) -> Mask:
-    """Of `steady`, without regard to pauses."""
+    """As `steady`, but without regard to pauses."""
     if not len(columns):
         return np.zeros(0, dtype=bool)
     mask: Mask = columns.nth >= np.minimum(warmup, columns.epoch_batches // 2)
@@ -111,9 +111,9 @@ def warmed_up(columns: Columns, warmup: int) -> Mask:
 
 
 def without_pauses(columns: Columns) -> Mask:
-    """Not the batches that rested in a pause, nor those in whose step there was one: what surrounds
-    it, as saving the best model after a validation, is no step either. Where most steps have a
-    pause, what is left of them are the steps."""
+    """Neither batches that lay ready during a pause, nor those whose step includes one: what
+    surrounds it, as saving the best model after a validation, is no step either. Where most steps
+    include a pause, what is left of them are the steps."""
     paused = columns.paused_s > 0
     if 2 * paused.sum() > len(paused):
         paused[:] = False

@@ -1,4 +1,4 @@
-"""How much two runs of one setting differ by themselves, as far as one run tells.
+"""How much two runs of one setting differ without a cause, estimated from one of them.
 
 Machines that others use as well are faster in one second than in another, and in one minute than in
 another. What differs between stretches of a run at lags of seconds differs between runs, too: the
@@ -23,11 +23,11 @@ from pipeprof.analyze.profile.intervals import student_t
 
 _PARTS: Final = 8
 _FINER: Final = 4
-"""Times as many parts tell what passes."""
+"""Multiple of the parts, which serves to separate what passes."""
 _MANY: Final = 64
 """Batches of a run that is cut into so many parts; a shorter one is cut into half as many."""
 DEGREES: Final = 3
-"""Of freedom in what two runs tell together. Parts of a run that drifts are far from independent:
+"""Degrees of freedom of two runs together. Parts of a run that drifts are far from independent:
 of 336 pairs of equal runs on a shared machine 2 % were reported to differ with so many, 4 % with
 one more."""
 
@@ -37,14 +37,14 @@ class Drift:
     """Variances of the log rate of a run."""
 
     lasting: float = 0.0
-    """A longer run does not average it out."""
+    """The part that a longer run does not average out."""
     passing: float = 0.0
-    """Falls with the run's length: its batches differ by chance."""
+    """The part that falls with the run's length, as its batches differ by chance."""
 
     @classmethod
     def of(cls, cycle_s: Floats) -> Drift | None:
-        """By how long the turns of a run took, one after another. ``None``: they are too few, or
-        not what turns of a loop can be."""
+        """From the cycle times of a run, in their order. ``None`` if they are too few, or cannot be
+        those of a loop."""
         parts = _PARTS if len(cycle_s) >= _MANY else _PARTS // 2
         finer = _FINER * parts
         if len(cycle_s) < finer:
@@ -57,20 +57,20 @@ class Drift:
 
 
 def drift_of(columns: Columns) -> float | None:
-    """One standard deviation of what lasts, relative to the rate. ``None``: too few batches."""
+    """Relative standard deviation of the part that lasts; ``None`` of too few batches."""
     found = Drift.of(columns.cycle_s)
     return math.sqrt(found.lasting) if found else None
 
 
 def between(before: Drift | None, after: Drift | None) -> float:
-    """Half of a 95 % interval of the log of what two such runs differ by as the machine drifts;
-    what passes is left out, as the runs' own intervals hold it."""
+    """Half of a 95 % interval of the log of what two such runs differ by as the machine drifts.
+    What passes is left out, as the runs' own intervals include it."""
     lasting = sum(each.lasting for each in (before, after) if each)
     return student_t(DEGREES) * math.sqrt(lasting)
 
 
 def _variance(cycle_s: Floats, parts: int) -> float:
-    """Of the log rates of so many parts."""
+    """Variance of the log rates of so many parts."""
     with np.errstate(all="ignore"):  # figures in a file may be as large as they like
         means = np.array([part.mean() for part in np.array_split(cycle_s, parts)])
         return float(np.log(means).var(ddof=1))

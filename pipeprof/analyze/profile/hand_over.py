@@ -1,4 +1,4 @@
-"""What of a batch's hand-over from its worker to main is its own, and not waiting for others."""
+"""How much of handing a batch over to main is work of its own, and not waiting for others."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.profile.worker_activity import IDLE, SENDING, Activity
 
 _ENOUGH = 10
-"""Hand-overs by idle workers that tell what one takes at the least."""
+"""Hand-overs by idle workers that suffice to estimate what one takes at the least."""
 _LEAST = 10
-"""Percentile of hand-overs that passed undisturbed."""
+"""Percentile of all hand-overs that is taken for an undisturbed one."""
 _TIMES_CPU = 2.0
-"""Times main's CPU time for it: more than that, a hand-over does not wait by itself. A handshake is
+"""Multiple of main's CPU time for a hand-over, beyond which it waits for others. A handshake is
 about as much work for the worker as for main, and each has to be woken for it."""
 
 
 @dataclass(frozen=True)
 class HandOver:
-    """What of each batch's hand-over is its own. [batches], seconds; unknown is 0."""
+    """The work of handing each batch over. [batches], seconds; unknown is 0."""
 
     took_s: Floats
     """From received to unpickled in main."""
@@ -47,5 +47,5 @@ class HandOver:
 
 
 def least(values: Floats) -> float:
-    """Of what passed undisturbed; 0 of none."""
+    """What an undisturbed one of ``values`` takes; 0 where there are none."""
     return float(np.percentile(values, _LEAST)) if len(values) else 0.0

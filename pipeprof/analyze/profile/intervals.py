@@ -13,16 +13,16 @@ _NORMAL = 1.959964
 _STUDENT = 12.706205, 4.302653, 3.182446, 2.776445
 """97.5 % quantiles at 1, 2, 3 and 4 degrees of freedom."""
 NORMAL_90 = 1.645
-"""Standard deviations either side that hold 90 % of a normal distribution."""
+"""Standard deviations on either side that include 90 % of a normal distribution."""
 
 
 def ratio_interval(top: Floats, bottom: Floats, seed: int = 0) -> tuple[float, float]:
     """95 % interval of ``sum(top) / sum(bottom)`` by a circular block bootstrap.
 
     Blocks keep together what belongs together: a slow read that serves the next hundred batches,
-    or a worker that comes round every W batches. Block length is the square root of the number of
-    batches (Künsch 1989; Politis & Romano 1992). So few blocks would give an interval too narrow,
-    as the normal quantile does where Student's is due: it is widened by the ratio of the two.
+    or the batches of one worker, which are every W-th. Block length is the square root of the
+    number of batches (Künsch 1989; Politis & Romano 1992). So few blocks would give an interval too
+    narrow, as the normal quantile does where Student's is due: it is widened by their ratio.
     The same input gives the same interval.
     """
     count = len(top)
@@ -81,16 +81,15 @@ def spread(samples: Floats, seconds: Floats, windows: int = 5) -> float:
 
 
 def line(along: Floats, of: Floats) -> tuple[float, float]:
-    """The slope of ``of`` over ``along`` by least squares, and their correlation; 0 where neither
-    can be had."""
+    """The slope of ``of`` over ``along`` by least squares, and their correlation; 0 where one of
+    them is constant."""
     variance, spread = float(np.var(along)), float(np.std(along) * np.std(of))
     together = float(np.mean((along - along.mean()) * (of - of.mean())))
     return together / variance if variance else 0.0, together / spread if spread else 0.0
 
 
 def quantile_places(counts: Sequence[int], *shares: float) -> Rows:
-    """In which of the bins, that hold so many values, the values lie below which ``shares`` of all
-    do."""
+    """In which of the bins the quantiles at ``shares`` lie. ``counts``: values in each bin."""
     reached = np.cumsum(counts)
     places: Rows = np.searchsorted(reached, np.array(shares) * (reached[-1] - 1), side="right")
     return places

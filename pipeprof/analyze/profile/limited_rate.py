@@ -1,13 +1,12 @@
-"""Whether batches wait for something that gives all of them together so much a second, and no more:
-a disk or link whose bandwidth is used up, or a quota.
+"""Whether batches wait for something that gives all of them together a limited rate: a disk or link
+whose bandwidth is used up, or a quota.
 
-Then time saved elsewhere is lost in waiting, and only asking for less helps. One run shows it where
-waiting varies: beside other workers that wait, each waits longer (its time grows with how many wait
-at once); a single maker of batches that was busy with something else for longer waits less after
-that, as the quota grew meanwhile; and where a quota is dealt out in lumps, as Linux does to a
-container ten times a second, long waits for no more bytes than others end at even intervals. A wait
-of its own, such as a server's latency, does none of that. Where nothing varies, nothing is
-concluded, and each wait is taken for its own.
+Then time saved elsewhere is lost in waiting, and only asking for less helps. One run shows it in
+three cases where waiting varies. Each worker waits the longer, the more of them wait at the same
+time. A single worker waits less after it was busy with something else, as its quota grew meanwhile.
+And where a quota is dealt out in lumps, as Linux does to a container ten times a second, long waits
+for no more bytes than others end at even intervals. Other waits, such as a server's latency, do
+none of that. Where nothing varies, nothing is concluded.
 """
 
 from __future__ import annotations
@@ -19,31 +18,31 @@ from pipeprof.analyze.profile.intervals import line
 from pipeprof.model import Stage
 
 _FEWEST = 40
-"""Batches."""
+"""The fewest batches to conclude anything from."""
 _WAITS = 0.5
-"""Of the stage: the least share that is neither computing nor waiting for a core."""
+"""The least share of the stage that is neither computing nor waiting for a core."""
 _GROWS, _SURE = 0.7, 4.0
-"""Exponent with which waits grow with those that wait at once: 1 where they share one rate. And
-its standard errors."""
+"""Exponent with which waits grow with the number of workers that wait, 1 where they share one rate;
+and by how many of its standard errors it must differ from 0."""
 _VARIES = 0.05
-"""Relatively, the least by which those that wait at once vary."""
+"""The least relative deviation of the number of workers that wait."""
 _MADE_UP, _TOGETHER = -0.2, -0.4
-"""Seconds of waiting that a second of other work saves: 0 where a wait is its own, -1 where all of
-it is made up for. And the correlation of the two."""
+"""Seconds of waiting that a second of other work adds: 0 where the two are independent, -1 where
+waiting shrinks by all of it. And the correlation of the two."""
 _LUMPS, _LONG, _MOST, _MORE = 8, 4.0, 0.5, 1.25
-"""The fewest lumps; times the median, a wait for the next one; of all waiting, at least so much is
-for lumps; times the bytes of other batches, those of the batches that waited for a lump at most:
-where they have more, it is for these that they waited, as for a row group."""
+"""The fewest lumps; what a wait for one takes at the least, in medians of all waits; the least
+share of all waiting that is for lumps; and the most bytes of batches that waited for one, in means
+of all batches: with more, they waited for these bytes, as for a row group."""
 _EVEN = 0.1
-"""Relatively, the most by which intervals between lumps vary: 0.02 on a throttled disk, 0.25 and
-more where waits have a long tail."""
+"""The largest relative deviation of the intervals between lumps: it is 0.02 on a throttled disk,
+and 0.25 or more where waits have a long tail."""
 _AT_ONCE = 0.3
-"""Of a wait for a lump: those of several workers that end within so much are for the same."""
+"""Share of a wait for a lump. Waits of several workers that end within it are for the same lump."""
 
 
 def limited_stage(columns: Columns) -> str | None:
-    """The stage that waits so: ``read`` where reading was clocked, else ``fetch``. ``None``: none
-    does, as far as the run tells. ``columns``: of the steady state."""
+    """The stage whose rate is limited: ``read`` where reading was clocked, else ``fetch``; ``None``
+    where the run does not show it. ``columns``: of the steady state."""
     columns = columns.take(np.isfinite(columns.made_s))
     if len(columns) < _FEWEST:
         return None
@@ -61,7 +60,7 @@ def limited_stage(columns: Columns) -> str | None:
 
 
 def _waiting(columns: Columns, seconds: Floats, named: bool) -> float:
-    """0..1 of the stage, by sampled batches; NaN unknown."""
+    """Share of the stage that is waiting, 0..1, of the batches that were sampled; NaN unknown."""
     cpu_s = columns.read_cpu_s
     if not named:
         elsewhere = (columns.collate_cpu_s, columns.decode_cpu_s, columns.transform_cpu_s)
@@ -88,7 +87,7 @@ def _grows(columns: Columns, seconds: Floats) -> bool:
 
 
 def _at_once(start: Floats, end: Floats) -> Floats:
-    """Batches in the making while each was, on average."""
+    """Batches that were fetched during the fetch of each, on average."""
     moments = np.sort(np.concatenate([start, end]))
     under_way = np.searchsorted(np.sort(start), moments, side="right") - np.searchsorted(
         np.sort(end), moments, side="right"

@@ -14,11 +14,11 @@ IN_WORKER = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLA
 
 
 def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
-    """NaN where a batch's stage is not known."""
+    """Of each stage, the seconds of every batch; NaN unknown. [batches]"""
     from_worker = columns.worker >= 0
     queued, pipe, unpickle = _transfer(columns)
     reorder, ready = _queueing(columns)
-    # where serialising could not be seen: batches that main was already waiting for
+    # where serialising was not observed: of batches that main was already waiting for
     awaited = columns.fetch_end_s >= columns.asked_s
     whole = np.where(awaited & from_worker, columns.arrived_s - columns.fetch_end_s, np.nan)
     pin_start = np.where(from_worker, columns.arrived_s, columns.fetch_end_s)
@@ -42,15 +42,15 @@ def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
 
 
 def deliverable_s(columns: Columns) -> Floats:
-    """When main, or its pin thread's queue, could have been given the batch."""
+    """When the batch could have been delivered to main, or by its pin thread."""
     made = np.where(np.isnan(columns.sent_s), columns.fetch_end_s, columns.sent_s)
     ready: Floats = np.where(np.isnan(columns.pinned_s), made, columns.pinned_s)
     return ready
 
 
 def queue_depth(columns: Columns, capacity: int) -> Floats:
-    """Batches that lay ready when each was asked for; NaN in the last ``capacity`` rows, and before
-    batches that were not watched: it is not known what came after them."""
+    """Batches that lay ready when each was asked for. NaN in the last ``capacity`` rows, and before
+    batches that were not sampled, because it is unknown what followed."""
     depth = np.full(len(columns), np.nan)
     ready_s = deliverable_s(columns)
     if len(columns) > capacity and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
@@ -63,13 +63,14 @@ def queue_depth(columns: Columns, capacity: int) -> Floats:
 
 
 def unwatched_before(columns: Columns) -> Rows:
-    """Rows before which batches of the same epoch were not watched."""
+    """Rows before which batches of the same epoch were not sampled."""
     apart = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
     return np.flatnonzero(apart) + 1
 
 
 def resource_seconds(columns: Columns) -> dict[str, Floats]:
-    """What making a batch took; all but the CPU time only of the batches that were sampled."""
+    """Of each resource, the seconds to fetch every batch; all but the CPU time are known only of
+    batches whose resources were sampled. [batches]"""
     runnable = columns.cpu_s + columns.runqueue_s
     return {
         CPU: columns.cpu_s,
@@ -81,8 +82,9 @@ def resource_seconds(columns: Columns) -> dict[str, Floats]:
 
 
 def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """In the worker, in the pipe, unpickled. While main trains, what was sent lies in the pipe:
-    that is slack, and the pipe's own time begins when main asks. A pin thread always asks."""
+    """Seconds in the worker, in the pipe, and to unpickle. What was sent while main trains lies in
+    the pipe: that is slack, and the pipe's own time begins when main asks. A pin thread always
+    asks."""
     sent, received = columns.sent_s, columns.received_s
     pinned = np.isfinite(columns.pinned_s)
     early = received < columns.asked_s
@@ -92,7 +94,7 @@ def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
 
 
 def _sent_before(columns: Columns) -> Floats:
-    """When the worker's batch before was sent: its feeder thread takes one after another."""
+    """When the worker had sent its previous batch: its feeder thread takes one after another."""
     following = next_of_worker(columns, columns.index)
     sent = (following >= 0) & (columns.worker >= 0)
     before = np.full(len(columns), np.nan)
@@ -101,7 +103,8 @@ def _sent_before(columns: Columns) -> Floats:
 
 
 def _queueing(columns: Columns) -> tuple[Floats, Floats]:
-    """Reorder: until all batches before it could be delivered too. Ready: then, until asked for."""
+    """Reorder: until all previous batches could be delivered too. Ready: from then until asked
+    for."""
     ready_s = np.where(columns.worker >= 0, deliverable_s(columns), np.nan)
     before = np.concatenate([[np.nan], np.fmax.accumulate(ready_s)])[:-1]
     turn = np.fmax(ready_s, before)

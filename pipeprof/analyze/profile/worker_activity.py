@@ -16,17 +16,17 @@ STAGES = tuple(
     str(stage) for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLATE)
 )
 SENDING = "sending"
-"""Between batches, while the feeder thread serialises the one before."""
+"""Between batches, while the feeder thread serialises the previous one."""
 STARTING = "starting"
-"""From an epoch's begin to the worker's first batch."""
+"""From the begin of an epoch to the worker's first batch."""
 UNRECORDED = "unrecorded"
-"""Before or after batches whose records are known: the worker may have been at another."""
+"""Before or after batches that have records: the worker may have been at another."""
 IDLE = "idle"
-"""Between batches, at nothing."""
+"""Between batches, doing nothing."""
 
 
 class Activity:
-    """Of all workers whose batches are in ``columns``; of main (worker -1) without workers."""
+    """Activity of all workers whose batches are in ``columns``; of main (-1) without workers."""
 
     def __init__(self, columns: Columns) -> None:
         self._worker = columns.worker
@@ -53,14 +53,14 @@ class Activity:
                 for name, line in lines.items():
                     spent[name][own] = line.between(start[own], end[own])
         spent[UNRECORDED] = np.where(known, spent[UNRECORDED], length)
-        # records that contradict one another may tell of more time than there was
+        # records that contradict one another may add up to more time than there was
         fits = length / np.maximum(sum(spent.values()), np.maximum(length, 1e-12))
         spent = {name: seconds * fits for name, seconds in spent.items()}
         spent[IDLE] = np.maximum(0.0, length - sum(spent.values()))
         return spent
 
     def fetching(self, start: Floats, end: Floats) -> Floats:
-        """Workers that made batches between ``start`` and ``end``, on average. [intervals]"""
+        """Workers that fetched batches between ``start`` and ``end``, on average. [intervals]"""
         spent = np.zeros(len(start))
         for lines in self._lines.values():
             spent += sum(lines[name].between(start, end) for name in STAGES)
@@ -68,7 +68,7 @@ class Activity:
 
 
 class _Line:
-    """Rises by ``seconds`` from each start to its end, evenly. The pieces follow one another."""
+    """Rises evenly by ``seconds`` from each start to its end. The pieces follow one another."""
 
     def __init__(self, start: Floats, end: Floats, seconds: Floats) -> None:
         reached = np.cumsum(seconds)
@@ -81,14 +81,14 @@ class _Line:
 
 
 def _stretches(columns: Columns) -> Rows:
-    """Numbers the stretches of batches in a row: of one epoch, all watched."""
+    """Numbers the stretches of consecutive batches: of one epoch, and all sampled."""
     begins = np.diff(columns.epoch, prepend=columns.epoch[:1]) != 0
     begins[unwatched_before(columns)] = True
     return np.cumsum(begins)
 
 
 def _lines(columns: Columns, rows: Rows, stretch: Rows) -> dict[str, _Line]:
-    """Of one worker, whose batches are in ``rows``."""
+    """The lines of one worker, whose batches are in ``rows``, by activity."""
     rows = rows[np.argsort(columns.fetch_start_s[rows], kind="stable")]
     start, end = columns.fetch_start_s[rows], columns.fetch_end_s[rows]
     lines = {name: _Line(*pieces) for name, pieces in _in_fetch(columns.at(rows)).items()}
@@ -114,8 +114,8 @@ _FOREVER = 1e9
 
 
 def _in_fetch(columns: Columns) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Of one worker's batches, in order: when each stage began and ended, and its seconds. Stages
-    that alternate within a batch each have their share of the whole fetch."""
+    """When each stage of one worker's batches began and ended, and its seconds, in their order.
+    Stages that alternate within a batch are each spread over the whole fetch."""
     parts = [np.nan_to_num(getattr(columns, f"{name}_s")) for name in STAGES[:3]]
     made_s = np.maximum(0.0, columns.made_s)
     end = columns.fetch_end_s - np.clip(np.nan_to_num(columns.collate_s), 0.0, made_s)
