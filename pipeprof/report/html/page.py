@@ -24,8 +24,7 @@ _WHOLE: Final = re.compile(
     r"|\b\d[\d.,]* (?:%|(?:[nµm]?s|[kMGTPE]?i?B(?:/s)?)(?!\w))"
 )
 """The name of an option; a figure with its unit."""
-_UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026",
-                  "\u2028": "\\u2028", "\u2029": "\\u2029"}  # fmt: skip
+_UNSAFE: Final = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 
 
 def render_html(document: Document) -> str:
@@ -43,10 +42,7 @@ def render_html(document: Document) -> str:
 def in_script(value: Any) -> Markup:
     """``value`` as JSON that may stand in a ``<script>``: nothing in it ends the script, opens a
     comment or breaks a line of JavaScript."""
-    text = orjson.dumps(_cleaned(value)).decode()
-    for unsafe, escaped in _UNSAFE.items():
-        text = text.replace(unsafe, escaped)
-    return Markup(text)
+    return Markup(orjson.dumps(_cleaned(value)).decode().translate(_UNSAFE))
 
 
 def _specs(document: Document) -> dict[str, Any]:

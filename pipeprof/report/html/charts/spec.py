@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.report.document import charts as data
-from pipeprof.report.html.charts import bars, lines, points, spread, timeline
+from pipeprof.report.html.charts import bars, lines, points, timeline
 from pipeprof.report.html.charts.vega import Spec
 
 
@@ -15,7 +15,7 @@ def spec_of(found: data.ChartData) -> Spec:
         case data.Stacks():
             return bars.stacks(found)
         case data.StageSpread():
-            return spread.spread(found)
+            return points.spread(found)
         case data.Throughputs():
             return points.throughputs(found)
         case data.OverWorkers():
