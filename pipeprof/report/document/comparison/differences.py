@@ -20,7 +20,7 @@ from pipeprof.report.document.blocks import (
 )
 from pipeprof.report.document.charts import Bar, Bars, Standing
 from pipeprof.report.document.journey import in_order
-from pipeprof.report.document.wording import is_emulated
+from pipeprof.report.document.wording import is_emulated, or_unknown
 from pipeprof.units import format_duration, format_share
 
 _SHOWN: Final = {"more": "more", "less": "less", "none": "", "unknown": "unknown"}
@@ -33,7 +33,7 @@ def run_differences(pair: TwoRuns) -> Table:
     emulated = sum(is_emulated(run.accelerator) for run in (pair.before, pair.after))
     of = ("", " (one accelerator emulated)", " (emulated accelerator)")[emulated]
     rows = (
-        _row(f"starved{of}", pair.starved, format_share, _points),
+        _row(f"starved{of}", pair.starved, format_share, lambda by: f"{by * 100:+.1f} points"),
         _row(f"stall per {pair.per}", pair.stall),
     )
     return Table(_columns(""), rows)
@@ -65,10 +65,6 @@ def stage_differences(pair: TwoRuns, place: int) -> list[Block]:
     return [chart, table, Footnote(_legend(pair))]
 
 
-def _points(share: float) -> str:
-    return f"{share * 100:+.1f} points"
-
-
 def _signed(seconds: float) -> str:
     """``"+7.50 ms"``."""
     return f"{'+' if seconds >= 0 else ''}{format_duration(seconds)}"
@@ -97,9 +93,7 @@ def _row(
     nested: bool = False,
 ) -> Row:
     """One figure of both runs. More of it is worse, unless it is ``slack``."""
-    before, after = (
-        write(each) if each is not None else "unknown" for each in (found.before, found.after)
-    )
+    before, after = or_unknown(found.before, write), or_unknown(found.after, write)
     changed = ("", "", "")
     if found.change is not None:
         by = f"{100 * found.change / found.before:+.0f} %" if found.before else ""

@@ -61,7 +61,7 @@ def comparison_document(comparison: Comparison) -> Document:
         version=last.pipeprof,
         sections=(
             _ranks(comparison),
-            section("verdict", "", *(_verdict(pair, len(pairs) > 1) for pair in pairs)),
+            section("verdict", "", *map(_verdict, pairs, _named(pairs))),
             _throughput(comparison),
             section("runs", "Before and after", *_for_each(pairs, _summary)),
             section("changed", "What was changed", *_for_each(pairs, _changes)),
@@ -79,18 +79,22 @@ def _ranks(comparison: Comparison) -> Section:
     return section(name, title, Paragraph(skew.headline), note=skew.grade)
 
 
-def _verdict(pair: TwoRuns, named: bool) -> Verdict:
-    of = shorten(pair.after.file, _FILE) if named else ""
+def _verdict(pair: TwoRuns, of: str) -> Verdict:
     return opening(_WORDS[pair.speed.shown], pair.headline, of)
+
+
+def _named(pairs: Sequence[TwoRuns]) -> list[str]:
+    """Each later run's file, where there are several."""
+    return [shorten(pair.after.file, _FILE) if len(pairs) > 1 else "" for pair in pairs]
 
 
 def _for_each(
     pairs: Sequence[TwoRuns], blocks_of: Callable[[TwoRuns], list[Block]]
 ) -> Iterator[Block]:
     """Under the name of each later run, where there are several."""
-    for pair in pairs:
-        if len(pairs) > 1:
-            yield Subheading(shorten(pair.after.file, _FILE))
+    for pair, name in zip(pairs, _named(pairs), strict=True):
+        if name:
+            yield Subheading(name)
         yield from blocks_of(pair)
 
 
@@ -139,12 +143,8 @@ def _run(run: Compared, speed: str, interval: str) -> Row:
         interval,
         format_share(run.starved_fraction),
         run.verdict,
-        term(_blamed(run)),
+        term("nothing" if run.verdict == "fed" else run.bottleneck or "unknown"),
     )
-
-
-def _blamed(run: Compared) -> str:
-    return "nothing" if run.verdict == "fed" else run.bottleneck or "unknown"
 
 
 def _summary(pair: TwoRuns) -> list[Block]:
@@ -195,8 +195,8 @@ def _confidence(comparison: Comparison) -> Section:
     pairs = comparison.pairs
     runs = {run.accelerator: run for pair in pairs for run in (pair.before, pair.after)}
     rows = [
-        *((shorten(pair.after.file, _FILE) if len(pairs) > 1 else "intervals", _method(pair))
-          for pair in pairs),
+        *((name or "intervals", _method(pair))
+          for pair, name in zip(pairs, _named(pairs), strict=True)),
         ("throughput", _RULE),
         *(("accelerator", accelerator or "unknown") for accelerator in runs),
         *(("note", note) for note in comparison.notes),

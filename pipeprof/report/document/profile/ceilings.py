@@ -12,12 +12,20 @@ from pipeprof.report.document.blocks import (
     Paragraph,
     Section,
     Table,
+    Tone,
+    columns,
     row,
     section,
     term,
 )
 from pipeprof.report.document.charts import Bar, Bars, Standing, ThroughputPoint, Throughputs
-from pipeprof.report.document.wording import count_range, emulated, settings, times
+from pipeprof.report.document.wording import (
+    count_range,
+    emulated,
+    or_unknown,
+    settings,
+    times,
+)
 from pipeprof.units import format_count
 
 _KEEPS_UP: Final[dict[Verdict, str]] = {
@@ -75,21 +83,15 @@ def _table(profile: Profile, ordered: dict[str, float], demand: float | None) ->
     full = demand or max(ordered.values())
     starved = profile.diagnosis.verdict == "starved"
     lowest = next(iter(ordered)) if starved else "accelerator"
-    return Table(
-        (Column("part", "name"), Column("samples/s"), Column("of the demand"),
-         Column("how it comes about", "text")),
-        tuple(
-            row(
-                term(name),
-                format_count(value),
-                Cell(times(value / demand) if demand else "unknown",
-                     share=value / full if full > 0 else 0.0),
-                f"{profile.ceilings[name].formula} ({profile.ceilings[name].source})",
-                tone="bad" if name == lowest != "accelerator" else "",
-            )
-            for name, value in ordered.items()
-        ),
-    )  # fmt: skip
+    rows = []
+    for name, value in ordered.items():
+        share = value / full if full > 0 else 0.0
+        asked = Cell(times(value / demand) if demand else "unknown", share=share)
+        formula = f"{profile.ceilings[name].formula} ({profile.ceilings[name].source})"
+        tone: Tone = "bad" if name == lowest != "accelerator" else ""
+        rows.append(row(term(name), format_count(value), asked, formula, tone=tone))
+    titles = (Column("part", "name"), *columns(("samples/s", "of the demand")))
+    return Table((*titles, Column("how it comes about", "text")), tuple(rows))
 
 
 def throughput(profile: Profile) -> Section:
@@ -128,19 +130,18 @@ def _points(advice: Recommendation) -> list[ThroughputPoint]:
 
 
 def _settings(points: list[ThroughputPoint], now_per_s: float) -> Table:
-    return Table(
-        (Column("setting", "text"), Column("known by", "name"), Column("samples/s"),
-         Column("interval"), Column("speed")),
-        tuple(
-            row(
-                point.setting, point.known_by,
-                format_count(value) if (value := point.samples_per_s) is not None else "unknown",
-                count_range(point.interval) if point.interval else "unknown",
-                times(value / now_per_s) if value is not None else "unknown",
-            )
-            for point in points
-        ),
-    )  # fmt: skip
+    rows = (
+        row(
+            point.setting,
+            point.known_by,
+            or_unknown(point.samples_per_s, format_count),
+            or_unknown(point.interval, count_range),
+            or_unknown(point.samples_per_s, lambda value: times(value / now_per_s)),
+        )
+        for point in points
+    )
+    titles = columns(("samples/s", "interval", "speed"))
+    return Table((Column("setting", "text"), Column("known by", "name"), *titles), tuple(rows))
 
 
 def _in_words(points: list[ThroughputPoint]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeprof.model import Epoch, Profile
+from pipeprof.model import Profile
 from pipeprof.report.document.blocks import Section, figures, section
 from pipeprof.report.document.wording import emulated, is_emulated, machine, rule, skipped
 from pipeprof.units import counted, format_duration, format_share
@@ -60,17 +60,13 @@ def _start_up(profile: Profile) -> str:
     text = f"first batch after {format_duration(profile.first_batch_s)}"
     epochs = profile.epochs
     if len(epochs) > 1:
+        boundaries_s = ((e.first_batch_s or 0.0) + (e.closing_s or 0.0) for e in epochs)
         text += (
             f"; {counted(len(epochs), 'epoch')} began and ended in "
-            f"{format_duration(sum(map(_boundary_s, epochs)))} of "
+            f"{format_duration(sum(boundaries_s))} of "
             f"{format_duration(sum(epoch.wall_s for epoch in epochs))}"
         )
     return f"{text}, left out too"
-
-
-def _boundary_s(epoch: Epoch) -> float:
-    """To start and to close it."""
-    return (epoch.first_batch_s or 0.0) + (epoch.closing_s or 0.0)
 
 
 def _overhead(profile: Profile) -> str:

@@ -87,8 +87,7 @@ def _table(profile: Profile, found: Sequence[JourneyStage]) -> Table:
         Column("p50", spare=2), Column("p95", spare=4), Column("p99"), Column("share", spare=5),
         *(Column("bytes", spare=6), Column("requests", spare=3)) * reads,
     ]  # fmt: skip
-    rows = [_row(profile, each, len(columns)) for each in found]
-    return Table(tuple(columns), tuple(rows))
+    return Table(tuple(columns), tuple(_row(profile, each, len(columns)) for each in found))
 
 
 def _row(profile: Profile, each: JourneyStage, width: int) -> Row:
@@ -145,20 +144,13 @@ def resources(profile: Profile) -> Section:
         return section(name, title)
     known = {each: profile.resources[each].mean_s for each in _MEANING if each in profile.resources}
     whole_s = sum(known.get(each, 0.0) for each in ("cpu", "run-queue", "blocked"))
-    table = Table(
-        (Column("", "name"), Column("", "text", spare=1), Column("mean"), Column("share")),
-        tuple(
-            row(
-                each,
-                _MEANING[each],
-                format_duration(seconds),
-                Cell(format_share(seconds / whole_s), share=seconds / whole_s)
-                if whole_s > 0
-                else "",
-                nested=each == "system",
-            )
-            for each, seconds in known.items()
-        ),
-    )
+    rows = []
+    for each, seconds in known.items():
+        share = seconds / whole_s if whole_s > 0 else None
+        cell = Cell(format_share(share), share=share) if share is not None else ""
+        cells = (each, _MEANING[each], format_duration(seconds), cell)
+        rows.append(row(*cells, nested=each == "system"))
+    titles = (Column("", "name"), Column("", "text", spare=1), Column("mean"), Column("share"))
+    table = Table(titles, tuple(rows))
     note = f"mean of {counted(sampled.count, 'sampled batch')}"
     return section(name, title, table, note=note, evidence=True)

@@ -42,12 +42,12 @@ def stall(profile: Profile) -> Section:
 
 
 def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
-    found: list[Bar] = []
-    for name, seconds in causes:
-        text = f"{format_duration(seconds)}, {format_share(seconds / stall_s)}"
-        in_words = f"{name}: {text} of the stall"
-        found.append(Bar(name, seconds, text, in_words, "" if found else "worst"))
-    return Bars("s", "stall charged to it", tuple(found))
+    texts = [f"{format_duration(s)}, {format_share(s / stall_s)}" for _, s in causes]
+    bars = (
+        Bar(name, seconds, text, f"{name}: {text} of the stall", "" if place else "worst")
+        for place, ((name, seconds), text) in enumerate(zip(causes, texts, strict=True))
+    )
+    return Bars("s", "stall charged to it", tuple(bars))
 
 
 def first_causes(profile: Profile) -> Section:
@@ -80,34 +80,18 @@ def _share(profile: Profile) -> str:
 
 def _table(profile: Profile, causes: Sequence[tuple[str, float]]) -> Table:
     worth = columns(("25 % cheaper", "free")) if profile.worth else ()
-    starved = profile.diagnosis.verdict == "starved"
-    return Table(
-        (Column("cause", "name"), Column("stall"), Column("share"), *worth),
-        tuple(
-            row(
-                term(name),
-                format_duration(seconds),
-                Cell(format_share(seconds / profile.stall_s), share=seconds / profile.stall_s),
-                *_worth(profile, name),
-                tone="bad" if starved and not place else "",
-            )
-            for place, (name, seconds) in enumerate(causes)
-        ),
-    )
+    worst = causes[0][0] if profile.diagnosis.verdict == "starved" else None
+    rows = []
+    for name, seconds in causes:
+        gains, share = profile.worth.get(name), seconds / profile.stall_s
+        known = [_more(gains.cheaper), _more(gains.free)] if gains else ["unknown"] * 2
+        cells = (term(name), format_duration(seconds), Cell(format_share(share), share=share))
+        rows.append(row(*cells, *known[: len(worth)], tone="bad" if name == worst else ""))
+    return Table((Column("cause", "name"), *columns(("stall", "share")), *worth), tuple(rows))
 
 
-def _worth(profile: Profile, cause: str) -> tuple[str, ...]:
-    """The gain if it were 25 % cheaper, and free; none where the profile has no such figures."""
-    if not profile.worth:
-        return ()
-    worth = profile.worth.get(cause)
-    return (_more(worth.cheaper), _more(worth.free)) if worth else ("unknown", "unknown")
-
-
-def _more(speedup: Speedup | None) -> str:
+def _more(speedup: Speedup) -> str:
     """``"+31 % (25–36)"``."""
-    if speedup is None:
-        return "unknown"
     low, high = (f"{100 * share:.0f}" for share in speedup.interval)
     return f"{100 * speedup.share:+.0f} % ({low}–{high})".replace("(-", "(−").replace("–-", "–−")
 

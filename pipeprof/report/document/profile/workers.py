@@ -40,16 +40,15 @@ def workers(profile: Profile) -> Section:
     if slow is None:
         of = counted(len(found), "worker")
         text = f"The slowest of {of} takes {times(ratio)} as long as the median."
-    stages = {_who(worker): shares(journey(worker.stages, 1)) for worker in found}
+    stages = {
+        str(worker.index) if worker.index >= 0 else "main": shares(journey(worker.stages, 1))
+        for worker in found
+    }
     chart = Chart("workers", title, text, Stacks("s", "mean per batch", stages))
     drawn = chart if any(stages.values()) else None
     remark = text if slow is not None else ""
     note = f"mean per batch, {len(found)} of them"
     return section(name, title, drawn, _table(found, slow), remark, note=note, evidence=True)
-
-
-def _who(worker: WorkerStats) -> str:
-    return str(worker.index) if worker.index >= 0 else "main"
 
 
 def _named(found: tuple[WorkerStats, ...]) -> list[tuple[str, WorkerStats]]:
