@@ -9,21 +9,7 @@ from math import log
 from typing import Final
 
 from pipeprof.model import Sizing, SizingFigure, SizingInput
-from pipeprof.report.document.blocks import (
-    Block,
-    Chart,
-    Column,
-    Document,
-    KeyFigures,
-    LabelledFigure,
-    Paragraph,
-    Section,
-    Subheading,
-    Table,
-    figures,
-    row,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Stacks
 from pipeprof.units import (
     format_bytes,
@@ -65,21 +51,21 @@ def sizing_document(
     created: str,
     version: str,
     explain: bool = True,
-) -> Document:
+) -> doc.Document:
     """``sizings``: at least one, side by side, the first with what was given to all. ``options``:
     input → its name on the command line. ``explain``: with each formula."""
     first, last = sizings[0], sizings[-1]
     gpus = dict.fromkeys(f"{one.gpus:,.0f}" for one in sizings)
-    return Document(
+    return doc.Document(
         title=f"What {listed(list(gpus))} GPUs must be given",
         subject="sizing",
         created=created,
         version=version,
         sections=(
-            section("key", "", _key_figures(last)),
+            doc.section("key", "", _key_figures(last)),
             _cluster([one for one in sizings if one.what_if == first.what_if]),
             *(_side_by_side(sizings, title, place) for place, title in enumerate(first.sections)),
-            section("formulas", "How each number comes about",
+            doc.section("formulas", "How each number comes about",
                     *(_formulas(last) if explain else ()), note=f"for {_head(last)}"),
             _inputs(first),
             _lacking(first, options),
@@ -87,7 +73,7 @@ def sizing_document(
     ).filled()  # fmt: skip
 
 
-def _key_figures(sizing: Sizing) -> KeyFigures:
+def _key_figures(sizing: Sizing) -> doc.KeyFigures:
     """The first few of those that it has."""
     known = _by_name(sizing)
     found = []
@@ -95,11 +81,11 @@ def _key_figures(sizing: Sizing) -> KeyFigures:
         if each := known.get(name):
             note = f"{each.note.rstrip('.')}; " if each.note else ""
             value = _written(each.value, each.unit)
-            found.append(LabelledFigure(label, value, f"{note}for {_head(sizing)}"))
-    return KeyFigures(tuple(found[:_MOST_KEY]))
+            found.append(doc.LabelledFigure(label, value, f"{note}for {_head(sizing)}"))
+    return doc.KeyFigures(tuple(found[:_MOST_KEY]))
 
 
-def _cluster(sizings: Sequence[Sizing]) -> Section:
+def _cluster(sizings: Sequence[Sizing]) -> doc.Section:
     """What becomes of it as it grows, where that was simulated: drawn, as its figures stand in the
     tables."""
     name, title = "cluster", "The cluster as it grows"
@@ -107,7 +93,7 @@ def _cluster(sizings: Sequence[Sizing]) -> Section:
     for one in sizings:
         known = _by_name(one)
         if not known.keys() >= _PARTS.keys():
-            return section(name, title)
+            return doc.section(name, title)
         shares[_head(one)] = {part: known[figure].value for figure, part in _PARTS.items()}
     text = "; ".join(
         f"{head}: {format_share(parts['accelerators at work'])} at work, "
@@ -115,45 +101,47 @@ def _cluster(sizings: Sequence[Sizing]) -> Section:
         for head, parts in shares.items()
     )
     what = "What the accelerators' time goes into"
-    chart = Chart("cluster", what, f"{text}.", Stacks("share", "share of their time", shares))
-    return section(name, title, chart, note="simulated")
+    chart = doc.Chart("cluster", what, f"{text}.", Stacks("share", "share of their time", shares))
+    return doc.section(name, title, chart, note="simulated")
 
 
-def _side_by_side(sizings: Sequence[Sizing], title: str, place: int) -> Section:
+def _side_by_side(sizings: Sequence[Sizing], title: str, place: int) -> doc.Section:
     """A row for each number of the section, a column for each number of accelerators."""
     names = dict.fromkeys(each.name for one in sizings for each in one.sections[title])
     columns = [
         {each.name: _written(each.value, each.unit) for each in one.sections[title]}
         for one in sizings
     ]
-    rows = tuple(row(_words(name), *(cells.get(name, "") for cells in columns)) for name in names)
-    heads = (Column(_head(one)) for one in sizings)
-    table = Table((Column("", "name"), *heads), rows)
-    return section(f"part-{place}", title, table if rows else None)
+    rows = tuple(
+        doc.row(_words(name), *(cells.get(name, "") for cells in columns)) for name in names
+    )
+    heads = (doc.Column(_head(one)) for one in sizings)
+    table = doc.Table((doc.Column("", "name"), *heads), rows)
+    return doc.section(f"part-{place}", title, table if names else None)
 
 
-def _formulas(sizing: Sizing) -> Iterator[Block]:
+def _formulas(sizing: Sizing) -> Iterator[doc.Block]:
     for each in chain.from_iterable(sizing.sections.values()):
-        yield Subheading(f"{_words(each.name)} = {_both(each)}")
+        yield doc.Subheading(f"{_words(each.name)} = {_both(each)}")
         rows = [
             ("formula", each.formula.replace("_", " ")),
             ("numbers", _inserted(sizing, each) if each.numbers else ""),
             ("meaning", each.note),
             ("source", each.source),
         ]
-        yield figures(rows)
+        yield doc.figures(rows)
 
 
-def _inputs(sizing: Sizing) -> Section:
+def _inputs(sizing: Sizing) -> doc.Section:
     rows = [
         (_words(each.name), f"{_written(each.value, each.unit)}, {each.origin}")
         for each in sizing.inputs
         if each.name != "gpus"
     ]
-    return section("inputs", "Taken from", figures(rows))
+    return doc.section("inputs", "Taken from", doc.figures(rows))
 
 
-def _lacking(sizing: Sizing, options: Mapping[str, str]) -> Section:
+def _lacking(sizing: Sizing, options: Mapping[str, str]) -> doc.Section:
     """What to give for the numbers that are not known."""
     wanted: dict[tuple[str, ...], list[str]] = {}
     for name, wants in sizing.lacking.items():
@@ -164,8 +152,10 @@ def _lacking(sizing: Sizing, options: Mapping[str, str]) -> Section:
         for wants, names in wanted.items()
     ]
     if not lines:
-        return section("lacking", "To size more", "All that can be sized is.")
-    return section("lacking", "To size more", *map(Paragraph, lines), note="give these as well")
+        return doc.section("lacking", "To size more", "All that can be sized is.")
+    return doc.section(
+        "lacking", "To size more", *map(doc.Paragraph, lines), note="give these as well"
+    )
 
 
 def _by_name(sizing: Sizing) -> dict[str, SizingFigure]:

@@ -10,19 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeprof.report.document.blocks import (
-    Block,
-    Code,
-    Document,
-    FigureList,
-    Footnote,
-    Paragraph,
-    Row,
-    Section,
-    Subheading,
-    Table,
-    Verdict,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.text import bar, clean
 
 _RISKY: Final = re.compile(
@@ -40,7 +28,7 @@ _OPENS: Final = re.compile(r"[-+=|#>]+|\d+[.)]|:?-+:?")
 _BAR: Final = 16
 
 
-def render_markdown(document: Document) -> str:
+def render_markdown(document: doc.Document) -> str:
     """All of ``document``: what it is written into has room, and folds nothing away."""
     blocks = [text for each in document.without_charts().sections for text in _section(each)]
     return "\n\n".join(blocks) + "\n"
@@ -51,7 +39,7 @@ def under_heading(name: str, report: str) -> str:
     return f"## {inline(name)}\n\n{report}"
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: doc.Section) -> Iterator[str]:
     note = f" ({inline(section.note)})" if section.note else ""
     if section.heading:
         yield f"### {inline(section.heading)}{note}"
@@ -60,28 +48,28 @@ def _section(section: Section) -> Iterator[str]:
             yield text
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, Verdict):
+def _block(block: doc.Block) -> str:
+    if isinstance(block, doc.Verdict):
         return _verdict(block)
-    if isinstance(block, Paragraph | Footnote):
+    if isinstance(block, doc.Paragraph | doc.Footnote):
         return inline(block.text)
-    if isinstance(block, Subheading):
+    if isinstance(block, doc.Subheading):
         return f"**{inline(block.text) or '–'}**"
-    if isinstance(block, FigureList):
+    if isinstance(block, doc.FigureList):
         return "\n".join(
             f"- **{inline(each.label) or '–'}** {inline(each.text)}" for each in block.figures
         )
-    if isinstance(block, Code):
+    if isinstance(block, doc.Code):
         return _code_block(block)
-    return _table(block) if isinstance(block, Table) else ""
+    return _table(block) if isinstance(block, doc.Table) else ""
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: doc.Verdict) -> str:
     named = f"{inline(verdict.of)} " if verdict.of.strip() else ""
     return f"{named}**{verdict.word.upper()}**{verdict.joint}{inline(verdict.sentence)}"
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     """What is part of the row above opens with ``↳``; a row that stands out is bold."""
     bars = table.has_shares
     lines = [
@@ -95,7 +83,7 @@ def _table(table: Table) -> str:
     return "\n".join(lines)
 
 
-def _texts(row: Row) -> list[str]:
+def _texts(row: doc.Row) -> list[str]:
     first, *others = (inline(cell.text) for cell in row.cells)
     first = f"↳ {first}" if first and row.nested else first
     return [f"**{first}**" if first and row.tone else first, *others]
@@ -105,7 +93,7 @@ def _cells(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _code_block(code: Code) -> str:
+def _code_block(code: doc.Code) -> str:
     lines = [clean(line) for line in code.lines]
     fence = _fence("\n".join(lines), least=3)
     return "\n".join([f"{fence}python", *lines, fence])

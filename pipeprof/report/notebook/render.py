@@ -11,27 +11,14 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from pipeprof.report.document.blocks import (
-    Block,
-    Code,
-    Column,
-    Document,
-    FigureList,
-    Footnote,
-    Paragraph,
-    Row,
-    Section,
-    Subheading,
-    Table,
-    Verdict,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.text import bar, clean
 
 _BAR: Final = 16
 _CLASSES: Final = {"number": ' class="right"', "text": ' class="prose"', "name": ""}
 
 
-def render_notebook(document: Document) -> str:
+def render_notebook(document: doc.Document) -> str:
     """A fragment of HTML, with what supports the answer folded away."""
     sections = "".join(map(_section, document.without_charts().sections))
     return f'<style>\n{_style()}</style>\n<div class="pipeprof-shown">{sections}</div>\n'
@@ -43,7 +30,7 @@ def _style() -> str:
     return text.partition("*/\n")[2]
 
 
-def _section(section: Section) -> str:
+def _section(section: doc.Section) -> str:
     blocks = "".join(map(_block, section.blocks))
     if not section.heading:
         return blocks
@@ -53,34 +40,34 @@ def _section(section: Section) -> str:
     return f"<details{unfolded}>{summary}{blocks}</details>"
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, Verdict):
+def _block(block: doc.Block) -> str:
+    if isinstance(block, doc.Verdict):
         return _verdict(block)
-    if isinstance(block, Paragraph):
+    if isinstance(block, doc.Paragraph):
         return f"<p>{_text(block.text)}</p>"
-    if isinstance(block, Footnote):
+    if isinstance(block, doc.Footnote):
         return f'<p class="note">{_text(block.text)}</p>'
-    if isinstance(block, Subheading):
+    if isinstance(block, doc.Subheading):
         return f"<p><b>{_text(block.text)}</b></p>"
-    if isinstance(block, FigureList):
+    if isinstance(block, doc.FigureList):
         return _framed("".join(
             f'<tr><th scope="row">{_text(each.label)}</th><td class="prose">{_text(each.text)}</td>'
             "</tr>"
             for each in block.figures
         ))  # fmt: skip
-    if isinstance(block, Code):
+    if isinstance(block, doc.Code):
         lines = "\n".join(escape(clean(line)) for line in block.lines)
         return f"<pre><code>{lines}</code></pre>"
-    return _table(block) if isinstance(block, Table) else ""
+    return _table(block) if isinstance(block, doc.Table) else ""
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: doc.Verdict) -> str:
     named = f"{_text(verdict.of)} " if verdict.of.strip() else ""
     word = f'<b class="word {verdict.tone}">{_text(verdict.word.upper())}</b>'
     return f'<p class="said">{named}{word} {_text(verdict.sentence)}</p>'
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     bars = table.has_shares
     titles = "".join(map(_title, table.columns))
     titled = any(column.title for column in table.columns)
@@ -88,11 +75,11 @@ def _table(table: Table) -> str:
     return _framed(head + "".join(_row(row, table.columns, bars) for row in table.rows))
 
 
-def _title(column: Column) -> str:
+def _title(column: doc.Column) -> str:
     return f'<th scope="col"{_CLASSES[column.kind]}>{_text(column.title)}</th>'
 
 
-def _row(row: Row, columns: tuple[Column, ...], bars: bool) -> str:
+def _row(row: doc.Row, columns: tuple[doc.Column, ...], bars: bool) -> str:
     """What is part of the row above opens with ``↳``."""
     cells = [
         f"<td{_CLASSES[column.kind]}>{'↳ ' * (row.nested and not n)}{_text(cell.text)}</td>"

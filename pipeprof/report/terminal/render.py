@@ -12,19 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from pipeprof.report.document.blocks import (
-    Block,
-    Code,
-    Document,
-    FigureList,
-    Footnote,
-    Paragraph,
-    Section,
-    Subheading,
-    Table,
-    Tone,
-    Verdict,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.terminal.table import NO_BREAK, glued, grid, side_by_side
 from pipeprof.report.text import clean, write_text
 
@@ -32,12 +20,12 @@ WIDTH: Final = 100
 LEAST_WIDTH: Final = 60
 _LABEL: Final = 10
 """Columns that labels take at least, so that short lists of figures align with one another."""
-_STYLES: Final[dict[Tone, str]] = {"": "bold", "good": "bold green", "bad": "bold red",
+_STYLES: Final[dict[doc.Tone, str]] = {"": "bold", "good": "bold green", "bad": "bold red",
                                    "unsure": "bold yellow"}  # fmt: skip
 """Of a verdict's word."""
 
 
-def render_terminal(document: Document, *, color: bool = False, width: int = WIDTH) -> str:
+def render_terminal(document: doc.Document, *, color: bool = False, width: int = WIDTH) -> str:
     """``document`` in ``width`` columns; only code to paste may be wider."""
     page = _Page(max(width, LEAST_WIDTH), color)
     for section in document.without_charts().sections:
@@ -45,7 +33,7 @@ def render_terminal(document: Document, *, color: bool = False, width: int = WID
     return page.text()
 
 
-def print_document(document: Document, file: TextIO | None = None) -> None:
+def print_document(document: doc.Document, file: TextIO | None = None) -> None:
     """Write ``document`` to ``file`` (standard output), as what is on the other side can show it.
 
     Colour only on a terminal and without ``NO_COLOR``; ASCII where the encoding has no more.
@@ -76,21 +64,21 @@ class _Page:
         )
         self._width = width
 
-    def add(self, section: Section) -> None:
+    def add(self, section: doc.Section) -> None:
         if section.heading:
             heading = Text(overflow="fold").append(glued(section.heading), "bold")
             heading.append(f"  {glued(section.note)}" if section.note else "")
             self._print(heading)
-        verdicts = [block for block in section.blocks if isinstance(block, Verdict)]
+        verdicts = [block for block in section.blocks if isinstance(block, doc.Verdict)]
         if verdicts:
             self._print(_verdicts(verdicts))
             self._print()
         below = 0
         for block in section.blocks:
-            below = 0 if isinstance(block, Subheading) else below
-            prose = isinstance(block, Paragraph | Footnote)
+            below = 0 if isinstance(block, doc.Subheading) else below
+            prose = isinstance(block, doc.Paragraph | doc.Footnote)
             self._block(block, below + (0 if prose and not section.heading else 2))
-            below = 2 if isinstance(block, Subheading) else below
+            below = 2 if isinstance(block, doc.Subheading) else below
         self._print()
 
     def text(self) -> str:
@@ -100,20 +88,20 @@ class _Page:
         kept = [line for n, line in enumerate(lines) if line or (n and lines[n - 1])]
         return "\n".join(kept).strip("\n") + "\n"
 
-    def _block(self, block: Block, indent: int) -> None:
-        if isinstance(block, Paragraph | Footnote | Subheading):
+    def _block(self, block: doc.Block, indent: int) -> None:
+        if isinstance(block, doc.Paragraph | doc.Footnote | doc.Subheading):
             self._print(Text(glued(block.text), overflow="fold"), indent)
-        elif isinstance(block, FigureList):
+        elif isinstance(block, doc.FigureList):
             self._print(_figures(block), indent)
-        elif isinstance(block, Code):
+        elif isinstance(block, doc.Code):
             self._code(block)
-        elif isinstance(block, Table):
+        elif isinstance(block, doc.Table):
             for place, part in enumerate(side_by_side(block, self._width - indent)):
                 if place:
                     self._print()
                 self._print(grid(part), indent)
 
-    def _code(self, code: Code) -> None:
+    def _code(self, code: doc.Code) -> None:
         """From the first column and unwrapped, so that it pastes as it is."""
         self._print()
         for line in code.lines:
@@ -124,7 +112,7 @@ class _Page:
         self._console.print(Padding(what, (0, 0, 0, indent)))
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> RenderableType:
+def _verdicts(verdicts: Sequence[doc.Verdict]) -> RenderableType:
     lines = Grid.grid(padding=(0, 2, 0, 0))
     for verdict in verdicts:
         sentence = Text(overflow="fold").append(clean(verdict.word).upper(), _STYLES[verdict.tone])
@@ -133,7 +121,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> RenderableType:
     return lines
 
 
-def _figures(block: FigureList) -> RenderableType:
+def _figures(block: doc.FigureList) -> RenderableType:
     """Labels, and prose that wraps behind them."""
     lines = Grid.grid(padding=(0, 2, 0, 0))
     lines.add_column(no_wrap=True, min_width=_LABEL)

@@ -6,18 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pipeprof.model import Difference, TwoRuns
-from pipeprof.report.document.blocks import (
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Footnote,
-    Row,
-    Table,
-    columns,
-    row,
-    term,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Bar, Bars, Standing
 from pipeprof.report.document.journey import in_order
 from pipeprof.report.document.wording import is_emulated, or_unknown
@@ -28,7 +17,7 @@ _SLACK: Final = ("ready", "reorder")
 """Longer is not worse; it may be far longer than work, so it is not drawn."""
 
 
-def run_differences(pair: TwoRuns) -> Table:
+def run_differences(pair: TwoRuns) -> doc.Table:
     """Of the whole runs."""
     emulated = sum(is_emulated(run.accelerator) for run in (pair.before, pair.after))
     of = ("", " (one accelerator emulated)", " (emulated accelerator)")[emulated]
@@ -36,33 +25,33 @@ def run_differences(pair: TwoRuns) -> Table:
         _row(f"starved{of}", pair.starved, format_share, lambda by: f"{by * 100:+.1f} points"),
         _row(f"stall per {pair.per}", pair.stall),
     )
-    return Table(_columns(""), rows)
+    return doc.Table(_columns(""), rows)
 
 
-def stage_differences(pair: TwoRuns, place: int) -> list[Block]:
+def stage_differences(pair: TwoRuns, place: int) -> list[doc.Block]:
     """``place``: of the pair among several."""
     if not pair.stages:
-        return [Footnote("Unknown: no stage was seen in either run.")]
+        return [doc.Footnote("Unknown: no stage was seen in either run.")]
     ordered = in_order(pair.stages)
     rows = (
-        _row(term(name), pair.stages[name], slack=name in _SLACK, nested=nested)
+        _row(doc.term(name), pair.stages[name], slack=name in _SLACK, nested=nested)
         for name, nested in ordered
     )
-    table = Table(_columns("stage"), tuple(rows))
+    table = doc.Table(_columns("stage"), tuple(rows))
     drawn = {
         name: pair.stages[name]
         for name, _ in ordered
         if name not in _SLACK and pair.stages[name].change is not None
     }
     if not drawn:
-        return [table, Footnote(_legend(pair))]
+        return [table, doc.Footnote(_legend(pair))]
     most = max(drawn, key=lambda name: abs(drawn[name].change or 0.0))
     text = (
         "Seconds of each stage, after less before, with 95 %; the slack is not drawn. "
         f"Most of all {most}, by {_signed(drawn[most].change or 0.0)}."
     )
-    chart = Chart(f"stages-{place + 1}", "What changed", text, _bars(drawn, pair.per))
-    return [chart, table, Footnote(_legend(pair))]
+    chart = doc.Chart(f"stages-{place + 1}", "What changed", text, _bars(drawn, pair.per))
+    return [chart, table, doc.Footnote(_legend(pair))]
 
 
 def _signed(seconds: float) -> str:
@@ -76,22 +65,22 @@ def _span(difference: Difference, write: Callable[[float], str] = _signed) -> st
     return f"{write(span[0])} to {write(span[1])}" if span else "unknown"
 
 
-def _columns(first: str) -> tuple[Column, ...]:
+def _columns(first: str) -> tuple[doc.Column, ...]:
     return (
-        Column(first, "name"), *columns(("before", "after", "change")), Column("95 %", spare=2),
-        Column("by", spare=1), Column("shown", "name"),
+        doc.Column(first, "name"), *doc.columns(("before", "after", "change")),
+        doc.Column("95 %", spare=2), doc.Column("by", spare=1), doc.Column("shown", "name"),
     )  # fmt: skip
 
 
 def _row(
-    name: Cell | str,
+    name: doc.Cell | str,
     found: Difference,
     write: Callable[[float], str] = format_duration,
     change: Callable[[float], str] = _signed,
     *,
     slack: bool = False,
     nested: bool = False,
-) -> Row:
+) -> doc.Row:
     """One figure of both runs. More of it is worse, unless it is ``slack``."""
     before, after = or_unknown(found.before, write), or_unknown(found.after, write)
     changed = ("", "", "")
@@ -100,7 +89,7 @@ def _row(
         changed = (change(found.change), _span(found, change), by)
     worse = found.shown == "more" and not slack
     cells = (name, before, after, *changed, _SHOWN[found.shown])
-    return row(*cells, tone="bad" if worse else "", nested=nested)
+    return doc.row(*cells, tone="bad" if worse else "", nested=nested)
 
 
 def _bars(drawn: Mapping[str, Difference], per: str) -> Bars:

@@ -6,24 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from pipeprof.model import Change, Compared, Comparison, TwoRuns
-from pipeprof.report.document.blocks import (
-    Block,
-    Chart,
-    Column,
-    Document,
-    Footnote,
-    Paragraph,
-    Row,
-    Section,
-    Subheading,
-    Table,
-    Verdict,
-    columns,
-    figures,
-    row,
-    section,
-    term,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import ThroughputPoint, Throughputs
 from pipeprof.report.document.comparison.differences import run_differences, stage_differences
 from pipeprof.report.document.wording import count_range, opening, or_unknown, times
@@ -51,35 +34,35 @@ _RULE: Final = (
 )
 
 
-def comparison_document(comparison: Comparison) -> Document:
+def comparison_document(comparison: Comparison) -> doc.Document:
     pairs = comparison.pairs
     first, last = pairs[0].before, pairs[-1].after
-    return Document(
+    return doc.Document(
         title=" → ".join(shorten(run.file, _FILE) for run in (first, last)),
         subject="comparison",
         created=last.created,
         version=last.pipeprof,
         sections=(
             _ranks(comparison),
-            section("verdict", "", *map(_verdict, pairs, _named(pairs))),
+            doc.section("verdict", "", *map(_verdict, pairs, _named(pairs))),
             _throughput(comparison),
-            section("runs", "Before and after", *_for_each(pairs, _summary)),
-            section("changed", "What was changed", *_for_each(pairs, _changes)),
+            doc.section("runs", "Before and after", *_for_each(pairs, _summary)),
+            doc.section("changed", "What was changed", *_for_each(pairs, _changes)),
             _stages(pairs),
             _confidence(comparison),
         ),
     ).filled()
 
 
-def _ranks(comparison: Comparison) -> Section:
+def _ranks(comparison: Comparison) -> doc.Section:
     skew = comparison.ranks
     name, title = "ranks", "Ranks of one training"
     if skew is None:
-        return section(name, title)
-    return section(name, title, Paragraph(skew.headline), note=skew.grade)
+        return doc.section(name, title)
+    return doc.section(name, title, doc.Paragraph(skew.headline), note=skew.grade)
 
 
-def _verdict(pair: TwoRuns, of: str) -> Verdict:
+def _verdict(pair: TwoRuns, of: str) -> doc.Verdict:
     return opening(_WORDS[pair.speed.shown], pair.headline, of)
 
 
@@ -89,16 +72,16 @@ def _named(pairs: Sequence[TwoRuns]) -> list[str]:
 
 
 def _for_each(
-    pairs: Sequence[TwoRuns], blocks_of: Callable[[TwoRuns], list[Block]]
-) -> Iterator[Block]:
+    pairs: Sequence[TwoRuns], blocks_of: Callable[[TwoRuns], list[doc.Block]]
+) -> Iterator[doc.Block]:
     """Under the name of each later run, where there are several."""
     for pair, name in zip(pairs, _named(pairs), strict=True):
         if name:
-            yield Subheading(name)
+            yield doc.Subheading(name)
         yield from blocks_of(pair)
 
 
-def _throughput(comparison: Comparison) -> Section:
+def _throughput(comparison: Comparison) -> doc.Section:
     pairs = comparison.pairs
     runs = list({run.file: run for pair in pairs for run in (pair.before, pair.after)}.values())
     points = tuple(
@@ -112,16 +95,17 @@ def _throughput(comparison: Comparison) -> Section:
     title = "Runs, each against the first"
     if len({pair.before.file for pair in pairs}) > 1:
         title += " of its data"
-    chart = Chart("throughput", title, text, Throughputs(points, None))
-    table = Table(
-        (Column("run", "text"), Column("samples/s"), Column("speed"), Column("95 %", spare=2),
-         Column("starved"), Column("verdict", "name", 1), Column("to blame", "name")),
+    chart = doc.Chart("throughput", title, text, Throughputs(points, None))
+    table = doc.Table(
+        (doc.Column("run", "text"), *doc.columns(("samples/s", "speed")),
+         doc.Column("95 %", spare=2), doc.Column("starved"), doc.Column("verdict", "name", 1),
+         doc.Column("to blame", "name")),
         tuple(_runs(pairs)),
     )  # fmt: skip
-    return section("throughput", title, chart, table)
+    return doc.section("throughput", title, chart, table)
 
 
-def _runs(pairs: Iterable[TwoRuns]) -> Iterable[Row]:
+def _runs(pairs: Iterable[TwoRuns]) -> Iterable[doc.Row]:
     bases: set[str] = set()
     for pair in pairs:
         if pair.before.file not in bases:
@@ -135,19 +119,19 @@ def _runs(pairs: Iterable[TwoRuns]) -> Iterable[Row]:
         )
 
 
-def _run(run: Compared, speed: str, interval: str) -> Row:
-    return row(
+def _run(run: Compared, speed: str, interval: str) -> doc.Row:
+    return doc.row(
         shorten(run.file, _FILE),
         f"{format_count(run.samples_per_s)} ({count_range(run.samples_interval)})",
         speed,
         interval,
         format_share(run.starved_fraction),
         run.verdict,
-        term("nothing" if run.verdict == "fed" else run.bottleneck or "unknown"),
+        doc.term("nothing" if run.verdict == "fed" else run.bottleneck or "unknown"),
     )
 
 
-def _summary(pair: TwoRuns) -> list[Block]:
+def _summary(pair: TwoRuns) -> list[doc.Block]:
     before, after = pair.before, pair.after
     runs = [
         ("before", f"{before.file}: {before.name}, {before.created}"),
@@ -155,21 +139,21 @@ def _summary(pair: TwoRuns) -> list[Block]:
     ]
     unlike = f"Not a comparison of like with like: {'; '.join(pair.unlike)}."
     return [
-        figures(runs),
+        doc.figures(runs),
         run_differences(pair),
-        *[Paragraph(unlike)] * bool(pair.unlike),
+        *[doc.Paragraph(unlike)] * bool(pair.unlike),
     ]
 
 
-def _changes(pair: TwoRuns) -> list[Block]:
+def _changes(pair: TwoRuns) -> list[doc.Block]:
     if not pair.changes:
-        return [Footnote("Nothing that profiles hold: the same settings, data and machine.")]
-    titles = (*columns(("", ""), "name"), *columns(("before", "after"), "text"))
+        return [doc.Footnote("Nothing that profiles hold: the same settings, data and machine.")]
+    titles = (*doc.columns(("", ""), "name"), *doc.columns(("before", "after"), "text"))
     rows = (
-        row(_OF[each.of], each.name, _value(each, each.before), _value(each, each.after))
+        doc.row(_OF[each.of], each.name, _value(each, each.before), _value(each, each.after))
         for each in pair.changes
     )
-    return [Table(titles, tuple(rows))]
+    return [doc.Table(titles, tuple(rows))]
 
 
 def _value(change: Change, value: str | float | None) -> str:
@@ -185,13 +169,13 @@ def _value(change: Change, value: str | float | None) -> str:
     return format_share(value) if change.name == "threshold" else f"{value:,}"
 
 
-def _stages(pairs: Sequence[TwoRuns]) -> Section:
+def _stages(pairs: Sequence[TwoRuns]) -> doc.Section:
     blocks = _for_each(pairs, lambda pair: stage_differences(pair, pairs.index(pair)))
     note = f"mean per {pairs[0].per}" if len({pair.per for pair in pairs}) == 1 else "mean"
-    return section("stages", "Where the time goes", *blocks, note=note)
+    return doc.section("stages", "Where the time goes", *blocks, note=note)
 
 
-def _confidence(comparison: Comparison) -> Section:
+def _confidence(comparison: Comparison) -> doc.Section:
     pairs = comparison.pairs
     runs = {run.accelerator: run for pair in pairs for run in (pair.before, pair.after)}
     rows = [
@@ -201,7 +185,7 @@ def _confidence(comparison: Comparison) -> Section:
         *(("accelerator", accelerator or "unknown") for accelerator in runs),
         *(("note", note) for note in comparison.notes),
     ]  # fmt: skip
-    return section("confidence", "Confidence", figures(rows), evidence=True)
+    return doc.section("confidence", "Confidence", doc.figures(rows), evidence=True)
 
 
 def _method(pair: TwoRuns) -> str:

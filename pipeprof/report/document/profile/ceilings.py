@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pipeprof.model import Profile, Recommendation, Verdict
-from pipeprof.report.document.blocks import (
-    Cell,
-    Chart,
-    Column,
-    Paragraph,
-    Section,
-    Table,
-    Tone,
-    columns,
-    row,
-    section,
-    term,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Bar, Bars, Standing, ThroughputPoint, Throughputs
 from pipeprof.report.document.wording import (
     count_range,
@@ -36,18 +24,18 @@ _KEEPS_UP: Final[dict[Verdict, str]] = {
 """Where the accelerator's own ceiling is the lowest: what follows from it."""
 
 
-def ceilings(profile: Profile) -> Section:
+def ceilings(profile: Profile) -> doc.Section:
     """The pipeline roofline."""
     name, title = "ceilings", "Throughput ceilings"
     if not profile.ceilings:
         unknown = "Unknown: too little was seen of this run to say what each part allows."
-        return section(name, title, unknown)
+        return doc.section(name, title, unknown)
     rates = {name: ceiling.samples_per_s for name, ceiling in profile.ceilings.items()}
     ordered = dict(sorted(rates.items(), key=lambda item: item[1]))
     demand = rates.get("accelerator") or None
     description = _lowest(profile, ordered, demand)
-    chart = Chart("roofline", "Pipeline roofline", description, _bars(ordered, demand))
-    return section(name, title, chart, _table(profile, ordered, demand), note=_demand(profile))
+    chart = doc.Chart("roofline", "Pipeline roofline", description, _bars(ordered, demand))
+    return doc.section(name, title, chart, _table(profile, ordered, demand), note=_demand(profile))
 
 
 def _bars(ordered: dict[str, float], demand: float | None) -> Bars:
@@ -79,39 +67,39 @@ def _lowest(profile: Profile, ordered: dict[str, float], demand: float | None) -
     return f"{text}, {times(least / demand)} of what the accelerator asks."
 
 
-def _table(profile: Profile, ordered: dict[str, float], demand: float | None) -> Table:
+def _table(profile: Profile, ordered: dict[str, float], demand: float | None) -> doc.Table:
     full = demand or max(ordered.values())
     starved = profile.diagnosis.verdict == "starved"
     lowest = next(iter(ordered)) if starved else "accelerator"
     rows = []
     for name, value in ordered.items():
         share = value / full if full > 0 else 0.0
-        asked = Cell(times(value / demand) if demand else "unknown", share=share)
+        asked = doc.Cell(times(value / demand) if demand else "unknown", share=share)
         formula = f"{profile.ceilings[name].formula} ({profile.ceilings[name].source})"
-        tone: Tone = "bad" if name == lowest != "accelerator" else ""
-        rows.append(row(term(name), format_count(value), asked, formula, tone=tone))
-    titles = (Column("part", "name"), *columns(("samples/s", "of the demand")))
-    return Table((*titles, Column("how it comes about", "text")), tuple(rows))
+        tone: doc.Tone = "bad" if name == lowest != "accelerator" else ""
+        rows.append(doc.row(doc.term(name), format_count(value), asked, formula, tone=tone))
+    titles = (doc.Column("part", "name"), *doc.columns(("samples/s", "of the demand")))
+    return doc.Table((*titles, doc.Column("how it comes about", "text")), tuple(rows))
 
 
-def throughput(profile: Profile) -> Section:
+def throughput(profile: Profile) -> doc.Section:
     """As measured, and with each change."""
     name, title = "throughput", "Throughput, measured and predicted"
     rates = profile.throughput
     if rates.samples_per_s <= 0:
         unknown = "Unknown: nothing was measured after warm-up."
-        return section(name, title, unknown, evidence=True)
+        return doc.section(name, title, unknown, evidence=True)
     now = ThroughputPoint(settings(profile.config), "measured", rates.samples_per_s, rates.interval)
     points = [now, *(point for advice in profile.recommendations for point in _points(advice))]
     table = _settings(points, rates.samples_per_s)
     if len(points) == 1:
-        alone = Paragraph("No other setting was predicted or tried; pipeprof sweep tries them.")
-        return section(name, title, table, alone, evidence=True)
+        alone = doc.Paragraph("No other setting was predicted or tried; pipeprof sweep tries them.")
+        return doc.section(name, title, table, alone, evidence=True)
     demand = profile.ceilings.get("accelerator")
     data = Throughputs(tuple(points), demand.samples_per_s if demand else None)
-    chart = Chart("throughput", title, _in_words(points), data)
+    chart = doc.Chart("throughput", title, _in_words(points), data)
     note = "95 % of what was measured, 90 % of what is predicted"
-    return section(name, title, chart, table, note=note, evidence=True)
+    return doc.section(name, title, chart, table, note=note, evidence=True)
 
 
 def _points(advice: Recommendation) -> list[ThroughputPoint]:
@@ -129,9 +117,9 @@ def _points(advice: Recommendation) -> list[ThroughputPoint]:
     return points
 
 
-def _settings(points: list[ThroughputPoint], now_per_s: float) -> Table:
+def _settings(points: list[ThroughputPoint], now_per_s: float) -> doc.Table:
     rows = (
-        row(
+        doc.row(
             point.setting,
             point.known_by,
             or_unknown(point.samples_per_s, format_count),
@@ -140,8 +128,10 @@ def _settings(points: list[ThroughputPoint], now_per_s: float) -> Table:
         )
         for point in points
     )
-    titles = columns(("samples/s", "interval", "speed"))
-    return Table((Column("setting", "text"), Column("known by", "name"), *titles), tuple(rows))
+    titles = doc.columns(("samples/s", "interval", "speed"))
+    return doc.Table(
+        (doc.Column("setting", "text"), doc.Column("known by", "name"), *titles), tuple(rows)
+    )
 
 
 def _in_words(points: list[ThroughputPoint]) -> str:

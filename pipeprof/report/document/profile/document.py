@@ -6,15 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from pipeprof.model import DeviceUse, Profile
-from pipeprof.report.document.blocks import (
-    Document,
-    FigureList,
-    KeyFigures,
-    LabelledFigure,
-    Section,
-    figures,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.profile.advice import findings, first_recommendation, recommendations
 from pipeprof.report.document.profile.ceilings import ceilings, throughput
 from pipeprof.report.document.profile.confidence import confidence, confidence_in_brief
@@ -30,13 +22,13 @@ from pipeprof.units import counted, format_bytes, format_share
 _REST: Final = "The whole report: pipeprof report FILE --full, or as a page: --html OUT."
 
 
-def profile_document(profile: Profile) -> Document:
+def profile_document(profile: Profile) -> doc.Document:
     profile = replace(profile, batches=sound(profile.batches))
-    key = KeyFigures((starved(profile), rate(profile), blamed(profile), cache(profile)))
+    key = doc.KeyFigures((starved(profile), rate(profile), blamed(profile), cache(profile)))
     verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
     return _document(
         profile,
-        section("verdict", "", verdict, key, _setting(profile)),
+        doc.section("verdict", "", verdict, key, _setting(profile)),
         recommendations(profile),
         ceilings(profile),
         stages(profile),
@@ -52,25 +44,25 @@ def profile_document(profile: Profile) -> Document:
     )
 
 
-def profile_first_screen(profile: Profile) -> Document:
+def profile_first_screen(profile: Profile) -> doc.Document:
     """The verdict, its cause, the change that helps, and where the rest is."""
     verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
-    brief = FigureList((rate(profile), LabelledFigure("loader", settings(profile.config))))
+    brief = doc.FigureList((rate(profile), doc.LabelledFigure("loader", settings(profile.config))))
     return _document(
         profile,
-        section("verdict", "", verdict, brief),
+        doc.section("verdict", "", verdict, brief),
         first_causes(profile),
         first_recommendation(profile),
-        section("confidence", "Confidence", confidence_in_brief(profile), _REST),
+        doc.section("confidence", "Confidence", confidence_in_brief(profile), _REST),
     )
 
 
-def _document(profile: Profile, *sections: Section) -> Document:
+def _document(profile: Profile, *sections: doc.Section) -> doc.Document:
     version = profile.environment.pipeprof
-    return Document(profile.name, "profile", sections, profile.created, version).filled()
+    return doc.Document(profile.name, "profile", sections, profile.created, version).filled()
 
 
-def _setting(profile: Profile) -> FigureList:
+def _setting(profile: Profile) -> doc.FigureList:
     """What was run, and what else the verdict rests on."""
     diagnosis, source = profile.diagnosis, profile.source
     unknown = "unknown: not opened by pipeprof.open_dataset"
@@ -85,7 +77,7 @@ def _setting(profile: Profile) -> FigureList:
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
         more = counted(diagnosis.more_batches, "more batch")
         rows.insert(0, ("to settle it", f"run about {more}"))
-    return figures(rows)
+    return doc.figures(rows)
 
 
 def _queue(profile: Profile) -> str:

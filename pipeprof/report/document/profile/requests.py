@@ -6,47 +6,38 @@ from collections.abc import Callable
 from typing import Final
 
 from pipeprof.model import Percentiles, Profile, RequestStats
-from pipeprof.report.document.blocks import (
-    Column,
-    Paragraph,
-    Row,
-    Section,
-    Table,
-    columns,
-    row,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.units import counted, format_bytes, format_duration, format_rate, percent
 
 _FIGURES: Final = ("mean", "p50", "p95", "p99")
 _UNSEEN: Final = "Unknown: the data set makes requests that cannot be seen, or none."
 
 
-def requests(profile: Profile) -> Section:
+def requests(profile: Profile) -> doc.Section:
     name, title = "requests", "Requests of storage"
     stats = profile.requests
     if stats is None:
-        return section(name, title, _UNSEEN, evidence=True)
+        return doc.section(name, title, _UNSEEN, evidence=True)
     errors = _errors(stats)
     blocks = (
         *((_table(stats), _concurrent(stats)) if stats.count else ()),
-        Paragraph(errors) if errors else None,
+        doc.Paragraph(errors) if errors else None,
         None if stats.count or errors else "No request was made.",
     )
     note = f"{stats.count:,} in the whole run, {format_rate(stats.requests_per_s, 'requests')}"
-    return section(name, title, *blocks, note=note, evidence=True)
+    return doc.section(name, title, *blocks, note=note, evidence=True)
 
 
-def _table(stats: RequestStats) -> Table:
+def _table(stats: RequestStats) -> doc.Table:
     rows = [_row("size", stats.size, format_bytes)]
     if stats.first_byte_s is not None:
         rows.append(_row("to the first byte", stats.first_byte_s, format_duration))
     rows.append(_row("to the last byte", stats.latency_s, format_duration))
-    return Table((Column("", "name"), *columns(_FIGURES)), tuple(rows))
+    return doc.Table((doc.Column("", "name"), *doc.columns(_FIGURES)), tuple(rows))
 
 
-def _row(name: str, found: Percentiles, write: Callable[[float], str]) -> Row:
-    return row(name, *(write(getattr(found, figure)) for figure in _FIGURES))
+def _row(name: str, found: Percentiles, write: Callable[[float], str]) -> doc.Row:
+    return doc.row(name, *(write(getattr(found, figure)) for figure in _FIGURES))
 
 
 def _concurrent(stats: RequestStats) -> str:

@@ -6,17 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipeprof.model import Profile
-from pipeprof.report.document.blocks import (
-    Cell,
-    Chart,
-    Column,
-    Row,
-    Section,
-    Table,
-    row,
-    section,
-    term,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Stacks, StageSpread
 from pipeprof.report.document.journey import JourneyStage, journey
 from pipeprof.report.document.profile.key_figures import stage_of
@@ -28,26 +18,26 @@ IN_FETCH: Final = ("read", "decode", "transform", REST)
 """In the order in which they are drawn."""
 
 
-def stages(profile: Profile) -> Section:
+def stages(profile: Profile) -> doc.Section:
     found = journey(profile.stages, profile.config.num_workers)
     drawn = (_journey(found), _table(profile, found), _spread(found)) if found else ()
     legend = _legend(profile, found)
-    return section("stages", "Where the time goes", *drawn, *legend, note="per batch")
+    return doc.section("stages", "Where the time goes", *drawn, *legend, note="per batch")
 
 
-def _journey(found: Sequence[JourneyStage]) -> Chart | None:
-    parts = shares(found)
-    if not parts:
+def _journey(found: Sequence[JourneyStage]) -> doc.Chart | None:
+    seconds = shares(found)
+    if not seconds:
         return None
-    whole_s = sum(parts.values())
-    row = {name: seconds / whole_s for name, seconds in parts.items()}
-    most = max(row, key=lambda name: row[name])
+    whole_s = sum(seconds.values())
+    parts = {name: part_s / whole_s for name, part_s in seconds.items()}
+    most = max(parts, key=lambda name: parts[name])
     text = (
         f"Of a batch's time from fetch to the end of its step, {most} takes the most: "
-        f"{format_share(row[most])}."
+        f"{format_share(parts[most])}."
     )
-    data = Stacks("share", "share of a batch's journey", {"batch": row})
-    return Chart("journey", "A batch's journey", text, data)
+    data = Stacks("share", "share of a batch's journey", {"batch": parts})
+    return doc.Chart("journey", "A batch's journey", text, data)
 
 
 def shares(found: Sequence[JourneyStage]) -> dict[str, float]:
@@ -68,7 +58,7 @@ def shares(found: Sequence[JourneyStage]) -> dict[str, float]:
     return {name: s / max(batches, 1) for name, s in {**first, **parts}.items() if s > 0}
 
 
-def _spread(found: Sequence[JourneyStage]) -> Chart | None:
+def _spread(found: Sequence[JourneyStage]) -> doc.Chart | None:
     timed = {
         each.name: each.stats
         for each in found
@@ -77,20 +67,21 @@ def _spread(found: Sequence[JourneyStage]) -> Chart | None:
     if not timed:
         return None
     text = "From p50 to p99 of each stage; the figures are in the table above."
-    return Chart("spread", "How much stages vary", text, StageSpread(timed))
+    return doc.Chart("spread", "How much stages vary", text, StageSpread(timed))
 
 
-def _table(profile: Profile, found: Sequence[JourneyStage]) -> Table:
+def _table(profile: Profile, found: Sequence[JourneyStage]) -> doc.Table:
     reads = any(each.stats.bytes or each.stats.requests for each in found)
     columns = [
-        Column("stage", "name"), Column("where", "name", spare=1), Column("mean"),
-        Column("p50", spare=2), Column("p95", spare=4), Column("p99"), Column("share", spare=5),
-        *(Column("bytes", spare=6), Column("requests", spare=3)) * reads,
+        doc.Column("stage", "name"), doc.Column("where", "name", spare=1), doc.Column("mean"),
+        doc.Column("p50", spare=2), doc.Column("p95", spare=4), doc.Column("p99"),
+        doc.Column("share", spare=5),
+        *(doc.Column("bytes", spare=6), doc.Column("requests", spare=3)) * reads,
     ]  # fmt: skip
-    return Table(tuple(columns), tuple(_row(profile, each, len(columns)) for each in found))
+    return doc.Table(tuple(columns), tuple(_row(profile, each, len(columns)) for each in found))
 
 
-def _row(profile: Profile, each: JourneyStage, width: int) -> Row:
+def _row(profile: Profile, each: JourneyStage, width: int) -> doc.Row:
     stats, batches = each.stats, max(profile.measured_batches, 1)
     diagnosis = profile.diagnosis
     blamed = stage_of(diagnosis.bottleneck or "") if diagnosis.verdict == "starved" else ""
@@ -100,14 +91,14 @@ def _row(profile: Profile, each: JourneyStage, width: int) -> Row:
     seconds = (stats.mean_s, stats.p50_s, stats.p95_s, stats.p99_s)
     known = stats.source != "unknown"
     cells = [
-        term(each.name, name),
+        doc.term(each.name, name),
         each.where,
         *(format_duration(each_s) if known else "unknown" for each_s in seconds),
-        Cell(format_share(each.share), share=each.share) if each.share is not None else "",
+        doc.Cell(format_share(each.share), share=each.share) if each.share is not None else "",
         format_bytes(stats.bytes / batches) if stats.bytes else "",
         format_count(stats.requests / batches) if stats.requests else "",
     ]
-    return row(*cells[:width], tone="bad" if each.name == blamed else "", nested=each.nested)
+    return doc.row(*cells[:width], tone="bad" if each.name == blamed else "", nested=each.nested)
 
 
 def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[str]:
@@ -136,21 +127,26 @@ _MEANING: Final = {
 }
 
 
-def resources(profile: Profile) -> Section:
+def resources(profile: Profile) -> doc.Section:
     """Nothing where no batch was sampled."""
     name, title = "resources", "What a batch took of the machine"
     sampled = profile.resources.get("blocked")
     if sampled is None:
-        return section(name, title)
+        return doc.section(name, title)
     known = {each: profile.resources[each].mean_s for each in _MEANING if each in profile.resources}
     whole_s = sum(known.get(each, 0.0) for each in ("cpu", "run-queue", "blocked"))
     rows = []
     for each, seconds in known.items():
         share = seconds / whole_s if whole_s > 0 else None
-        cell = Cell(format_share(share), share=share) if share is not None else ""
+        cell = doc.Cell(format_share(share), share=share) if share is not None else ""
         cells = (each, _MEANING[each], format_duration(seconds), cell)
-        rows.append(row(*cells, nested=each == "system"))
-    titles = (Column("", "name"), Column("", "text", spare=1), Column("mean"), Column("share"))
-    table = Table(titles, tuple(rows))
+        rows.append(doc.row(*cells, nested=each == "system"))
+    titles = (
+        doc.Column("", "name"),
+        doc.Column("", "text", spare=1),
+        doc.Column("mean"),
+        doc.Column("share"),
+    )
+    table = doc.Table(titles, tuple(rows))
     note = f"mean of {counted(sampled.count, 'sampled batch')}"
-    return section(name, title, table, note=note, evidence=True)
+    return doc.section(name, title, table, note=note, evidence=True)

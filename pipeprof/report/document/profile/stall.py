@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeprof.model import PauseKind, Profile, Speedup
-from pipeprof.report.document.blocks import (
-    Cell,
-    Chart,
-    Column,
-    Section,
-    Table,
-    columns,
-    row,
-    section,
-    term,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Bar, Bars
 from pipeprof.report.document.wording import emulated, share_range
 from pipeprof.units import counted, format_duration, format_share
@@ -24,21 +14,21 @@ _FIRST = 4
 """Causes on the first screen."""
 
 
-def stall(profile: Profile) -> Section:
+def stall(profile: Profile) -> doc.Section:
     causes = _causes(profile)
     if not causes:
         unknown = "Unknown: nothing was measured."
         text = "It never waited." if profile.measured_batches else unknown
-        return section("stall", _title(profile), text)
+        return doc.section("stall", _title(profile), text)
     name, most = causes[0]
     text = (
         f"Of {format_duration(profile.stall_s)} of stall, {name} is charged "
         f"{format_duration(most)}, {format_share(most / profile.stall_s)}."
     )
-    chart = Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
+    chart = doc.Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
     notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
     blocks = (chart, _table(profile, causes), *notes)
-    return section("stall", _title(profile), *blocks, note=_share(profile))
+    return doc.section("stall", _title(profile), *blocks, note=_share(profile))
 
 
 def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
@@ -50,16 +40,16 @@ def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
     return Bars("s", "stall charged to it", tuple(bars))
 
 
-def first_causes(profile: Profile) -> Section:
+def first_causes(profile: Profile) -> doc.Section:
     """Where most of the stall is, and what each cause is worth."""
     causes = _causes(profile)
     if not causes:
-        return section("stall", _title(profile))
+        return doc.section("stall", _title(profile))
     left = len(causes) - _FIRST
     more = f"{counted(left, 'cause')} more. " if left > 0 else ""
     text = f"{more}{_legend(profile)}".strip()
     table = _table(profile, causes[:_FIRST])
-    return section("stall", _title(profile), table, text, note=_share(profile))
+    return doc.section("stall", _title(profile), table, text, note=_share(profile))
 
 
 def _causes(profile: Profile) -> list[tuple[str, float]]:
@@ -78,16 +68,22 @@ def _share(profile: Profile) -> str:
     return f"{of_all}{emulated(profile.environment)}"
 
 
-def _table(profile: Profile, causes: Sequence[tuple[str, float]]) -> Table:
-    worth = columns(("25 % cheaper", "free")) if profile.worth else ()
+def _table(profile: Profile, causes: Sequence[tuple[str, float]]) -> doc.Table:
+    worth = doc.columns(("25 % cheaper", "free")) if profile.worth else ()
     worst = causes[0][0] if profile.diagnosis.verdict == "starved" else None
     rows = []
     for name, seconds in causes:
         gains, share = profile.worth.get(name), seconds / profile.stall_s
         known = [_more(gains.cheaper), _more(gains.free)] if gains else ["unknown"] * 2
-        cells = (term(name), format_duration(seconds), Cell(format_share(share), share=share))
-        rows.append(row(*cells, *known[: len(worth)], tone="bad" if name == worst else ""))
-    return Table((Column("cause", "name"), *columns(("stall", "share")), *worth), tuple(rows))
+        cells = (
+            doc.term(name),
+            format_duration(seconds),
+            doc.Cell(format_share(share), share=share),
+        )
+        rows.append(doc.row(*cells, *known[: len(worth)], tone="bad" if name == worst else ""))
+    return doc.Table(
+        (doc.Column("cause", "name"), *doc.columns(("stall", "share")), *worth), tuple(rows)
+    )
 
 
 def _more(speedup: Speedup) -> str:
@@ -127,16 +123,16 @@ def pauses_text(profile: Profile) -> str:
     )
 
 
-def pauses(profile: Profile) -> Section:
+def pauses(profile: Profile) -> doc.Section:
     name, title = "pauses", "Pauses"
     found = profile.pauses
     if found is None:
         none = "Between batches main did nothing but train, as far as can be seen."
-        return section(name, title, none, evidence=True)
-    table = Table(
-        (Column("", "name"), *columns(("pauses", "total", "mean", "longest"))),
+        return doc.section(name, title, none, evidence=True)
+    table = doc.Table(
+        (doc.Column("", "name"), *doc.columns(("pauses", "total", "mean", "longest"))),
         tuple(
-            row(
+            doc.row(
                 _pause_name(each.kind),
                 f"{each.count:,}",
                 format_duration(each.total_s),
@@ -156,7 +152,7 @@ def pauses(profile: Profile) -> Section:
     unnamed = any(each.kind.evidence == "length" for each in found.kinds)
     hint = 'With pipeprof.pause("…") around it a pause has a name and an exact length.'
     note = "between two batches, but no training step"
-    return section(name, title, table, as_steps, hint if unnamed else None, note=note)
+    return doc.section(name, title, table, as_steps, hint if unnamed else None, note=note)
 
 
 def _pause_name(kind: PauseKind) -> str:

@@ -8,16 +8,7 @@ from statistics import median
 from typing import TypeAlias
 
 from pipeprof.model import BatchLog, Profile
-from pipeprof.report.document.blocks import (
-    Chart,
-    Row,
-    Section,
-    Subheading,
-    Table,
-    columns,
-    row,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import OverTime, Part, Stretch, Timeline
 from pipeprof.units import counted, format_count, format_duration, format_share
 
@@ -29,12 +20,12 @@ _PART = 4
 """Batches of a part, at least."""
 
 
-def timeline(profile: Profile) -> Section:
+def timeline(profile: Profile) -> doc.Section:
     name, title = "timeline", "Timeline of batches"
     log = profile.batches
     stretch = typical(log, min(max(_LEAST, 5 * profile.config.num_workers), _MOST))
     if stretch is None:
-        return section(name, title, "Unknown: no batches were kept.", evidence=True)
+        return doc.section(name, title, "Unknown: no batches were kept.", evidence=True)
     count, kept = stretch.last - stretch.first, len(log.asked_s)
     text = (
         f"{counted(count, 'consecutive batch')}, a lane for main and one for each worker; main "
@@ -46,12 +37,12 @@ def timeline(profile: Profile) -> Section:
     note = f"all {kept:,} that were kept"
     if count < kept:
         note = f"{count:,} of {kept:,} that were kept, waiting as much as all of them"
-    return section(
+    return doc.section(
         name,
         title,
         *over_time(log, stretch),
-        Chart("timeline", title, text, data),
-        Subheading("The longest waits of these batches"),
+        doc.Chart("timeline", title, text, data),
+        doc.Subheading("The longest waits of these batches"),
         _waits(log, stretch),
         note=note,
         evidence=True,
@@ -115,22 +106,22 @@ def at(column: Sequence[float | None], place: int) -> float | None:
     return column[place] if place < len(column) else None
 
 
-def _waits(log: BatchLog, stretch: Stretch, most: int = 8) -> Table:
+def _waits(log: BatchLog, stretch: Stretch, most: int = 8) -> doc.Table:
     """The longest first."""
     places = sorted(
         range(stretch.first, stretch.last),
         key=lambda place: log.asked_s[place] - log.delivered_s[place],
     )
-    return Table(
-        columns(("batch", "worker", "main waited", "fetched in")),
+    return doc.Table(
+        doc.columns(("batch", "worker", "main waited", "fetched in")),
         tuple(_wait(log, place) for place in places[:most]),
     )
 
 
-def _wait(log: BatchLog, place: int) -> Row:
+def _wait(log: BatchLog, place: int) -> doc.Row:
     begin, end = at(log.fetch_start_s, place), at(log.fetch_end_s, place)
     worker = log.worker[place] if log.worker else -2
-    return row(
+    return doc.row(
         f"{log.index[place] if log.index else place:,}",
         f"#{worker}" if worker >= 0 else "main" if worker == -1 else "unknown",
         format_duration(max(log.delivered_s[place] - log.asked_s[place], 0.0)),
@@ -155,7 +146,7 @@ def parts(log: BatchLog) -> list[Part]:
     return found
 
 
-def over_time(log: BatchLog, stretch: Stretch) -> list[Chart]:
+def over_time(log: BatchLog, stretch: Stretch) -> list[doc.Chart]:
     """What is known of both figures; nothing of a run of a few batches."""
     found = tuple(parts(log))
     if len(found) < 2:
@@ -167,7 +158,7 @@ def over_time(log: BatchLog, stretch: Stretch) -> list[Chart]:
         f"In the median part main waited {format_share(median(waits))} of the time, in all "
         f"{format_share(min(waits))} to {format_share(max(waits))}. Shaded: the stretch below."
     )
-    waiting = Chart("waiting", "Waiting over time", text, OverTime("waited", found, shaded))
+    waiting = doc.Chart("waiting", "Waiting over time", text, OverTime("waited", found, shaded))
     rates = [part.samples_per_s for part in found if part.samples_per_s is not None]
     if not rates:
         return [waiting]
@@ -177,4 +168,4 @@ def over_time(log: BatchLog, stretch: Stretch) -> list[Chart]:
         f"{format_duration(found[-1].end_s)}."
     )
     data = OverTime("samples/s", found, shaded)
-    return [Chart("pace", "Samples/s over time", text, data), waiting]
+    return [doc.Chart("pace", "Samples/s over time", text, data), waiting]

@@ -5,16 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from pipeprof.model import Profile, WorkerStats
-from pipeprof.report.document.blocks import (
-    Cell,
-    Chart,
-    Column,
-    Row,
-    Section,
-    Table,
-    row,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Stacks
 from pipeprof.report.document.journey import WORKER_STAGES, busy_s, journey
 from pipeprof.report.document.profile.stages import shares
@@ -27,11 +18,11 @@ _UNEVEN = 1.25
 """A worker that takes so many times as long as the median is called slow."""
 
 
-def workers(profile: Profile) -> Section:
+def workers(profile: Profile) -> doc.Section:
     name, title = "workers", "Workers side by side"
     found = profile.workers
     if not found:
-        return section(name, title, "Unknown: no worker was seen.", evidence=True)
+        return doc.section(name, title, "Unknown: no worker was seen.", evidence=True)
     slowest = max(found, key=lambda worker: busy_s(worker.stages))
     middle_s = median(busy_s(worker.stages) for worker in found)
     ratio = busy_s(slowest.stages) / middle_s if middle_s > 0 else 1.0
@@ -44,11 +35,11 @@ def workers(profile: Profile) -> Section:
         str(worker.index) if worker.index >= 0 else "main": shares(journey(worker.stages, 1))
         for worker in found
     }
-    chart = Chart("workers", title, text, Stacks("s", "mean per batch", stages))
+    chart = doc.Chart("workers", title, text, Stacks("s", "mean per batch", stages))
     drawn = chart if any(stages.values()) else None
     remark = text if slow is not None else ""
     note = f"mean per batch, {len(found)} of them"
-    return section(name, title, drawn, _table(found, slow), remark, note=note, evidence=True)
+    return doc.section(name, title, drawn, _table(found, slow), remark, note=note, evidence=True)
 
 
 def _named(found: tuple[WorkerStats, ...]) -> list[tuple[str, WorkerStats]]:
@@ -60,12 +51,12 @@ def _named(found: tuple[WorkerStats, ...]) -> list[tuple[str, WorkerStats]]:
     return list(named.items())
 
 
-def _table(found: tuple[WorkerStats, ...], slow: int | None) -> Table:
+def _table(found: tuple[WorkerStats, ...], slow: int | None) -> doc.Table:
     seen = [s for s in WORKER_STAGES if any(s in worker.stages for worker in found)]
     longest = max(busy_s(worker.stages) for worker in found)
-    return Table(
-        (Column("worker", "name"), Column("batches", spare=2),
-         *(Column(name, spare=3) for name in seen), Column("in all", spare=1)),
+    return doc.Table(
+        (doc.Column("worker", "name"), doc.Column("batches", spare=2),
+         *(doc.Column(name, spare=3) for name in seen), doc.Column("in all", spare=1)),
         tuple(
             _row(before, worker, seen, longest, worker.index == slow)
             for before, worker in _named(found)
@@ -73,13 +64,13 @@ def _table(found: tuple[WorkerStats, ...], slow: int | None) -> Table:
     )  # fmt: skip
 
 
-def _row(before: str, worker: WorkerStats, seen: list[str], longest: float, slow: bool) -> Row:
+def _row(before: str, worker: WorkerStats, seen: list[str], longest: float, slow: bool) -> doc.Row:
     stages = worker.stages
     busy = busy_s(stages)
-    return row(
+    return doc.row(
         f"{before}#{worker.index}" if worker.index >= 0 else "main",
         f"{worker.batches:,}",
         *(format_duration(stages[name].mean_s) if name in stages else "" for name in seen),
-        Cell(format_duration(busy), share=busy / longest if longest > 0 else 0.0),
+        doc.Cell(format_duration(busy), share=busy / longest if longest > 0 else 0.0),
         tone="bad" if slow else "",
     )

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.model import Conversion, Copy, Gain, Sample, SweepResult, Trial
-from pipeprof.report.document.blocks import (
-    Column,
-    Paragraph,
-    Section,
-    Table,
-    columns,
-    row,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import trial_at
 from pipeprof.report.document.wording import count_range, emulated, or_unknown, times
 from pipeprof.report.text import shorten
@@ -28,30 +20,30 @@ _STORAGE = 50
 """Most characters of the name of a storage."""
 
 
-def conversion(sweep: SweepResult) -> Section:
+def conversion(sweep: SweepResult) -> doc.Section:
     """Nothing where no other format was asked for."""
     name, title = "conversion", "What would I gain by converting?"
     found = sweep.conversion
     if found is None:
-        return section(name, title)
+        return doc.section(name, title)
     baseline = trial_at(sweep, found.baseline)
     if found.sample is None or baseline is None:
         unknown = "Nothing can be said yet: the data as it is has not been tried."
-        return section(name, title, unknown)
+        return doc.section(name, title, unknown)
     untried = (
         f"{copy.name} on {copy.storage} was not tried: {copy.skipped}"
         for copy in found.copies
         if copy.skipped is not None
     )
     noise = "What the same data differs by is noise: the intervals hold it."
-    return section(
+    return doc.section(
         name,
         title,
-        *map(Paragraph, (*advice_lines(found), *untried)),
+        *map(doc.Paragraph, (*advice_lines(found), *untried)),
         _speeds(sweep, found, baseline),
         _sampled(found.sample),
         noise if found.control is not None else None,
-        *(Paragraph(f"Kept: {copy.url}") for copy in found.copies if found.kept),
+        *(doc.Paragraph(f"Kept: {copy.url}") for copy in found.copies if found.kept),
         note=emulated(sweep.environment).strip(" ()"),
     )
 
@@ -62,7 +54,7 @@ def advice_lines(found: Conversion) -> list[str]:
     return [*advice, *found.layout]
 
 
-def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> Table:
+def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> doc.Table:
     """As multiples of the data as it is."""
     one = times(1.0)
     rows = [(f"{baseline.format} as it is", baseline, one, "", one, one)]
@@ -74,28 +66,28 @@ def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> Table:
         cpu, range_ = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
         speed, storage = times(gain.speed), times(gain.storage)
         rows.append((_named(copy, found), trial, speed, range_, storage, cpu))
-    return Table(
-        (Column("format", "text"), *columns(("samples/s", "speed", "95 %", "storage", "CPU")),
-         Column("starved", spare=1)),
+    titles = doc.columns(("samples/s", "speed", "95 %", "storage", "CPU"))
+    return doc.Table(
+        (doc.Column("format", "text"), *titles, doc.Column("starved", spare=1)),
         tuple(
-            row(name, format_count(trial.samples_per_s), *cells,
+            doc.row(name, format_count(trial.samples_per_s), *cells,
                 format_share(trial.starved_fraction))
             for name, trial, *cells in rows
         ),
     )  # fmt: skip
 
 
-def cost_of_a_sample(sweep: SweepResult) -> Section:
+def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
     """In bytes and seconds."""
     name, title = "sample", "What a sample takes"
     found = sweep.conversion
     baseline = trial_at(sweep, found.baseline) if found else None
     if found is None or found.sample is None or baseline is None:
-        return section(name, title)
+        return doc.section(name, title)
     stored = format_bytes(found.sample.storage_bytes / max(found.sample.rows, 1))
-    rows = [row(f"{baseline.format} as it is", stored, *_taken(baseline), "", "")]
+    rows = [doc.row(f"{baseline.format} as it is", stored, *_taken(baseline), "", "")]
     rows += [
-        row(
+        doc.row(
             _named(copy, found),
             format_bytes(copy.bytes / max(copy.rows, 1)),
             *_taken(trial),
@@ -104,13 +96,15 @@ def cost_of_a_sample(sweep: SweepResult) -> Section:
         )
         for copy, _, trial in _tried(sweep, found)
     ]
-    titles = columns(("stored", "read", "moved", "CPU", "decode", "files"))
-    table = Table((Column("format", "text"), *titles, Column("written at", spare=1)), tuple(rows))
+    titles = doc.columns(("stored", "read", "moved", "CPU", "decode", "files"))
+    table = doc.Table(
+        (doc.Column("format", "text"), *titles, doc.Column("written at", spare=1)), tuple(rows)
+    )
     legend = (
         "stored: on storage; read: asked of it, which crosses the wire of a remote one; moved: by "
         "disks, unknown where that cannot be seen; written at: by one process."
     )
-    return section(name, title, table, legend)
+    return doc.section(name, title, table, legend)
 
 
 def _taken(trial: Trial) -> tuple[str, str, str, str]:

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipeprof.model import SweepResult
-from pipeprof.report.document.blocks import (
-    Block,
-    Document,
-    KeyFigures,
-    LabelledFigure,
-    Paragraph,
-    Section,
-    Verdict,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import (
     DataSet,
     data_sets,
@@ -36,12 +27,12 @@ _FIRST: Final = 3
 """Data sets with a verdict of their own on the first screen, and lines on conversion."""
 
 
-def sweep_document(sweep: SweepResult) -> Document:
+def sweep_document(sweep: SweepResult) -> doc.Document:
     found, own = data_sets(sweep), own_data_sets(sweep)
-    figures = KeyFigures(_figures(sweep, found))
+    figures = doc.KeyFigures(_figures(sweep, found))
     return _document(
         sweep,
-        section("verdict", "", *map(_verdict, own), *_state(sweep), figures),
+        doc.section("verdict", "", *map(_verdict, own), *_state(sweep), figures),
         recommendation(sweep, own),
         conversion(sweep),
         cost_of_a_sample(sweep),
@@ -53,30 +44,30 @@ def sweep_document(sweep: SweepResult) -> Document:
     )
 
 
-def sweep_first_screen(sweep: SweepResult) -> Document:
+def sweep_first_screen(sweep: SweepResult) -> doc.Document:
     """Verdicts, the setting to use, and where the rest is."""
     return _document(
         sweep,
-        section("verdict", "", *_brief_opening(sweep)),
+        doc.section("verdict", "", *_brief_opening(sweep)),
         _converting(sweep),
         first_recommendation(sweep, own_data_sets(sweep)),
-        section("confidence", "Confidence", confidence_in_brief(sweep), _REST),
+        doc.section("confidence", "Confidence", confidence_in_brief(sweep), _REST),
     )
 
 
-def _document(sweep: SweepResult, *sections: Section) -> Document:
+def _document(sweep: SweepResult, *sections: doc.Section) -> doc.Document:
     version = sweep.environment.pipeprof
     title = ", ".join(sweep.spec.urls)
-    return Document(title, "sweep", sections, sweep.created, version).filled()
+    return doc.Document(title, "sweep", sections, sweep.created, version).filled()
 
 
-def _verdict(data: DataSet) -> Verdict:
+def _verdict(data: DataSet) -> doc.Verdict:
     starved = format_share(data.best.starved_fraction)
     so_far = f"best so far, with {settings(data.best.config)}: {starved} of the time."
     return verdict_of(data.best, data.advice.headline if data.advice else so_far, data.label)
 
 
-def _state(sweep: SweepResult) -> list[Paragraph]:
+def _state(sweep: SweepResult) -> list[doc.Paragraph]:
     """Whether the sweep has ended, and what its accelerator is."""
     lines = [] if sweep.trials else ["No trial has ended, so there is nothing to say yet."]
     lines.append(f"The accelerator is {sweep.environment.accelerator or 'unknown'}.")
@@ -85,39 +76,39 @@ def _state(sweep: SweepResult) -> list[Paragraph]:
             f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. To continue: "
             "pipeprof sweep --resume FOLDER, with the folder of this sweep's file."
         )
-    return [Paragraph(line) for line in lines]
+    return [doc.Paragraph(line) for line in lines]
 
 
-def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[LabelledFigure, ...]:
+def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[doc.LabelledFigure, ...]:
     left = f"{len(sweep.untried):,} left out" if sweep.untried else "of the grid"
     count = f"{len(sweep.trials):,} of {sweep.planned:,}"
-    figures = [LabelledFigure("trials", count, left if sweep.finished else "unfinished")]
+    figures = [doc.LabelledFigure("trials", count, left if sweep.finished else "unfinished")]
     if found:
         best = fastest(sweep)
         where = f"{label_of(best, found)}, {settings(best.config)}"
         rate = f"{format_count(best.samples_per_s)} samples/s"
-        figures.append(LabelledFigure("fastest", rate, where, "good"))
+        figures.append(doc.LabelledFigure("fastest", rate, where, "good"))
         asked = best.demand_samples_per_s
         demand = f"{format_count(asked)} samples/s" if asked else "unknown"
         by = f"by the accelerator{emulated(sweep.environment)}"
-        figures.append(LabelledFigure("asked", demand, by))
-    figures.append(LabelledFigure("cache", sweep.spec.cache, "asked for before each trial"))
+        figures.append(doc.LabelledFigure("asked", demand, by))
+    figures.append(doc.LabelledFigure("cache", sweep.spec.cache, "asked for before each trial"))
     return tuple(figures)
 
 
-def _brief_opening(sweep: SweepResult) -> list[Block]:
+def _brief_opening(sweep: SweepResult) -> list[doc.Block]:
     found = own_data_sets(sweep)
     best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_FIRST]
-    blocks: list[Block] = [_verdict(data) for data in found if data in best]
+    blocks: list[doc.Block] = [_verdict(data) for data in found if data in best]
     if len(found) > _FIRST:
-        blocks.append(Paragraph(f"The fastest {_FIRST} of {counted(len(found), 'data set')}."))
+        blocks.append(doc.Paragraph(f"The fastest {_FIRST} of {counted(len(found), 'data set')}."))
     if len(found) > 1:
-        blocks.append(Paragraph(choice(found)))
+        blocks.append(doc.Paragraph(choice(found)))
     return [*blocks, *_state(sweep)]
 
 
-def _converting(sweep: SweepResult) -> Section:
+def _converting(sweep: SweepResult) -> doc.Section:
     lines = advice_lines(sweep.conversion) if sweep.conversion else []
-    return section(
-        "conversion", "What would I gain by converting?", *map(Paragraph, lines[:_FIRST])
+    return doc.section(
+        "conversion", "What would I gain by converting?", *map(doc.Paragraph, lines[:_FIRST])
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import expm1
 
 from pipeprof.model import Headspace, PairedRuns, RunNoise, SweepAdvice, SweepResult
-from pipeprof.report.document.blocks import Block, Code, Section, Subheading, figures, section
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import DataSet, trial_at
 from pipeprof.report.document.wording import gain, settings, times
 from pipeprof.units import format_count, format_duration, percent
@@ -14,31 +14,31 @@ from pipeprof.units import format_count, format_duration, percent
 _NAME, _TITLE = "recommendation", "Recommendation"
 
 
-def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
-    blocks: list[Block] = []
+def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+    blocks: list[doc.Block] = []
     for data in found:
         if data.advice is not None:
             blocks += _advice(sweep, data, data.advice)
-    return section(_NAME, _TITLE, *(blocks or ["Unknown until trials have ended."]))
+    return doc.section(_NAME, _TITLE, *(blocks or ["Unknown until trials have ended."]))
 
 
-def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
+def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
     """Of the data set that is fastest at its best: the change, its gain and its code."""
     advised = [data for data in found if data.advice is not None]
     if not advised:
-        return section(_NAME, _TITLE)
+        return doc.section(_NAME, _TITLE)
     data = max(advised, key=lambda each: each.best.samples_per_s)
     change, *more = _advice(sweep, data, data.advice) if data.advice else []
-    brief = figures([("gain", _gain(data))])
-    code = (block for block in more if isinstance(block, Code))
+    brief = doc.figures([("gain", _gain(data))])
+    code = (block for block in more if isinstance(block, doc.Code))
     note = "of the fastest data set; the others follow in --full" if len(advised) > 1 else ""
-    return section(_NAME, _TITLE, change, brief, *code, note=note)
+    return doc.section(_NAME, _TITLE, change, brief, *code, note=note)
 
 
-def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[Block]:
+def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[doc.Block]:
     advice = found.recommendation
     if advice is None:
-        return [Subheading(f"{data.label}: keep {settings(data.best.config)}")]
+        return [doc.Subheading(f"{data.label}: keep {settings(data.best.config)}")]
     kept = advice.current == advice.proposed
     change = f"keep {advice.current}" if kept else f"{advice.current} → {advice.proposed}"
     rows = [("gain", _gain(data)), ("why", advice.why)]
@@ -49,8 +49,8 @@ def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[Block
         rows.append(("unsteady", _unsteady(noise)))
     if data.url in sweep.headspace:
         rows.append(("left to gain", _left(sweep.headspace[data.url])))
-    code = [Code(advice.code)] if advice.code else []
-    return [Subheading(f"{data.label}: {change}"), figures(rows), *code]
+    code = [doc.Code(advice.code)] if advice.code else []
+    return [doc.Subheading(f"{data.label}: {change}"), doc.figures(rows), *code]
 
 
 def _gain(data: DataSet) -> str:

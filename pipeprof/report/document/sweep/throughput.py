@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipeprof.model import SweepResult
-from pipeprof.report.document.blocks import (
-    Chart,
-    Column,
-    Paragraph,
-    Section,
-    Table,
-    columns,
-    row,
-    section,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import OverWorkers, SweepPoint, ThroughputPoint, Throughputs
 from pipeprof.report.document.data_sets import DataSet, fastest, label_of
 from pipeprof.report.document.wording import count_range, emulated, settings, times
@@ -25,10 +16,10 @@ _NAME = 40
 """Most characters of the name of a series."""
 
 
-def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
+def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
     name, title = "settings", "Throughput over workers"
     if not found:
-        return section(name, title, "Unknown until trials have ended.")
+        return doc.section(name, title, "Unknown until trials have ended.")
     best = fastest(sweep)
     text = (
         f"The fastest is {label_of(best, found)} with {settings(best.config)}: "
@@ -36,7 +27,7 @@ def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     )
     predicted = sweep.untried or any(trial.predicted_samples_per_s for trial in sweep.trials)
     note = f"95 % as lines{'; hollow: predicted' if predicted else ''}; dashed: what is asked"
-    return section(name, title, Chart(name, title, text, _data(sweep, found)), note=note)
+    return doc.section(name, title, doc.Chart(name, title, text, _data(sweep, found)), note=note)
 
 
 def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Throughputs:
@@ -100,22 +91,22 @@ def _series(sweep: SweepResult, label: str, batch_size: int | None) -> str:
     return shorten(name, _NAME)
 
 
-def best_of_each(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
+def best_of_each(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
     """Nothing where there is one data set only."""
     name, title = "data-sets", "Data sets at their best"
     if len(found) < 2:
-        return section(name, title)
+        return doc.section(name, title)
     note = emulated(sweep.environment).strip(" ()")
-    return section(name, title, _table(found), Paragraph(choice(found)), note=note)
+    return doc.section(name, title, _table(found), doc.Paragraph(choice(found)), note=note)
 
 
-def _table(found: Sequence[DataSet]) -> Table:
+def _table(found: Sequence[DataSet]) -> doc.Table:
     slowest = min(data.best.samples_per_s for data in found)
-    return Table(
-        (Column("data set", "text"), Column("samples/s"), Column("95 %", spare=1),
-         Column("speed", spare=2), *columns(("starved", "bytes/sample"))),
+    return doc.Table(
+        (doc.Column("data set", "text"), doc.Column("samples/s"), doc.Column("95 %", spare=1),
+         doc.Column("speed", spare=2), *doc.columns(("starved", "bytes/sample"))),
         tuple(
-            row(
+            doc.row(
                 data.label,
                 format_count(data.best.samples_per_s),
                 count_range(data.best.interval),

@@ -7,17 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeprof.model import SweepResult, Trial, Untried
-from pipeprof.report.document.blocks import (
-    Cell,
-    Column,
-    Row,
-    Section,
-    Table,
-    columns,
-    row,
-    section,
-    term,
-)
+from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import DataSet, fastest
 from pipeprof.report.document.wording import emulated, signed_percent
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_share
@@ -52,10 +42,10 @@ _FIGURES = (
 )  # fmt: skip
 
 
-def trials(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
+def trials(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
     name, title = "trials", "Trials"
     if not sweep.trials:
-        return section(name, title, "No trial has ended.", note="0 so far", evidence=True)
+        return doc.section(name, title, "No trial has ended.", note="0 so far", evidence=True)
     labels = {data.url: data.label for data in found}
     shown = [each for each in _FIGURES if any(each.value(t) is not None for t in sweep.trials)]
     to_use, most = {id(data.best) for data in found}, fastest(sweep)
@@ -63,36 +53,36 @@ def trials(sweep: SweepResult, found: Sequence[DataSet]) -> Section:
     for trial in sweep.trials:
         marks = ["to use"] * (id(trial) in to_use) + ["fastest"] * (trial is most)
         rows.append(_row(trial, labels[trial.url], ", ".join(marks), shown))
-    figures = (Column(each.title, spare=each.spare) for each in shown)
-    ends = (Column("verdict", "name", 10), Column("to blame", "name"), Column("cache", "name", 3),
-            Column("profile", "name", 7))  # fmt: skip
-    table = Table(
-        (Column("data set", "text"), Column("", "name"), *figures, *ends),
+    figures = (doc.Column(each.title, spare=each.spare) for each in shown)
+    ends = (doc.Column("verdict", "name", 10), doc.Column("to blame", "name"),
+            doc.Column("cache", "name", 3), doc.Column("profile", "name", 7))  # fmt: skip
+    table = doc.Table(
+        (doc.Column("data set", "text"), doc.Column("", "name"), *figures, *ends),
         tuple(rows),
         sortable=True,
     )
     note = f"{len(sweep.trials)}{emulated(sweep.environment)}"
-    return section(name, title, table, *_legend(sweep, found), note=note, evidence=True)
+    return doc.section(name, title, table, *_legend(sweep, found), note=note, evidence=True)
 
 
-def _row(trial: Trial, label: str, marks: str, shown: Sequence[_Figure]) -> Row:
-    return row(
+def _row(trial: Trial, label: str, marks: str, shown: Sequence[_Figure]) -> doc.Row:
+    return doc.row(
         label,
         marks,
         *(_cell(figure, trial) for figure in shown),
         trial.verdict if trial.has_step else "no step",
-        term(trial.bottleneck or ""),
+        doc.term(trial.bottleneck or ""),
         trial.cache.state,
         trial.profile,
         tone="good" if marks else "",
     )
 
 
-def _cell(figure: _Figure, trial: Trial) -> Cell:
+def _cell(figure: _Figure, trial: Trial) -> doc.Cell:
     value = figure.value(trial)
     if value is None:
-        return Cell(figure.otherwise)
-    return Cell(figure.write(value), sort=float(value))
+        return doc.Cell(figure.otherwise)
+    return doc.Cell(figure.write(value), sort=float(value))
 
 
 def _half_width(trial: Trial) -> float | None:
@@ -132,31 +122,37 @@ def _errors(data: DataSet) -> list[str]:
     return [f"Predictions of {data.label} were off by {', '.join(found)}."] if found else []
 
 
-def untried(sweep: SweepResult) -> Section:
+def untried(sweep: SweepResult) -> doc.Section:
     name, title = "untried", "Settings that were not tried"
     if not sweep.untried:
         unknown = "Unknown until the sweep has ended."
         text = "No setting was left out." if sweep.finished else unknown
-        return section(name, title, text, evidence=True)
+        return doc.section(name, title, text, evidence=True)
     ordered = sorted(sweep.untried, key=lambda each: -each.samples_per_s)
-    titles = columns(("workers", "prefetch", "batch", "predicted samples/s", "at most"))
-    table = Table(
-        (Column("data set", "text"), *titles), tuple(map(_left_out, ordered)), sortable=True
+    titles = doc.columns(("workers", "prefetch", "batch", "predicted samples/s", "at most"))
+    table = doc.Table(
+        (doc.Column("data set", "text"), *titles), tuple(map(_left_out, ordered)), sortable=True
     )
     count, grid = len(ordered), len(ordered) + len(sweep.trials)
     text = (
         f"{counted(count, 'setting')} of {grid} not tried: none is predicted to change the answer. "
         "At most: in one run, with 95 %."
     )
-    return section(name, title, text, table, note="predicted only", evidence=True)
+    return doc.section(name, title, text, table, note="predicted only", evidence=True)
 
 
-def _left_out(each: Untried) -> Row:
-    return row(
+def _left_out(each: Untried) -> doc.Row:
+    return doc.row(
         each.url,
-        Cell(str(each.num_workers), sort=float(each.num_workers)),
-        Cell(str(each.prefetch_factor or ""), sort=float(each.prefetch_factor or 0)),
-        Cell(f"{each.batch_size:,}" if each.batch_size else "", sort=float(each.batch_size or 0)),
-        Cell(format_count(each.samples_per_s), sort=each.samples_per_s),
-        Cell(format_count(each.at_most), sort=each.at_most),
+        doc.Cell(str(each.num_workers), sort=float(each.num_workers)),
+        doc.Cell(str(each.prefetch_factor or ""), sort=float(each.prefetch_factor or 0)),
+        doc.Cell(
+            f"{each.batch_size:,}" if each.batch_size else "", sort=float(each.batch_size or 0)
+        ),
+        doc.Cell(format_count(each.samples_per_s), sort=each.samples_per_s),
+        doc.Cell(format_count(each.at_most), sort=each.at_most),
     )
+
+
+def _sorted(text: str, by: float | None) -> doc.Cell:
+    return doc.Cell(text, sort=float(by or 0))

@@ -5,35 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 from pipeprof.report.document.charts import Bar, Bars, Stacks
-from pipeprof.report.html.charts.vega import (
-    ACCENT,
-    COUNTS,
-    DEMAND,
-    SECONDS,
-    TIP,
-    Datum,
-    Spec,
-    chart,
-    demand_at,
-    fixed,
-    layer,
-    names,
-    quantity,
-)
+from pipeprof.report.html.charts import vega
+from pipeprof.report.html.charts.vega import Datum, Spec
 from pipeprof.units import format_duration, format_share
 
 _BAR: Final = 26
 """Pixels from bar to bar."""
 _TALLEST: Final = 600
 """Pixels of many rows of stacks."""
-_TONES: Final = {"worst": ACCENT, "best": "var(--step)", "demand": DEMAND, "": "var(--bar)"}
+_TONES: Final = {
+    "worst": vega.ACCENT,
+    "best": "var(--step)",
+    "demand": vega.DEMAND,
+    "": "var(--bar)",
+}
 _PARTS: Final = {
     **{name: f"var(--{name})" for name in ("fetch", "read", "decode", "transform", "collate",
                                            "transfer", "pin", "reorder", "ready", "step")},
     "rest of fetch": "var(--fetch)",
-    "accelerators at work": DEMAND,
+    "accelerators at work": vega.DEMAND,
     "waiting for the slowest step": "var(--bar)",
-    "waiting for data": ACCENT,
+    "waiting for data": vega.ACCENT,
 }  # fmt: skip
 
 
@@ -41,19 +33,19 @@ def bars(data: Bars) -> Spec:
     """What is far above the demand, or far above the others, is cut off, and its label says so."""
     least, most = _reach(data)
     rows: list[Datum] = [_row(bar, most) for bar in data.bars]
-    axis = {"labelExpr": SECONDS if data.unit == "s" else COUNTS, "tickCount": 5}
+    axis = {"labelExpr": vega.SECONDS if data.unit == "s" else vega.COUNTS, "tickCount": 5}
     domain = [least, most * 1.4 if least == 0 else most]
-    x, y = quantity("value", data.title, axis, domain=domain, nice=False), names(rows)
-    drawn = {"x": x, "y": y, "color": fixed("tone", _TONES), "tooltip": TIP}
+    x, y = vega.quantity("value", data.title, axis, domain=domain, nice=False), vega.names(rows)
+    drawn = {"x": x, "y": y, "color": vega.fixed("tone", _TONES), "tooltip": vega.TIP}
     span = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
     figure = {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "label"}}
     layers = [
-        layer("bar", drawn, height={"band": 0.7}, cornerRadiusEnd=2),
-        layer("rule", span, "isValid(datum.low)", strokeWidth=2, stroke="var(--ink)"),
-        *demand_at(data.demand, "x"),
-        layer("text", figure, align="left", dx=5),
+        vega.layer("bar", drawn, height={"band": 0.7}, cornerRadiusEnd=2),
+        vega.layer("rule", span, "isValid(datum.low)", strokeWidth=2, stroke="var(--ink)"),
+        *vega.demand_at(data.demand, "x"),
+        vega.layer("text", figure, align="left", dx=5),
     ]
-    return chart(rows, layer=layers, height=_BAR * len(rows))
+    return vega.chart(rows, layer=layers, height=_BAR * len(rows))
 
 
 def _reach(data: Bars) -> tuple[float, float]:
@@ -87,15 +79,15 @@ def stacks(data: Stacks) -> Spec:
         for place, (part, value) in enumerate(parts.items())
     ]  # fmt: skip
     parts = dict.fromkeys(row["part"] for row in rows)
-    axis = {"labelExpr": SECONDS} if data.unit == "s" else {"format": "%"}
+    axis = {"labelExpr": vega.SECONDS} if data.unit == "s" else {"format": "%"}
     colours = {part: _PARTS.get(part, "var(--fetch)") for part in parts}
     encoding = {
-        "x": quantity("value", data.title, {**axis, "tickCount": 5, "grid": False}),
-        "y": names(rows),
-        "color": fixed("part", colours, legend={}),
+        "x": vega.quantity("value", data.title, {**axis, "tickCount": 5, "grid": False}),
+        "y": vega.names(rows),
+        "color": vega.fixed("part", colours, legend={}),
         "order": {"field": "place"},
-        "tooltip": TIP,
+        "tooltip": vega.TIP,
     }
-    drawn = layer("bar", encoding, stroke="var(--paper)", strokeWidth=0.5)
+    drawn = vega.layer("bar", encoding, stroke="var(--paper)", strokeWidth=0.5)
     each = min(34, max(10, _TALLEST // len(data.rows)))
-    return chart(rows, layer=[drawn], height=each * len(data.rows))
+    return vega.chart(rows, layer=[drawn], height=each * len(data.rows))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipeprof.report.document.charts import OverTime
-from pipeprof.report.html.charts.vega import ACCENT, SECONDS, Spec, chart, layer, quantity, samples
+from pipeprof.report.html.charts import vega
+from pipeprof.report.html.charts.vega import Spec
 
 
 def over_time(data: OverTime) -> Spec:
@@ -15,16 +16,16 @@ def over_time(data: OverTime) -> Spec:
     end_s = data.parts[-1].end_s
     # the last part is as long as any: a step needs its end
     rows.append({**rows[-1], "at": end_s})
-    axis = {"labelExpr": SECONDS, "tickCount": 6, "grid": False}
-    x = quantity("at", None, axis, domain=[0, end_s], nice=False)
+    axis = {"labelExpr": vega.SECONDS, "tickCount": 6, "grid": False}
+    x = vega.quantity("at", None, axis, domain=[0, end_s], nice=False)
     begin, end = data.shaded
-    shade = layer("rect", {"x": x, "x2": {"field": "to"}}, fill="var(--line)", fillOpacity=0.6)
+    shade = vega.layer("rect", {"x": x, "x2": {"field": "to"}}, fill="var(--line)", fillOpacity=0.6)
     shade["data"] = {"values": [{"at": begin, "to": end}]}
     if data.figure == "samples/s":
         most = max(part.samples_per_s or 0.0 for part in data.parts) * 1.1
-        y, drawn = samples("samples", most, ticks=3), {"mark": "line", "stroke": "var(--read)"}
+        y, drawn = vega.samples("samples", most, ticks=3), {"mark": "line", "stroke": "var(--read)"}
     else:
-        y = quantity("share", "waited", {"format": "%", "tickCount": 3}, domain=[0, 1])
-        drawn = {"mark": "area", "fill": ACCENT}
-    figure = layer(encoding={"x": x, "y": y}, interpolate="step-after", **drawn)
-    return chart(rows, layer=[shade, figure], height=90)
+        y = vega.quantity("share", "waited", {"format": "%", "tickCount": 3}, domain=[0, 1])
+        drawn = {"mark": "area", "fill": vega.ACCENT}
+    figure = vega.layer(encoding={"x": x, "y": y}, interpolate="step-after", **drawn)
+    return vega.chart(rows, layer=[shade, figure], height=90)

@@ -10,19 +10,8 @@ from typing import Final
 
 from pipeprof.report.document.charts import OverWorkers, StageSpread, Throughputs
 from pipeprof.report.document.wording import count_range
-from pipeprof.report.html.charts.vega import (
-    SECONDS,
-    TIP,
-    Datum,
-    Spec,
-    chart,
-    demand_at,
-    fixed,
-    layer,
-    names,
-    quantity,
-    samples,
-)
+from pipeprof.report.html.charts import vega
+from pipeprof.report.html.charts.vega import Datum, Spec
 from pipeprof.report.text import shorten
 from pipeprof.units import format_count, format_duration
 
@@ -47,20 +36,20 @@ def throughputs(data: Throughputs) -> Spec:
             "tip": f"{point.setting}, {point.known_by}: {label} samples/s",
         })  # fmt: skip
     most = max([*(row["high"] for row in rows), data.demand or 0.0]) * 1.12
-    x, y = samples("samples", most), names(rows)
-    span = {"x": samples("low", most), "x2": {"field": "high"}, "y": y, "tooltip": TIP}
+    x, y = vega.samples("samples", most), vega.names(rows)
+    span = {"x": vega.samples("low", most), "x2": {"field": "high"}, "y": y, "tooltip": vega.TIP}
     used = {point.known_by for point in data.points}
     colours = {name: colour for name, colour in _KNOWN_BY.items() if name in used}
     shapes = dict(zip(colours, ("circle", "diamond"), strict=False))
-    signs = {"color": fixed("known by", colours, {}), "shape": fixed("known by", shapes, {})}
+    colour, shape = (vega.fixed("known by", signs, {}) for signs in (colours, shapes))
+    dot = {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": vega.TIP}
     layers = [
-        *demand_at(data.demand, "x"),
-        layer("rule", span, strokeWidth=3, stroke="var(--bar)"),
-        layer("point", {"x": x, "y": y, **signs, "tooltip": TIP}, "datum.known",
-              filled=True, size=110, opacity=1),
-        layer("text", {"x": x, "y": y, "text": {"field": "label"}}, dy=-12),
-    ]  # fmt: skip
-    return chart(rows, layer=layers, height=40 * len({row["name"] for row in rows}))
+        *vega.demand_at(data.demand, "x"),
+        vega.layer("rule", span, strokeWidth=3, stroke="var(--bar)"),
+        vega.layer("point", dot, "datum.known", filled=True, size=110, opacity=1),
+        vega.layer("text", {"x": x, "y": y, "text": {"field": "label"}}, dy=-12),
+    ]
+    return vega.chart(rows, layer=layers, height=40 * len({row["name"] for row in rows}))
 
 
 def over_workers(data: OverWorkers) -> Spec:
@@ -77,26 +66,27 @@ def over_workers(data: OverWorkers) -> Spec:
     numbers = sorted({row["workers"] for row in rows})
     axis = {"values": numbers, "labelExpr": "datum.value", "grid": False}
     most = max([*(row["high"] for row in rows), data.demand or 0.0]) * 1.05
-    y = samples("samples", most, ticks=6)
+    y = vega.samples("samples", most, ticks=6)
     legend = {"columns": 1} if len(series) > 1 else None
     colours = dict(zip(series, cycle(f"var(--{name})" for name in _COLOURS)))
     line = {
-        "x": quantity("workers", "workers", axis, nice=False, padding=14),
+        "x": vega.quantity("workers", "workers", axis, nice=False, padding=14),
         "y": y,
-        "color": fixed("series", colours, legend),
+        "color": vega.fixed("series", colours, legend),
     }
     shapes = dict(zip(series, cycle(_SHAPES)))
-    dot = {**line, "shape": fixed("series", shapes, legend), "tooltip": TIP}
+    dot = {**line, "shape": vega.fixed("series", shapes, legend), "tooltip": vega.TIP}
     interval = {**line, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     measured = "datum.known == 'measured'"
+    hollow = {"filled": False, "strokeWidth": 1.5, "opacity": 0.9}
     layers = [
-        layer("line", line, f"{measured} && datum.best", strokeWidth=2),
-        layer("rule", interval, measured, strokeWidth=2),
-        layer("point", dot, measured, filled=True, size=80, opacity=1),
-        layer("point", dot, f"!({measured})", filled=False, size=80, strokeWidth=1.5, opacity=0.9),
-        *demand_at(data.demand, "y"),
+        vega.layer("line", line, f"{measured} && datum.best", strokeWidth=2),
+        vega.layer("rule", interval, measured, strokeWidth=2),
+        vega.layer("point", dot, measured, filled=True, size=80, opacity=1),
+        vega.layer("point", dot, f"!({measured})", size=80, **hollow),
+        *vega.demand_at(data.demand, "y"),
     ]
-    return chart(rows, layer=layers, height=300)
+    return vega.chart(rows, layer=layers, height=300)
 
 
 def spread(data: StageSpread) -> Spec:
@@ -110,21 +100,22 @@ def spread(data: StageSpread) -> Spec:
         for mark in _PERCENTILES
         if (value := getattr(stats, f"{mark}_s")) > 0
     ]  # fmt: skip
-    axis = {"labelExpr": SECONDS, "values": _powers([row["seconds"] for row in rows])}
+    axis = {"labelExpr": vega.SECONDS, "values": _powers([row["seconds"] for row in rows])}
     title = "per batch, by powers of ten"
-    seconds = quantity("seconds", title, axis, type="log", nice=True, padding=8)
+    seconds = vega.quantity("seconds", title, axis, type="log", nice=True, padding=8)
     reach = {"x": {"aggregate": "min", **seconds}, "x2": {"aggregate": "max", "field": "seconds"}}
     dot = {
         "x": seconds,
-        "shape": fixed("mark", _PERCENTILE_SHAPES, {"symbolType": "circle"}),
-        "color": fixed("mark", _PERCENTILES, {}),
-        "tooltip": TIP,
+        "shape": vega.fixed("mark", _PERCENTILE_SHAPES, {"symbolType": "circle"}),
+        "color": vega.fixed("mark", _PERCENTILES, {}),
+        "tooltip": vega.TIP,
     }
     layers = [
-        layer("rule", reach, strokeWidth=2, stroke="var(--line)"),
-        layer("point", dot, filled=True, size=70, opacity=1),
+        vega.layer("rule", reach, strokeWidth=2, stroke="var(--line)"),
+        vega.layer("point", dot, filled=True, size=70, opacity=1),
     ]
-    return chart(rows, layer=layers, encoding={"y": names(rows)}, height=22 * len(data.stages))
+    encoding, height = {"y": vega.names(rows)}, 22 * len(data.stages)
+    return vega.chart(rows, layer=layers, encoding=encoding, height=height)
 
 
 def _powers(values: Sequence[float]) -> list[float]:

@@ -9,17 +9,8 @@ from typing import Final
 from pipeprof.model import BatchLog
 from pipeprof.report.document.charts import Timeline
 from pipeprof.report.document.profile.timeline import at, paused_s
-from pipeprof.report.html.charts.vega import (
-    ACCENT,
-    SECONDS,
-    TIP,
-    Datum,
-    Spec,
-    chart,
-    fixed,
-    layer,
-    quantity,
-)
+from pipeprof.report.html.charts import vega
+from pipeprof.report.html.charts.vega import Datum, Spec
 from pipeprof.units import format_duration
 
 _COLOURS: Final = {
@@ -28,7 +19,7 @@ _COLOURS: Final = {
     "ready": "var(--ready)",
     "step": "var(--step)",
     "pause": "var(--bar)",
-    "awaited": ACCENT,
+    "awaited": vega.ACCENT,
 }
 """Kind of span → colour, in the order of the legend. *Awaited*: in main the wait, in a worker what
 the awaited batch was doing meanwhile."""
@@ -43,21 +34,22 @@ def timeline(data: Timeline) -> Spec:
     lanes = _lanes(data)
     rows = list(_rows(data, {lane: place for place, lane in enumerate(lanes)}))
     shown = [kind for kind in _COLOURS if any(row["kind"] == kind for row in rows)]
-    axis = {"labelExpr": SECONDS, "tickCount": 6, "grid": False}
+    axis = {"labelExpr": vega.SECONDS, "tickCount": 6, "grid": False}
+    title = "time since the first of them"
     zoomed = {"domainMin": {"expr": "from"}, "domainMax": {"expr": "to"}}
     encoding = {
-        "x": quantity("x", "time since the first of them", axis, **zoomed, nice=False, zero=False),
+        "x": vega.quantity("x", title, axis, **zoomed, nice=False, zero=False),
         "x2": {"field": "x2"},
         "y": _lane_axis(["main", *(f"worker {lane}" for lane in lanes if lane >= 0)]),
         "y2": {"field": "y2"},
-        "color": fixed("kind", {kind: _COLOURS[kind] for kind in shown}, legend={}),
-        "tooltip": TIP,
+        "color": vega.fixed("kind", {kind: _COLOURS[kind] for kind in shown}, legend={}),
+        "tooltip": vega.TIP,
     }
-    rectangles = layer("rect", encoding, clip=True)
+    rectangles = vega.layer("rect", encoding, clip=True)
     params = [{"name": "from", "value": 0}, {"name": "to", "value": whole_s},
               {"name": "whole", "value": whole_s}]  # fmt: skip
     height = max(16, min(34, 900 // len(lanes)))
-    return chart(rows, params=params, layer=[rectangles], height=height * len(lanes))
+    return vega.chart(rows, params=params, layer=[rectangles], height=height * len(lanes))
 
 
 def _lanes(data: Timeline) -> list[int]:
@@ -71,7 +63,7 @@ def _lane_axis(titles: list[str]) -> Spec:
         "values": [place + 0.5 for place in range(len(titles))], "grid": False, "ticks": False,
         "domain": False, "labelOverlap": True, "labelExpr": f"{titles!r}[floor(datum.value)]",
     }  # fmt: skip
-    return quantity("y", None, axis, domain=[0, len(titles)], reverse=True, nice=False)
+    return vega.quantity("y", None, axis, domain=[0, len(titles)], reverse=True, nice=False)
 
 
 def _rows(data: Timeline, placed: dict[int, int]) -> Iterator[Datum]:
