@@ -8,7 +8,7 @@ from itertools import chain
 from math import log
 from typing import Final
 
-from pipeprof.model import Sizing, SizingFigure, SizingInput
+from pipeprof.model import Sizing, SizingFigure
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Stacks
 from pipeprof.units import (
@@ -216,8 +216,8 @@ def _both(each: SizingFigure) -> str:
 
 def _inserted(sizing: Sizing, each: SizingFigure) -> str:
     """The formula, with numbers in the place of their names."""
-    named: list[SizingInput | SizingFigure] = [*sizing.inputs, *_by_name(sizing).values()]
-    units = {one.name: one.unit for one in named}
+    units = {one.name: one.unit for one in sizing.inputs}
+    units |= {name: one.unit for name, one in _by_name(sizing).items()}
     names = sorted(each.numbers, key=len, reverse=True)
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
     if not pattern.search(each.formula):  # it is written in other words

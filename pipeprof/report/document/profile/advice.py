@@ -12,8 +12,8 @@ def recommendations(profile: Profile) -> doc.Section:
     for advice in profile.recommendations:
         brings = ("gain", gain(advice, profile.throughput.samples_per_s))
         blocks += _change(advice, brings, *expected(advice), ("why", advice.why))
-    otherwise = "No change of settings is recommended from this run."
-    return doc.section("recommendation", "Recommendation", *(blocks or [otherwise]))
+    otherwise = "" if blocks else "No change of settings is recommended from this run."
+    return doc.section("recommendation", "Recommendation", *blocks, otherwise)
 
 
 def first_recommendation(profile: Profile) -> doc.Section:
@@ -37,5 +37,5 @@ def findings(profile: Profile) -> doc.Section:
     for finding in profile.findings:
         blocks.append(doc.Subheading(f"{finding.title} ({finding.code})"))
         blocks.append(doc.figures([("seen", finding.evidence), ("fix", finding.fix)]))
-    otherwise = "No known pathology showed in this run."
-    return doc.section("findings", "Findings", *(blocks or [otherwise]))
+    otherwise = "" if blocks else "No known pathology showed in this run."
+    return doc.section("findings", "Findings", *blocks, otherwise)

@@ -27,8 +27,9 @@ def stall(profile: Profile) -> doc.Section:
     )
     chart = doc.Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
     notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
-    blocks = (chart, _table(profile, causes), *notes)
-    return doc.section("stall", _title(profile), *blocks, note=_share(profile))
+    return doc.section(
+        "stall", _title(profile), chart, _table(profile, causes), *notes, note=_share(profile)
+    )
 
 
 def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:

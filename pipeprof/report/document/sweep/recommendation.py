@@ -12,6 +12,7 @@ from pipeprof.report.document.wording import gain, settings, times
 from pipeprof.units import format_count, format_duration, percent
 
 _NAME, _TITLE = "recommendation", "Recommendation"
+_UNKNOWN = "Unknown until trials have ended."
 
 
 def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
@@ -19,7 +20,7 @@ def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
     for data in found:
         if data.advice is not None:
             blocks += _advice(sweep, data, data.advice)
-    return doc.section(_NAME, _TITLE, *(blocks or ["Unknown until trials have ended."]))
+    return doc.section(_NAME, _TITLE, *blocks, "" if blocks else _UNKNOWN)
 
 
 def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
