@@ -22,10 +22,11 @@ from pipeprof.report.document.blocks import (
     Block,
     Column,
     Document,
+    FigureList,
+    LabelledFigure,
     Paragraph,
     Section,
     Table,
-    figures,
     row,
 )
 from pipeprof.report.markdown.render import render_markdown
@@ -100,7 +101,8 @@ def test_nothing_but_what_we_write_is_marked_up(result: Result) -> None:
 @hypothesis.given(TEXTS, TEXTS)
 def test_whatever_a_cell_or_a_line_holds_is_shown_as_it_is(one: str, other: str) -> None:
     table = Table((Column("a"), Column("b")), (row(f"x{one}", other), row(other, one)))
-    html = shown(render_markdown(of(Paragraph(one), table, figures([("label", other)]))))
+    figures = FigureList((LabelledFigure("label", other),))
+    html = shown(render_markdown(of(Paragraph(one), table, figures)))
     cells = re.findall(r"<td.*?>(.*?)</td>", html, re.DOTALL)
     wanted = [f"x{one}", other, other, one]
     assert [plain(cell) for cell in cells] == [words(text) for text in wanted]

@@ -49,11 +49,11 @@ def timeline(profile: Profile) -> doc.Section:
     )
 
 
-_Turn: TypeAlias = "tuple[float, float]"
+_Cycle: TypeAlias = "tuple[float, float]"
 """Around one batch: seconds that main waited for it, and seconds in all but for a pause."""
 
 
-def _turns(log: BatchLog) -> list[_Turn]:
+def _cycles(log: BatchLog) -> list[_Cycle]:
     """Of the batches of which all three moments are known."""
     moments = zip(log.asked_s, log.delivered_s, log.done_s, strict=False)
     return [
@@ -62,22 +62,22 @@ def _turns(log: BatchLog) -> list[_Turn]:
     ]
 
 
-def _wait_share(turns: Sequence[_Turn]) -> float:
+def _wait_share(cycles: Sequence[_Cycle]) -> float:
     """0..1 of their time."""
-    whole_s = sum(took_s for _, took_s in turns)
-    return sum(waited_s for waited_s, _ in turns) / whole_s if whole_s > 0 else 0.0
+    whole_s = sum(took_s for _, took_s in cycles)
+    return sum(waited_s for waited_s, _ in cycles) / whole_s if whole_s > 0 else 0.0
 
 
 def typical(log: BatchLog, batches: int) -> Stretch | None:
     """The stretch of ``batches`` whose share of waiting is nearest to that of all that is kept;
     ``None`` where there is none that took any time."""
-    turns = _turns(log)
-    batches = min(batches, len(turns))
+    cycles = _cycles(log)
+    batches = min(batches, len(cycles))
     if not batches:
         return None
     found = [
-        Stretch(first, first + batches, _wait_share(turns[first : first + batches]))
-        for first in range(0, len(turns) - batches + 1, max(batches // 4, 1))
+        Stretch(first, first + batches, _wait_share(cycles[first : first + batches]))
+        for first in range(0, len(cycles) - batches + 1, max(batches // 4, 1))
     ]
     found = [each for each in found if log.done_s[each.last - 1] > log.asked_s[each.first]]
     if log.index:  # rather one in which all batches were observed
@@ -85,7 +85,7 @@ def typical(log: BatchLog, batches: int) -> Stretch | None:
         found = in_a_row or found
     # a pause would leave no room for the rest
     found = [e for e in found if not any(log.pause_s[e.first : e.last])] or found
-    whole = _wait_share(turns)
+    whole = _wait_share(cycles)
     return min(found, key=lambda each: abs(each.wait_share - whole), default=None)
 
 
@@ -131,18 +131,18 @@ def _wait(log: BatchLog, place: int) -> doc.Row:
 
 def parts(log: BatchLog) -> list[Part]:
     """Of as many batches each, but for the last, which has what is left too."""
-    turns = _turns(log)
-    each = max(_PART, -(-len(turns) // _PARTS))
+    cycles = _cycles(log)
+    each = max(_PART, -(-len(cycles) // _PARTS))
     found = []
-    for first in range(0, len(turns) - each + 1, each):
-        last = first + each if first + 2 * each <= len(turns) else len(turns)
+    for first in range(0, len(cycles) - each + 1, each):
+        last = first + each if first + 2 * each <= len(cycles) else len(cycles)
         begin_s = log.asked_s[first] - log.asked_s[0]
         end_s = log.done_s[last - 1] - log.asked_s[0]
         samples = sum(log.samples[first:last]) if len(log.samples) >= last else None
-        took_s = sum(took_s for _, took_s in turns[first:last])
+        took_s = sum(took_s for _, took_s in cycles[first:last])
         if end_s > begin_s and took_s > 0:
             rate = samples / took_s if samples else None
-            found.append(Part(begin_s, end_s, rate, _wait_share(turns[first:last])))
+            found.append(Part(begin_s, end_s, rate, _wait_share(cycles[first:last])))
     return found
 
 
