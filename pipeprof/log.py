@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import sys
+from traceback import walk_tb
 from types import TracebackType
 
 from pipeprof.errors import PipeprofError
@@ -73,13 +74,11 @@ def _safe_text(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    if trace is None:
+    frames = list(walk_tb(error.__traceback__))
+    if not frames:
         return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    file = os.path.basename(trace.tb_frame.f_code.co_filename)
-    return f" at {file}:{trace.tb_lineno}"
+    frame, line = frames[-1]
+    return f" at {os.path.basename(frame.f_code.co_filename)}:{line}"
 
 
 class _Stderr(logging.Handler):

@@ -18,8 +18,7 @@ def parse_size(text: str) -> int:
     Raises `UsageError`.
     """
     match = _SIZE.fullmatch(text)
-    unit = match[2].replace("K", "k") if match and match[2] in ("K", "k") else match and match[2]
-    factor = {**_SI, **_BINARY, "ki": 2**10}.get(unit) if unit is not None else None
+    factor = {**_SI, **_BINARY, "K": 10**3, "ki": 2**10}.get(match[2]) if match else None
     if match is None or factor is None:
         raise UsageError(f"{text!r} is not a size; write it like 64KiB, 1.5GB or 4096")
     return round(float(match[1]) * factor)
@@ -47,9 +46,7 @@ def format_rate(per_s: float, unit: str = "B") -> str:
 
 def format_count(value: float) -> str:
     """Three significant digits below 1,000, whole numbers with commas above."""
-    if abs(value) >= 999.5:
-        return f"{value:,.0f}"
-    return _significant(value)
+    return f"{value:,.0f}" if abs(value) >= 999.5 else _significant(value)
 
 
 def format_duration(seconds: float) -> str:

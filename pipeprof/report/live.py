@@ -52,7 +52,9 @@ class LiveView:
 
 def panel(view: LiveView, width: int, color: bool) -> list[str]:
     """Lines of at most ``width`` columns."""
-    rows = [(f"-- pipeprof: {_where(view)} ".ljust(width, "-"), _BOLD), (_starved(view), "")]
+    starved = "not known yet" if view.starved is None else _shares(view)
+    rows = [(f"-- pipeprof: {_where(view)} ".ljust(width, "-"), _BOLD)]
+    rows.append((_label("starved", starved), ""))
     if view.samples_per_s is not None:
         queue = f"; queue: {_queue(view)}" if view.capacity else ""
         rows.append((_label("rate", f"{_rate(view)}{queue}"), ""))
@@ -90,12 +92,6 @@ def _where(view: LiveView) -> str:
     left = f", {format_duration(view.left_s)} left" if view.left_s is not None else ""
     stretches = ", watched in stretches" if view.in_stretches else ""
     return f"{shorten(clean(view.name), _NAME)}, epoch {view.epoch}: {batches}{left}{stretches}"
-
-
-def _starved(view: LiveView) -> str:
-    if view.starved is None:
-        return _label("starved", "not known yet")
-    return _label("starved", _shares(view))
 
 
 def _shares(view: LiveView) -> str:

@@ -81,11 +81,11 @@ class SweepPoint:
     """Its data set, and its batch size where there are several."""
     workers: int
     samples_per_s: float
-    interval: Interval
-    known_by: Literal["measured", "predicted"]
-    best: bool
-    """The fastest of its series with so many workers."""
     text: str
+    interval: Interval | None = None
+    """95 % of what was measured. ``None``: it is predicted."""
+    best: bool = False
+    """The fastest of its series with so many workers."""
 
 
 @dataclass(frozen=True)

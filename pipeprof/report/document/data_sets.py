@@ -35,7 +35,9 @@ def data_sets(sweep: SweepResult) -> list[DataSet]:
     for url, trials in by_url.items():
         unique = formats.count(trials[0].format) == 1 or bool(copies)
         label = shorten(copies.get(url) or (trials[0].format if unique else url), _NAME)
-        best = _best(sweep, trials, advice.get(url))
+        named = trial_at(sweep, advice[url].best_trial) if url in advice else None
+        # without advice the fastest so far
+        best = named or max(trials, key=lambda trial: trial.samples_per_s)
         found.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
     return found
 
@@ -66,9 +68,3 @@ def _copies(sweep: SweepResult) -> dict[str, str]:
     copies = sweep.conversion.copies if sweep.conversion else ()
     several = len({copy.storage for copy in copies}) > 1
     return {copy.url: copy.name + several * f" on {copy.storage}" for copy in copies}
-
-
-def _best(sweep: SweepResult, trials: Sequence[Trial], advice: SweepAdvice | None) -> Trial:
-    """The trial that the advice names; without advice the fastest so far."""
-    named = trial_at(sweep, advice.best_trial) if advice is not None else None
-    return named or max(trials, key=lambda trial: trial.samples_per_s)

@@ -18,7 +18,7 @@ from pipeprof.model import (
 from pipeprof.report.document.blocks import Tone, Verdict
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _TONES: Final[dict[str, Tone]] = {
     "starved": "bad",
     "fed": "good",
@@ -50,7 +50,7 @@ def opening(word: str, headline: str, of: str = "") -> Verdict:
     return Verdict(word, rest.removeprefix(joint), _TONES.get(word, ""), of, joint)
 
 
-def or_unknown(value: T | None, write: Callable[[T], str]) -> str:
+def or_unknown(value: _T | None, write: Callable[[_T], str]) -> str:
     return write(value) if value is not None else "unknown"
 
 

@@ -41,7 +41,8 @@ def trace_of(profile: Profile) -> dict[str, Any]:
     """The trace as its JSON object. Times in whole microseconds from the first batch kept: of
     fractions, spans that touch would overlap."""
     log = profile.batches
-    events = events_of(profile, min(_known(log.fetch_start_s, log.asked_s)))
+    begins = (at_s for at_s in (*log.fetch_start_s, *log.asked_s) if at_s is not None)
+    events = events_of(profile, min(begins))
     return {
         "schemaVersion": 1,
         "displayTimeUnit": "ms",
@@ -82,10 +83,6 @@ def events_of(profile: Profile, zero_s: float, own_loop: bool = True) -> list[Ev
             events += row.loop(index)
         events += [*row.fetch(index), *row.transfer(index), *row.device(index, own_loop)]
     return events
-
-
-def _known(*columns: tuple[float | None, ...]) -> list[float]:
-    return [value for column in columns for value in column if value is not None]
 
 
 class _Row:

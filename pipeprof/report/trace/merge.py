@@ -31,7 +31,9 @@ def merge(trace: dict[str, Any], profile: Profile) -> dict[str, Any]:
         raise UsageError("the trace holds no traceEvents: it is not one of torch.profiler.")
     base_us = float(trace.get("baseTimeNanoseconds", 0)) / 1e3
     zero_s = base_us * 1e-6 - profile.unix_offset_s
-    spans = [each for each in theirs if each.get("ph") == "X" and _is_number(each.get("ts"))]
+    spans = [
+        each for each in theirs if each.get("ph") == "X" and isinstance(each.get("ts"), int | float)
+    ]
     if not spans:
         raise UsageError("the trace holds no spans: nothing was profiled in it.")
     begin = min(each["ts"] for each in spans)
@@ -67,7 +69,3 @@ def _numbered(event: Event) -> Event:
         said = "pipeprof: main" if event["pid"] == MAIN else f"pipeprof: {name}"
         moved["args"] = {"name": said}
     return moved
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)

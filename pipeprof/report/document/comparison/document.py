@@ -37,6 +37,10 @@ _RULE: Final = (
 def comparison_document(comparison: Comparison) -> doc.Document:
     pairs = comparison.pairs
     first, last = pairs[0].before, pairs[-1].after
+    verdicts = (
+        opening(_WORDS[pair.speed.shown], pair.headline, name)
+        for pair, name in zip(pairs, _named(pairs), strict=True)
+    )
     return doc.Document(
         title=" → ".join(shorten(run.file, _FILE) for run in (first, last)),
         subject="comparison",
@@ -44,7 +48,7 @@ def comparison_document(comparison: Comparison) -> doc.Document:
         version=last.pipeprof,
         sections=(
             _ranks(comparison),
-            doc.section("verdict", "", *map(_verdict, pairs, _named(pairs))),
+            doc.section("verdict", "", *verdicts),
             _throughput(comparison),
             doc.section("runs", "Before and after", *_for_each(pairs, _summary)),
             doc.section("changed", "What was changed", *_for_each(pairs, _changes)),
@@ -60,10 +64,6 @@ def _ranks(comparison: Comparison) -> doc.Section:
     if skew is None:
         return doc.section(name, title)
     return doc.section(name, title, doc.Paragraph(skew.headline), note=skew.grade)
-
-
-def _verdict(pair: TwoRuns, of: str) -> doc.Verdict:
-    return opening(_WORDS[pair.speed.shown], pair.headline, of)
 
 
 def _named(pairs: Sequence[TwoRuns]) -> list[str]:

@@ -51,23 +51,18 @@ def _measured(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint
         (_series(sweep, labels[trial.url], trial.config.batch_size), trial)
         for trial in sweep.trials
     ]
-    highest: dict[tuple[str, int], float] = {}
-    for series, trial in named:
-        key = (series, trial.config.num_workers)
-        highest[key] = max(highest.get(key, 0.0), trial.samples_per_s)
+    ascending = sorted(named, key=lambda each: each[1].samples_per_s)
+    highest = {(name, each.config.num_workers): each.samples_per_s for name, each in ascending}
     for series, trial in named:
         workers, rate = trial.config.num_workers, trial.samples_per_s
         text = f"{series}, {settings(trial.config)}: {format_count(rate)} samples/s"
+        measured = f"{text} ({count_range(trial.interval)})"
         best = rate >= highest[series, workers]
-        range_ = count_range(trial.interval)
-        yield SweepPoint(
-            series, workers, rate, trial.interval, "measured", best, f"{text} ({range_})"
-        )
+        yield SweepPoint(series, workers, rate, measured, trial.interval, best)
         predicted = trial.predicted_samples_per_s
         if predicted is not None:
-            yield _predicted(
-                series, workers, predicted, f"{text}; {format_count(predicted)} predicted"
-            )
+            text += f"; {format_count(predicted)} predicted"
+            yield SweepPoint(series, workers, predicted, text)
 
 
 def _untried(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]:
@@ -77,11 +72,7 @@ def _untried(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]
             f"{series}, {each.num_workers} workers, prefetch {each.prefetch_factor or 'none'}: "
             f"{format_count(each.samples_per_s)} samples/s predicted, not tried"
         )
-        yield _predicted(series, each.num_workers, each.samples_per_s, text)
-
-
-def _predicted(series: str, workers: int, rate: float, text: str) -> SweepPoint:
-    return SweepPoint(series, workers, rate, (rate, rate), "predicted", False, text)
+        yield SweepPoint(series, each.num_workers, each.samples_per_s, text)
 
 
 def _series(sweep: SweepResult, label: str, batch_size: int | None) -> str:

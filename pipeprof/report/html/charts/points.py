@@ -54,14 +54,14 @@ def throughputs(data: Throughputs) -> Spec:
 
 def over_workers(data: OverWorkers) -> Spec:
     """Each series a line; predictions hollow."""
-    rows: list[Datum] = [
-        {
+    rows: list[Datum] = []
+    for point in data.points:
+        low, high = point.interval or (point.samples_per_s, point.samples_per_s)
+        rows.append({
             "series": point.series, "workers": point.workers, "samples": point.samples_per_s,
-            "low": point.interval[0], "high": point.interval[1], "known": point.known_by,
+            "low": low, "high": high, "known": "measured" if point.interval else "predicted",
             "best": point.best, "tip": point.text,
-        }
-        for point in data.points
-    ]  # fmt: skip
+        })  # fmt: skip
     series = list(dict.fromkeys(row["series"] for row in rows))
     numbers = sorted({row["workers"] for row in rows})
     axis = {"values": numbers, "labelExpr": "datum.value", "grid": False}
