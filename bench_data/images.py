@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from PIL import Image
 
-from pipeprof.bench_data.rows import random_of
+from pipeprof.bench_data.rows import Kind, random_of
 
 _SHORTEST, _LONGEST = 160, 500
 """Pixels on a side."""
@@ -24,33 +25,17 @@ _SIDE = 768
 """Pixels on a side of a texture."""
 
 
-class Images:
-    name = "images"
-    schema = pa.schema(
-        [
-            ("image", pa.binary()),
-            ("label", pa.int64()),
-            ("width", pa.int64()),
-            ("height", pa.int64()),
-        ]
-    )
-    mean_row_bytes = 46_000
-    block_rows = 64
+_SCHEMA = pa.schema(
+    [("image", pa.binary()), ("label", pa.int64()), ("width", pa.int64()), ("height", pa.int64())]
+)
 
-    def block(self, seed: int, index: int) -> pa.RecordBatch:
-        random = random_of(self.name, seed, index)
-        rows = self.block_rows
-        sizes = random.triangular(_SHORTEST, 375, _LONGEST + 1, (rows, 2)).astype(np.int64)
-        data = [_jpeg(random, seed, width, height) for width, height in sizes.tolist()]
-        labels = random.integers(0, 1000, rows)
-        columns = [data, labels, sizes[:, 0], sizes[:, 1]]
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array(column, field.type)
-                for column, field in zip(columns, self.schema, strict=True)
-            ],
-            schema=self.schema,
-        )
+
+def _draw(random: np.random.Generator, numbers: npt.NDArray[np.int64], seed: int) -> dict[str, Any]:
+    shape = (len(numbers), 2)
+    sizes = random.triangular(_SHORTEST, 375, _LONGEST + 1, shape).astype(np.int64)
+    data = [_jpeg(random, seed, width, height) for width, height in sizes.tolist()]
+    labels = random.integers(0, 1000, len(numbers))
+    return {"image": data, "label": labels, "width": sizes[:, 0], "height": sizes[:, 1]}
 
 
 def _jpeg(random: np.random.Generator, seed: int, width: int, height: int) -> bytes:
@@ -98,4 +83,4 @@ def _noise(random: np.random.Generator, cells: int) -> npt.NDArray[np.float32]:
     return noise
 
 
-kind = Images()
+kind = Kind("images", _SCHEMA, 46_000, 64, _draw)

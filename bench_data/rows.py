@@ -8,11 +8,13 @@ a longer data set begins with the shorter one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeprof.bench_data import KINDS
@@ -22,7 +24,8 @@ GENERATOR = 1
 """Raised whenever any kind's rows change, so that old shards are never mixed with new ones."""
 
 
-class Kind(Protocol):
+@dataclass(frozen=True)
+class Kind:
     """One kind of data set."""
 
     name: str
@@ -30,10 +33,15 @@ class Kind(Protocol):
     mean_row_bytes: int
     """About the bytes that a row takes in RAM, as Arrow buffers."""
     block_rows: int
+    draw: Callable[[np.random.Generator, npt.NDArray[np.int64], int], dict[str, Any]]
+    """Given the block's random generator, the numbers of its rows, and the seed of the data set:
+    the columns, in their order."""
 
     def block(self, seed: int, index: int) -> pa.RecordBatch:
         """Rows ``index * block_rows`` up to ``(index + 1) * block_rows``."""
-        ...
+        numbers = np.arange(index * self.block_rows, (index + 1) * self.block_rows)
+        columns = self.draw(random_of(self.name, seed, index), numbers, seed)
+        return pa.RecordBatch.from_pydict(columns, self.schema)
 
 
 def get(name: str) -> Kind:

@@ -7,12 +7,14 @@ columns have nulls, because no other null is the same in every format.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.bench_data.rows import random_of
+from pipeprof.bench_data.rows import Kind, random_of
 
 _Numbers = npt.NDArray[np.generic]
 
@@ -47,52 +49,46 @@ _FLOATS = ("price", "discount", "rating")
 _FLAGS = ("is_weekend", "is_member", "label")
 
 
-class Tabular:
-    name = "tabular"
-    schema = pa.schema(
-        [(name, pa.int64()) for name in _INTEGERS]
-        + [(name, pa.string()) for name in _STRINGS]
-        + [(name, pa.float32()) for name in _FLOATS]
-        + [(f"feature_{i}", pa.float32()) for i in range(_FEATURES)]
-        + [(name, pa.int64()) for name in _FLAGS]
-    )
-    mean_row_bytes = 189
-    block_rows = 16_384
+_SCHEMA = pa.schema(
+    [(name, pa.int64()) for name in _INTEGERS]
+    + [(name, pa.string()) for name in _STRINGS]
+    + [(name, pa.float32()) for name in _FLOATS]
+    + [(f"feature_{i}", pa.float32()) for i in range(_FEATURES)]
+    + [(name, pa.int64()) for name in _FLAGS]
+)
 
-    def block(self, seed: int, index: int) -> pa.RecordBatch:
-        random = random_of(self.name, seed, index)
-        rows = self.block_rows
-        row = np.arange(index * rows, (index + 1) * rows)
-        time = _FIRST_MOMENT + row * _MILLISECONDS_A_ROW
-        time += random.integers(0, _MILLISECONDS_A_ROW, rows)
-        item = _zipf(random, rows, 200_000)
-        price = np.round(np.exp(2.0 + (item % 997) / 250) * random.uniform(0.9, 1.1, rows), 2)
-        features = _correlated(random, rows)
-        weekend = (time // 86_400_000 + 4) % 7 >= 5
-        member = features[:, 0] > 0.4
-        chance = 1 / (1 + np.exp(2.2 - features[:, 0] - 0.6 * features[:, 1] - 0.3 * weekend))
-        columns = {
-            "event_id": pa.array(row),
-            "timestamp_ms": pa.array(time),
-            "user_id": pa.array(_zipf(random, rows, 1_000_000)),
-            "item_id": pa.array(item),
-            "session_length": pa.array(random.geometric(0.08, rows)),
-            "quantity": pa.array(random.geometric(0.7, rows)),
-            "country": _COUNTRIES.take(pa.array(_zipf(random, rows, len(_COUNTRIES)))),
-            "device": _DEVICES.take(pa.array(_zipf(random, rows, len(_DEVICES)))),
-            "category": _CATEGORIES.take(pa.array(item % len(_CATEGORIES))),
-            "brand": _BRANDS.take(pa.array(item % len(_BRANDS))),
-            "referrer": _REFERRERS.take(pa.array(_zipf(random, rows, len(_REFERRERS)))),
-            "query": _query(random, rows),
-            "price": _float32(price),
-            "discount": _float32(0.05 * random.integers(1, 11, rows), random.random(rows) < 0.6),
-            "rating": _float32(random.integers(2, 11, rows) / 2, random.random(rows) < 0.15),
-            **{f"feature_{i}": _float32(features[:, i]) for i in range(_FEATURES)},
-            "is_weekend": _flag(weekend),
-            "is_member": _flag(member),
-            "label": _flag(random.random(rows) < chance),
-        }
-        return pa.RecordBatch.from_pydict(columns, self.schema)
+
+def _draw(random: np.random.Generator, numbers: npt.NDArray[np.int64], seed: int) -> dict[str, Any]:
+    rows = len(numbers)
+    time = _FIRST_MOMENT + numbers * _MILLISECONDS_A_ROW
+    time += random.integers(0, _MILLISECONDS_A_ROW, rows)
+    item = _zipf(random, rows, 200_000)
+    price = np.round(np.exp(2.0 + (item % 997) / 250) * random.uniform(0.9, 1.1, rows), 2)
+    features = _correlated(random, rows)
+    weekend = (time // 86_400_000 + 4) % 7 >= 5
+    member = features[:, 0] > 0.4
+    chance = 1 / (1 + np.exp(2.2 - features[:, 0] - 0.6 * features[:, 1] - 0.3 * weekend))
+    return {
+        "event_id": pa.array(numbers),
+        "timestamp_ms": pa.array(time),
+        "user_id": pa.array(_zipf(random, rows, 1_000_000)),
+        "item_id": pa.array(item),
+        "session_length": pa.array(random.geometric(0.08, rows)),
+        "quantity": pa.array(random.geometric(0.7, rows)),
+        "country": _COUNTRIES.take(pa.array(_zipf(random, rows, len(_COUNTRIES)))),
+        "device": _DEVICES.take(pa.array(_zipf(random, rows, len(_DEVICES)))),
+        "category": _CATEGORIES.take(pa.array(item % len(_CATEGORIES))),
+        "brand": _BRANDS.take(pa.array(item % len(_BRANDS))),
+        "referrer": _REFERRERS.take(pa.array(_zipf(random, rows, len(_REFERRERS)))),
+        "query": _query(random, rows),
+        "price": _float32(price),
+        "discount": _float32(0.05 * random.integers(1, 11, rows), random.random(rows) < 0.6),
+        "rating": _float32(random.integers(2, 11, rows) / 2, random.random(rows) < 0.15),
+        **{f"feature_{i}": _float32(features[:, i]) for i in range(_FEATURES)},
+        "is_weekend": _flag(weekend),
+        "is_member": _flag(member),
+        "label": _flag(random.random(rows) < chance),
+    }
 
 
 def _zipf(random: np.random.Generator, rows: int, count: int) -> npt.NDArray[np.int64]:
@@ -127,4 +123,4 @@ def _flag(values: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.array(values.astype(np.int64))
 
 
-kind = Tabular()
+kind = Kind("tabular", _SCHEMA, 189, 16_384, _draw)
