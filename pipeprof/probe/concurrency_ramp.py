@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -13,7 +13,7 @@ from pipeprof.probe.load import load
 from pipeprof.probe.requirements import checkpoint, code
 from pipeprof.probe.result import Limits, LoadPoint, LoadSpec, Needs, Pattern, ProbeResult
 from pipeprof.probe.target import Target
-from pipeprof.probe.worker_pool import Crew
+from pipeprof.probe.worker_pool import ReaderPool
 from pipeprof.storage.urls import is_s3, redact
 from pipeprof.units import format_bytes
 
@@ -62,12 +62,12 @@ def probe(
 ) -> ProbeResult:
     """``options`` are fsspec's, for what is written. Raises `StorageError`."""
     budget = Budget(spec.most_bytes, spec.most_requests)
-    with Crew(target, spec.processes or 1) as crew:
+    with ReaderPool(target, spec.processes or 1) as readers:
         ramps = budget.part(_RAMPS_SHARE)
-        points = _ramps(crew, spec, ramps, watch)
+        points = _ramps(readers, spec, ramps, watch)
         budget.add(ramps)
         found = limits(points)
-        needs = _needs(crew, spec, found.at, budget, dict(options or {})) if found else None
+        needs = _needs(readers, spec, found.at, budget, dict(options or {})) if found else None
     return ProbeResult(
         url=redact(spec.url),
         client=target.client,
@@ -83,70 +83,68 @@ def probe(
     )
 
 
-def _ramps(crew: Crew, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[LoadPoint]:
-    start, points = perf_counter() - crew.startup_s, list[LoadPoint]()
+def _ramps(readers: ReaderPool, spec: ProbeSpec, budget: Budget, watch: Watch) -> list[LoadPoint]:
+    start, points = perf_counter() - readers.startup_s, list[LoadPoint]()
     for place, (pattern, size) in enumerate(spec.ramps):
         share = 1 / (len(spec.ramps) - place)
-        left_s = spec.seconds - (perf_counter() - start - crew.startup_s)
+        left_s = spec.seconds - (perf_counter() - start - readers.startup_s)
         seconds, part = max(0.0, left_s) * share, budget.part(share)
-        points += _ramp(crew, spec, pattern, size, seconds, part, watch)
+        for point in _ramp(readers, spec, pattern, size, seconds, part):
+            points.append(point)
+            watch(point)
         budget.add(part)
     return points
 
 
-def _needs(
-    crew: Crew, spec: ProbeSpec, demand: LoadSpec, budget: Budget, options: dict[str, Any]
-) -> Needs:
-    """The feed, and where writing is allowed the other two."""
-    part = budget.part(0.5 if spec.write_bytes else 1.0)
-    feed = load(crew, demand, spec.feed_seconds, part, seed=0) if spec.feed_seconds else None
-    budget.add(part)
-    if not spec.write_bytes:
-        return Needs(feed)
-    return Needs(
-        feed,
-        checkpoint(spec.url, options, spec.write_bytes, crew, demand, budget),
-        code(spec.url, options, spec.code_files),
-    )
-
-
 def _ramp(
-    crew: Crew, spec: ProbeSpec, pattern: Pattern, size: int, seconds: float, budget: Budget,
-    watch: Watch,
-) -> list[LoadPoint]:  # fmt: skip
-    points: list[LoadPoint] = []
+    readers: ReaderPool,
+    spec: ProbeSpec,
+    pattern: Pattern,
+    size: int,
+    seconds: float,
+    budget: Budget,
+) -> Iterator[LoadPoint]:
     depths = [1 << power for power in range(spec.most_in_flight.bit_length())]
     best, weak = 0.0, 0
-    for depth in depths:
+
+    def loaded(demand: LoadSpec, share: float) -> LoadPoint | None:
+        # other blocks each time: the last ones may be in somebody's cache
+        seed = demand.concurrency * readers.processes
+        return load(readers, demand, seconds / len(depths), budget, seed, share)
+
+    for place, depth in enumerate(depths):
         # time and volume are for the whole ramp, though most end early
-        share, demand = 1 / (len(depths) - len(points)), LoadSpec(pattern, size, depth)
-        point = _loaded(crew, demand, seconds / len(depths), budget, share)
-        may_grow = spec.processes is None and crew.target.shared
+        share, demand = 1 / (len(depths) - place), LoadSpec(pattern, size, depth)
+        point = loaded(demand, share)
+        may_grow = spec.processes is None and readers.target.shared
         while may_grow and point is not None and (more := _more_than(point)):
-            crew.grow(more)
-            again = _loaded(crew, demand, seconds / len(depths), budget, share)
+            readers.grow(more)
+            again = loaded(demand, share)
             if again is None or again.bytes_per_s < point.bytes_per_s:
                 break
             point = again
         if point is None:
-            break
-        points.append(point)
-        watch(point)
+            return
+        yield point
         weak = 0 if point.bytes_per_s >= best * _GAIN else weak + 1
         best = max(best, point.bytes_per_s)
         if weak == 2:
-            break
-    return points
+            return
 
 
-def _loaded(
-    crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, share: float
-) -> LoadPoint | None:
-    part = budget.part(share)
-    # other blocks each time: the last ones may be in somebody's cache
-    point = load(crew, demand, seconds, part, seed=demand.concurrency * crew.processes)
-    budget.add(part)
-    return point
+def _needs(
+    readers: ReaderPool, spec: ProbeSpec, demand: LoadSpec, budget: Budget, options: dict[str, Any]
+) -> Needs:
+    """The feed, and where writing is allowed the other two."""
+    share = 0.5 if spec.write_bytes else 1.0
+    feed = load(readers, demand, spec.feed_seconds, budget, 0, share) if spec.feed_seconds else None
+    if not spec.write_bytes:
+        return Needs(feed)
+    return Needs(
+        feed,
+        checkpoint(spec.url, options, spec.write_bytes, readers, demand, budget),
+        code(spec.url, options, spec.code_files),
+    )
 
 
 def _more_than(point: LoadPoint) -> int:
@@ -182,28 +180,30 @@ def limits(points: Sequence[LoadPoint]) -> Limits | None:
     )
 
 
-def _notes(spec: ProbeSpec, points: Sequence[LoadPoint], budget: Budget, shared: bool) -> list[str]:
-    notes = []
+def _notes(
+    spec: ProbeSpec, points: Sequence[LoadPoint], budget: Budget, shared: bool
+) -> Iterator[str]:
     used = max((point.processes for point in points), default=1)
     if spec.processes is None and used > 1:
-        notes.append(
+        yield (
             f"up to {used} processes shared the requests, since the CPU time of fewer was used up; "
             "--processes says how many"
         )
     if budget.spent:
-        notes.append("some loads were cut short by --max-bytes or --max-requests, and say less")
-    bound = [point for point in points if point.client_bound]
-    if bound:
-        sizes = sorted({point.demand.block_bytes for point in bound})
-        grown = spec.processes is None and shared
-        tries = ["a machine with idle cores" if grown else f"--processes {usable_cores()}"]
-        if usable_cores() <= (spec.processes or used):
-            tries = ["more machines at once"]
-        if is_s3(spec.url):
-            tries.append("another --s3-client")
-        notes.append(
-            f"client-bound with requests of {', '.join(map(format_bytes, sizes))}: this client "
-            "had no more CPU time, so these rates are its own, and the storage may give more; "
-            f"try {' or '.join(tries)}"
-        )
-    return notes
+        yield "some loads were cut short by --max-bytes or --max-requests, and say less"
+    sizes = sorted({point.demand.block_bytes for point in points if point.client_bound})
+    if not sizes:
+        return
+    if usable_cores() <= (spec.processes or used):
+        advice = "more machines at once"
+    elif spec.processes is None and shared:
+        advice = "a machine with idle cores"
+    else:
+        advice = f"--processes {usable_cores()}"
+    if is_s3(spec.url):
+        advice += " or another --s3-client"
+    yield (
+        f"client-bound with requests of {', '.join(map(format_bytes, sizes))}: this client "
+        "had no more CPU time, so these rates are its own, and the storage may give more; "
+        f"try {advice}"
+    )

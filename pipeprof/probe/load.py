@@ -13,7 +13,7 @@ from pipeprof.measure.host import idle_s
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.work import Floats, Job
-from pipeprof.probe.worker_pool import Crew
+from pipeprof.probe.worker_pool import ReaderPool
 
 _UNSTEADY = 0.2
 """Of the time, at the start, in which what is measured does not count: the queue fills, and bursts
@@ -31,19 +31,28 @@ _SPARE = 0.1
 
 
 def load(
-    crew: Crew, demand: LoadSpec, seconds: float, budget: Budget, seed: int
+    readers: ReaderPool,
+    demand: LoadSpec,
+    seconds: float,
+    budget: Budget,
+    seed: int,
+    share: float = 1.0,
 ) -> LoadPoint | None:
-    """``None`` when too little came to tell. Raises what a read raises."""
-    streams, used = range(demand.concurrency), min(crew.processes, demand.concurrency)
-    shares = [streams[place::used] for place in range(used)]
+    """``None`` when too little came to tell. ``share``: of what is left of ``budget`` no more is
+    read. Raises what a read raises."""
+    streams, used = range(demand.concurrency), min(readers.processes, demand.concurrency)
     start, idle_before_s = perf_counter(), idle_s()
-    end = start + seconds
-    works = crew.run([
-        Job(demand, share, end, budget.part(len(share) / len(streams)), seed) for share in shares
+    end, part = start + seconds, budget.part(share)
+    works = readers.run([
+        Job(demand, own, end, part.part(len(own) / len(streams)), seed)
+        for own in (streams[place::used] for place in range(used))
     ])  # fmt: skip
     wall_s = perf_counter() - start
     cores = sum(each.cpu_s for each in works) / wall_s
-    spare = _spare(idle_before_s, idle_s(), wall_s)
+    idle_after_s = idle_s()
+    spare = None
+    if idle_before_s is not None and idle_after_s is not None:
+        spare = (idle_after_s - idle_before_s) / wall_s
     for each in works:
         budget.add(each.budget)
     for each in works:
@@ -88,13 +97,6 @@ def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> LoadPo
         most_s=float(took.max()),
         cpu_cores=nan,
     )
-
-
-def _spare(idle_before_s: float | None, idle_after_s: float | None, wall_s: float) -> float | None:
-    """Cores of the machine that nobody used."""
-    if idle_before_s is None or idle_after_s is None:
-        return None
-    return (idle_after_s - idle_before_s) / wall_s
 
 
 def _client_bound(cores: float, processes: int, spare: float | None) -> bool:

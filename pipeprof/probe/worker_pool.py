@@ -15,11 +15,11 @@ from pipeprof.probe.target import Target
 from pipeprof.probe.work import Job, Work, work
 
 _SPAWN = SpawnContext()
-_PATIENCE_S = 5.0
+_STOP_S = 5.0
 """For a process to end when told to."""
 
 
-class Crew:
+class ReaderPool:
     """Reads ``target``. One process is this one; of more, each is a new one with a client of its
     own. To be closed, or used as a context manager."""
 
@@ -57,17 +57,17 @@ class Crew:
                 pipe.send(job)
         return [_received(pipe) for pipe, _ in used]
 
-    def close(self, patience_s: float = _PATIENCE_S) -> None:
+    def close(self, timeout_s: float = _STOP_S) -> None:
         for pipe, _ in self._members:
             pipe.close()
         while self._members:
             _, process = self._members.pop()
-            process.join(patience_s)
+            process.join(timeout_s)
             process.kill()
             process.join()
             process.close()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> ReaderPool:
         return self
 
     def __exit__(
@@ -76,7 +76,7 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close(0 if kind else _PATIENCE_S)  # they may have much to read still
+        self.close(0 if kind else _STOP_S)  # they may have much to read still
 
 
 def _started(target: Target) -> tuple[Connection, SpawnProcess]:
@@ -89,7 +89,7 @@ def _started(target: Target) -> tuple[Connection, SpawnProcess]:
 
 def _member(pipe: Connection, target: Target) -> None:
     """In a process of its own: jobs come, work goes, until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who hired us closes the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent closes the pipe
     with suppress(EOFError, OSError):
         pipe.send(None)
         while True:

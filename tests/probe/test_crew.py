@@ -14,7 +14,7 @@ from pipeprof.probe.budget import Budget
 from pipeprof.probe.load import load
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
-from pipeprof.probe.worker_pool import Crew
+from pipeprof.probe.worker_pool import ReaderPool
 from tests.probe.test_load import FREE, press_ctrl_c
 
 
@@ -27,10 +27,10 @@ def file(tmp_path: Path) -> Path:
 
 def test_each_takes_its_streams_and_its_part_of_what_may_be_read(file):
     budget = Budget(FREE, 100)
-    with Crew(open_target(str(file)), 2) as crew:
-        point = load(crew, LoadSpec("random", 4096, 4), 20.0, budget, 0)
+    with ReaderPool(open_target(str(file)), 2) as readers:
+        point = load(readers, LoadSpec("random", 4096, 4), 20.0, budget, 0)
         spent = (budget.requests, budget.bytes, budget.spent)
-        alone = load(crew, LoadSpec("random", 4096, 1), 20.0, Budget(FREE, 100), 0)
+        alone = load(readers, LoadSpec("random", 4096, 1), 20.0, Budget(FREE, 100), 0)
     assert spent == (100, 100 * 4096, True)
     assert point is not None
     assert (point.processes, point.demand.concurrency) == (2, 4)
@@ -41,20 +41,20 @@ def test_each_takes_its_streams_and_its_part_of_what_may_be_read(file):
 
 def test_an_error_in_one_is_told(file):
     target = open_target(str(file))
-    with Crew(target, 2) as crew:
+    with ReaderPool(target, 2) as readers:
         os.truncate(file, 0)
         with pytest.raises(StorageError, match="has become shorter"):
-            load(crew, LoadSpec("random", 4096, 2), 5.0, Budget(FREE, FREE), 0)
+            load(readers, LoadSpec("random", 4096, 2), 5.0, Budget(FREE, FREE), 0)
 
 
 def test_one_that_is_killed_is_told(file):
-    with Crew(open_target(str(file)), 2) as crew:
-        member = crew._members[1][1]
+    with ReaderPool(open_target(str(file)), 2) as readers:
+        member = readers._members[1][1]
         assert member.pid is not None
         os.kill(member.pid, signal.SIGKILL)
         member.join()
         with pytest.raises(StorageError, match="ended"):
-            load(crew, LoadSpec("random", 4096, 2), 0.3, Budget(FREE, FREE), 0)
+            load(readers, LoadSpec("random", 4096, 2), 0.3, Budget(FREE, FREE), 0)
 
 
 def test_after_an_error_nobody_is_waited_for(file):
@@ -65,6 +65,6 @@ def test_after_an_error_nobody_is_waited_for(file):
 
 
 def interrupted(file: Path) -> None:
-    with Crew(open_target(str(file)), 2) as crew:
+    with ReaderPool(open_target(str(file)), 2) as readers:
         press_ctrl_c()
-        load(crew, LoadSpec("random", 4096, 2), 60.0, Budget(FREE, FREE), 0)
+        load(readers, LoadSpec("random", 4096, 2), 60.0, Budget(FREE, FREE), 0)

@@ -14,7 +14,7 @@ from pipeprof.probe.budget import Budget
 from pipeprof.probe.load import _client_bound, _point, load
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.work import Blocks
-from pipeprof.probe.worker_pool import Crew
+from pipeprof.probe.worker_pool import ReaderPool
 from pipeprof.storage import ObjectInfo
 from tests.support.leaks import threads
 from tests.support.wait import comes
@@ -81,7 +81,7 @@ def test_random_blocks_are_the_same_for_the_same_seed():
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
     target, budget = Sleeps(0.02), Budget(FREE, FREE)
-    point = load(Crew(target), LoadSpec("random", 1000, concurrency), 0.8, budget, seed=0)
+    point = load(ReaderPool(target), LoadSpec("random", 1000, concurrency), 0.8, budget, seed=0)
     assert point is not None
     assert point.p50_s == pytest.approx(0.02, rel=0.3)
     assert point.requests_per_s == pytest.approx(concurrency / point.mean_s, rel=0.1)
@@ -94,7 +94,7 @@ def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
 @pytest.mark.timed
 def test_what_waits_in_a_queue_adds_latency_and_no_rate():
     point = load(
-        Crew(Sleeps(0.01, at_once=2)), LoadSpec("random", 1000, 8), 0.8, Budget(FREE, FREE), 0
+        ReaderPool(Sleeps(0.01, at_once=2)), LoadSpec("random", 1000, 8), 0.8, Budget(FREE, FREE), 0
     )
     assert point is not None
     assert 100 < point.requests_per_s < 210, "a busy machine adds to each sleep"
@@ -104,7 +104,7 @@ def test_what_waits_in_a_queue_adds_latency_and_no_rate():
 @pytest.mark.parametrize(("most_bytes", "most_requests"), [(50_500, FREE), (FREE, 50)])
 def test_no_more_is_read_than_is_allowed(most_bytes, most_requests):
     target, budget = Sleeps(0.001), Budget(most_bytes, most_requests)
-    point = load(Crew(target), LoadSpec("random", 1000, 4), 5.0, budget, 0)
+    point = load(ReaderPool(target), LoadSpec("random", 1000, 4), 5.0, budget, 0)
     assert len(target.asked) == 50
     assert budget.spent
     assert point is not None
@@ -176,13 +176,22 @@ def test_a_part_of_a_budget_is_put_back():
 
 
 def test_too_few_requests_tell_nothing():
-    assert load(Crew(Sleeps(0.3)), LoadSpec("random", 1000, 1), 0.3, Budget(FREE, FREE), 0) is None
+    assert (
+        load(ReaderPool(Sleeps(0.3)), LoadSpec("random", 1000, 1), 0.3, Budget(FREE, FREE), 0)
+        is None
+    )
 
 
 def test_an_error_ends_the_load_and_its_threads():
     before = threads()
     with pytest.raises(StorageError, match="gone"):
-        load(Crew(Sleeps(0.001, fails=10)), LoadSpec("random", 1000, 4), 5.0, Budget(FREE, FREE), 0)
+        load(
+            ReaderPool(Sleeps(0.001, fails=10)),
+            LoadSpec("random", 1000, 4),
+            5.0,
+            Budget(FREE, FREE),
+            0,
+        )
     assert not threads() - before
 
 
@@ -195,7 +204,7 @@ def test_ctrl_c_ends_the_load_and_its_threads():
 
 def interrupted(target):
     press_ctrl_c()
-    load(Crew(target), LoadSpec("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
+    load(ReaderPool(target), LoadSpec("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
 
 
 def press_ctrl_c() -> None:

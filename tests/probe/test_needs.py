@@ -13,15 +13,15 @@ from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
 from pipeprof.probe.requirements import checkpoint, code
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
-from pipeprof.probe.worker_pool import Crew
+from pipeprof.probe.worker_pool import ReaderPool
 from tests.probe.test_load import FREE, Sleeps
 
 DEMAND = LoadSpec("random", 1000, 2)
 
 
 def saved(url, target=None, size_bytes=3_000_000):
-    crew = Crew(target or Sleeps(0.001))
-    return checkpoint(url, {}, size_bytes, crew, DEMAND, Budget(FREE, FREE))
+    readers = ReaderPool(target or Sleeps(0.001))
+    return checkpoint(url, {}, size_bytes, readers, DEMAND, Budget(FREE, FREE))
 
 
 def test_a_checkpoint_is_written_twice_and_removed(tmp_path, monkeypatch):
