@@ -13,7 +13,7 @@ import torch
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.errors import UsageError
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples, epochs
-from pipeprof.measure.clock import Clock, SystemClock
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import Headspace
 
 _LEAST = 10
@@ -27,7 +27,7 @@ def headspace(
     seconds: float = 10.0,
     keep: int = 8,
     keep_bytes: float = 1 << 30,
-    clock: Clock | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Headspace:
     """Feed ``step`` from ``loader`` for half of ``seconds``, and from memory for the other half.
 
@@ -38,7 +38,7 @@ def headspace(
     weights matter. Work that it leaves to a CUDA device is waited for at each turn's end.
     Raises `UsageError` when the loader gives no batch.
     """
-    timer = _Timer(step, clock or SystemClock())
+    timer = _Timer(step, clock)
     batches = _endless(loader)
     kept = _first(batches, timer, keep, keep_bytes)
     replayed = cycle(kept)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from time import perf_counter
 
 from pipeprof.measure.copies import DeviceCopy, here
 from pipeprof.measure.device import DeviceClock, cuda_events
@@ -72,7 +71,7 @@ class DeviceSide:
     def deliver(self, number: int) -> None:
         if self._clock is not None:
             self._clock.deliver(number)
-        self._delivered.append((perf_counter(), number))
+        self._delivered.append((self._recorder.now(), number))
 
     def leave(self) -> None:
         if self._clock is not None:

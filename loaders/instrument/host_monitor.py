@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from math import inf
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 import torch
 
 from pipeprof.loaders.instrument.device_monitor import DeviceTotals
 from pipeprof.measure import host
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import LoaderConfig, MainProcess
 
 _EVERY_S = 0.5
@@ -19,7 +20,8 @@ _EVERY_S = 0.5
 class HostMonitor:
     """From the first pass over a loader on."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._now = clock.now
         self._began: tuple[float, float] | None = None
         self._due_s = inf
         """When to look at what is too expensive for a short run."""
@@ -32,7 +34,7 @@ class HostMonitor:
         """A pass begins; its workers are not started yet."""
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
-            self._began = perf_counter(), process_time()
+            self._began = self._now(), process_time()
             self._due_s = self._began[0] + _EVERY_S
         if starts and config.num_workers and config.start_method == "fork":
             self._threads_at_fork = host.live_threads()
@@ -40,7 +42,7 @@ class HostMonitor:
 
     def glance(self) -> None:
         """In a pass, now and then: at what is too expensive for a short run."""
-        now = perf_counter()
+        now = self._now()
         if now < self._due_s:
             return
         self._due_s = now + _EVERY_S
@@ -51,10 +53,10 @@ class HostMonitor:
     def snapshot(self, device: DeviceTotals) -> MainProcess:
         """At the end, or whenever a profile is wanted."""
         self._count_descriptors()
-        began_s, cpu_s = self._began or (perf_counter(), process_time())
+        began_s, cpu_s = self._began or (self._now(), process_time())
         return MainProcess(
             cpu_s=process_time() - cpu_s,
-            wall_s=perf_counter() - began_s,
+            wall_s=self._now() - began_s,
             descriptors=self._descriptors,
             descriptor_limit=host.descriptor_limit(),
             shared_memory_bytes=host.shared_memory_bytes(),

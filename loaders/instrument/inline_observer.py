@@ -17,6 +17,7 @@ import numpy as np
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_hooks import instrument
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY
 from pipeprof.measure.patches.all_reads import reads_watched
 from pipeprof.measure.request_counts import RequestCounts
@@ -81,9 +82,9 @@ class InlineObserver:
 
     key, of_batch = None, False
 
-    def __init__(self, whole: bool = False) -> None:
+    def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         """``whole``: watch all, whatever that costs."""
-        self._meter = Meter(batch_nbytes, whole)
+        self._clock, self._meter = clock, Meter(batch_nbytes, whole, clock)
         self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
         """Of the batches last fetched."""
         self.requests = RequestCounts()
@@ -92,7 +93,13 @@ class InlineObserver:
         self._watching = ExitStack()
 
     def attach(self, iterator: Any) -> None:
-        instrument(iterator._dataset_fetcher, self._told.append, self._meter, self.requests)
+        instrument(
+            iterator._dataset_fetcher,
+            self._told.append,
+            self._meter,
+            self.requests,
+            clock=self._clock,
+        )
         self._pins = bool(getattr(iterator, "_pin_memory", False))
         self._watching.enter_context(reads_watched())
         begin_noting()

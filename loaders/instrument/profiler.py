@@ -32,6 +32,7 @@ from pipeprof.loaders.instrument.sampling import SamplingSchedule
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkersObserver
 from pipeprof.log import log_caught
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.loader_pass import FLUSH_EVERY, Pass
 from pipeprof.measure.recorder import Recorder
@@ -57,22 +58,28 @@ _KEPT_SIDES = 8
 class Watch:
     """All passes over one loader, or over the loaders that a framework makes in its place."""
 
-    def __init__(self, name: str, accelerator: str = "not looked at", whole: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        accelerator: str = "not looked at",
+        whole: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         """``whole``: note every batch, whatever that costs."""
         self.live: Live | None = None
         """Shows how it goes; to be set before a pass that is to be shown."""
         self._figures: LiveFigures | None = None
         self._name = name
-        self._whole = whole
-        self.schedule = SamplingSchedule(whole)
+        self._whole, self._clock = whole, clock
+        self.schedule = SamplingSchedule(whole, clock)
         self._accelerator = accelerator
         self._info = LoaderInfo()
         self._indexed: IndexedData | None = None
         self._earlier: Summary | None = None
-        self._recorder = Recorder(fold=self._fold, name=name)
+        self._recorder = Recorder(clock, self._fold, name)
         self._device = DeviceTotals()
         self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
-        self._host = HostMonitor()
+        self._host = HostMonitor(clock)
         self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
         self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
@@ -107,7 +114,7 @@ class Watch:
 
     def __reduce__(self) -> Any:
         # a copy in another process begins anew
-        return Watch, (self._name, self._accelerator, self._whole)
+        return Watch, (self._name, self._accelerator, self._whole, self._clock)
 
     def find_device(self) -> DeviceSide | None:
         """The accelerator's side of a pass, once there is anything to see of it."""
@@ -214,7 +221,7 @@ class Watch:
     def _inline(
         self, loader: DataLoader[Any], iterator: Iterator[Any]
     ) -> tuple[Iterator[Any], Observer]:
-        observer = InlineObserver(self._whole)
+        observer = InlineObserver(self._whole, self._clock)
         try:
             observer.attach(iterator)
         except Exception as error:
@@ -234,10 +241,10 @@ class Watch:
             table = RequestTable(loader.num_workers)
         except OSError as error:
             return start(), self._unseen(f"no shared memory for the workers' records: {error}")
-        observer = WorkersObserver(ring)
+        observer = WorkersObserver(ring, self._clock)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
-        loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole)
+        loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
         try:
             iterator = start()
         finally:

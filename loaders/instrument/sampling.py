@@ -8,12 +8,11 @@ is watched is watched whole; the others are only clocked, in main.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.worker_observer import WorkersObserver
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
 
 FOREVER = 1 << 40
@@ -45,8 +44,8 @@ def affordable(turn_s: float) -> float:
 class SamplingBudget:
     """How many batches may be watched: a token bucket."""
 
-    def __init__(self, now: Callable[[], float] = perf_counter) -> None:
-        self._now, self._since = now, now()
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._now, self._since = clock.now, clock.now()
         self._tokens: float | None = None
         self._watched = 0
 
@@ -77,10 +76,10 @@ class SamplingSchedule:
     """Of all passes over one loader: which batches are watched. Each ring holds the tasks of the
     stretch that is watched, or will be next."""
 
-    def __init__(self, whole: bool = False) -> None:
+    def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         """``whole``: all of them, whatever that costs."""
         self._whole = whole
-        self._budget = SamplingBudget()
+        self._budget = SamplingBudget(clock)
 
     def begin(self, ring: Ring, capacity: int) -> None:
         """A pass begins, with ``capacity`` batches under way; its workers are to hear of it before

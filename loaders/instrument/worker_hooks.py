@@ -12,7 +12,6 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from math import nan
-from time import perf_counter, thread_time
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -20,6 +19,7 @@ from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_sender import Sender
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import import_hook, requests
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.patches import file_reads, fsspec_reads
 from pipeprof.measure.patches.all_reads import watch_reads
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
@@ -47,20 +47,23 @@ class WorkerHook:
         table: RequestTable,
         user_init: Callable[[int], None] | None,
         whole: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """``whole``: watch all, whatever that costs."""
         self._ring, self._table, self._whole = ring, table, whole
-        self._user_init = user_init
+        self._user_init, self._clock = user_init, clock
 
     def __call__(self, worker: int) -> None:
         # a torch that we do not know must not cost the user the worker: its records are lost then
         with suppress_and_log(_log, f"the stages of worker {worker} are not measured"):
-            instrument_worker(worker, self._ring, self._table, self._whole)
+            instrument_worker(worker, self._ring, self._table, self._whole, self._clock)
         if self._user_init is not None:
             self._user_init(worker)
 
 
-def instrument_worker(worker: int, ring: Ring, table: RequestTable, whole: bool) -> None:
+def instrument_worker(
+    worker: int, ring: Ring, table: RequestTable, whole: bool, clock: Clock
+) -> None:
     """Time every fetcher that this worker process makes for its data set, one per epoch."""
     from torch.utils.data import _DatasetKind, get_worker_info
 
@@ -68,8 +71,8 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable, whole: bool)
     create = kinds.create_fetcher
     info = get_worker_info()
     workers = info.num_workers if info is not None else 1
-    sender = Sender(ring.writer(worker), worker, workers)
-    meter, counts = Meter(batch_nbytes, whole), table.row(worker)
+    sender = Sender(ring.writer(worker), worker, workers, clock)
+    meter, counts = Meter(batch_nbytes, whole, clock), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
@@ -77,7 +80,8 @@ def instrument_worker(worker: int, ring: Ring, table: RequestTable, whole: bool)
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
             sender.begin_epoch()
-            sender.watch(instrument(fetcher, sender.tell, meter, counts, alone=True).watch)
+            hooks = instrument(fetcher, sender.tell, meter, counts, alone=True, clock=clock)
+            sender.watch(hooks.watch)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
@@ -139,11 +143,16 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
 
 
 def instrument(
-    fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool = False
+    fetcher: Any,
+    tell: Tell,
+    meter: Meter,
+    counts: RequestCounts,
+    alone: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> FetcherHooks:
     """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
     batch asked of storage. ``alone``: its thread, this one, does nothing but make batches."""
-    hooks = FetcherHooks(fetcher, tell, meter, counts, alone)
+    hooks = FetcherHooks(fetcher, tell, meter, counts, alone, clock)
     hooks.watch(True)
     return hooks
 
@@ -152,18 +161,26 @@ class FetcherHooks:
     """The hooks of one fetcher. Slots rather than a closure's cells, each of which lies elsewhere:
     what a batch touches is then in few cache lines."""
 
-    __slots__ = ("_alone", "_charged_s", "_collate", "_collating_cpu_s", "_collating_s", "_counts",
-                 "_fetch", "_may_end", "_meter", "_noted", "_owner", "_tally", "_tell")  # fmt: skip
+    __slots__ = ("_alone", "_charged_s", "_clock", "_collate", "_collating_cpu_s", "_collating_s",
+                 "_counts", "_fetch", "_may_end", "_meter", "_noted", "_now", "_owner", "_tally",
+                 "_tell")  # fmt: skip
 
     def __init__(
-        self, fetcher: Any, tell: Tell, meter: Meter, counts: RequestCounts, alone: bool
+        self,
+        fetcher: Any,
+        tell: Tell,
+        meter: Meter,
+        counts: RequestCounts,
+        alone: bool,
+        clock: Clock,
     ) -> None:
         # what hangs on the fetcher would keep it, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
         self._may_end = hasattr(fetcher, "ended")
         self._tell, self._meter, self._counts, self._alone = tell, meter, counts, alone
-        self._tally, self._noted = Tally(noting=True), requests.waiting
+        self._clock, self._now = clock, clock.now
+        self._tally, self._noted = Tally(True, clock), requests.waiting
         self._collating_s = self._collating_cpu_s = nan
         self._charged_s = 0.0
 
@@ -171,7 +188,7 @@ class FetcherHooks:
         """Put the hooks on, or take them off."""
         fetcher = self._owner()
         if on:
-            self._tally = Tally(noting=True)
+            self._tally = Tally(True, self._clock)
             fetcher.fetch, fetcher.collate_fn = self.fetch, self.collate
         else:
             del fetcher.fetch
@@ -184,26 +201,29 @@ class FetcherHooks:
         # it is the last that a fetcher does: its end is that of the fetch
         self._charged_s = self._tally.inner_s
         if self._tally.cpu_s is not None:
-            self._collating_cpu_s = thread_time()
-        self._collating_s = perf_counter()
-        return self._collate(samples)
+            self._collating_cpu_s = self._tally.cpu_now()
+        now, collate = self._now, self._collate
+        self._collating_s = now()
+        return collate(samples)
 
     def fetch(self, index: Any) -> Any:
+        # as locals: what a slot holds is called more slowly
+        now, fetch, tell = self._now, self._fetch, self._tell
         meter, batch, self._collating_s = self._meter, None, nan
         if not self._alone:
             outer, current.tally = current.tally, self._tally
         if sampled := not meter.skip:
-            sampled = _begun(meter, perf_counter())
+            sampled = _begun(meter, now())
             if sampled:
                 self._tally.cpu_s, self._collating_cpu_s = {}, nan
         else:
             meter.skip -= 1
-        start = perf_counter()
+        start = now()
         try:
-            batch = self._fetch(self._owner(), index)
+            batch = fetch(self._owner(), index)
             return batch
         finally:
-            end = perf_counter()
+            end = now()
             if not self._alone:
                 current.tally = outer
             begun = self._collating_s
@@ -214,7 +234,7 @@ class FetcherHooks:
             if self._tally.seconds or sampled:
                 self._tell_more(start, end, collate_s, samples, batch, sampled)
             else:
-                self._tell((start, end, collate_s, samples))
+                tell((start, end, collate_s, samples))
             if self._noted:
                 # a store may have noted anything
                 with suppress_and_log(_log, "the requests of a batch are not counted"):
@@ -223,8 +243,8 @@ class FetcherHooks:
     def _tell_more(
         self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
     ) -> None:
-        collate_cpu_s = thread_time() - self._collating_cpu_s if sampled else nan
-        made, self._tally = self._tally, Tally(noting=True)
+        collate_cpu_s = self._clock.cpu_now() - self._collating_cpu_s if sampled else nan
+        made, self._tally = self._tally, Tally(True, self._clock)
         if collate_s:
             collate_s -= made.inner_s - self._charged_s
         collate_s += made.seconds.get(_COLLATE, 0.0)

@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable
 from math import nan
 from operator import attrgetter
-from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
 
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import SEEN, WAY, Floats, Source, nothing_known
 from pipeprof.model import UNWATCHED
@@ -33,11 +33,12 @@ class WorkersObserver:
 
     of_batch = False
 
-    def __init__(self, ring: Ring) -> None:
+    def __init__(self, ring: Ring, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self.ring, self._hooks = ring, Hooks()
         self.workers = self.capacity = 0
         """And batches that may be under way at once."""
-        self._sampler, self._way = SamplerTime(), _Way()
+        self._sampler, self._way = SamplerTime(clock), _Way(clock)
         self._arrivals = Arrivals(ring, 0, self._sampler)
         self._resumed = 0
         self._next_task = 0
@@ -70,15 +71,16 @@ class WorkersObserver:
         self._way.attach(iterator, self._hooks)
         self._sampler.attach(iterator, self._hooks)
         owner, get_data, way = weakref.ref(iterator), type(iterator)._get_data, self._way
+        clock_now, cpu_now = self._clock.now, self._clock.cpu_now
 
         def observed_get_data() -> Any:
             itself: Any = owner()
             result = get_data(itself)
-            now, task = perf_counter(), result[0]
+            now, task = clock_now(), result[0]
             if way.pinned:
                 moments = way.noted.pop(task, _UNKNOWN)
             else:
-                moments = way.received_s, now, nan, thread_time() - way.received_cpu_s
+                moments = way.received_s, now, nan, cpu_now() - way.received_cpu_s
             if isinstance(task, int):
                 self._arrivals.came.append((task, moments))
                 self._next_task = task + 1
@@ -143,21 +145,23 @@ _NOTHING = object()
 class SamplerTime:
     """The time that main spends on picking indices."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._now = clock.now
         self._spent: list[tuple[float, float]] = []
         """When it ended, and the seconds."""
 
     def attach(self, iterator: Any, hooks: Hooks) -> None:
         owner, pick = weakref.ref(iterator), getattr(type(iterator), "_next_index", None)
+        now = self._now
         if pick is None:
             return
 
         def timed_next_index() -> Any:
-            start = perf_counter()
+            start = now()
             try:
                 return pick(owner())
             finally:
-                end = perf_counter()
+                end = now()
                 self._spent.append((end, end - start))
 
         hooks.add(iterator, "_next_index", timed_next_index)
@@ -213,7 +217,8 @@ class Arrivals:
 class _Way:
     """Of a batch from the pipe to main: received, unpickled, and, by the pin thread, pinned."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._now, self._cpu_now = clock.now, clock.cpu_now
         self.received_s = self.received_cpu_s = nan
         """The bytes that came last: without a pin thread, those of the batch that main takes. On
         the clock, and in CPU time of the thread that received them."""
@@ -232,12 +237,12 @@ class _Way:
             self._time_pinning(results, iterator._data_queue, hooks)
 
     def _time_receipt(self, results: Any, hooks: Hooks) -> None:
-        receive = results._recv_bytes
+        receive, now, cpu_now = results._recv_bytes, self._now, self._cpu_now
 
         def timed_receive(*arguments: Any) -> Any:
             data = receive(*arguments)
-            self.received_cpu_s = thread_time()
-            self.received_s = perf_counter()
+            self.received_cpu_s = cpu_now()
+            self.received_s = now()
             return data
 
         hooks.add(results, "_recv_bytes", timed_receive)
@@ -246,18 +251,19 @@ class _Way:
         """In the pin thread, which takes from ``results`` and puts into ``pinned``."""
         taker, take = weakref.ref(results), type(results).get
         putter, put = weakref.ref(pinned), type(pinned).put
+        now, cpu_now = self._now, self._cpu_now
         unpickled_s = cpu_s = nan
 
         def timed_get(*arguments: Any, **options: Any) -> Any:
             nonlocal unpickled_s, cpu_s
             item = take(taker(), *arguments, **options)
-            unpickled_s = perf_counter()
-            cpu_s = thread_time() - self.received_cpu_s
+            unpickled_s = now()
+            cpu_s = cpu_now() - self.received_cpu_s
             return item
 
         def timed_put(item: Any, *arguments: Any, **options: Any) -> Any:
             if isinstance(item[0], int):
-                self.noted[item[0]] = self.received_s, unpickled_s, perf_counter(), cpu_s
+                self.noted[item[0]] = self.received_s, unpickled_s, now(), cpu_s
             return put(putter(), item, *arguments, **options)
 
         hooks.add(results, "get", timed_get)

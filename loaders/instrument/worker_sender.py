@@ -11,11 +11,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import nan
-from time import perf_counter, thread_time
 from types import SimpleNamespace
 from typing import Any
 
 from pipeprof.log import log_caught
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import RingWriter, note_sent
 
 _log = logging.getLogger(__name__)
@@ -24,10 +24,13 @@ _log = logging.getLogger(__name__)
 class Sender:
     """One worker's. Written for few steps, as all that runs once a batch."""
 
-    __slots__ = ("_kept", "_on", "_put", "_waiting", "_watch", "_worker", "_workers", "_writer",
-                 "tell")  # fmt: skip
+    __slots__ = ("_clock", "_kept", "_on", "_put", "_waiting", "_watch", "_worker", "_workers",
+                 "_writer", "tell")  # fmt: skip
 
-    def __init__(self, writer: RingWriter, worker: int, workers: int) -> None:
+    def __init__(
+        self, writer: RingWriter, worker: int, workers: int, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
         self._writer, self._worker, self._workers = writer, worker, workers
         self._kept: deque[Sequence[float]] = deque(maxlen=1)
         self.tell = self._kept.append
@@ -55,7 +58,7 @@ class Sender:
             return
         self._put = put
         acquire, memory, waiting = pipe.acquire, self._writer.memory, self._waiting
-        before_s = 0.0
+        now, cpu_now, before_s = self._clock.now, self._clock.cpu_now, 0.0
 
         def timed_acquire() -> Any:
             nonlocal before_s
@@ -64,8 +67,8 @@ class Sender:
                 if place is None:
                     before_s = nan  # to ask for it takes as long as all else here
                 else:
-                    cpu_s = thread_time()
-                    note_sent(memory, place, perf_counter(), cpu_s - before_s)
+                    cpu_s = cpu_now()
+                    note_sent(memory, place, now(), cpu_s - before_s)
                     before_s = cpu_s
             except Exception as error:
                 log_caught(_log, error, "when a batch was serialised is not known")

@@ -9,20 +9,20 @@ from statistics import median
 from typing import Any
 
 from pipeprof.errors import UsageError
-from pipeprof.measure.clock import Clock, SystemClock
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.units import format_duration
 
 
 class EmulatedAccelerator:
     """Keeps the caller busy for ``step_s`` seconds a batch, without using a core."""
 
-    def __init__(self, step_s: float, clock: Clock | None = None, name: str | None = None) -> None:
+    def __init__(self, step_s: float, clock: Clock = SYSTEM_CLOCK, name: str | None = None) -> None:
         if not step_s >= 0:
             raise UsageError(f"a step of {step_s} s is impossible; give 0 or more")
         self.step_s = step_s
         self.name = name
         """Of the accelerator whose step this is, if any."""
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._overshoot_s = self._calibrate() if step_s else 0.0
 
     @property

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from pipeprof.log import log_caught
-from pipeprof.measure.clock import Clock, SystemClock
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 
 _log = logging.getLogger(__name__)
 
@@ -55,13 +55,13 @@ class Nvml:
     def __init__(
         self,
         every_s: float = 0.5,
-        clock: Clock | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         library: Any | None = None,
         device: Callable[[], CudaDevice | None] = current_device,
     ) -> None:
         """``library``: the module ``pynvml`` unless given."""
         self._every_s = every_s
-        self._now = (clock or SystemClock()).now
+        self._now = clock.now
         self._library = library
         self._device = device
         self._next_s = self._now()

@@ -16,7 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from pipeprof.measure import pauses
-from pipeprof.measure.clock import Clock, SystemClock
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY, Pass
 from pipeprof.measure.rows import (
     COLUMNS,
@@ -45,10 +45,10 @@ class Recorder:
     """The rows of all passes over a loader."""
 
     def __init__(
-        self, clock: Clock | None = None, fold: Fold | None = None, name: str = "loader"
+        self, clock: Clock = SYSTEM_CLOCK, fold: Fold | None = None, name: str = "loader"
     ) -> None:
         self.name = name
-        self.now: Callable[[], float] = (clock or SystemClock()).now
+        self.now: Callable[[], float] = clock.now
         self.pauses = pauses.PauseLog()
         self.lost_records = 0
         """Of the rows that are flushed."""

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from math import nan
 from random import Random
-from time import perf_counter, thread_time
 from typing import Any
 
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.proc_counters import ThreadProbe, read_gauges
 from pipeprof.measure.ring import METERED
@@ -40,13 +40,16 @@ class Meter:
     that are slow, or meets none but those behind them.
     """
 
-    __slots__ = ("_batch_nbytes", "_batches", "_cpu_s", "_first_gauge_s", "_first_s",
-                 "_next_gauge_s", "_next_weigh_s", "_probe", "_random", "_samples", "_thread",
-                 "_took_s", "skip")  # fmt: skip
+    __slots__ = ("_batch_nbytes", "_batches", "_cpu_now", "_cpu_s", "_first_gauge_s", "_first_s",
+                 "_next_gauge_s", "_next_weigh_s", "_now", "_probe", "_random", "_samples",
+                 "_thread", "_took_s", "skip")  # fmt: skip
 
-    def __init__(self, batch_nbytes: BatchNbytes, whole: bool = False) -> None:
+    def __init__(
+        self, batch_nbytes: BatchNbytes, whole: bool = False, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         """``whole``: look at all from the first batch on, whatever that costs."""
         self._batch_nbytes = batch_nbytes
+        self._now, self._cpu_now = clock.now, clock.cpu_now
         self._first_gauge_s = 0.0 if whole else _FIRST_GAUGE_S
         self._random = Random(0)
         self._probe: ThreadProbe | None = None
@@ -60,7 +63,7 @@ class Meter:
 
     def begin(self, now: float) -> None:
         """The batch that is about to be made is sampled."""
-        start = perf_counter()
+        start = self._now()
         self._draw_next(now)
         # a probe reads the counters of the thread that opened it
         thread = threading.get_ident()
@@ -69,18 +72,18 @@ class Meter:
             self._probe, self._thread = ThreadProbe(), thread
         self._probe.begin()
         self._samples += 1
-        self._took_s += perf_counter() - start
-        self._cpu_s = thread_time()
+        self._took_s += self._now() - start
+        self._cpu_s = self._cpu_now()
 
     def end(self, batch: Any) -> Sequence[float]:
         """That batch is made, or ``None`` when it could not be. In the order of
         `pipeprof.measure.ring.METERED`."""
-        cpu_s = thread_time() - self._cpu_s
+        cpu_s = self._cpu_now() - self._cpu_s
         if self._probe is None:
             return (nan,) * len(METERED)
-        start = perf_counter()
+        start = self._now()
         resources = self._probe.end()
-        now = perf_counter()
+        now = self._now()
         self._took_s += now - start
         return (cpu_s, *resources, *self._gauges(now), *self._weight(batch, now))
 
@@ -88,16 +91,16 @@ class Meter:
         if now < self._next_gauge_s:
             return _NO_GAUGES
         gauges = read_gauges()
-        took_s = perf_counter() - now
+        took_s = self._now() - now
         self._next_gauge_s = now + took_s / _GAUGE_SHARE
         return gauges
 
     def _weight(self, batch: Any, now: float) -> Sequence[float]:
         if batch is None or now < self._next_weigh_s:
             return _NOT_WEIGHED
-        start = perf_counter()
+        start = self._now()
         weight = self._batch_nbytes(batch)
-        took_s = perf_counter() - start
+        took_s = self._now() - start
         self._next_weigh_s = now + max(WEIGH_EVERY_S, took_s / _GAUGE_SHARE)
         return weight
 

@@ -11,10 +11,10 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter, thread_time
 from typing import ParamSpec, TypeVar
 
 from pipeprof.errors import UsageError
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import Stage
 
 P = ParamSpec("P")
@@ -30,11 +30,12 @@ _READ, _COLLATE = Stage.READ, Stage.COLLATE
 class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
-    __slots__ = ("_last", "bytes", "charges", "cpu_s", "inner_cpu_s", "inner_s", "looked_s",
-                 "noting", "requests", "seconds", "store_cpu_s", "store_s", "turns",
-                 "waited_s")  # fmt: skip
+    __slots__ = ("_last", "bytes", "charges", "cpu_now", "cpu_s", "inner_cpu_s", "inner_s",
+                 "looked_s", "noting", "now", "requests", "seconds", "store_cpu_s", "store_s",
+                 "turns", "waited_s")  # fmt: skip
 
-    def __init__(self, noting: bool = False) -> None:
+    def __init__(self, noting: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.now, self.cpu_now = clock.now, clock.cpu_now
         self.seconds: dict[Stage, float] = {}
         self.bytes = 0
         self.requests = 0
@@ -114,10 +115,13 @@ class Timed:
 
     __slots__ = ("_before_cpu_s", "_before_s", "_name", "_start_cpu_s", "_start_s", "_tally")
 
+    _tally: Tally | None
+    _before_s: float
+    _start_s: float
+
     def __init__(self, name: Stage) -> None:
         self._name = name
-        self._tally: Tally | None = None
-        self._before_s = self._start_s = self._before_cpu_s = self._start_cpu_s = 0.0
+        self._before_cpu_s = self._start_cpu_s = 0.0
 
     def __enter__(self) -> None:
         tally = self._tally = current.tally
@@ -125,20 +129,22 @@ class Timed:
             self._before_s, tally.inner_s = tally.inner_s, 0.0
             if tally.cpu_s is not None:
                 self._before_cpu_s, tally.inner_cpu_s = tally.inner_cpu_s, 0.0
-                self._start_cpu_s = thread_time()
-            self._start_s = perf_counter()
+                self._start_cpu_s = tally.cpu_now()
+            now = tally.now  # as a local: a slot is called more slowly
+            self._start_s = now()
 
     def __exit__(self, *error: object) -> None:
         tally = self._tally
         if tally is not None:
-            total = perf_counter() - self._start_s
+            now = tally.now
+            total = now() - self._start_s
             tally.charge(self._name, total - tally.inner_s)
             tally.inner_s = self._before_s + total
             if tally.cpu_s is not None:
                 self._charge_cpu(tally, tally.cpu_s)
 
     def _charge_cpu(self, tally: Tally, charged: dict[Stage, float]) -> None:
-        total = thread_time() - self._start_cpu_s
+        total = tally.cpu_now() - self._start_cpu_s
         charged[self._name] = charged.get(self._name, 0.0) + total - tally.inner_cpu_s
         tally.inner_cpu_s = self._before_cpu_s + total
 

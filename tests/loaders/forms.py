@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import perf_counter, sleep, thread_time
+from time import perf_counter, sleep
 from typing import Any
 
 import pytest
 import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
+import pipeprof
+from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.loaders.instrument.wrap import ProfiledLoader
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
+
 SAMPLES = 40
+
+
+def profiled(loader: Any, clock: Clock, whole: bool = False) -> ProfiledLoader:
+    """As `pipeprof.wrap`, on ``clock``. Each worker has a clock of its own, a copy of it: what
+    takes time there is exact, but its moments cannot be compared with main's."""
+    wrapped = pipeprof.wrap(loader)
+    object.__setattr__(wrapped, "_watch", Watch("loader", whole=whole, clock=clock))
+    return wrapped
 
 
 def mark(index: int) -> torch.Tensor:
@@ -65,8 +78,10 @@ class Act(Dataset):
 class Backwards(Sampler):
     """Of `SAMPLES`, the last first; ``pause_s`` for each."""
 
-    def __init__(self, pause_s: float = 0.0, length: int = SAMPLES) -> None:
-        self.pause_s, self.length = pause_s, length
+    def __init__(
+        self, pause_s: float = 0.0, length: int = SAMPLES, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.pause_s, self.length, self.clock = pause_s, length, clock
 
     def __len__(self):
         return self.length
@@ -74,7 +89,7 @@ class Backwards(Sampler):
     def __iter__(self):
         for index in reversed(range(self.length)):
             if self.pause_s:
-                sleep(self.pause_s)
+                self.clock.sleep(self.pause_s)
             yield index
 
 
@@ -116,24 +131,14 @@ class SlowToReceive:
         self.pause_s = pause_s
 
 
-class DearToReceive(SlowToReceive):
-    """A batch that computes for ``pause_s`` while it is unpickled."""
-
-    def __setstate__(self, pause_s):
-        began_s = thread_time()
-        while thread_time() - began_s < pause_s:
-            pass
-        self.pause_s = pause_s
-
-
 class Dali:
     """As DALI's iterator for PyTorch: its own iterator, a list with a dict per pipeline, and
     ``reset`` before the next epoch."""
 
     batch_size = 8
 
-    def __init__(self, batches: int, pause_s: float) -> None:
-        self._batches, self._pause_s, self._done = batches, pause_s, 0
+    def __init__(self, batches: int, pause_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._batches, self._pause_s, self._done, self._clock = batches, pause_s, 0, clock
 
     def __iter__(self):
         return self
@@ -142,7 +147,7 @@ class Dali:
         if self._done == self._batches:
             raise StopIteration
         self._done += 1
-        sleep(self._pause_s)
+        self._clock.sleep(self._pause_s)
         return [{"data": torch.zeros(8, 3), "label": torch.zeros(8)}]
 
     next = __next__
@@ -155,20 +160,22 @@ class Pipeline:
     """As WebDataset's loader or an iterable data set of Hugging Face: stages put together, each
     call of ``iter`` begins anew, and there is no length."""
 
-    def __init__(self, batches: int, pause_s: float) -> None:
-        self._batches, self._pause_s = batches, pause_s
+    def __init__(self, batches: int, pause_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._batches, self._pause_s, self._clock = batches, pause_s, clock
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number in range(self._batches):
-            sleep(self._pause_s)
+            self._clock.sleep(self._pause_s)
             yield {"text": [f"{number}"] * 8, "ids": torch.zeros(8, 5)}
 
 
-def pretend_accelerator(monkeypatch: pytest.MonkeyPatch, pin_s: float) -> None:
+def pretend_accelerator(
+    monkeypatch: pytest.MonkeyPatch, pin_s: float, clock: Clock = SYSTEM_CLOCK
+) -> None:
     """Let torch see an accelerator, so that it runs its pin thread; to pin takes ``pin_s``."""
 
     def pin(data: Any, device: object = None) -> Any:
-        sleep(pin_s)
+        clock.sleep(pin_s)
         return data
 
     monkeypatch.setattr("torch.utils.data._utils.pin_memory.pin_memory", pin)

@@ -12,9 +12,13 @@ import pytest
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock, FakeClock
 from pipeprof.model import PauseKind, Profile
+from tests.loaders.forms import profiled
 
 WAITED = 16 / 19
+BATCH_S, STEP_S, PAUSE_S = 19.0, 3.0, 800.0
+"""On a clock of the tests, without workers: 19 of 22 are waited for."""
 LOOP = """
 import sys
 from time import sleep
@@ -33,20 +37,20 @@ for number, batch in enumerate(train):
 class Slow(Dataset):
     """Of batches of one sample, each of which takes so long."""
 
-    def __init__(self, count: int, seconds: float) -> None:
-        self.count, self.seconds = count, seconds
+    def __init__(self, count: int, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.count, self.seconds, self.clock = count, seconds, clock
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> int:
-        sleep(self.seconds)
+        self.clock.sleep(self.seconds)
         return index
 
 
-def validate(loader) -> None:
+def validate(loader, step_s: float = 0.1, clock: Clock = SYSTEM_CLOCK) -> None:
     for _ in loader:
-        sleep(0.1)
+        clock.sleep(step_s)
 
 
 def check(profile: Profile, kind: PauseKind, count: int = 3) -> None:
@@ -61,14 +65,25 @@ def check(profile: Profile, kind: PauseKind, count: int = 3) -> None:
     assert pauses.as_steps.starved_fraction < 0.5
 
 
-@pytest.mark.timed
+def check_exactly(profile: Profile, kind: PauseKind) -> None:
+    assert profile.diagnosis.verdict == "starved"
+    assert profile.diagnosis.starved_fraction == pytest.approx(BATCH_S / (BATCH_S + STEP_S))
+    assert profile.stages["step"].p50_s == STEP_S
+    assert [each.kind for each in profile.pauses.kinds] == [kind]
+    assert profile.pauses.count == 3
+    assert profile.pauses.as_steps.starved_fraction < 0.5
+
+
 def test_a_plain_loop_that_sleeps_now_and_then() -> None:
-    loader = pipeprof.wrap(DataLoader(Slow(114, 0.019), num_workers=1))
+    clock = FakeClock()
+    loader = profiled(DataLoader(Slow(114, BATCH_S, clock)), clock)
     for number, _ in enumerate(loader):
-        sleep(0.003)
+        clock.sleep(STEP_S)
         if number % 38 == 37:
-            sleep(0.8)
-    check(loader.profile(), PauseKind("", "length"))
+            clock.sleep(PAUSE_S)
+    profile = loader.profile()
+    check_exactly(profile, PauseKind("", "length"))
+    assert profile.pauses.total_s == pytest.approx(3 * PAUSE_S, rel=0.001)
 
 
 @pytest.mark.timed
@@ -82,15 +97,17 @@ def test_a_plain_loop_that_says_so() -> None:
     check(loader.profile(), PauseKind("checkpoint", "named"))
 
 
-@pytest.mark.timed
 def test_a_plain_loop_that_validates_with_another_loader() -> None:
-    train = pipeprof.wrap(DataLoader(Slow(114, 0.019), num_workers=1), name="train")
-    val = pipeprof.wrap(DataLoader(Slow(8, 0.0001)), name="val")
+    clock = FakeClock()
+    train = profiled(DataLoader(Slow(114, BATCH_S, clock)), clock)
+    val = profiled(DataLoader(Slow(8, 1.0, clock)), clock)
     for number, _ in enumerate(train):
-        sleep(0.003)
+        clock.sleep(STEP_S)
         if number % 38 == 37:
-            validate(val)
-    check(train.profile(), PauseKind("val", "loader"))
+            validate(val, PAUSE_S / 8, clock)
+    profile = train.profile()
+    check_exactly(profile, PauseKind("loader", "loader"))
+    assert profile.pauses.total_s == pytest.approx(3 * (PAUSE_S + 8.0))
     assert val.profile().pauses is None
 
 

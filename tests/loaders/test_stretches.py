@@ -12,6 +12,7 @@ import pipeprof
 from pipeprof.loaders.instrument.device_monitor import DeviceSide
 from pipeprof.loaders.instrument.sampling import FOREVER, LONGEST, SamplingBudget, shortest
 from pipeprof.loaders.instrument.worker_sender import Sender
+from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.ring import PLAIN, TOLD, Ring
 
 BATCHES = 2_600
@@ -42,22 +43,14 @@ class Named(Quick):
             return index
 
 
-class Clock:
-    def __init__(self):
-        self.now_s = 0.0
-
-    def __call__(self):
-        return self.now_s
-
-
 def watched_of(turn_s: float, batches: int) -> int:
     """Of a loader whose batches take so long in turn, with two of them under way."""
-    clock, length = Clock(), shortest(2)
+    clock, length = FakeClock(), shortest(2)
     budget = SamplingBudget(clock)
     assert budget.begin(length), "a run begins with a stretch"
     watched = length
-    while clock.now_s < turn_s * batches:
-        clock.now_s += turn_s * length
+    while clock.now() < turn_s * batches:
+        clock.sleep(turn_s * length)
         if budget.take(length):
             watched += length
     return watched
@@ -75,22 +68,22 @@ def test_of_a_short_run_there_is_one_stretch():
 
 
 def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
-    clock = Clock()
+    clock = FakeClock()
     budget = SamplingBudget(clock)
     assert budget.begin(16)
     assert not budget.take(16)
-    clock.now_s = 3_600.0
+    clock.sleep(3_600.0)
     assert sum(budget.take(LONGEST) for _ in range(9)) == 2
 
 
 def test_stretches_get_longer_but_not_without_end():
-    clock = Clock()
+    clock = FakeClock()
     budget = SamplingBudget(clock)
     budget.begin(16)
     lengths = []
     for _ in range(20):
         lengths.append(budget.next_length(16))
-        clock.now_s += 100.0
+        clock.sleep(100.0)
         assert budget.take(lengths[-1])
     assert lengths == sorted(lengths)
     assert (lengths[0], lengths[-1]) == (16, LONGEST)

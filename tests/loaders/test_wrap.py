@@ -2,7 +2,6 @@
 
 import copy
 import random
-import time
 
 import numpy as np
 import pytest
@@ -12,41 +11,50 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 import pipeprof
 from pipeprof.errors import UsageError
 from pipeprof.loaders.instrument.wrap import ProfiledLoader
+from pipeprof.measure.clock import SYSTEM_CLOCK, FakeClock
+from tests.loaders.forms import profiled
 
-pytestmark = pytest.mark.timed
-
-FETCH_S = 0.02
-COLLATE_S = 0.01
-STEP_S = 0.005
+FETCH_S, COLLATE_S, STEP_S = 20.0, 10.0, 5.0
+"""By a clock of the tests: beside these, what really takes time and a core is nothing."""
 
 
 class Sleepy(Dataset):
-    """Four samples make a batch: 20 ms."""
+    """Four samples make a batch, and take ``fetch_s`` of ``clock``."""
+
+    def __init__(self, clock=None, fetch_s=FETCH_S):
+        self.clock, self.fetch_s = clock or FakeClock(), fetch_s
 
     def __len__(self):
         return 64
 
     def __getitem__(self, index):
-        time.sleep(FETCH_S / 4)
+        self.clock.sleep(self.fetch_s / 4)
         return torch.full((3,), float(index))
 
 
 class Stream(IterableDataset):
+    def __init__(self, clock):
+        self.clock = clock
+
     def __iter__(self):
         info = get_worker_info()
         for number in range(info.id if info else 0, 40, info.num_workers if info else 1):
-            time.sleep(FETCH_S / 4)
+            self.clock.sleep(FETCH_S / 4)
             yield torch.tensor([number])
 
 
-def slow_collate(samples):
-    time.sleep(COLLATE_S)
-    return torch.stack(samples)
+class SlowCollate:
+    def __init__(self, clock):
+        self.clock = clock
+
+    def __call__(self, samples):
+        self.clock.sleep(COLLATE_S)
+        return torch.stack(samples)
 
 
-def train(loader, step_s=STEP_S):
+def train(loader, clock, step_s=STEP_S):
     for _ in loader:
-        time.sleep(step_s)
+        clock.sleep(step_s)
 
 
 FORMS = {
@@ -65,15 +73,16 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_fetch_collate_and_step_are_the_sleeps_that_were_put_there(form):
-    inner = DataLoader(Sleepy(), 4, collate_fn=slow_collate, **FORMS[form])
-    loader = pipeprof.wrap(inner, whole=True)
+    clock = FakeClock()
+    inner = DataLoader(Sleepy(clock), 4, collate_fn=SlowCollate(clock), **FORMS[form])
+    loader = profiled(inner, clock, whole=True)
     for _ in range(2):
-        train(loader)
+        train(loader, clock)
     profile = loader.profile()
     assert profile.measured_batches + profile.warmup_batches == 32
-    assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S, rel=0.25)
-    assert profile.stages["collate"].p50_s == pytest.approx(COLLATE_S, rel=0.25)
-    assert profile.stages["step"].p50_s == pytest.approx(STEP_S, rel=0.5)
+    assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S)
+    assert profile.stages["collate"].p50_s == pytest.approx(COLLATE_S)
+    assert profile.stages["step"].p50_s == pytest.approx(STEP_S)
     assert profile.stages["fetch"].count == profile.measured_batches, "a record was lost"
     assert profile.throughput.samples_per_s == pytest.approx(4 * profile.throughput.batches_per_s)
     assert profile.missing == {
@@ -85,21 +94,23 @@ def test_fetch_collate_and_step_are_the_sleeps_that_were_put_there(form):
 
 
 def test_without_workers_the_wait_is_the_making_of_the_batch():
-    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, collate_fn=slow_collate))
-    train(loader, step_s=0.03)
+    clock = FakeClock()
+    loader = profiled(DataLoader(Sleepy(clock), 4, collate_fn=SlowCollate(clock)), clock)
+    train(loader, clock, step_s=30.0)
     profile = loader.profile()
-    assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S + COLLATE_S, rel=0.25)
-    assert profile.diagnosis.starved_fraction == pytest.approx(0.5, abs=0.1)
+    assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S + COLLATE_S)
+    assert profile.diagnosis.starved_fraction == pytest.approx(0.5, rel=0.01)
     assert profile.diagnosis.verdict == "starved"
     assert profile.diagnosis.bottleneck == "fetch"
-    assert profile.blame["fetch"] / profile.stall_s == pytest.approx(2 / 3, abs=0.1)
+    assert profile.blame["fetch"] / profile.stall_s == pytest.approx(2 / 3, rel=0.01)
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
 
 
+@pytest.mark.timed
 def test_a_loader_faster_than_the_step_feeds():
-    loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=2))
+    loader = pipeprof.wrap(DataLoader(Sleepy(SYSTEM_CLOCK, 0.02), 4, num_workers=2))
     for _ in range(2):
-        train(loader, step_s=0.05)
+        train(loader, SYSTEM_CLOCK, step_s=0.05)
     # a busy machine wakes this process late: a batch that is ready is still waited for a little
     profile = loader.profile(threshold=0.25)
     assert profile.diagnosis.verdict == "fed"
@@ -109,39 +120,42 @@ def test_a_loader_faster_than_the_step_feeds():
 def test_each_worker_has_its_own_stages():
     class OneSlow(Sleepy):
         def __getitem__(self, index):
-            time.sleep(0.02 if get_worker_info().id == 1 else 0.005)
+            self.clock.sleep(20.0 if get_worker_info().id == 1 else 5.0)
             return torch.zeros(1)
 
-    loader = pipeprof.wrap(DataLoader(OneSlow(), 2, num_workers=2))
-    train(loader)
+    clock = FakeClock()
+    loader = profiled(DataLoader(OneSlow(clock), 2, num_workers=2), clock)
+    train(loader, clock)
     quick, slow = loader.profile().workers
     assert (quick.index, slow.index) == (0, 1)
-    assert slow.stages["fetch"].p50_s == pytest.approx(0.04, rel=0.25)
-    assert quick.stages["fetch"].p50_s == pytest.approx(0.01, rel=0.5)
+    assert slow.stages["fetch"].p50_s == pytest.approx(40.0)
+    assert quick.stages["fetch"].p50_s == pytest.approx(10.0)
 
 
-def test_stages_inside_fetch_come_from_user_spans():
+@pytest.mark.parametrize("workers", [0, 1])
+def test_stages_inside_fetch_come_from_user_spans(workers):
     class Staged(Sleepy):
         def __getitem__(self, index):
             with pipeprof.stage("read"):
-                time.sleep(0.004)
+                self.clock.sleep(4.0)
             with pipeprof.stage("decode"):
-                time.sleep(0.012)
+                self.clock.sleep(12.0)
             return torch.zeros(1)
 
-    loader = pipeprof.wrap(DataLoader(Staged(), 1, num_workers=1))
-    train(loader)
+    clock = FakeClock()
+    loader = profiled(DataLoader(Staged(clock), 1, num_workers=workers), clock)
+    train(loader, clock)
     profile = loader.profile()
-    assert profile.stages["read"].p50_s == pytest.approx(0.004, rel=0.3)
-    assert profile.stages["decode"].p50_s == pytest.approx(0.012, rel=0.3)
-    assert profile.diagnosis.bottleneck == "decode"
+    assert profile.stages["read"].p50_s == pytest.approx(4.0)
+    assert profile.stages["decode"].p50_s == pytest.approx(12.0)
+    assert workers or profile.diagnosis.bottleneck == "decode"
 
 
 def test_epoch_starts_are_kept_out_of_the_steady_state():
     inner = DataLoader(Sleepy(), 4, num_workers=1, prefetch_factor=2)
     loader = pipeprof.wrap(inner, whole=True)
     for _ in range(3):
-        train(loader)
+        assert len(list(loader)) == 16
     assert loader.profile().warmup_batches == 3 * 2
 
 
@@ -159,28 +173,29 @@ def test_a_loop_that_is_left_keeps_what_was_seen_and_ends_its_workers():
     profile = loader.profile()
     assert profile.measured_batches + profile.warmup_batches == 3
     assert profile.diagnosis.verdict == "inconclusive"
-    assert [finding.code for finding in profile.findings] == ["too-few-batches"]
+    # beside that of the threads that pytest-xdist has
+    assert "too-few-batches" in [finding.code for finding in profile.findings]
 
 
 def test_an_abandoned_persistent_epoch_does_not_confuse_the_next():
-    loader = pipeprof.wrap(
-        DataLoader(Sleepy(), 4, num_workers=2, persistent_workers=True, collate_fn=slow_collate),
-        whole=True,
-    )
+    clock = FakeClock()
+    collate = SlowCollate(clock)
+    inner = DataLoader(Sleepy(clock), 4, num_workers=2, persistent_workers=True, collate_fn=collate)
+    loader = profiled(inner, clock, whole=True)
     for number, _ in enumerate(loader):
         if number == 3:
             break
-    train(loader)
+    train(loader, clock)
     profile = loader.profile()
     assert profile.stages["fetch"].count == profile.measured_batches
-    assert profile.stages["collate"].p50_s == pytest.approx(COLLATE_S, rel=0.25)
+    assert profile.stages["collate"].p50_s == pytest.approx(COLLATE_S)
 
 
 def test_persistent_workers_that_ran_before_cannot_be_seen_and_say_so():
     inner = DataLoader(Sleepy(), 4, num_workers=1, persistent_workers=True)
     next(iter(inner))
     loader = pipeprof.wrap(inner)
-    train(loader)
+    list(loader)
     profile = loader.profile()
     assert "running before" in profile.missing["fetch"]
     assert profile.stages["wait"].count > 0
@@ -190,13 +205,14 @@ def test_persistent_workers_that_ran_before_cannot_be_seen_and_say_so():
 def test_any_iterable_gives_the_host_side():
     def batches():
         for _ in range(20):
-            time.sleep(FETCH_S)
+            clock.sleep(FETCH_S)
             yield [torch.zeros(8, 3), torch.zeros(8)]
 
-    loader = pipeprof.wrap(batches())
-    train(loader)
+    clock = FakeClock()
+    loader = profiled(batches(), clock)
+    train(loader, clock)
     profile = loader.profile()
-    assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S, rel=0.25)
+    assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S)
     assert profile.throughput.samples_per_s == pytest.approx(8 * profile.throughput.batches_per_s)
     assert "not a torch DataLoader" in profile.missing["fetch"]
 
@@ -312,11 +328,16 @@ def test_a_workers_error_has_the_very_text_it_has_without_us(dataset, options):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_iterable_data_sets_are_seen_to_their_end(workers):
-    loader = pipeprof.wrap(DataLoader(Stream(), 4, num_workers=workers))
-    values = torch.cat(list(loader)).flatten().tolist()
+    clock = FakeClock()
+    loader = profiled(DataLoader(Stream(clock), 4, num_workers=workers), clock)
+    batches = []
+    for batch in loader:
+        batches.append(batch)
+        clock.sleep(STEP_S)
+    values = torch.cat(batches).flatten().tolist()
     assert sorted(values) == list(range(40))
     profile = loader.profile()
-    assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S, rel=0.25)
+    assert profile.stages["fetch"].p50_s == pytest.approx(FETCH_S)
     assert profile.config.kind == "iterable"
 
 
@@ -326,7 +347,7 @@ def test_a_torch_that_we_do_not_know_costs_records_and_nothing_else(monkeypatch)
 
     monkeypatch.setattr("pipeprof.loaders.instrument.worker_hooks.instrument_worker", unknown)
     loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=1))
-    train(loader, step_s=0)
+    list(loader)
     profile = loader.profile()
     assert profile.measured_batches + profile.warmup_batches == 16
     assert "lost-records" in [finding.code for finding in profile.findings]
@@ -340,7 +361,7 @@ def test_a_loader_with_an_iterator_of_its_own_gives_the_host_side():
 
     for workers in (0, 1):
         loader = pipeprof.wrap(Lightning(Sleepy(), 4, num_workers=workers))
-        train(loader, step_s=0)
+        list(loader)
         profile = loader.profile()
         assert profile.missing["fetch"] == "Lightning makes an iterator of its own"
         assert profile.stages["wait"].count > 0

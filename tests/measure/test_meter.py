@@ -2,12 +2,11 @@
 
 import random
 import threading
-from itertools import count
 from math import isnan
 
 import pytest
 
-from pipeprof.measure import resource_sampler as meter_module
+from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, Meter
 from pipeprof.measure.ring import METERED
 
@@ -16,17 +15,22 @@ def one_tensor(batch):
     return 1, 400, 8
 
 
-@pytest.fixture(autouse=True)
-def sample_s(monkeypatch):
-    """What a sample's beginning takes by the clock: nothing, unless a test says so."""
-    told, now = [0.0], count()
-    monkeypatch.setattr(meter_module, "perf_counter", lambda: next(now) * told[0])
-    return told
+class Ticking(FakeClock):
+    """To look at it takes ``tick_s``."""
+
+    tick_s = 0.0
+
+    def now(self):
+        self.sleep(self.tick_s)
+        return super().now()
 
 
-def sampled_of(batch_s, batches):
-    """The numbers of the batches that are sampled when each takes ``batch_s(number)``."""
-    meter, now, sampled = Meter(one_tensor), 0.0, []
+def sampled_of(batch_s, batches, sample_s=0.0):
+    """The numbers of the batches that are sampled when each takes ``batch_s(number)``, and to
+    begin a sample ``sample_s``."""
+    clock = Ticking()
+    clock.tick_s = sample_s
+    meter, now, sampled = Meter(one_tensor, clock=clock), 0.0, []
     for number in range(batches):
         if meter.skip:
             meter.skip -= 1
@@ -46,14 +50,12 @@ def test_short_batches_are_sampled_at_a_bounded_rate():
     assert 1_800 < len(sampled) < 2_200
 
 
-def test_samples_that_are_dear_become_rare(sample_s):
+def test_samples_that_are_dear_become_rare():
     """At 100 µs each they may come every 0.33 s; the first come as soon as ever."""
-    sample_s[0] = 100e-6
-    sampled = sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000)
+    sampled = sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000, 100e-6)
     assert 530 < len(sampled) < 710
     assert sampled[19] < 450
-    sample_s[0] = 1.0
-    assert 380 < len(sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000)) < 470
+    assert 380 < len(sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000, 1.0)) < 470
 
 
 def test_a_slow_batch_is_sampled_as_often_as_any_other():
@@ -64,15 +66,17 @@ def test_a_slow_batch_is_sampled_as_often_as_any_other():
 
 
 def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
-    meter = Meter(one_tensor)
+    clock = FakeClock()
+    meter = Meter(one_tensor, clock=clock)
     meter.begin(1.0)
+    clock.compute(0.25)
     first = dict(zip(METERED, meter.end([]), strict=True))
     meter.begin(2.0)
     second = dict(zip(METERED, meter.end([]), strict=True))
     assert (first["tensors"], first["batch_bytes"]) == (1, 400)
-    assert 0 <= first["cpu_s"] < 1
+    assert first["cpu_s"] == 0.25
     assert isnan(second["tensors"]), "gauges are dearer, and rarer"
-    assert 0 <= second["cpu_s"] < 1
+    assert second["cpu_s"] == 0
 
 
 def test_a_batch_that_could_not_be_made_is_not_weighed():
@@ -82,12 +86,13 @@ def test_a_batch_that_could_not_be_made_is_not_weighed():
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole, monkeypatch):
+def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole):
     """That walks its page tables: milliseconds, of which a short run has few."""
-    meter, known, now_s = Meter(one_tensor, whole), [], 0.0
-    monkeypatch.setattr(meter_module, "perf_counter", lambda: now_s)
-    for now_s in (0.0, 0.9, 1.1, 1.2):
-        meter.begin(now_s)
+    clock, known = FakeClock(), []
+    meter = Meter(one_tensor, whole, clock)
+    for pause_s in (0.0, 0.9, 0.2, 0.1):
+        clock.sleep(pause_s)
+        meter.begin(clock.now())
         told = dict(zip(METERED, meter.end([]), strict=True))
         known.append(not isnan(told["private_bytes"]))
     assert known == [whole, whole, True, True]

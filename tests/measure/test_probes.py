@@ -20,8 +20,6 @@ from pipeprof.measure.proc_counters import ThreadProbe, threads_waited_s
 from tests.support.leaks import descriptors
 from tests.support.requirements import missing
 
-pytestmark = pytest.mark.timed
-
 MB = 1 << 20
 
 
@@ -73,6 +71,7 @@ def alone(repo, script):
     return json.loads(done.stdout)
 
 
+@pytest.mark.timed
 def test_nothing_done_costs_nothing(probe):
     probe.begin()
     used = probe.end()
@@ -80,6 +79,7 @@ def test_nothing_done_costs_nothing(probe):
     assert used.process_cpu_s < 0.01
 
 
+@pytest.mark.timed
 def test_a_sleep_needs_no_core(probe):
     probe.begin()
     time.sleep(0.2)
@@ -89,6 +89,7 @@ def test_a_sleep_needs_no_core(probe):
     assert used.logical_bytes == used.syscalls == 0
 
 
+@pytest.mark.timed
 def test_a_burn_has_a_core_or_waits_for_one(probe):
     start_s = time.perf_counter()
     probe.begin()
@@ -99,6 +100,7 @@ def test_a_burn_has_a_core_or_waits_for_one(probe):
     assert used.system_s < 0.25 * used.process_cpu_s
 
 
+@pytest.mark.timed
 def test_work_in_the_kernel_is_told_apart(probe):
     """In a new thread: the kernel shares out a thread's time by samples of its whole life."""
 
@@ -115,6 +117,7 @@ def test_work_in_the_kernel_is_told_apart(probe):
     assert used.system_s > 0.5 * used.process_cpu_s
 
 
+@pytest.mark.timed
 def test_native_threads_show_in_the_process_alone(probe):
     data = bytes(32 * MB)
     alone_s = min(hashing_s(data) for _ in range(3))
@@ -137,6 +140,7 @@ def hashing_s(data):
     return time.process_time() - start_s
 
 
+@pytest.mark.timed
 def test_three_on_a_core_wait_two_thirds_of_the_time(probe, repo):
     times = alone(
         repo,
@@ -172,6 +176,7 @@ def test_three_on_a_core_wait_two_thirds_of_the_time(probe, repo):
     assert times["queue"] > 0.6 * times["wall"]  # more, if others use that core as well
 
 
+@pytest.mark.timed
 def test_reads_from_memory_are_logical_only(probe, tmp_path):
     path = tmp_path / "data"
     path.write_bytes(bytes(8 * MB))
@@ -185,6 +190,7 @@ def test_reads_from_memory_are_logical_only(probe, tmp_path):
     assert used.physical_bytes < MB
 
 
+@pytest.mark.timed
 def test_reads_from_a_device_are_physical_too(probe, tmp_path):
     path = tmp_path / "data"
     path.write_bytes(os.urandom(8 * MB))
@@ -198,6 +204,7 @@ def test_reads_from_a_device_are_physical_too(probe, tmp_path):
     assert 7 * MB <= used.physical_bytes < 16 * MB
 
 
+@pytest.mark.timed
 def test_each_end_starts_the_next_stretch(probe, tmp_path):
     path = tmp_path / "data"
     path.write_bytes(bytes(1000))
