@@ -31,13 +31,12 @@ from torch.utils.data import Dataset, get_worker_info
 from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
-from pipeprof.loaders.instrument import inline_observer, worker_hooks
 from pipeprof.loaders.instrument.iterator import TimedPass
 from pipeprof.loaders.instrument.sampling import FOREVER
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
-from pipeprof.loaders.instrument.worker_observer import WorkersObserver
-from pipeprof.loaders.instrument.worker_sender import Sender
-from pipeprof.measure.resource_sampler import Meter
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver
+from pipeprof.loaders.instrument.worker_sender import WorkerSender
+from pipeprof.measure.resource_sampler import ResourceSampler
 
 
 class Mode(IntEnum):
@@ -174,7 +173,7 @@ class Stream:
 
     def _turn_main(self, mode: Mode) -> None:
         turn, observer = self.turn, self.turn._observer
-        assert isinstance(observer, WorkersObserver)
+        assert isinstance(observer, WorkerObserver)
         turn._watch(mode is not Mode.CLOCKING)
         turn._look_in = FOREVER
         observer.watch(mode is Mode.WATCHING)
@@ -183,7 +182,7 @@ class Stream:
 class _Pause:
     """A meter looks at the system so many times a second: of the seconds in which it is on."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: ResourceSampler) -> None:
         self._meter, self._since_s = meter, 0.0
 
     def turn(self, on: bool) -> None:
@@ -198,7 +197,7 @@ class _Pause:
 class _Maker:
     """The hooks of one fetcher."""
 
-    def __init__(self, hooks: FetcherHooks, meter: Meter) -> None:
+    def __init__(self, hooks: FetcherHooks, meter: ResourceSampler) -> None:
         self._hooks, self._pause, self._on = hooks, _Pause(meter), True
 
     def turn(self, mode: Mode) -> None:
@@ -211,16 +210,20 @@ class _Maker:
 
 def _let_hooks_be_switched(plan: Plan) -> None:
     """Those that will be set in this process and in its workers."""
-    instrument, attach = worker_hooks.instrument, Sender.attach
+    initialise, attach = FetcherHooks.__init__, WorkerSender.attach
 
-    def switched_instrument(
-        fetcher: Any, tell: Any, meter: Meter, *more: Any, **options: Any
-    ) -> FetcherHooks:
-        hooks = instrument(fetcher, tell, meter, *more, **options)
+    def switched_init(
+        hooks: FetcherHooks,
+        fetcher: Any,
+        tell: Any,
+        meter: ResourceSampler,
+        *more: Any,
+        **options: Any,
+    ) -> None:
+        initialise(hooks, fetcher, tell, meter, *more, **options)
         plan.add(_Maker(hooks, meter).turn)
-        return hooks
 
-    def switched_attach(sender: Sender, queue: Any) -> None:
+    def switched_attach(sender: WorkerSender, queue: Any) -> None:
         attach(sender, queue)
 
         def turn(mode: Mode) -> None:
@@ -232,5 +235,5 @@ def _let_hooks_be_switched(plan: Plan) -> None:
 
         plan.add(turn)
 
-    worker_hooks.instrument = inline_observer.instrument = switched_instrument
-    Sender.attach = switched_attach  # type: ignore[method-assign]
+    FetcherHooks.__init__ = switched_init  # type: ignore[method-assign,assignment]
+    WorkerSender.attach = switched_attach  # type: ignore[method-assign]

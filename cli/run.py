@@ -96,7 +96,7 @@ def command(
     """
     from pipeprof.cli.run_end import End, Printed
     from pipeprof.cli.script import find_program, run_program
-    from pipeprof.loaders.autopatch.call_sites import Places
+    from pipeprof.loaders.autopatch.call_sites import CallSites
     from pipeprof.loaders.autopatch.session import Session
 
     refuse_clashes(markdown, as_json)
@@ -105,7 +105,7 @@ def command(
     if as_json or markdown:
         printed = "json" if as_json else "markdown"
     view = partial(_live_view, live_every) if live else None
-    session = Session(Places(program.folder), overrides, view, whole)
+    session = Session(CallSites(program.folder), overrides, view, whole)
     end = End(session, script, threshold, out, html, quiet, printed)
     # the first to be registered is the last to be called: after the script's own
     atexit.register(end.tell)

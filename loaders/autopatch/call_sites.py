@@ -25,7 +25,7 @@ class _Place:
     """Loaders, since one of them was last iterated."""
 
 
-class Places:
+class CallSites:
     """``train.py:42`` for a loader made there; ``train.py:42 #2`` for another made there.
 
     A loader made after its predecessor was iterated stands in its place, as in an epoch's loop or

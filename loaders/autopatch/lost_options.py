@@ -12,7 +12,7 @@ from typing import Any
 from pipeprof.loaders.instrument.attributes import safe_getattr
 
 
-class Rebuilt:
+class LostOptions:
     """Of the loaders of a process, by their names."""
 
     def __init__(self) -> None:

@@ -20,15 +20,15 @@ from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.loaders.autopatch.call_sites import Places
-from pipeprof.loaders.autopatch.lost_options import Rebuilt
+from pipeprof.loaders.autopatch.call_sites import CallSites
+from pipeprof.loaders.autopatch.lost_options import LostOptions
 from pipeprof.loaders.autopatch.monkeypatch import Method, note_objects, put_around
 from pipeprof.loaders.autopatch.overrides import Override, merged, override
 from pipeprof.log import log_caught
 from pipeprof.measure.import_hook import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
-    from pipeprof.loaders.instrument.profiler import Watch
+    from pipeprof.loaders.instrument.profiler import LoaderProfiler
     from pipeprof.loaders.live.view import Live
     from pipeprof.model import Profile
 
@@ -40,7 +40,7 @@ class Session:
 
     def __init__(
         self,
-        places: Places,
+        places: CallSites,
         overrides: Sequence[Override] = (),
         live: Callable[[], Live] | None = None,
         whole: bool = False,
@@ -59,9 +59,9 @@ class Session:
         """Of all loaders that were made, in order."""
         self._notes: dict[str, dict[str, None]] = {}
         """Name → what was done to the arguments."""
-        self._rebuilt = Rebuilt()
-        self._watches: dict[str, Watch] = {}
-        self._wrapped: list[Watch] = []
+        self._rebuilt = LostOptions()
+        self._watches: dict[str, LoaderProfiler] = {}
+        self._wrapped: list[LoaderProfiler] = []
         """Those of loaders that the script itself wrapped."""
         self._under_way = threading.local()
 
@@ -122,9 +122,9 @@ class Session:
         def around(original: Method) -> Method:
             @wraps(original)
             def hooked_iter(loader: Any) -> Any:
-                if self.is_ours and loader._watch not in self._wrapped:
-                    self._wrapped.append(loader._watch)
-                    self._show(loader._watch)
+                if self.is_ours and loader._profiler not in self._wrapped:
+                    self._wrapped.append(loader._profiler)
+                    self._show(loader._profiler)
                 return self._apart(loader._loader, lambda: original(loader))
 
             return hooked_iter
@@ -204,18 +204,18 @@ class Session:
             self._failed(f"{self._name_of(loader)} was not measured", error)
         return begin.iterator if begin.iterator is not None else start()
 
-    def _watch(self, loader: Any) -> Watch:
+    def _watch(self, loader: Any) -> LoaderProfiler:
         name = self._name_of(loader)
         self._places.iterated(name)
         self._rebuilt.iterated(name, loader)
-        from pipeprof.loaders.instrument.profiler import Watch
+        from pipeprof.loaders.instrument.profiler import LoaderProfiler
 
         if name not in self._watches:
-            self._watches[name] = Watch(name, whole=self._whole)
+            self._watches[name] = LoaderProfiler(name, whole=self._whole)
             self._show(self._watches[name])
         return self._watches[name]
 
-    def _show(self, watch: Watch) -> None:
+    def _show(self, watch: LoaderProfiler) -> None:
         if self._live is not None:
             watch.live = self._live()
 

@@ -82,7 +82,7 @@ class ReadsAhead(Reads):
         coming = self._taken((item, request.ranges))
         if not self._ahead:  # else all that this split will want is known
             self._learn(item, request)
-        self._go_on()
+        self._fetch_ahead()
         start = perf_counter()
         with reading():
             buffers, size, requests = coming.result()
@@ -106,7 +106,7 @@ class ReadsAhead(Reads):
         self._known += (wanted for wanted in _then(item, request) if wanted not in line)
         self._more = len(request.prefetch) >= PREFETCH_DEPTH
 
-    def _go_on(self) -> None:
+    def _fetch_ahead(self) -> None:
         while self._large() < PREFETCH_DEPTH and self._look():
             wanted = self._known.popleft()
             self._coming.append((wanted, self._fetch(wanted)))

@@ -41,7 +41,7 @@ class DeviceTotals:
         return self._used / self._samples if self._samples else None
 
 
-class DeviceSide:
+class DeviceMonitor:
     """Told when a batch is asked for and delivered; tells the recorder what became of it."""
 
     def __init__(self, recorder: Recorder, totals: DeviceTotals) -> None:

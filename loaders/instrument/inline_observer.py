@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
-from pipeprof.loaders.instrument.worker_hooks import instrument
+from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY
 from pipeprof.measure.patches.all_reads import reads_watched
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import begin_noting, end_noting
-from pipeprof.measure.resource_sampler import Meter
+from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import IN_PARTS, PLAIN, TOLD
 from pipeprof.measure.rows import SEEN, Floats, Source, as_array, nothing_known
 
@@ -84,7 +84,7 @@ class InlineObserver:
 
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         """``whole``: watch all, whatever that costs."""
-        self._clock, self._meter = clock, Meter(batch_nbytes, whole, clock)
+        self._clock, self._meter = clock, ResourceSampler(batch_nbytes, whole, clock)
         self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
         """Of the batches last fetched."""
         self.requests = RequestCounts()
@@ -93,7 +93,7 @@ class InlineObserver:
         self._watching = ExitStack()
 
     def attach(self, iterator: Any) -> None:
-        instrument(
+        FetcherHooks(
             iterator._dataset_fetcher,
             self._told.append,
             self._meter,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from pipeprof.loaders.instrument.device_monitor import DeviceSide
+from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.sampling import PAGE, SamplingSchedule
 from pipeprof.loaders.instrument.worker_observer import clocked
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class Finder(Protocol):
     schedule: SamplingSchedule
 
-    def find_device(self) -> DeviceSide | None: ...
+    def find_device(self) -> DeviceMonitor | None: ...
 
 
 class TimedPass:
@@ -37,7 +37,7 @@ class TimedPass:
         self._finder = finder
         self._pass, self._now = turn, turn.now
         self._observer, self._of_batch = observer, observer.of_batch
-        self._device: DeviceSide | None = None
+        self._device: DeviceMonitor | None = None
         self._look_in = 1
         """Batches, after which to look for an accelerator, and which batches to watch."""
         turn.source, self._key = observer.source(), observer.key

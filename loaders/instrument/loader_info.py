@@ -103,7 +103,7 @@ def _start_method(loader: DataLoader[Any]) -> str:
     return str(chosen or multiprocessing.get_all_start_methods()[0])
 
 
-def never_seen(config: LoaderConfig, log: BatchLog) -> dict[str, str]:
+def unobserved_stages(config: LoaderConfig, log: BatchLog) -> dict[str, str]:
     """Stages that could not be seen in this run, and why."""
     missing = {}
     if not log.h2d_s:

@@ -14,15 +14,15 @@ from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
-from pipeprof.loaders.instrument.worker_hooks import instrument
-from pipeprof.loaders.instrument.worker_observer import WorkersObserver, clocked
-from pipeprof.loaders.instrument.worker_sender import Sender
+from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver, clocked
+from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.log import log_caught
 from pipeprof.measure.loader_pass import FLUSH_EVERY
 from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime
-from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, Meter
+from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, ResourceSampler
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Source
 from pipeprof.measure.stage_timer import Tally, stage, tallied
@@ -137,13 +137,18 @@ def _inline_s() -> float:
 
 def _workers_s() -> float:
     ring = Ring(2 * FLUSH_EVERY)
-    sender, queue, fetcher, bare = Sender(ring.writer(0), 0, 1), _Queue(), _Fetcher(), _Fetcher()
+    sender, queue, fetcher, bare = (
+        WorkerSender(ring.writer(0), 0, 1),
+        _Queue(),
+        _Fetcher(),
+        _Fetcher(),
+    )
     sender.begin_epoch()
     sender.attach(queue)
-    instrument(fetcher, sender.tell, Meter(batch_nbytes), RequestCounts())
+    FetcherHooks(fetcher, sender.tell, ResourceSampler(batch_nbytes), RequestCounts())
     made_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
     made_s -= _median_s(lambda: _Queue().put((0, bare.fetch(0))))
-    iterator, observer = _Iterator(), WorkersObserver(ring)
+    iterator, observer = _Iterator(), WorkerObserver(ring)
     observer.begin_epoch()
     observer.attach(iterator)
     main_s = _main_s(iterator, observer.source(), observer.key, iterator.from_worker)
@@ -152,10 +157,10 @@ def _workers_s() -> float:
 
 def _clocked_s() -> float:
     """What is left of the hooks where a batch is only clocked, in a worker and in main."""
-    sender, queue = Sender(Ring(1).writer(0), 0, 1), _Queue()
+    sender, queue = WorkerSender(Ring(1).writer(0), 0, 1), _Queue()
     sender.attach(queue)
     sent_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
-    observer = WorkersObserver(Ring(1))
+    observer = WorkerObserver(Ring(1))
     main_s = _main_s(None, observer.source(), clocked, lambda: None)
     return sent_s + main_s - _median_s(lambda: None)
 
@@ -211,7 +216,7 @@ def _stages() -> None:
 
 def _sample() -> Callable[[], None]:
     """A look at the machine."""
-    meter, later = Meter(batch_nbytes), itertools.count(1.0)
+    meter, later = ResourceSampler(batch_nbytes), itertools.count(1.0)
 
     def sample() -> None:
         meter.begin(next(later))

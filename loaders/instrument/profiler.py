@@ -16,7 +16,7 @@ from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.loaders.instrument.attributes import safe_getattr
-from pipeprof.loaders.instrument.device_monitor import DeviceSide, DeviceTotals
+from pipeprof.loaders.instrument.device_monitor import DeviceMonitor, DeviceTotals
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
 from pipeprof.loaders.instrument.inline_observer import HostObserver, InlineObserver, Observer
@@ -25,12 +25,12 @@ from pipeprof.loaders.instrument.loader_info import (
     LoaderInfo,
     describe_loader,
     known_length,
-    never_seen,
+    unobserved_stages,
 )
 from pipeprof.loaders.instrument.overhead import measure_overhead
 from pipeprof.loaders.instrument.sampling import SamplingSchedule
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
-from pipeprof.loaders.instrument.worker_observer import WorkersObserver
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
@@ -55,7 +55,7 @@ _KEPT_SIDES = 8
 """Passes of which the accelerator may still have something to tell."""
 
 
-class Watch:
+class LoaderProfiler:
     """All passes over one loader, or over the loaders that a framework makes in its place."""
 
     def __init__(
@@ -78,11 +78,11 @@ class Watch:
         self._earlier: Summary | None = None
         self._recorder = Recorder(clock, self._fold, name)
         self._device = DeviceTotals()
-        self._sides: deque[DeviceSide] = deque(maxlen=_KEPT_SIDES)
+        self._sides: deque[DeviceMonitor] = deque(maxlen=_KEPT_SIDES)
         self._host = HostMonitor(clock)
         self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
-        self._kept: tuple[Callable[[], Any], WorkersObserver] | None = None
+        self._kept: tuple[Callable[[], Any], WorkerObserver] | None = None
         """The iterator that its loader keeps and that carries our hook, weakly; its observer."""
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
@@ -114,15 +114,15 @@ class Watch:
 
     def __reduce__(self) -> Any:
         # a copy in another process begins anew
-        return Watch, (self._name, self._accelerator, self._whole, self._clock)
+        return LoaderProfiler, (self._name, self._accelerator, self._whole, self._clock)
 
-    def find_device(self) -> DeviceSide | None:
+    def find_device(self) -> DeviceMonitor | None:
         """The accelerator's side of a pass, once there is anything to see of it."""
         self._host.glance()
         try:
-            if not DeviceSide.there():
+            if not DeviceMonitor.there():
                 return None
-            side = DeviceSide(self._recorder, self._device)
+            side = DeviceMonitor(self._recorder, self._device)
         except Exception as error:  # of a torch that we do not know
             log_caught(_log, error, "the accelerator's time is not measured")
             return None
@@ -166,7 +166,7 @@ class Watch:
             ),
             main=self._host.snapshot(self._device),
             requests=requests,
-            missing={**never_seen(info.config, log), **self._missing},
+            missing={**unobserved_stages(info.config, log), **self._missing},
             notes=(
                 *info.notes,
                 *{side.stopped: None for side in self._sides if side.stopped},
@@ -212,7 +212,7 @@ class Watch:
             return start(), observer
         return self._hooked(loader, start)
 
-    def _observer_of(self, iterator: Any) -> WorkersObserver | None:
+    def _observer_of(self, iterator: Any) -> WorkerObserver | None:
         """Of an ``iterator`` that we hooked before."""
         if iterator is not None and self._kept is not None and self._kept[0]() is iterator:
             return self._kept[1]
@@ -241,7 +241,7 @@ class Watch:
             table = RequestTable(loader.num_workers)
         except OSError as error:
             return start(), self._unseen(f"no shared memory for the workers' records: {error}")
-        observer = WorkersObserver(ring, self._clock)
+        observer = WorkerObserver(ring, self._clock)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
         loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
@@ -291,7 +291,7 @@ def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:
     """Why our hook in the workers of ``iterator`` is of no use, if it is not."""
     if iterator is running:
         return "its workers were running before they could be hooked"
-    if not WorkersObserver.fits(iterator):
+    if not WorkerObserver.fits(iterator):
         return f"{type(loader).__name__} makes an iterator of its own"
     if iterator._rcvd_idx:
         return "it was resumed by dropping batches, which are not counted apart"

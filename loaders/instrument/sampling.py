@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.loaders.instrument.inline_observer import Observer
-from pipeprof.loaders.instrument.worker_observer import WorkersObserver
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
 
@@ -97,7 +97,7 @@ class SamplingSchedule:
 
     def start(self, observer: Observer) -> bool:
         """Whether the first batch of a pass, which is asked for next, is watched."""
-        if not isinstance(observer, WorkersObserver) or not observer.may_pause:
+        if not isinstance(observer, WorkerObserver) or not observer.may_pause:
             return True
         watched = observer.ring.said()[1] > 0
         observer.watch(watched)
@@ -106,7 +106,7 @@ class SamplingSchedule:
     def look(self, observer: Observer, iterator: Any, watched: bool) -> tuple[bool, int]:
         """Before a batch is asked for, and its predecessor was ``watched`` or not: whether it is,
         and after how many batches to look again."""
-        if not isinstance(observer, WorkersObserver):
+        if not isinstance(observer, WorkerObserver):
             return True, PAGE
         if not observer.may_pause or observer.ring.says_what_it_does():
             self._whole = True
@@ -118,7 +118,7 @@ class SamplingSchedule:
         left = self._until_next(observer, iterator)
         return (False, left) if left > 0 else (True, self._left(observer, iterator._rcvd_idx))
 
-    def _left(self, observer: WorkersObserver, task: int) -> int:
+    def _left(self, observer: WorkerObserver, task: int) -> int:
         """Of the stretch that is watched, from ``task`` on: batches until the next look; 0 at its
         end. It is prolonged if that can be afforded."""
         ring, (first, end) = observer.ring, observer.ring.said()
@@ -136,7 +136,7 @@ class SamplingSchedule:
         ring.say(first, end + length)
         return length
 
-    def _until_next(self, observer: WorkersObserver, iterator: Any) -> int:
+    def _until_next(self, observer: WorkerObserver, iterator: Any) -> int:
         """Batches until the next stretch, or until it is worth to look again; 0 where it begins."""
         task: int = iterator._rcvd_idx
         first, end = observer.ring.said()
@@ -150,7 +150,7 @@ class SamplingSchedule:
             observer.watch(True)  # what is under way now comes half seen
         return max(0, first - task)
 
-    def _next_length(self, observer: WorkersObserver) -> int:
+    def _next_length(self, observer: WorkerObserver) -> int:
         """Of the next stretch; 0 until it can be afforded."""
         if self._whole:
             return FOREVER

@@ -16,14 +16,14 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
-from pipeprof.loaders.instrument.worker_sender import Sender
+from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import import_hook, requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.patches import file_reads, fsspec_reads
 from pipeprof.measure.patches.all_reads import watch_reads
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
-from pipeprof.measure.resource_sampler import Meter
+from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
 
@@ -71,8 +71,8 @@ def instrument_worker(
     create = kinds.create_fetcher
     info = get_worker_info()
     workers = info.num_workers if info is not None else 1
-    sender = Sender(ring.writer(worker), worker, workers, clock)
-    meter, counts = Meter(batch_nbytes, whole, clock), table.row(worker)
+    sender = WorkerSender(ring.writer(worker), worker, workers, clock)
+    meter, counts = ResourceSampler(batch_nbytes, whole, clock), table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
@@ -80,7 +80,7 @@ def instrument_worker(
         # a data set may run a loader of its own, in which we have no business
         if info is None or dataset is info.dataset:
             sender.begin_epoch()
-            hooks = instrument(fetcher, sender.tell, meter, counts, alone=True, clock=clock)
+            hooks = FetcherHooks(fetcher, sender.tell, meter, counts, alone=True, clock=clock)
             sender.watch(hooks.watch)
         return fetcher
 
@@ -142,24 +142,9 @@ def _without_us(trace: TracebackType | None) -> TracebackType | None:
     return rest
 
 
-def instrument(
-    fetcher: Any,
-    tell: Tell,
-    meter: Meter,
-    counts: RequestCounts,
-    alone: bool = False,
-    clock: Clock = SYSTEM_CLOCK,
-) -> FetcherHooks:
-    """Let ``fetcher`` tell of each batch, also when making it raises; ``counts`` takes what the
-    batch asked of storage. ``alone``: its thread, this one, does nothing but make batches."""
-    hooks = FetcherHooks(fetcher, tell, meter, counts, alone, clock)
-    hooks.watch(True)
-    return hooks
-
-
 class FetcherHooks:
-    """The hooks of one fetcher. Slots rather than a closure's cells, each of which lies elsewhere:
-    what a batch touches is then in few cache lines."""
+    """Let a fetcher tell of each batch, also when making it raises. Slots rather than a closure's
+    cells, each of which lies elsewhere: what a batch touches is then in few cache lines."""
 
     __slots__ = ("_alone", "_charged_s", "_clock", "_collate", "_collating_cpu_s", "_collating_s",
                  "_counts", "_fetch", "_may_end", "_meter", "_noted", "_now", "_owner", "_tally",
@@ -169,11 +154,13 @@ class FetcherHooks:
         self,
         fetcher: Any,
         tell: Tell,
-        meter: Meter,
+        meter: ResourceSampler,
         counts: RequestCounts,
-        alone: bool,
-        clock: Clock,
+        alone: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        """``counts`` takes what the batch asked of storage. ``alone``: its thread, this one, does
+        nothing but make batches."""
         # what hangs on the fetcher would keep it, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
@@ -183,6 +170,7 @@ class FetcherHooks:
         self._tally, self._noted = Tally(True, clock), requests.waiting
         self._collating_s = self._collating_cpu_s = nan
         self._charged_s = 0.0
+        self.watch(True)
 
     def watch(self, on: bool) -> None:
         """Put the hooks on, or take them off."""
@@ -282,14 +270,14 @@ def _count(batch: Any) -> float:
         return nan
 
 
-def _begun(meter: Meter, now: float) -> bool:
+def _begun(meter: ResourceSampler, now: float) -> bool:
     with suppress_and_log(_log, "the system's counters were not read before a batch"):
         meter.begin(now)
         return True
     return False
 
 
-def _ended(meter: Meter, batch: Any) -> Sequence[float]:
+def _ended(meter: ResourceSampler, batch: Any) -> Sequence[float]:
     # a batch is any object: weighing it may raise
     with suppress_and_log(_log, "the system's counters were not read after a batch"):
         return meter.end(batch)

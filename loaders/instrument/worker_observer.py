@@ -28,7 +28,7 @@ def clocked(iterator: Any) -> int:
     return 0
 
 
-class WorkersObserver:
+class WorkerObserver:
     """``num_workers`` ≥ 1."""
 
     of_batch = False
@@ -38,7 +38,7 @@ class WorkersObserver:
         self.ring, self._hooks = ring, Hooks()
         self.workers = self.capacity = 0
         """And batches that may be under way at once."""
-        self._sampler, self._way = SamplerTime(clock), _Way(clock)
+        self._sampler, self._way = SamplerTime(clock), _ReceiptTimes(clock)
         self._arrivals = Arrivals(ring, 0, self._sampler)
         self._resumed = 0
         self._next_task = 0
@@ -214,7 +214,7 @@ class Arrivals:
         return told
 
 
-class _Way:
+class _ReceiptTimes:
     """Of a batch from the pipe to main: received, unpickled, and, by the pin thread, pinned."""
 
     def __init__(self, clock: Clock) -> None:

@@ -21,7 +21,7 @@ from pipeprof.measure.ring import RingWriter, note_sent
 _log = logging.getLogger(__name__)
 
 
-class Sender:
+class WorkerSender:
     """One worker's. Written for few steps, as all that runs once a batch."""
 
     __slots__ = ("_clock", "_kept", "_on", "_put", "_waiting", "_watch", "_worker", "_workers",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeprof.errors import UsageError
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, StandIn
-from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.model import Profile, Recording
 
 
@@ -35,60 +35,60 @@ def wrap(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
     kind = ProfiledSource if hasattr(type(loader), "__next__") else ProfiledLoader
-    watch = Watch(name, accelerator, whole)
+    profiler = LoaderProfiler(name, accelerator, whole)
     if live:
         from pipeprof.loaders.live.view import live_view
 
-        watch.live = live_view()
-    return kind(loader, watch)
+        profiler.live = live_view()
+    return kind(loader, profiler)
 
 
 class ProfiledLoader(StandIn):
     """Behaves as the loader it wraps, and has `profile`."""
 
-    _own: tuple[str, ...] = ("_loader", "_watch")
+    _own: tuple[str, ...] = ("_loader", "_profiler")
     _loader: Any
-    _watch: Watch
+    _profiler: LoaderProfiler
 
-    def __init__(self, loader: Any, watch: Watch) -> None:
+    def __init__(self, loader: Any, profiler: LoaderProfiler) -> None:
         object.__setattr__(self, "_loader", loader)
-        object.__setattr__(self, "_watch", watch)
+        object.__setattr__(self, "_profiler", profiler)
 
     def _stands_for(self) -> Any:
         return self._loader
 
     def __iter__(self) -> ProfiledIterator:
         loader = self._loader
-        return self._watch.iterate(loader, lambda: iter(loader))
+        return self._profiler.iterate(loader, lambda: iter(loader))
 
     def profile(self, threshold: float = 0.05) -> Profile:
         """All epochs so far, analysed. ``threshold``: the starved share that counts as starved."""
-        return self._watch.profile(threshold)
+        return self._profiler.profile(threshold)
 
     def recording(self) -> Recording:
         """All epochs so far, as measured: of a long run the end."""
-        return self._watch.recording()
+        return self._profiler.recording()
 
     def __getattr__(self, name: str) -> Any:
         value = super().__getattr__(name)
         if name == "state_dict":  # of torchdata's: it starts the workers when nobody has
-            return partial(self._watch.ask_state, self._loader, value)
+            return partial(self._profiler.ask_state, self._loader, value)
         return value
 
     def __reduce__(self) -> Any:
-        return type(self), (self._loader, self._watch)
+        return type(self), (self._loader, self._profiler)
 
 
 class ProfiledSource(ProfiledLoader):
     """Of what is its own iterator, such as a generator: `next` works on it too."""
 
-    _own = ("_loader", "_watch", "_open")
+    _own = ("_loader", "_profiler", "_open")
 
     _open: ProfiledIterator | None
     """The pass that `next` is in."""
 
-    def __init__(self, loader: Any, watch: Watch) -> None:
-        super().__init__(loader, watch)
+    def __init__(self, loader: Any, profiler: LoaderProfiler) -> None:
+        super().__init__(loader, profiler)
         object.__setattr__(self, "_open", None)
 
     def __iter__(self) -> ProfiledIterator:

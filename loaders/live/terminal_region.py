@@ -27,7 +27,7 @@ _WHOLE = "\x1b[r"
 """The region that scrolls is the whole screen."""
 
 
-class Screen:
+class TerminalRegion:
     """Of one process; a process that is forked from it paints nothing."""
 
     def __init__(self, descriptor: int, color: bool = False, encoding: str = "utf-8") -> None:
@@ -44,7 +44,7 @@ class Screen:
         """The screen's size, and how many rows are ours; ``None``: none are."""
 
     @classmethod
-    def of(cls, file: TextIO) -> Screen | None:
+    def of(cls, file: TextIO) -> TerminalRegion | None:
         """Of the terminal that ``file`` is; ``None`` where that is none, or cannot be steered."""
         try:
             if not file.isatty() or os.environ.get("TERM", "dumb") == "dumb":
@@ -160,7 +160,7 @@ class Screen:
 
 def _leave_nothing_to_children() -> None:
     """A worker that hangs in C is stopped at once, as ever: Python's handler would wait for it."""
-    if getattr(signal.getsignal(signal.SIGTSTP), "__func__", None) is Screen._stop:
+    if getattr(signal.getsignal(signal.SIGTSTP), "__func__", None) is TerminalRegion._stop:
         with suppress(ValueError):  # forked by a thread
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
 

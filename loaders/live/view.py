@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TextIO
 
 from pipeprof.loaders.instrument.iterator import TimedPass
-from pipeprof.loaders.live.terminal_region import Screen
+from pipeprof.loaders.live.terminal_region import TerminalRegion
 from pipeprof.log import log_caught
 from pipeprof.report.live import LiveView, line, panel
 from pipeprof.report.text import to_ascii
@@ -63,7 +63,7 @@ class Live:
         self.line_s = line_s
         self._file = file
         self._process = os.getpid()
-        self._screen = Screen.of(file) if _is_first_rank() else None
+        self._screen = TerminalRegion.of(file) if _is_first_rank() else None
         self._silent = not _is_first_rank()
         self._under_way: set[int] = set()
         """`id` of each pass that is shown by turns."""

@@ -33,7 +33,7 @@ BatchNbytes = Callable[[Any], tuple[float, float, float]]
 """Tensors in a batch, their bytes, and those of what is beside them."""
 
 
-class Meter:
+class ResourceSampler:
     """Chooses the batches that are sampled, and samples them, in the thread that makes them.
 
     Which batch is next is drawn by count, not by time: what is drawn by time passes over batches

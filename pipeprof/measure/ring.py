@@ -31,7 +31,7 @@ IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
 METERED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
            "syscalls", "private_bytes", "descriptors", "threads", "tensors", "batch_bytes",
            "loose_bytes")  # fmt: skip
-"""Of a sampled batch, by `pipeprof.measure.resource_sampler.Meter`."""
+"""Of a sampled batch, by `pipeprof.measure.resource_sampler.ResourceSampler`."""
 SAMPLED = (*METERED, "read_cpu_s", "decode_cpu_s", "transform_cpu_s", "collate_cpu_s")
 TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
 """What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""

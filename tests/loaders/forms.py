@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 import pipeprof
-from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.instrument.wrap import ProfiledLoader
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 
@@ -22,7 +22,7 @@ def profiled(loader: Any, clock: Clock, whole: bool = False) -> ProfiledLoader:
     """As `pipeprof.wrap`, on ``clock``. Each worker has a clock of its own, a copy of it: what
     takes time there is exact, but its moments cannot be compared with main's."""
     wrapped = pipeprof.wrap(loader)
-    object.__setattr__(wrapped, "_watch", Watch("loader", whole=whole, clock=clock))
+    object.__setattr__(wrapped, "_profiler", LoaderProfiler("loader", whole=whole, clock=clock))
     return wrapped
 
 

@@ -70,7 +70,7 @@ def test_every_profile_states_it(form):
     assert loader.profile().overhead.share is None, "no batch was seen"
     for _ in range(2):
         list(loader)
-    told, wall_s = loader.profile().overhead, loader._watch._recorder.wall_s
+    told, wall_s = loader.profile().overhead, loader._profiler._recorder.wall_s
     assert told.per_batch_s > 0
     assert told.share == pytest.approx(20 * told.per_batch_s / wall_s)
 
@@ -97,5 +97,5 @@ def test_each_stage_that_is_clocked_counts_in_each_epoch(form):
     loader = pipeprof.wrap(DataLoader(Parts(), 4, **SETTINGS[form]))
     for _ in range(6):
         list(loader)
-    assert loader._watch._requests.charges == 6 * SAMPLES * 3
+    assert loader._profiler._requests.charges == 6 * SAMPLES * 3
     assert "each stage or read that was clocked" in loader.profile().overhead.method

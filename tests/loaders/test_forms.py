@@ -12,7 +12,7 @@ from torch.utils.data.datapipes.iter import IterableWrapper
 
 import pipeprof
 from pipeprof.loaders.instrument import worker_sender
-from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.measure.clock import FakeClock
 from tests.loaders.forms import (
     SAMPLES,
@@ -242,7 +242,7 @@ def test_a_framework_may_make_the_loader_anew():
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_loader_that_is_rebuilt_for_each_epoch_is_seen_in_each(persistent):
-    watch = Watch("train.py:42", whole=True)
+    watch = LoaderProfiler("train.py:42", whole=True)
     for _ in range(3):
         rebuilt = DataLoader(Marked(), 4, num_workers=1, persistent_workers=persistent)
         list(watch.iterate(rebuilt, lambda made=rebuilt: iter(made)))

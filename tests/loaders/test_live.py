@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 import pipeprof
-from pipeprof.loaders.instrument.device_monitor import DeviceSide
+from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.live.metrics import LiveFigures
 from pipeprof.loaders.live.view import LINE_S, REPAINT_S, SHARE, Live, live_view
 from pipeprof.measure.clock import FakeClock
@@ -46,12 +46,12 @@ def clock():
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
     """Whatever other tests did in this process: with a device to look at all are watched."""
-    monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
+    monkeypatch.setattr(DeviceMonitor, "there", staticmethod(lambda: False))
 
 
 def watched(live, loader, name="train"):
     wrapped = pipeprof.wrap(loader, name)
-    wrapped._watch.live = live
+    wrapped._profiler.live = live
     return wrapped
 
 
@@ -213,7 +213,7 @@ def test_shown_or_not_the_figures_are_the_same(monkeypatch):
     rows = []
     for live in (None, Live(io.StringIO(), line_s=1e-9)):
         loader = pipeprof.wrap(DataLoader(Numbers(), 1, num_workers=2), whole=True)
-        loader._watch.live = live
+        loader._profiler.live = live
         for _ in range(2):
             assert sorted(int(batch) for batch in loader) == list(range(40))
         log = loader.profile().batches
@@ -258,10 +258,10 @@ def test_no_thread_and_no_descriptor_is_needed(clock, terminal):
 
 def test_wrap_shows_on_stderr_and_a_copy_in_another_process_does_not():
     loader = pipeprof.wrap([1], live=True)
-    assert loader._watch.live is live_view() is pipeprof.wrap([2], live=True)._watch.live
-    kind, arguments = loader._watch.__reduce__()
+    assert loader._profiler.live is live_view() is pipeprof.wrap([2], live=True)._profiler.live
+    kind, arguments = loader._profiler.__reduce__()
     assert kind(*arguments).live is None
-    assert pipeprof.wrap([1])._watch.live is None
+    assert pipeprof.wrap([1])._profiler.live is None
 
 
 def test_a_loader_iterated_in_another_thread_is_shown_too(clock):

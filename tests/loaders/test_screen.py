@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipeprof.loaders.live.terminal_region import Screen
+from pipeprof.loaders.live.terminal_region import TerminalRegion
 from tests.support.env import UNWATCHED
 from tests.support.leaks import descriptors
 from tests.support.requirements import missing
@@ -16,7 +16,7 @@ from tests.terminal import Terminal
 
 @pytest.fixture
 def screen(terminal):
-    yield (made := Screen(terminal.device))
+    yield (made := TerminalRegion(terminal.device))
     made.close()
 
 
@@ -130,13 +130,13 @@ def test_where_there_is_no_terminal_to_steer_there_is_no_screen(what, terminal, 
     file = open(os.devnull if what == "a file" else os.dup(terminal.device), "w")  # noqa: SIM115
     if what == "closed":
         file.close()
-    assert Screen.of(file) is None
+    assert TerminalRegion.of(file) is None
     file.close()
 
 
 def test_rows_are_given_back_though_the_descriptor_leads_elsewhere_by_then(terminal, tmp_path):
     descriptor = os.dup(terminal.device)
-    screen = Screen(descriptor)
+    screen = TerminalRegion(descriptor)
     screen.show(["shown"])
     with open(tmp_path / "log", "wb") as log:
         os.dup2(log.fileno(), descriptor)
@@ -151,7 +151,7 @@ def test_rows_are_given_back_though_the_descriptor_leads_elsewhere_by_then(termi
 
 def test_nothing_stays_behind(terminal, usual):
     before = descriptors()
-    screen = Screen(terminal.device)
+    screen = TerminalRegion(terminal.device)
     screen.show(["shown"])
     assert signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL
     screen.close()
@@ -161,12 +161,12 @@ def test_nothing_stays_behind(terminal, usual):
 
 SHOWN = """
 import resource, signal, sys, time
-from pipeprof.loaders.live.terminal_region import Screen
+from pipeprof.loaders.live.terminal_region import TerminalRegion
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # which a shell may ignore for what it runs beside
 if "own" in sys.argv:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("the script's own handler"))
-screen = Screen(2)
+screen = TerminalRegion(2)
 for number in range(1000):
     screen.show(["painted"])
     print(number, flush=True)

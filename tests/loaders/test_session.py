@@ -11,12 +11,12 @@ from torch.utils.data import DataLoader, RandomSampler
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.loaders.autopatch.call_sites import Places
+from pipeprof.loaders.autopatch.call_sites import CallSites
 from pipeprof.loaders.autopatch.monkeypatch import note_objects, put_around
 from pipeprof.loaders.autopatch.overrides import Override, merged, override, parse_override
 from pipeprof.loaders.autopatch.session import Session
-from pipeprof.loaders.instrument.device_monitor import DeviceSide
-from pipeprof.loaders.instrument.profiler import Watch
+from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.instrument.wrap import ProfiledLoader
 
 HERE = Path(__file__)
@@ -30,7 +30,7 @@ class Maker:
     """Makes loaders, of which only the place is of interest."""
 
     def __init__(self, folder=HERE.parent):
-        self.places = Places(str(folder))
+        self.places = CallSites(str(folder))
 
     def make(self):
         return self.places.name(inspect.currentframe(), "DataLoader")
@@ -76,7 +76,7 @@ def test_those_that_a_helper_makes_for_different_callers_differ():
 
 
 def test_a_loader_that_no_line_of_the_users_led_to():
-    assert Places("/elsewhere").name(None, "DataLoader") == "DataLoader"
+    assert CallSites("/elsewhere").name(None, "DataLoader") == "DataLoader"
 
 
 # -- overrides -----------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def loaders():
 
 
 def begin(loader_class, *overrides, whole=False):
-    places = Places(str(HERE.parent))
+    places = CallSites(str(HERE.parent))
     session = Session(places, [parse_override(each) for each in overrides], whole=whole)
     session._hook_torch(SimpleNamespace(DataLoader=loader_class))
     return session
@@ -352,7 +352,7 @@ def test_no_order_is_lost_where_it_is_kept_or_the_data_are_others(changes, loade
 @pytest.mark.parametrize("whole", [True, False])
 def test_of_a_fast_loader_all_batches_are_watched_when_told_so(whole, loaders, monkeypatch):
     # whatever other tests did in this process: with a device to look at all are watched
-    monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
+    monkeypatch.setattr(DeviceMonitor, "there", staticmethod(lambda: False))
     session, batches = begin(loaders, whole=whole), 1_000
     for count, _ in enumerate(loaders(range(10_000), None, num_workers=1), 1):
         if count == batches:
@@ -365,14 +365,14 @@ def test_of_a_fast_loader_all_batches_are_watched_when_told_so(whole, loaders, m
 
 @pytest.mark.parametrize("where", ["before", "after"])
 def test_a_failure_of_ours_costs_the_script_nothing(where, loaders, monkeypatch):
-    iterate = Watch.iterate
+    iterate = LoaderProfiler.iterate
 
     def fails(self, loader, start):
         if where == "after":
             iterate(self, loader, start)
         raise RuntimeError("password=secret")
 
-    monkeypatch.setattr(Watch, "iterate", fails)
+    monkeypatch.setattr(LoaderProfiler, "iterate", fails)
     session = begin(loaders)
     assert torch.equal(torch.cat(list(loaders(DATA, 4))), DATA)
     (problem,) = session.problems
@@ -384,11 +384,11 @@ def test_a_place_that_cannot_be_told_costs_the_script_nothing(loaders, monkeypat
         raise RuntimeError
 
     session = begin(loaders, "num_workers=1")
-    monkeypatch.setattr(Places, "name", fails)
+    monkeypatch.setattr(CallSites, "name", fails)
     assert len(list(loaders(DATA, 4))) == 10
     assert session.problems == ["a Loader cannot be watched (RuntimeError)"]
     assert counts(session) == [10]
-    monkeypatch.setattr(Watch, "profile", fails)
+    monkeypatch.setattr(LoaderProfiler, "profile", fails)
     assert session.profiles(0.05) == []
     assert session.problems[1:] == ["Loader was measured, but not analysed (RuntimeError)"]
 

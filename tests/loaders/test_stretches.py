@@ -9,9 +9,9 @@ import pytest
 from torch.utils.data import DataLoader, Dataset, Subset
 
 import pipeprof
-from pipeprof.loaders.instrument.device_monitor import DeviceSide
+from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.sampling import FOREVER, LONGEST, SamplingBudget, shortest
-from pipeprof.loaders.instrument.worker_sender import Sender
+from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.ring import PLAIN, TOLD, Ring
 
@@ -22,7 +22,7 @@ MANY = 1_007
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
     """Whatever other tests did in this process: with a device to look at all are watched."""
-    monkeypatch.setattr(DeviceSide, "there", staticmethod(lambda: False))
+    monkeypatch.setattr(DeviceMonitor, "there", staticmethod(lambda: False))
 
 
 class Quick(Dataset):
@@ -114,7 +114,7 @@ class Results(queue.Queue):
 def test_a_worker_has_its_hooks_on_where_main_wants_records():
     """The second of three workers: it makes batches 1, 4, 7, and so on."""
     ring = Ring(slots=8)
-    sender, results, turned = Sender(ring.writer(1), 1, 3), Results(), []
+    sender, results, turned = WorkerSender(ring.writer(1), 1, 3), Results(), []
     sender.begin_epoch()
     sender.attach(results)
     ring.say(0, 16)
@@ -137,7 +137,7 @@ def test_a_worker_has_its_hooks_on_where_main_wants_records():
 
 def test_a_worker_that_begins_where_nothing_is_wanted_makes_no_record():
     ring = Ring(slots=8)
-    sender, turned = Sender(ring.writer(0), 0, 1), []
+    sender, turned = WorkerSender(ring.writer(0), 0, 1), []
     sender.begin_epoch()
     ring.say(0, 0)
     sender.watch(turned.append)
@@ -213,7 +213,7 @@ def test_all_are_watched(make):
 
 def test_with_a_device_to_look_at_all_are_watched():
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2))
-    loader._watch.find_device = lambda: Device()
+    loader._profiler.find_device = lambda: Device()
     all_watched(loader)
 
 

@@ -7,7 +7,7 @@ from math import isnan
 import pytest
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, Meter
+from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, ResourceSampler
 from pipeprof.measure.ring import METERED
 
 
@@ -30,7 +30,7 @@ def sampled_of(batch_s, batches, sample_s=0.0):
     begin a sample ``sample_s``."""
     clock = Ticking()
     clock.tick_s = sample_s
-    meter, now, sampled = Meter(one_tensor, clock=clock), 0.0, []
+    meter, now, sampled = ResourceSampler(one_tensor, clock=clock), 0.0, []
     for number in range(batches):
         if meter.skip:
             meter.skip -= 1
@@ -67,7 +67,7 @@ def test_a_slow_batch_is_sampled_as_often_as_any_other():
 
 def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
     clock = FakeClock()
-    meter = Meter(one_tensor, clock=clock)
+    meter = ResourceSampler(one_tensor, clock=clock)
     meter.begin(1.0)
     clock.compute(0.25)
     first = dict(zip(METERED, meter.end([]), strict=True))
@@ -80,7 +80,7 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
 
 
 def test_a_batch_that_could_not_be_made_is_not_weighed():
-    meter = Meter(one_tensor)
+    meter = ResourceSampler(one_tensor)
     meter.begin(1.0)
     assert isnan(dict(zip(METERED, meter.end(None), strict=True))["tensors"])
 
@@ -89,7 +89,7 @@ def test_a_batch_that_could_not_be_made_is_not_weighed():
 def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole):
     """That walks its page tables: milliseconds, of which a short run has few."""
     clock, known = FakeClock(), []
-    meter = Meter(one_tensor, whole, clock)
+    meter = ResourceSampler(one_tensor, whole, clock)
     for pause_s in (0.0, 0.9, 0.2, 0.1):
         clock.sleep(pause_s)
         meter.begin(clock.now())
@@ -99,11 +99,11 @@ def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole):
 
 
 def test_without_a_beginning_nothing_is_known():
-    assert all(map(isnan, Meter(one_tensor).end([])))
+    assert all(map(isnan, ResourceSampler(one_tensor).end([])))
 
 
 def test_it_follows_the_thread_that_makes_batches():
-    meter, told = Meter(one_tensor), []
+    meter, told = ResourceSampler(one_tensor), []
 
     def make():
         meter.begin(1.0)
