@@ -138,12 +138,15 @@ viewer-check: $(READY) ## what the viewer of chrome://tracing finds in a trace o
 tensorboard-check: $(READY) ## what TensorBoard's profiler shows of a trace of ours; needs Chromium
 	@$(BIN)/python -m scripts.tensorboard_check
 
-docs: $(READY) ## write anew what of docs/ is generated: schemas, findings
+docs: $(READY) ## write what of docs/ is generated, then build the site in site/
 	@$(BIN)/python -m pipeprof.schema docs
 	@$(BIN)/python scripts/findings_doc.py docs/findings.md
+	@$(BIN)/python scripts/cli_doc.py docs/reference/cli.md
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in site/index.html."
 
 clean: ## remove what building, testing and the demo left; not .venv
-	@rm -rf build dist demo *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \
+	@rm -rf build dist demo site *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \
 		.ruff_cache .import_linter_cache .screens
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

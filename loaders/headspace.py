@@ -29,14 +29,31 @@ def headspace(
     keep_bytes: float = 1 << 30,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Headspace:
-    """Feed ``step`` from ``loader`` for half of ``seconds``, and from memory for the other half.
+    """Measure what training would gain if its batches cost nothing.
 
-    The first batches are kept, at most ``keep`` and ``keep_bytes``, and replayed before and after
-    the loader's turn, so that a machine that slows down or warms up favours neither. What the
-    workers had made beforehand is stepped on but not counted. A loader that ends is iterated
-    again. ``step`` really runs, on replayed batches too: give it a copy of your model if its
-    weights matter. Work that it leaves to a CUDA device is waited for at each turn's end.
-    Raises `UsageError` when the loader gives no batch.
+    ``step`` is fed from ``loader`` for half of the time. Before and after that it is fed kept
+    batches from memory, so that a machine that slows down or warms up favours neither. Batches
+    that workers had ready beforehand are not counted.
+
+    Args:
+        loader: A ``DataLoader`` or another iterable of batches. It is iterated again when it ends.
+        step: Your training step. It really runs, on replayed batches too, so give it a copy of
+            the model if its weights matter. Its work on a CUDA device is waited for.
+        seconds: How long to measure, in all.
+        keep: How many batches to keep for the replay, at most.
+        keep_bytes: How many bytes of batches to keep, at most.
+        clock: A clock for tests.
+
+    Returns:
+        Samples per second of both with 95 % intervals, and their ratio with its interval.
+
+    Raises:
+        UsageError: The loader yields no batch.
+
+    Example:
+        >>> gain = pipeprof.headspace(loader, train_step, seconds=20)
+        >>> print(gain)
+        If data were free: 1.84× (1.79–1.90), 399 instead of 217 samples/s, ...
     """
     timer = _Timer(step, clock)
     batches = _endless(loader)

@@ -19,7 +19,18 @@ from __future__ import annotations
 
 
 class PipeprofError(Exception):
-    """Everything pipeprof raises on purpose."""
+    """The base of every error that pipeprof raises on purpose.
+
+    A message is one or two sentences: what was wrong, where, and what to do. It never holds a
+    secret. ``exit_code`` is what the command line ends with.
+
+    Example:
+        >>> try:
+        ...     profile = pipeprof.load("run.json")
+        ... except pipeprof.PipeprofError as error:
+        ...     print(error)
+        run.json does not exist.
+    """
 
     exit_code = 1
 

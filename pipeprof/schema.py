@@ -35,7 +35,8 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
     definitions = generated["$defs"]
     notes = field_notes()
     for name, definition in definitions.items():
-        definition["description"] = inspect.cleandoc(definition["description"])
+        text = inspect.cleandoc(definition["description"])
+        definition["description"] = text.partition("\n\nExample:")[0]
         for field, schema in definition["properties"].items():
             note = notes[name].get(field) or _unit(field)
             if note:

@@ -76,7 +76,23 @@ def loads(data: bytes, where: str = "the data") -> Profile | SweepResult:
 
 
 def load(path: str | PathLike[str]) -> Profile | SweepResult:
-    """Read a saved profile or sweep. Raises `ProfileError`."""
+    """Read a saved profile or sweep.
+
+    Args:
+        path: A file that `Profile.save`, `pipeprof run` or `pipeprof sweep` wrote, of this version
+            or an older one. What an older one did not measure is ``None``.
+
+    Returns:
+        A `Profile` or a `SweepResult`, by what the file says it is.
+
+    Raises:
+        ProfileError: There is no such file, or it is damaged, or it is something else.
+
+    Example:
+        >>> profile = pipeprof.load("run.json")
+        >>> profile.diagnosis.verdict
+        'starved'
+    """
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:

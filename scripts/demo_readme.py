@@ -1,4 +1,4 @@
-"""Runs the demo, and puts what it prints and the beginning of its page into the README.
+"""Runs the demo, and puts what it prints into the README, and its pictures into docs/img.
 
 make setup && PATH=.venv/bin:$PATH python -m scripts.demo_readme     # needs Chromium
 """
@@ -9,14 +9,23 @@ import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
 
+import pipeprof
+from pipeprof.report.document.build import first_screen
+from pipeprof.report.terminal.render import WIDTH, render_terminal
+from scripts.demo import SCRIPT
 from scripts.viewer_check import ROOT, chromium
 
-PICTURE = ROOT / "docs/img/report.png"
-WIDTH, HEIGHT = 1080, 1500
+PAGE_PICTURE = ROOT / "docs/img/report.png"
+TERMINAL_PICTURE = ROOT / "docs/img/terminal.svg"
+PAGE_WIDTH, PAGE_HEIGHT = 1080, 1500
 
 
 def main() -> None:
@@ -31,7 +40,9 @@ def main() -> None:
     )
     assert found == 1
     readme.write_text(text)
-    take_picture(next((ROOT / "demo/before").glob("*.html")))
+    before = ROOT / "demo/before"
+    draw_terminal(next(before.glob("*.json")))
+    take_picture(next(before.glob("*.html")))
 
 
 def circumstances() -> str:
@@ -41,15 +52,29 @@ def circumstances() -> str:
     )
 
 
+def draw_terminal(saved: Path) -> None:
+    """What `pipeprof run` shows of this profile in a terminal, colours included."""
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
+    console.print(f"$ pipeprof run {SCRIPT} photos\n", highlight=False)
+    screen = render_terminal(first_screen(pipeprof.load(saved)), color=True)
+    console.print(Text.from_ansi(screen))
+    svg = console.export_svg(title="pipeprof", theme=MONOKAI, unique_id="pipeprof")
+    # a picture may load nothing, so the font is whichever the reader has
+    svg = re.sub(r"(?s)@font-face \{.*?\}\s*", "", svg).replace("Fira Code, ", "")
+    TERMINAL_PICTURE.write_text(svg, encoding="utf-8")
+
+
 def take_picture(page: Path) -> None:
     with sync_playwright() as playwright:
         browser = chromium(playwright)
         opened = browser.new_page(
-            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", offline=True
+            viewport={"width": PAGE_WIDTH, "height": PAGE_HEIGHT},
+            color_scheme="light",
+            offline=True,
         )
         opened.goto(page.as_uri())
         opened.wait_for_function("document.documentElement.dataset.ready")
-        opened.screenshot(path=PICTURE)
+        opened.screenshot(path=PAGE_PICTURE)
         browser.close()
 
 

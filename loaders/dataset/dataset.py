@@ -51,21 +51,42 @@ def open_dataset(
     read: ReadOptions | None = None,
     on_error: OnError = "fail",
 ) -> FileDataset:
-    """Files, a folder or a glob, local or at any URL that fsspec knows, as ready batches.
+    """Read CSV, Parquet or TFRecord as ready batches of tensors.
 
-    Give it to ``DataLoader(dataset, batch_size=None, …)``: each worker of each rank reads its own
-    splits, and makes batches of ``batch_size`` rows of them (its last may be smaller, unless
-    ``drop_last``). A batch maps column → tensor or `Ragged` (`loaders.dataset.tensors`).
+    Give the result to ``DataLoader(dataset, batch_size=None, ...)``. Each worker of each rank then
+    reads splits of its own, without loss or repeat.
 
-    ``shuffle`` orders splits, and rows within a decoded block, by ``seed`` and the epoch of
-    `FileDataset.set_epoch`. ``repeat`` never ends: it counts epochs on by itself, and batches run
-    on from one into the next. ``transform`` gets each batch, in the worker. ``rank`` and
-    ``world_size`` default to torch.distributed's. ``on_error="skip"`` leaves out what is damaged,
-    as little as the format allows, with a warning, and counts it in ``source.skipped``. ``read``
-    says how files are cut and bytes are fetched: `pipeprof.ReadOptions`.
-    ``storage_options`` are fsspec's, of S3 those of s3fs whatever reads; ``s3_client`` among them
-    chooses ``"obstore"``, ``"pyarrow"`` or ``"s3fs"``.
-    Raises `UsageError`, `StorageError`, `FormatError`.
+    Args:
+        url: A file, folder or glob, local or at any URL that fsspec supports.
+        columns: Read only these columns; ``None`` reads all.
+        batch_size: Rows of a batch. A worker's last batch may be smaller.
+        shuffle: Shuffle splits, and rows within a decoded block, anew in each epoch.
+        seed: Decides the order together with the epoch, which ``set_epoch`` sets.
+        drop_last: Leave out a worker's last batch where it is smaller.
+        repeat: Never end. Epochs are counted on, and batches continue from one into the next.
+        transform: Called with each batch, in the worker.
+        types: Column to type, such as ``{"x": "float64"}``, where the file does not say.
+        null_masks: Add a bool tensor ``NAME.null`` of shape [rows] for each column.
+        rank: This process among all; by default that of ``torch.distributed``.
+        world_size: The number of these processes; by default that of ``torch.distributed``.
+        storage_options: Options of fsspec, for S3 those of s3fs. ``s3_client`` among them is
+            ``"obstore"``, ``"pyarrow"`` or ``"s3fs"``.
+        read: How files are cut and bytes are fetched.
+        on_error: ``"fail"`` stops at damaged data. ``"skip"`` leaves out as little as the format
+            allows, warns, and counts it in ``source.skipped``.
+
+    Returns:
+        An ``IterableDataset``. A batch maps each column to a tensor whose first dimension is the
+        rows, or to ``Ragged`` values and offsets where rows differ in length.
+
+    Raises:
+        UsageError: An argument is wrong.
+        StorageError: An object or folder cannot be listed or read.
+        FormatError: The data cannot be decoded, and ``on_error`` is ``"fail"``.
+
+    Example:
+        >>> dataset = pipeprof.open_dataset("data/parquet", batch_size=512, shuffle=True)
+        >>> loader = DataLoader(dataset, batch_size=None, num_workers=4)
     """
     if batch_size < 1:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1")

@@ -18,14 +18,30 @@ def wrap(
     whole: bool = False,
     live: bool = False,
 ) -> ProfiledLoader:
-    """Profile ``loader`` as it is iterated; everything else about it stays as it is.
+    """Profile a loader while it is iterated, without changing what it yields.
 
-    ``loader`` is a torch DataLoader, or any other iterable of batches, of which only the host's
-    side is seen. ``accelerator`` says in the profile what consumes the batches. Of a loader so fast
-    that watching each batch would cost some per cent, stretches of batches are watched; ``whole``:
-    all of them, whatever that costs. ``live`` shows on stderr how it goes: a panel at the bottom of
-    a terminal, elsewhere a line now and then.
-    Raises `UsageError` for what cannot be iterated.
+    Args:
+        loader: A torch ``DataLoader``, or any iterable of batches. Of an iterable that is no
+            ``DataLoader`` only the stages ``wait`` and ``step`` are measured.
+        name: Shown in reports, to tell several loaders apart.
+        accelerator: What consumes the batches, in words; reports show it.
+        whole: Record every batch. By default fast loaders are sampled, so that the profiler's
+            overhead stays below 1 % of the run.
+        live: Show the figures on stderr during the run: a panel at the bottom of a terminal, or a
+            line every 10 s where stderr is no terminal.
+
+    Returns:
+        A stand-in that behaves as ``loader`` and adds ``profile()``. A loader that is wrapped
+        already is returned as it is.
+
+    Raises:
+        UsageError: ``loader`` cannot be iterated.
+
+    Example:
+        >>> loader = pipeprof.wrap(loader)
+        >>> for batch in loader:
+        ...     train_step(batch)
+        >>> print(loader.profile())
     """
     if issubclass(type(loader), ProfiledLoader):
         profiled: ProfiledLoader = loader
@@ -44,7 +60,7 @@ def wrap(
 
 
 class ProfiledLoader(StandIn):
-    """Behaves as the loader it wraps, and has `profile`."""
+    """The stand-in that `pipeprof.wrap` returns: the wrapped loader, with a profile."""
 
     _own: tuple[str, ...] = ("_loader", "_profiler")
     _loader: Any
@@ -62,11 +78,18 @@ class ProfiledLoader(StandIn):
         return self._profiler.iterate(loader, lambda: iter(loader))
 
     def profile(self, threshold: float = 0.05) -> Profile:
-        """All epochs so far, analysed. ``threshold``: the starved share that counts as starved."""
+        """Analyse all epochs so far.
+
+        Args:
+            threshold: The starved fraction, 0 to 1, from which the verdict is *starved*.
+
+        Returns:
+            The profile. It may be asked for again later, during or after training.
+        """
         return self._profiler.profile(threshold)
 
     def recording(self) -> Recording:
-        """All epochs so far, as measured: of a long run the end."""
+        """Return all epochs so far as they were measured; of a long run, its end."""
         return self._profiler.recording()
 
     def __getattr__(self, name: str) -> Any:

@@ -37,20 +37,30 @@ def to_device(
     pin: bool = False,
     stream: torch.cuda.Stream | None = None,
 ) -> T:
-    """``batch`` with every tensor on ``device``, as ``tensor.to(device)`` does it, but measured::
+    """Move a batch to a device as ``tensor.to(device)`` does, and measure it.
 
-        for batch in loader:
-            batch = pipeprof.to_device(batch, "cuda")
+    Bytes and seconds are the stage ``h2d`` of the loader that this thread iterates.
 
-    Tensors are found in mappings, lists, tuples and data classes; an object with a method ``to``
-    moves itself. Types, values and dtypes stay what they are, and what is no tensor is passed on.
+    Args:
+        batch: Tensors, or mappings, lists, tuples and data classes of them, nested as you like.
+            Anything else in it is passed on; an object with a method ``to`` moves itself.
+        device: The device, such as ``"cuda"`` or ``"cuda:1"``.
+        non_blocking: Do not wait for the copies, where the memory is pinned.
+        pin: Copy pageable tensors to pinned memory first, where ``device`` is CUDA. It is meant
+            for loaders that cannot take ``pin_memory=True``.
+        stream: A side stream of ``device`` for the copies, so that they overlap with queued work.
+            The current stream then waits for them.
 
-    ``pin`` first copies pageable tensors to pinned memory, when ``device`` is CUDA: for loaders
-    that cannot do it themselves (``pin_memory=True``). ``stream``: a side stream of ``device`` for
-    the copies, to run beside the work that is queued already; the current stream then waits for
-    them. Bytes and time are the stage ``h2d`` of the loader that this thread iterates.
+    Returns:
+        A batch of the same types, dtypes and shapes, with every tensor on ``device``.
 
-    Raises what ``.to`` raises, and `UsageError` for a ``stream`` of another device.
+    Raises:
+        UsageError: ``stream`` belongs to another device.
+
+    Example:
+        >>> for batch in loader:
+        ...     batch = pipeprof.to_device(batch, "cuda")
+        ...     train_step(batch)
     """
     target = torch.device(device)
     if stream is not None:

@@ -81,18 +81,24 @@ def tell(note: PauseNote) -> None:
 
 
 def pause(name: str = "pause") -> NamedPause:
-    """Keep what the body does out of the training step: validation, a checkpoint, logging::
+    """Keep the body of a ``with`` out of the training step: validation, a checkpoint, logging.
 
-        for batch in loader:
-            train_step(batch)
-            if time_to_save():
-                with pipeprof.pause("checkpoint"):
-                    save()
+    Verdict, ceilings, predictions and advice are then of training alone; reports show pauses
+    apart. It counts for the loaders that this thread iterates, and costs next to nothing where
+    there is none. A loop over another profiled loader needs none, as it is recognised.
 
-    Verdict, ceilings, predictions and advice are then of training alone; a report shows pauses
-    beside them, by ``name``. Counts for the loaders that this thread is iterating; does next to
-    nothing where there is none. Not needed around the loop over another profiled loader: that is
-    seen anyway.
+    Args:
+        name: Shown in reports.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> for batch in loader:
+        ...     train_step(batch)
+        ...     if time_to_save():
+        ...         with pipeprof.pause("checkpoint"):
+        ...             save()
     """
     return NamedPause(str(name))
 

@@ -87,17 +87,26 @@ def record_read(start_s: float, end_s: float, size: int, requests: int) -> None:
 
 
 def stage(name: Stage | str) -> Timed:
-    """Count the body's time as ``read``, ``decode``, ``transform`` or ``collate``::
+    """Name a part of a data set's own code, so that its time is reported as a stage.
 
-        with pipeprof.stage("decode"):
-            image = decode(data)
+    Use it as a context manager or as a decorator, in workers as in the main process. It costs next
+    to nothing when nobody profiles. The time of a stage within another counts for the inner one
+    alone. Of a generator function only the call is timed, not the iteration.
 
-        @pipeprof.stage("transform")
-        def augment(image): ...
+    Args:
+        name: ``"read"``, ``"decode"``, ``"transform"`` or ``"collate"``.
 
-    Works in a data set's own code, in workers as in the main process, and is next to free when
-    nobody profiles. Time of a stage within it counts as that stage's alone. Of a generator
-    function only the call is timed, not the iteration. Raises `UsageError` for another name.
+    Returns:
+        A context manager that is a decorator as well.
+
+    Raises:
+        UsageError: ``name`` is another stage, or none.
+
+    Example:
+        >>> with pipeprof.stage("decode"):
+        ...     image = decode(data)
+        >>> @pipeprof.stage("transform")
+        ... def augment(image): ...
     """
     try:
         known = Stage(name)

@@ -210,7 +210,17 @@ class Worth:
 
 @dataclass(frozen=True)
 class Profile:
-    """One run, measured and explained. Saved as JSON; ``docs/profile.schema.json`` describes it."""
+    """One run, measured and explained.
+
+    Times are in seconds (``_s``), sizes in bytes, rates per second (``_per_s``) and shares 0 to 1.
+    ``None`` means unknown, never zero. ``docs/profile.schema.json`` describes the saved JSON.
+
+    Example:
+        >>> profile = loader.profile()
+        >>> profile.diagnosis.verdict, profile.diagnosis.starved_fraction
+        ('starved', 0.466)
+        >>> profile.save("run.json")
+    """
 
     name: str
     created: str
@@ -270,8 +280,43 @@ class Profile:
 
     if TYPE_CHECKING:  # bound by `pipeprof.results`
 
-        def metrics(self, prefix: str = ...) -> dict[str, float]: ...
-        def to_arrow(self, table: TableName = ...) -> Any: ...
-        def to_pandas(self, table: TableName = ...) -> Any: ...
-        def save(self, path: str | PathLike[str]) -> None: ...
+        def metrics(self, prefix: str = ...) -> dict[str, float]:
+            """Return flat figures for an experiment tracker.
+
+            Args:
+                prefix: Put before each name.
+
+            Returns:
+                Name to finite number, such as ``pipeprof/starved_fraction``: times in seconds,
+                rates per second, shares 0 to 1. Unknown figures are left out.
+            """
+
+        def to_arrow(self, table: TableName = ...) -> Any:
+            """Return a table of Arrow.
+
+            Args:
+                table: ``"stages"``, a row each; ``"workers"``, a row for each worker and stage; or
+                    ``"batches"``, a row for each of the last 2,000 batches.
+
+            Returns:
+                A table with units in its columns' names; null is unknown.
+
+            Raises:
+                UsageError: There is no such table.
+            """
+
+        def to_pandas(self, table: TableName = ...) -> Any:
+            """Return the table of `to_arrow` as a DataFrame.
+
+            Raises:
+                PipeprofError: pandas is not installed.
+            """
+
+        def save(self, path: str | PathLike[str]) -> None:
+            """Write JSON to ``path``, whole or not at all.
+
+            Raises:
+                OutputError: The file cannot be written.
+            """
+
         def _repr_html_(self) -> str: ...

@@ -11,7 +11,12 @@ OnError = Literal["fail", "skip"]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How an object is cut, and how its bytes are fetched."""
+    """How files are cut into splits, and how their bytes are fetched. Sizes are in bytes.
+
+    Example:
+        >>> options = pipeprof.ReadOptions(queue_depth=8, direct=True)
+        >>> dataset = pipeprof.open_dataset("data/parquet", read=options)
+    """
 
     split_bytes: int = 8 * 2**20
     """Aim for splits of this size on storage, where the format can be cut; 0: never cut."""

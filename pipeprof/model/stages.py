@@ -8,7 +8,15 @@ from typing import Literal
 
 
 class Stage(str, Enum):
-    """A step of a batch's journey, in the order in which a batch passes them."""
+    """The stages of a batch's path from storage to the training step, in the order of the path.
+
+    A member equals its name as text, so ``profile.stages["read"]`` and
+    ``profile.stages[Stage.READ]`` are the same.
+
+    Example:
+        >>> profile.stages[pipeprof.Stage.FETCH].mean_s
+        0.0242
+    """
 
     READ = "read"
     """In a worker: bytes asked of storage → bytes in RAM."""

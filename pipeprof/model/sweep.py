@@ -192,7 +192,17 @@ class SweepAdvice:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Trials over one or more data sets; saved anew after each trial."""
+    """The trials of one sweep, and what they say to set. It is saved anew after each trial.
+
+    Times are in seconds (``_s``), sizes in bytes, rates per second (``_per_s``) and shares 0 to 1.
+    ``docs/sweep.schema.json`` describes the saved JSON.
+
+    Example:
+        >>> sweep = pipeprof.load("pipeprof-results/sweep-20260131-142501/sweep.json")
+        >>> best = sweep.trials[sweep.advice[0].best_trial]
+        >>> best.config.num_workers, best.samples_per_s
+        (1, 606.1)
+    """
 
     created: str
     spec: SweepSpec
@@ -225,7 +235,21 @@ class SweepResult:
 
     if TYPE_CHECKING:  # bound by `pipeprof.results`
 
-        def to_arrow(self) -> Any: ...
-        def to_pandas(self) -> Any: ...
-        def save(self, path: str | PathLike[str]) -> None: ...
+        def to_arrow(self) -> Any:
+            """Return a row for each trial; units are in the columns' names, null is unknown."""
+
+        def to_pandas(self) -> Any:
+            """Return the table of `to_arrow` as a DataFrame.
+
+            Raises:
+                PipeprofError: pandas is not installed.
+            """
+
+        def save(self, path: str | PathLike[str]) -> None:
+            """Write JSON to ``path``, whole or not at all.
+
+            Raises:
+                OutputError: The file cannot be written.
+            """
+
         def _repr_html_(self) -> str: ...

@@ -13,7 +13,7 @@ SIMULATED: Final = "The cluster, simulated"
 _FORMULA: Final = (
     f"{STEPS - WARMUP} steps, each begun when the last node has its data; {len(SEEDS)} seeds"
 )
-_SOURCE: Final = "pipeprof, docs/storage-teams.md."
+_SOURCE: Final = "pipeprof, docs/guides/size.md."
 _NEEDS: Final = (
     "nodes", "gpus_per_node", "batch_size", "step_s", "bytes_per_sample", "physical_share",
     "storage_bandwidth", "target_au",

@@ -15,13 +15,14 @@ from tests.docs.reader import blocks, settle, surroundings
 from tests.s3.server import serving
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 COMMANDS = [
     pytest.param(block, id=f"{path.stem}-{number}")
     for path in DOCUMENTS
     for number, block in enumerate(blocks(path.read_text(), "sh"))
     if not block.startswith("make ")  # tests/test_make.py, and continuous integration
 ]
+CODE = {path.stem: found for path in DOCUMENTS if (found := blocks(path.read_text(), "python"))}
 BEFORE = """
 import sys
 from unittest import mock
@@ -67,10 +68,11 @@ def test_commands_do_what_they_say(block: str, folder: Path, surrounded: dict[st
     assert "Traceback" not in done.stderr
 
 
-def test_python_does_what_it_says(folder: Path, surrounded: dict[str, str]) -> None:
+@pytest.mark.parametrize("code", CODE.values(), ids=CODE.keys())
+def test_python_does_what_it_says(
+    code: list[str], folder: Path, surrounded: dict[str, str]
+) -> None:
     """Each block by itself: names in it are those of its own story."""
-    code = blocks((ROOT / "README.md").read_text(), "python")
-    assert len(code) >= 5
     script = "\n".join([BEFORE, *(f"exec({block!r}, dict(known))" for block in code)])
     quiet = {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
     done = subprocess.run(
@@ -80,9 +82,7 @@ def test_python_does_what_it_says(folder: Path, surrounded: dict[str, str]) -> N
     assert done.returncode == 0, done.stderr
 
 
-def test_there_are_commands_in_the_guides() -> None:
-    assert {case.id.rpartition("-")[0] for case in COMMANDS} == {"README", "storage-teams"}
-
-
-def test_python_stands_in_the_readme_alone() -> None:
-    assert [path.name for path in DOCUMENTS if blocks(path.read_text(), "python")] == ["README.md"]
+def test_there_are_commands_and_code_in_the_guides() -> None:
+    guides = {path.stem for path in (ROOT / "docs" / "guides").glob("*.md")}
+    assert {case.id.rpartition("-")[0] for case in COMMANDS} >= {"README", "start", *guides}
+    assert {*CODE} >= {"README", "start", "wrap", "sweep", "notebooks"}

@@ -32,6 +32,7 @@ SLOW = (
     "cli/test_sweep_own.py",
     "cli/test_unprivileged.py",
     "docs/test_commands.py",
+    "docs/test_site.py",
     "findings",
     "fuzz",
     "loaders/test_device_side.py",
