@@ -66,8 +66,8 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
     if rows:
         yield "| option | meaning |\n|---|---|"
         for names, meaning in rows:
-            literal = names.replace("|", "\\|")
-            yield f"| `{literal}` | {_cell(meaning, one_line=True)} |"
+            literal = names.replace("<", "&lt;").replace("|", "&#124;")
+            yield f"| <code>{literal}</code> | {_cell(meaning, one_line=True)} |"
         yield ""
 
 

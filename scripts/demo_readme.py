@@ -47,8 +47,8 @@ def main() -> None:
 
 def circumstances() -> str:
     return (
-        f"All that `make demo` printed on a machine with {os.cpu_count()} cores, on which "
-        f"{os.getloadavg()[1]:.0f} processes wanted one meanwhile, its own among them:"
+        f"All that `make demo` printed on a machine with {os.cpu_count()} cores, "
+        f"at a load average of {os.getloadavg()[1]:.0f}:"
     )
 
 
