@@ -5,6 +5,11 @@ rates per second (``_per_s``), shares 0..1. ``None`` means unknown, never zero.
 The words are those of ``docs/concepts.md``.
 """
 
+from pipeprof.model.advice import Cost as Cost
+from pipeprof.model.advice import Finding as Finding
+from pipeprof.model.advice import Recommendation as Recommendation
+from pipeprof.model.advice import Speedup as Speedup
+from pipeprof.model.advice import Worth as Worth
 from pipeprof.model.comparison import COMPARISON_SCHEMA as COMPARISON_SCHEMA
 from pipeprof.model.comparison import Change as Change
 from pipeprof.model.comparison import Compared as Compared
@@ -32,20 +37,15 @@ from pipeprof.model.pauses import PauseStats as PauseStats
 from pipeprof.model.profile import PROFILE_SCHEMA as PROFILE_SCHEMA
 from pipeprof.model.profile import AsSteps as AsSteps
 from pipeprof.model.profile import Ceiling as Ceiling
-from pipeprof.model.profile import Cost as Cost
 from pipeprof.model.profile import DeviceUse as DeviceUse
 from pipeprof.model.profile import Diagnosis as Diagnosis
-from pipeprof.model.profile import Finding as Finding
 from pipeprof.model.profile import Pauses as Pauses
 from pipeprof.model.profile import Profile as Profile
 from pipeprof.model.profile import QueueDepth as QueueDepth
-from pipeprof.model.profile import Recommendation as Recommendation
-from pipeprof.model.profile import Speedup as Speedup
 from pipeprof.model.profile import TableName as TableName
 from pipeprof.model.profile import Throughput as Throughput
 from pipeprof.model.profile import Verdict as Verdict
 from pipeprof.model.profile import WorkerStats as WorkerStats
-from pipeprof.model.profile import Worth as Worth
 from pipeprof.model.reading import OnError as OnError
 from pipeprof.model.reading import ReadOptions as ReadOptions
 from pipeprof.model.recording import UNWATCHED as UNWATCHED

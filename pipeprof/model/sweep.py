@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from pipeprof.model.advice import Recommendation
 from pipeprof.model.conditions import NOT_INSPECTED, CacheState, Environment, LoaderConfig
 from pipeprof.model.conversion import Conversion, ConversionSpec
 from pipeprof.model.headspace import Headspace
-from pipeprof.model.profile import Recommendation, Verdict
+from pipeprof.model.profile import Verdict
 from pipeprof.model.reading import OnError, ReadOptions
 
 SWEEP_SCHEMA: Final = "pipeprof.sweep/1"

@@ -93,7 +93,7 @@ NODES: Final = (
     Formula("ram_of_loading", "B",
             "workers_per_node × worker_private_bytes"
             " + 2 × prefetched_bytes_per_node + page_cache_bytes",
-            "pipeprof, docs/storage-teams.md.",
+            "pipeprof, docs/guides/size.md.",
             "Prefetched batches count twice: in shared memory, and page-locked."),
     Formula("least_ram_per_node", "B", "gpus_per_node × accelerator_memory",
             "SEI, A Hitchhiker's Guide to ML Training Infrastructure.",
