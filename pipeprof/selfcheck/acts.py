@@ -22,11 +22,11 @@ class Act:
     """One of the things that it does."""
 
     do: Callable[[float], Sequence[Buffer]]
-    """Does it, so many times as long as usual. Returns what was read, a part per request."""
+    """Performs it, so many times as long as usual. Returns what was read, a part per request."""
     stage: Stage = Stage.FETCH
-    """*fetch* where its code does not say."""
+    """The stage to report; *fetch* where the code does not name one."""
     sleeps_s: float = 0.0
-    """Of it asleep, by intent."""
+    """Seconds asleep by intent."""
 
 
 def sleeps(seconds: float, name: Stage = Stage.FETCH) -> Act:

@@ -21,13 +21,13 @@ class ClockedSample:
 
     index: int
     spans: tuple[Span, ...]
-    """One per act."""
+    """A span for each act."""
     start_s: float
     end_s: float
     cpu_start_s: float
     """CPU time of the thread, at ``start_s``."""
     sleeps_s: float
-    """Of it asleep, by intent."""
+    """Seconds asleep by intent."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """What profiling costs on this machine: plain, plain again and profiled, in random order, over and
-over. Plain against plain says how much of a difference is the machine's own."""
+over. Plain against plain shows how much of a difference is due to the machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pipeprof.selfcheck.results import Bar, CostComparison, ProfilerCost
 Floats = npt.NDArray[np.float64]
 
 BAR = 0.01
-"""So high may the interval's upper end lie."""
+"""The highest upper end of the interval that is within the bar."""
 QUIET = 0.005
-"""So near to 0 both ends of the control's interval must lie, or nothing can be said."""
+"""How near to 0 both ends of the control's interval must lie, or the result is inconclusive."""
 
 BATCH_S = 0.0015
 BATCH_SIZE = 8
@@ -39,7 +39,7 @@ class Hashing(Dataset[float]):
         return BATCHES * BATCH_SIZE
 
     def __getitem__(self, index: int) -> float:
-        """The CPU time that this process has used so far, by all its threads."""
+        """CPU time that all threads of this process have used so far."""
         used_s = process_time()
         for _ in range(self._blocks):
             sha256(_BLOCK).digest()
@@ -47,7 +47,7 @@ class Hashing(Dataset[float]):
 
 
 def measure_cost(limit_s: float, seed: int = 0) -> ProfilerCost:
-    """Rounds for ``limit_s`` seconds, and at least `_LEAST_ROUNDS`."""
+    """Repeat rounds for ``limit_s`` seconds, and at least `_LEAST_ROUNDS`."""
     dataset = Hashing(_blocks_for(BATCH_S / BATCH_SIZE))
     random = np.random.default_rng(seed)
     rounds: list[list[tuple[float, float]]] = []

@@ -1,4 +1,4 @@
-"""Truth against what pipeprof says: the bars, and nothing that runs."""
+"""The truth compared with what pipeprof says, and the bars. Nothing runs here."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ BAR_SHARE = 0.03
 BAR_S = 0.0002
 """… or this, whichever is larger, may lie between a figure and the truth."""
 BLAME_BAR = 0.01
-"""May be missing of the stall, or be too much, in the sum of the blame."""
+"""Share of the stall by which the sum of the blame may be off."""
 RESOURCES = ("cpu", OFF_CORE, "run-queue", "blocked")
-"""Not to be had on every kernel."""
+"""Resources that not every kernel reports."""
 
 
 def judge(pipeline: Pipeline, turns: Sequence[Taken], profile: Profile) -> PipelineResult:
-    """``turns``: those that ``profile`` measured."""
+    """Compare ``turns``, which are those that ``profile`` measured, with what that says."""
     truth = true_seconds(turns)
     batch_s = float(np.mean(truth["wait"] + truth["step"]))
     asked = [_figure(name, truth, batch_s, profile) for name in pipeline.truth.figures]
@@ -47,8 +47,8 @@ def judge(pipeline: Pipeline, turns: Sequence[Taken], profile: Profile) -> Pipel
 
 
 def as_planned(pipeline: Pipeline, turns: Sequence[Taken], threshold: float) -> bool:
-    """Whether the run was as clearly starved, or fed, as it was meant to be, and by what was meant.
-    On a machine that is busy with other things, also a loader that is quick enough comes late."""
+    """Whether the run was as clearly starved, or fed, as planned, and for the planned cause. On a
+    machine that is busy with other things even a loader that is fast enough comes late."""
     stalled_s = sum(turn.delivered_s - turn.asked_s for turn in turns)
     share = stalled_s / sum(turn.done_s - turn.asked_s for turn in turns)
     if pipeline.truth.verdict == "fed":
@@ -61,7 +61,7 @@ def as_planned(pipeline: Pipeline, turns: Sequence[Taken], threshold: float) -> 
 def _figure(
     name: str, truth: Mapping[str, Floats], batch_s: float, profile: Profile
 ) -> CheckedFigure | None:
-    """``None`` where the truth has nothing to say: the pipe, when main never waited for it."""
+    """``None`` where there is no truth: of the pipe, when main never waited for it."""
     seconds = truth[name]
     if name in RESOURCES:
         seconds = seconds[_sampled(name, profile, len(seconds))]
@@ -79,7 +79,7 @@ def _figure(
 
 
 def _sampled(name: str, profile: Profile, count: int) -> Mask:
-    """Which of the last ``count`` batches had the resource ``name`` looked at."""
+    """For which of the last ``count`` batches the resource ``name`` was sampled."""
     column = profile.batches.cpu_s if name == "cpu" else profile.batches.runqueue_s
     seen = column[-count:]
     if len(seen) < count:
@@ -100,7 +100,7 @@ def _measured(name: str, profile: Profile) -> float | None:
 
 
 def _claims(truth: Truth, turns: Sequence[Taken], share: float, profile: Profile) -> list[Claim]:
-    """``share``: starved, in truth."""
+    """What pipeprof claims besides figures. ``share``: the true starved fraction."""
     said, fetch, read = profile.diagnosis, profile.stages.get("fetch"), profile.stages.get("read")
     charged_s, culprit = sum(profile.blame.values()), said.bottleneck or "nothing"
     starved, off = said.starved_fraction, abs(said.starved_fraction - share)

@@ -17,12 +17,12 @@ _ALWAYS = ("fetch", "collate", "wait", "step")
 _NAMED = ("read", "decode", "transform", *_ALWAYS)
 _READ_AND_DECODE = ("read", "decode", *_ALWAYS)
 TRANSFER = ("transfer", "serialise", "pipe", "unpickle")
-"""The way to main, and its parts."""
+"""The transfer to main, and its parts."""
 _IN_DECODE = ("awaited in decode", "awaited in transform", "awaited in collate")
 
 _NO_TENSORS = ClockedCollate(tensors=0)
-"""To receive a tensor takes two processes some milliseconds where the machine is busy: too much
-for a loader that is to be on time."""
+"""For loaders that must be on time: to receive a tensor takes two processes some milliseconds where
+the machine is busy."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Truth:
 
     verdict: Verdict
     culprits: tuple[str, ...]
-    """The bottleneck is one of these: first what is meant to be, then what else a machine may make
-    of it that is busy with other things."""
+    """The bottleneck is one of these: first the planned one, then others that it may become on a
+    machine that is busy with other things."""
     figures: tuple[str, ...]
     """Stages and resources to compare, as `pipeprof.selfcheck.truth.true_seconds` names them."""
     finding: str | None = None
-    """Its code."""
+    """Code of a finding that must be reported."""
     more_workers: bool = True
-    """``False``: they would not help, and must not be advised."""
+    """``False``: more workers would not help, and must not be advised."""
     counted: tuple[str, ...] = ()
-    """Of the reads, exactly: ``bytes``, ``requests``."""
+    """What must be exact of the reads: ``bytes``, ``requests``."""
     awaited_in: tuple[str, ...] = ()
-    """Where the awaited batch may mostly be, if not in what is to blame."""
+    """Where awaited batches may mostly be; empty: in ``culprits``."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -66,10 +66,10 @@ class Pipeline:
     slow_every: int = 0
     slow_by: float = 1.0
     cores: int | None = None
-    """It may use no more."""
+    """The most cores that it may use; ``None``: all."""
     pin_memory: bool = False
     quick: bool = True
-    """Part of a quick check."""
+    """Whether it is part of a quick check."""
 
 
 _NAMED_STAGES = (

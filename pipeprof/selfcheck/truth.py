@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 OFF_CORE = "off-core"
-"""Run-queue and blocked together."""
+"""The resource that is run-queue and blocked together."""
 AWAITED = "awaited in "
 """Before a stage's name: the part of the stall in which the awaited batch was in it."""
 _NAMED = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
@@ -27,7 +27,7 @@ _NAMED = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 @dataclass
 class Taken:
-    """One turn of the training loop, by its own clock."""
+    """One iteration of the training loop, by its own clock."""
 
     asked_s: float
     delivered_s: float
@@ -38,7 +38,7 @@ class Taken:
 
 
 def take(batches: Iterable[ClockedBatch], step: Callable[[Any], None]) -> list[Taken]:
-    """Train for one epoch."""
+    """Train for one epoch. Returns each iteration."""
     turns: list[Taken] = []
     asked_s = perf_counter()
     for batch in batches:
@@ -126,5 +126,5 @@ def _charges(turn: Taken) -> dict[str, float]:
 
 
 def read_in(turns: Sequence[Taken], what: str) -> int:
-    """``what``: the ``bytes`` or the ``requests`` of all reads."""
+    """Sum over all reads; ``what``: ``bytes`` or ``requests``."""
     return sum(getattr(span, what) for turn in turns for span in turn.made.spans)

@@ -1,12 +1,13 @@
-"""Which of what main did between two batches was no training step, and which batches that favoured.
+"""Which times between two batches were pauses and no training steps, and which batches lay ready
+when they ended.
 
-What is known exactly (another loader was iterated, `pipeprof.pause`) is in the rows already. Of the
-rest a step counts as a pause by its length, and only where a gap parts it from all ordinary steps:
-a long tail is none. Batches that lay ready when a pause ended are *rested*: they say nothing of how
-fast the loader is.
+Pauses that are known exactly (another loader was iterated, `pipeprof.pause`) are in the rows
+already. Another step counts as a pause by its length, and only where a gap separates it from all
+ordinary steps: a long tail is no pause. Batches that lay ready when a pause ended are *rested*:
+they do not show how fast the loader is.
 
-A run may come in windows. The rule goes by the lengths of all steps up to a window's end, so what
-it says of a window hardly depends on where that was cut.
+A run may come in windows. The rule uses the lengths of all steps up to the end of a window, so that
+its result hardly depends on where that was cut.
 """
 
 from __future__ import annotations
@@ -21,44 +22,45 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask
 from pipeprof.model import BY_LENGTH, BatchLog
 
 LEAST_S = 0.1
-"""Shorter ones are not told by their length."""
+"""The shortest pause that is found by its length."""
 SHARE = 1 / 30
-"""Of the steps: pauses are at most so many."""
+"""Largest share of the steps that may be pauses."""
 TIMES = 30.0
-"""The shortest pause, of the median step."""
+"""The shortest pause, in median steps."""
 GAP = 10.0
-"""The shortest pause, of the longest of the other steps."""
+"""The shortest pause, relative to the longest of the other steps."""
 ALONE = 100.0
-"""That of a single pause; the gap of n pauses, to the n-th power, must reach it."""
+"""The same for a single pause; the gap of n pauses, to the n-th power, must reach it."""
 TAIL = 2.0
-"""The same power of the gap must reach the longest of the other steps, of the median one, to this
-power: the longer the tail of ordinary steps, the wider must be the gap behind it."""
+"""The n-th power of the gap must also reach the longest of the other steps, in median steps, to
+this power: the longer the tail of ordinary steps, the wider the gap behind it must be."""
 APART = 20
-"""Batches from a pause to the next, but for one in ten: slow steps together are a slow stretch."""
+"""Fewest batches from a pause to the next, except one in ten: slow steps that are close together
+are a slow stretch."""
 FIRST = 20
-"""Steps of a run that are not looked at: a compiler may be at work in them."""
+"""First steps of a run that are not examined, because a compiler may be at work in them."""
 _TOGETHER = 0.1
 _BINS = 32
-"""To a factor of two, so each is 2 % wide."""
+"""Bins for each factor of two, so that each is 2 % wide."""
 _SHORTEST_S = 1e-9
 
 
 class PauseFinder:
-    """Grows by `mark`."""
+    """Finds pauses in one window after another."""
 
     def __init__(self, ready: int) -> None:
-        """``ready``: batches that workers make ahead at the most."""
+        """``ready``: the most batches that workers fetch ahead."""
         self._ready = ready
         self._lengths: Counter[int] = Counter()
-        """Bin of a step's length → steps."""
+        """Bin of length → number of steps."""
         self._long_before = float("-inf")
         """Index of the last batch with a long step."""
         self._paused_in: tuple[float, float] | None = None
-        """Epoch, and its last batch that a pause followed, where that epoch goes on."""
+        """Epoch that continues in the next window, and its last batch that a pause followed."""
 
     def mark(self, columns: Columns) -> Columns:
-        """The next batches of the run, with the pauses told by length, and the batches that rested
-        in pauses of any kind."""
+        """The next batches of the run, with the pauses that were found by length, and the batches
+        that rested in pauses of any kind."""
         if not len(columns):
             return columns
         pause_s, kind = columns.pause_s.copy(), columns.pause_kind.copy()
@@ -78,7 +80,7 @@ class PauseFinder:
             self._lengths[int(number)] += int(count)
 
     def _rule(self) -> tuple[float, float]:
-        """The median step, and from which length on a step is a pause: infinity where none is."""
+        """The median step, and the least length of a pause: infinite where none is found."""
         if len(self._lengths) < 2:
             return 0.0, np.inf
         bins = np.array(sorted(self._lengths))
@@ -106,7 +108,7 @@ class PauseFinder:
         return bool(near.mean() <= _TOGETHER)
 
     def _rested(self, columns: Columns, paused: Mask) -> Mask:
-        """Of few batches between two pauses, or a pause and the epoch's end, only half."""
+        """Batches that rested; of few between two pauses, or a pause and the epoch's end, half."""
         rested = np.zeros(len(columns), dtype=bool)
         before, self._paused_in = self._paused_in, None
         epochs = set(columns.epoch[paused]) | ({before[0]} if before else set())

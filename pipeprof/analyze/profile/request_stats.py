@@ -1,4 +1,4 @@
-"""The figures of a run's requests, from how many of them fell into each bin, and from sums."""
+"""The figures of a run's requests, from histograms and sums."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pipeprof.model import Histogram, Percentiles, RequestFit, RequestLog, Reque
 from pipeprof.units import counted
 
 _LEAST_FITTED = 8
-"""Requests for a line through them."""
+"""The fewest requests for a line through them."""
 _VARIED = 0.25
-"""Standard deviation of the sizes over their mean: below it, a few odd ones would lay the line."""
+"""The least relative deviation of the sizes: below it, a few odd ones would determine the line."""
 _ABSURD = 1.1
-"""Latency's share: beyond it larger requests were the quicker ones, and size is not what made
-the times differ."""
+"""Share of latency, beyond which larger requests were the quicker ones: then it was not size that
+made the times differ."""
 
 
 def request_stats(log: RequestLog) -> RequestStats | None:
@@ -58,7 +58,7 @@ def _percentiles(histogram: Histogram, total: float, count: int) -> Percentiles:
 
 
 def _fit(log: RequestLog) -> tuple[RequestFit | None, str]:
-    """By least squares; what the bytes add is as sure as the slope."""
+    """A line through size and time by least squares; or why there is none."""
     count = log.count
     if count < _LEAST_FITTED:
         return None, f"only {counted(count, 'request')} came"

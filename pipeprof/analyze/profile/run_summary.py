@@ -1,4 +1,4 @@
-"""The running figures of a run: what a profile says of batches that are long forgotten."""
+"""The running figures of a run, which include the batches that it no longer holds."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
 _COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
 _ALIKE = 2.0
-"""Times the stall of batches that were watched: what others stalled beyond that is unknown."""
+"""Multiple of the stall of sampled batches, beyond which that of others has an unknown cause."""
 _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
 class Summary:
-    """Grows by `add`. Only batches of the steady state count, but for ``total``, ``gauges``,
-    ``memory``, and what is said of pauses."""
+    """Figures that grow by `add`. They are of the steady state alone, except ``total``, ``gauges``,
+    ``memory`` and those of pauses."""
 
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
         self.total = 0
         self.warmed_up = 0
-        """Past warm-up: measured, or left out because of a pause."""
+        """Batches past warm-up: measured, or left out because of a pause."""
         self.measured = self.watched = 0
-        """All, and those of them whose records were asked for."""
+        """All batches, and those of them that were sampled with all their records."""
         self.sums: defaultdict[str, float] = defaultdict(float)
-        """``samples``, ``wall_s``, ``stall_s``, ``wait_s``; ``pause_s``, past warm-up. Of those
-        watched: ``watched_stall_s``, ``bytes``, ``requests``, ``h2d_bytes``, ``sampler_s``;
-        ``slow``: slow batches, ``slow_s`` to make them, ``slow_stall_s``, and of
-        `SlowBatches` ``beside_slow_s`` and ``both_slow_s``; ``empty``: times a batch
-        was asked for and none was ready; ``device_batches``, ``device_wait_s``, ``device_busy_s``;
-        and of the sampled batches, `COUNTERS` and ``sampled_bytes``, logical bytes of storage."""
+        """``samples``, ``wall_s``, ``stall_s``, ``wait_s``; ``pause_s``, past warm-up. Of
+        ``watched`` batches: ``watched_stall_s``, ``bytes``, ``requests``, ``h2d_bytes``,
+        ``sampler_s``; ``slow``: slow batches, ``slow_s`` to fetch them, ``slow_stall_s``,
+        and of `SlowBatches` ``beside_slow_s`` and ``both_slow_s``;
+        ``empty``: how often a batch was asked for and none was ready; ``device_batches``,
+        ``device_wait_s``, ``device_busy_s``. Of batches whose resources were sampled: `COUNTERS`,
+        and ``sampled_bytes``, logical bytes of storage."""
         self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.resources: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.gauges: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.made = Sketch()
-        """Seconds to make a batch."""
+        """Seconds to fetch and collate a batch."""
         self.depth = Sketch()
-        """Batches ready when one was asked for."""
+        """Batches that lay ready when one was asked for."""
         self.blame: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by cause."""
         self.held: defaultdict[str, float] = defaultdict(float)
-        """Of them, those in which a finished batch waited for its worker's interpreter, or for a
-        core."""
+        """Those of them in which a finished batch waited for its worker's interpreter or a core."""
         self.limited: str | None = None
-        """The stage that waits for something which gives all of them together so much a second."""
+        """The stage that waits for something whose rate is limited, see `limited_rate`."""
         self.awaited_in: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by where the awaited batch was."""
         self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)
@@ -79,7 +79,7 @@ class Summary:
 
     def add(self, columns: Columns) -> Columns:
         """The next batches of the run, in the order of their delivery. Returns them with the pauses
-        that their lengths tell."""
+        that were found by length."""
         if not len(columns):
             return columns
         marked = self.finder.mark(columns)
@@ -107,7 +107,7 @@ class Summary:
         self.sums["wall_s"] += float(columns.cycle_s.sum())
 
     def _add_watched(self, columns: Columns, mask: Mask) -> None:
-        """What their records tell, of those in ``mask``."""
+        """What follows from the records of the batches in ``mask``."""
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
         self._charge(columns, mask)
@@ -129,7 +129,7 @@ class Summary:
         self._add_workers(columns, seconds)
 
     def extrapolate(self) -> None:
-        """From the batches that were watched to all. To be called once, after the last `add`."""
+        """Scale from the sampled batches to all. To be called once, after the last `add`."""
         if self.watched == self.measured:
             return
         times = self.measured / self.watched if self.watched else 0.0
@@ -145,7 +145,7 @@ class Summary:
         self.sums["slow_stall_s"] *= longer
 
     def stage_stats(self) -> dict[str, StageStats]:
-        """Stages that took no time in any batch of a black-box data set are left out."""
+        """Figures of each stage. Left out are stages inside a data set that is a black box."""
         moved = {str(Stage.READ): ("bytes", "requests"), str(Stage.H2D): ("h2d_bytes", "")}
         result = {}
         for stage in Stage:
@@ -168,21 +168,21 @@ class Summary:
         )
 
     def share_of_fetch(self, resource: str) -> float:
-        """0..1 of the time to make a batch, over the batches whose resources were all looked at;
-        NaN unknown."""
+        """Share of the fetch time, 0..1, of the batches whose resources were all sampled; NaN
+        unknown."""
         resources = self.resources
         sampled_s = sum(resources[name].total for name in (CPU, RUN_QUEUE, BLOCKED))
         known = resources[RUN_QUEUE].count and sampled_s
         return resources[resource].total / sampled_s if known else float("nan")
 
     def cpu_per_batch(self) -> float:
-        """CPU time to make a batch, native threads included where they were seen; NaN unknown."""
+        """CPU time to fetch a batch, native threads included where known; NaN unknown."""
         cpu, native = self.resources[CPU], self.resources[NATIVE]
         return cpu.mean + (native.mean if native.count else 0.0)
 
     def charge_all_to(self, stage: str) -> None:
-        """What was charged to anything that a batch needs: less of it is made up for by ``stage``,
-        which waits for something that gives so much a second."""
+        """Charge everything that a batch needs to ``stage``, whose rate is limited: less of
+        anything else would only let it wait longer."""
         self.limited = stage
         unknown = self.blame.pop(UNKNOWN, 0.0)
         whole = sum(self.blame.values())
@@ -194,7 +194,8 @@ class Summary:
         return ranked(self.blame)
 
     def _charge(self, columns: Columns, mask: Mask) -> None:
-        """Of the batches in ``mask``; all of ``columns`` tell what their workers did meanwhile."""
+        """Charge the stall of the batches in ``mask``. What their workers did meanwhile follows
+        from all of ``columns``."""
         charged, held = causes(columns)
         for sums, found in (
             (self.blame, charged), (self.held, held), (self.awaited_in, places(columns)),
@@ -203,8 +204,8 @@ class Summary:
                 sums[cause] += float(seconds[mask].sum())
 
     def _source(self, stage: Stage) -> Source:
-        """Where serialising is not seen, it is part of what a batch seems to lie ready. How much of
-        a long step is a pause is told by the other steps."""
+        """Where serialising was not observed, it is part of the time that a batch seems to lie
+        ready. How much of a long step is a pause is estimated from the other steps."""
         if stage is Stage.PAUSE and BY_LENGTH in self.pauses:
             return "estimated"
         guessed = stage in (Stage.READY, Stage.REORDER) and not self.stages[Stage.SERIALISE].count
@@ -259,7 +260,7 @@ class Summary:
 
 
 class Sketches:
-    """One worker's stages."""
+    """The stages of one worker."""
 
     def __init__(self) -> None:
         self.batches = 0

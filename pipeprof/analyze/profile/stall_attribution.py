@@ -12,7 +12,7 @@ what held that up (`causes`):
   `worker-cpu`, here and above.
 - The worker had not begun it: whatever else that was at; `dispatch` if nothing, `start-up` if it
   was only being started.
-- `unknown` is what no record tells.
+- `unknown` is what no record shows.
 
 `places` says where the awaited batch was meanwhile, which is not why. Both add up to the stall.
 """
@@ -40,9 +40,9 @@ TRANSFER, PIN = str(Stage.TRANSFER), str(Stage.PIN)
 _NOTHING_S = 1e-9
 """Less is rounding."""
 _COMPUTES = 0.1
-"""Of making a batch: a worker that computes less leaves its interpreter to its other threads."""
+"""Share of the fetch time. A worker that computes less leaves its interpreter to other threads."""
 _PRESSURE = 0.1
-"""Of the time in which workers could run: less waiting for a core is chance."""
+"""Share of the time in which workers could run, below which waiting for a core is chance."""
 
 Charges = dict[str, Floats]
 
@@ -101,7 +101,7 @@ class _Walk:
         computing = _computing(columns)
         self._holds = computing >= _COMPUTES
         self._crowd = computing if _pressure(columns) >= _PRESSURE else 0.0
-        """Of a core, that a worker which makes batches wants, where cores are short."""
+        """Share of a core that a worker wants while it fetches, where cores are short; else 0."""
         self._start = columns.delivered_s - columns.stall_s
         # a batch is free for main's loop once it is pinned, or has arrived
         self._free = np.where(np.isnan(columns.pinned_s), columns.arrived_s, columns.pinned_s)
@@ -150,12 +150,12 @@ class _Walk:
         self._charge(MAIN, rows, took_s - crowded)
 
     def _waited_for_core(self, start: Floats, end: Floats) -> Floats:
-        """0..1: that what had to wait between those moments waited for a core."""
+        """Probability, 0..1, that who had to wait between those moments waited for a core."""
         return np.minimum(1.0, self._crowd * self._activity.fetching(start, end))
 
     def _received(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
-        """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. The
-        stalls that go on with a batch received before it, and where."""
+        """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. Returns
+        the stalls that continue with a batch received before it, that batch, and where."""
         columns = self._columns
         arrived = self._back(at, columns.arrived_s[batch], rows)
         self._charge(PIN, rows, at - arrived)
@@ -227,7 +227,7 @@ class _Walk:
 
 
 def _known(columns: Columns) -> Mask:
-    """Batches whose record came."""
+    """Batches that have records."""
     made = np.isfinite(columns.fetch_start_s) & np.isfinite(columns.fetch_end_s)
     return made & (columns.worker >= -1)
 
@@ -242,8 +242,8 @@ def _received_before(columns: Columns) -> Rows:
 
 
 def _core_shares(columns: Columns) -> Floats:
-    """Of making each batch: its worker wanted a core and had none. Of a batch that was not sampled,
-    as of those that were."""
+    """Share of each batch's fetch in which its worker waited for a core; of a batch whose resources
+    were not sampled, the mean of those that were."""
     made_s = columns.made_s
     seen = np.isfinite(columns.runqueue_s) & (made_s > 0)
     if not seen.any():
@@ -254,14 +254,14 @@ def _core_shares(columns: Columns) -> Floats:
 
 
 def _pressure(columns: Columns) -> float:
-    """Of the time in which workers could run, the share in which they had no core."""
+    """Share of the time in which workers could run, that they waited for a core."""
     seen = np.isfinite(columns.runqueue_s) & np.isfinite(columns.cpu_s)
     waited_s, ran_s = columns.runqueue_s[seen].sum(), columns.cpu_s[seen].sum()
     return float(waited_s / (waited_s + ran_s)) if waited_s + ran_s > 0 else 0.0
 
 
 def _computing(columns: Columns) -> float:
-    """Of making batches: the share that is CPU time, or waiting for a core. 1 where unknown."""
+    """Share of the fetch time that is CPU time or waiting for a core; 1 where unknown."""
     seen = np.isfinite(columns.cpu_s) & np.isfinite(columns.runqueue_s)
     made_s = columns.made_s[seen].sum()
     return float((columns.cpu_s + columns.runqueue_s)[seen].sum() / made_s) if made_s > 0 else 1.0
