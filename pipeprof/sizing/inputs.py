@@ -23,14 +23,14 @@ _SCALES: Final = {"ms": 1e-3, "hours": 3600.0}
 @dataclass(frozen=True)
 class Input:
     name: str
-    """In formulas."""
+    """As in the formulas."""
     option: str
     kind: Kind
     meaning: str
     assumed: float | None = None
-    """In the base unit; ``None``: asked for, never guessed."""
+    """Value in the base unit unless one is given; ``None``: it is asked for, never guessed."""
     why: str = ""
-    """Who says what is assumed."""
+    """Source of what is assumed."""
     may_be_zero: bool = False
     most: float = inf
 

@@ -12,9 +12,9 @@ from pipeprof.sizing.mlperf import WORKLOADS, Workload, find_workload
 
 Given = dict[str, SizingInput]
 _MADE = ("fetch", "collate")
-"""What a worker is busy with."""
+"""Stages that keep a worker busy."""
 _LEAST_BYTES = 4096
-"""Of a batch, by read calls: fewer are what worker and main tell one another."""
+"""The fewest bytes of a batch by read calls: fewer are messages between worker and main."""
 
 
 def from_workload(workload: str, accelerator: str | None) -> Given:
@@ -87,7 +87,7 @@ def from_profile(profile: Profile, file: str) -> Given:
 
 
 def _requests(seen: RequestStats) -> dict[str, float]:
-    """Of storage, as they were beside each other in the run."""
+    """Figures of a request, as measured with the run's concurrency."""
     fit, told = seen.fit, {"request_bytes": seen.size.mean}
     if fit is not None and fit.bandwidth and fit.latency_intercept_s > 0:
         return told | {"first_byte_s": fit.latency_intercept_s, "stream_bandwidth": fit.bandwidth}
@@ -95,7 +95,7 @@ def _requests(seen: RequestStats) -> dict[str, float]:
 
 
 def _calls(profile: Profile, samples: float) -> dict[str, float | None]:
-    """Where no requests were seen, by what workers asked of the kernel."""
+    """Bytes read, by what workers asked of the kernel; used where no requests were observed."""
     read, calls = (_mean(column) for column in (profile.batches.logical_bytes,
                                                 profile.batches.syscalls))  # fmt: skip
     if read is None or read < _LEAST_BYTES:
@@ -109,7 +109,7 @@ def _mean(column: tuple[float | None, ...], divisor: float = 1.0) -> float | Non
 
 
 def _share(profile: Profile) -> float | None:
-    """Of what the workers read, what devices moved; read-ahead may move more."""
+    """Share of what the workers read that came from devices; read-ahead may move more."""
     batches = profile.batches
     pairs = zip(batches.logical_bytes, batches.physical_bytes, strict=False)
     known = [(asked, moved) for asked, moved in pairs if asked and moved is not None]

@@ -29,13 +29,13 @@ _IN_EACH_OTHERS_WAY = 1.6
 """Below this concurrency, two workers are treated as sharing one resource, even where no reads were
 observed."""
 _MOST_SHARED = 0.85
-"""Of what ``default_collate`` takes in a worker: with memory that is not shared it takes 12 to 20 %
-of that, whether of one tensor of 2 kB or of 5 MB, or of 20 small ones."""
+"""Largest share of what ``default_collate`` takes in a worker that shared memory may account for:
+without it, it takes 12 to 20 %, for one tensor of 2 kB or of 5 MB, or for 20 small ones."""
 _HALVINGS = 12
 _LEAST_BYTES = 4096
-"""Of a batch, by read calls: fewer are what worker and main tell one another."""
+"""The fewest bytes of a batch by read calls: fewer are messages between worker and main."""
 _PACKED = 0.1
-"""Times a batch's size, that it may have had in a file."""
+"""The least size that a batch may have in a file, relative to its tensors."""
 
 
 @dataclass(frozen=True)
