@@ -83,15 +83,8 @@ def predict(
         batches: Of the run whose interval is wanted; at most `BATCHES` are simulated.
         measured: The most workers of the runs behind ``found``.
     """
-    demands, size = found.of(setting), min(batches, BATCHES) + setting.unsteady
-    chance = np.random.default_rng(0)
-    runs = [
-        [
-            simulate_steady(_resampled(demands, chance, size, lone), step_s, setting, machine)
-            for _ in range(rounds)
-        ]
-        for machine in map(found.machine_with, _rooms(found, setting))
-    ]
+    size = min(batches, BATCHES) + setting.unsteady
+    runs = _bootstrapped(found, setting, step_s, rounds, size, lone)
     means = [_rate(each) for each in runs]
     every = [run for each in runs for run in each]
     untold = not _like(setting, measured, lone) and _handing_over(every)
@@ -111,6 +104,21 @@ def predict(
         settle_by(setting) + _ahead(setting) if unsure else _steadier(found),
         _HAND_SHAKES if untold else _ROOM if unsure else "",
     )
+
+
+def _bootstrapped(
+    found: Calibration, setting: Setting, step_s: Floats, rounds: int, size: int, lone: bool
+) -> list[list[Run]]:
+    """``rounds`` runs on resampled batches, for each number of workers that may wait
+    concurrently."""
+    demands, chance = found.of(setting), np.random.default_rng(0)
+    return [
+        [
+            simulate_steady(_resampled(demands, chance, size, lone), step_s, setting, machine)
+            for _ in range(rounds)
+        ]
+        for machine in map(found.machine_with, _rooms(found, setting))
+    ]
 
 
 def settle_by(setting: Setting) -> str:
