@@ -22,10 +22,11 @@ from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stall_attribution import ranked
 from pipeprof.analyze.profile.storage_bottleneck import storage_bound
-from pipeprof.analyze.profile.verdict import diagnose, pauses
+from pipeprof.analyze.profile.verdict import diagnose, headline_figures, pauses
 from pipeprof.analyze.wording.advice import recommendation
 from pipeprof.analyze.wording.findings import finding
 from pipeprof.analyze.wording.report import ceilings, explanations
+from pipeprof.analyze.wording.verdict import headline
 from pipeprof.model import (
     DataSource,
     DeviceUse,
@@ -47,20 +48,12 @@ def assemble(
 ) -> Profile:
     """Analyse ``recording``, and the batches ``earlier`` in the same run that it no longer holds.
     ``threshold`` is the starved share that counts as starved."""
-    summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
-    every = summary.add(Columns.of(recording.batches))
-    summary.extrapolate()
-    batches = with_pauses(recording.batches, every)
-    recording = replace(recording, batches=take_rows(batches, every.watched))
-    watched = Columns.of(recording.batches)
-    limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
-    if limited is not None:
-        summary.charge_all_to(limited)
+    recording, summary = _summarised(recording, earlier)
     charges = summary.ranked_blame()
     requests = request_stats(recording.requests)
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
     diagnosis = diagnose(summary, charges, threshold, storage)
-    facts = Facts(recording, summary, diagnosis)
+    facts = Facts(recording, summary, diagnosis, requests)
     simulate = cache(lambda: simulated_run(facts))
     worths, allowed = worth(facts, simulate), ceilings(limits(facts, storage), facts)
     facts = replace(facts, more_workers=more_workers(facts, simulate))
@@ -69,7 +62,11 @@ def assemble(
         diagnosis, charges, worths, next(iter(allowed), None),
         proposals[0].setting if proposals else None, recording.config.num_workers,
     )  # fmt: skip
-    diagnosis = replace(diagnosis, disagreements=explanations(differ))
+    diagnosis = replace(
+        diagnosis,
+        headline=headline(diagnosis, headline_figures(summary, charges, storage)),
+        disagreements=explanations(differ),
+    )
     kept = len(recording.batches.index)
     return Profile(
         name=recording.name,
@@ -108,6 +105,20 @@ def assemble(
         pauses=pauses(summary, recording.pause_kinds, threshold),
         pause_kinds=recording.pause_kinds,
     )
+
+
+def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recording, Summary]:
+    """The recording with its pauses and only the batches that were watched, and its figures."""
+    summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
+    every = summary.add(Columns.of(recording.batches))
+    summary.extrapolate()
+    batches = with_pauses(recording.batches, every)
+    recording = replace(recording, batches=take_rows(batches, every.watched))
+    watched = Columns.of(recording.batches)
+    limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
+    if limited is not None:
+        summary.charge_all_to(limited)
+    return recording, summary
 
 
 def in_words(proposal: Proposal, facts: Facts) -> Recommendation:

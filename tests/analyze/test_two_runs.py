@@ -8,8 +8,8 @@ import hypothesis
 import numpy as np
 import pytest
 
-from pipeprof.analyze.compare.runs import WAITING, between_runs, two_runs
-from pipeprof.analyze.thresholds import DRIFT_OF_COMPUTING, DRIFT_OF_HAND_OVER
+from pipeprof.analyze.compare.runs import between_runs, two_runs
+from pipeprof.analyze.thresholds import DRIFT_OF_COMPUTING, DRIFT_OF_HAND_OVER, DRIFT_OF_WAITING
 from pipeprof.model import BatchLog, Profile, TwoRuns
 from tests.comparisons import STEP_S, compared, drawn
 from tests.samples import fed_profile, sample_profile, stage_stats
@@ -112,16 +112,20 @@ def test_how_much_runs_differ_goes_by_what_their_workers_do() -> None:
         drawn(0),
         drawn(0, resources={"cpu": stage_stats(1), "blocked": stage_stats(0)}),
     )
-    assert between_runs(waits, waits) == pytest.approx(WAITING, abs=0.003)
+    assert between_runs(waits, waits) == pytest.approx(DRIFT_OF_WAITING, abs=0.003)
     assert between_runs(waits, computes) == DRIFT_OF_COMPUTING
     assert between_runs(drawn(0, resources={}), waits) == DRIFT_OF_COMPUTING, "not known: the worst"
-    assert between_runs(fed_profile(blame={}), fed_profile(resources={}, blame={})) == WAITING
+    assert (
+        between_runs(fed_profile(blame={}), fed_profile(resources={}, blame={})) == DRIFT_OF_WAITING
+    )
     busy = drawn(0, resources={**waits.resources, "run-queue": stage_stats(2.0)})
-    assert between_runs(waits, busy) == pytest.approx(WAITING + 0.1 + 0.04 * 3 / 20, abs=0.003)
+    assert between_runs(waits, busy) == pytest.approx(
+        DRIFT_OF_WAITING + 0.1 + 0.04 * 3 / 20, abs=0.003
+    )
     blame = {"decode": 2.0, "transfer": 1.0, "main": 0.5}
     handed = drawn(0, wall_s=10.0, blame=blame)
     assert between_runs(waits, handed) == pytest.approx(
-        WAITING + 0.15 * DRIFT_OF_HAND_OVER, abs=0.003
+        DRIFT_OF_WAITING + 0.15 * DRIFT_OF_HAND_OVER, abs=0.003
     )
 
 

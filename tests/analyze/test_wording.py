@@ -41,8 +41,7 @@ def test_a_part_may_depend_on_a_condition() -> None:
 
 def test_other_names_are_those_of_the_run() -> None:
     assert fill("{num_workers:n worker}", {}, LoaderConfig(3, kind="map")) == "3 workers"
-    with pytest.raises(AttributeError):
-        fill("{misspelt}", {}, LoaderConfig(3, kind="map"))
+    assert fill("{misspelt}", {}, LoaderConfig(3, kind="map")) == "unknown"
 
 
 def test_each_finding_has_words() -> None:
@@ -54,7 +53,7 @@ def test_each_name_is_a_figure_of_the_advice_or_of_the_run(code: str) -> None:
     text = findings.TEXTS.get(code) or advice.TEXTS[code]
     names = {
         re.split(r"[.\[]", name)[0]
-        for template in vars(text).values()
+        for template in (text if isinstance(text, tuple) else vars(text).values())
         for part in re.split("[«»]", template)
         for _, name, _, _ in Formatter().parse(part)
         if name
@@ -65,10 +64,11 @@ def test_each_name_is_a_figure_of_the_advice_or_of_the_run(code: str) -> None:
 
 
 def given() -> set[str]:
-    """Words in the advice's own code, among which are the names of its figures."""
-    return {
-        node.value
-        for path in ADVICE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    """Words and arguments in the advice's own code, among which are the names of its figures."""
+    nodes = [
+        node for path in ADVICE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+    ]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return {str(word) for word in words} | {
+        str(node.arg) for node in nodes if isinstance(node, ast.keyword)
     }

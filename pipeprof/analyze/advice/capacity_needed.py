@@ -65,7 +65,6 @@ def cores(facts: Facts) -> Iterator[Proposal]:
         "low": wanted - half,
         "high": wanted + half,
         "cpu_a_sample": facts.cpu_s / facts.samples,
-        "main_counts": main >= 0.05,
         "more": wanted - has,
         "cheaper": facts.cores_left / (wanted - main),
     }

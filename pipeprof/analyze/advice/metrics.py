@@ -7,11 +7,9 @@ compares false with everything, a rule on an unknown figure does not hold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import isnan, nan
 
 from pipeprof.analyze.advice.proposal import Proposal
-from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stage_times import CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.profile.stall_attribution import MAIN, SAMPLER, WORKER_CPU
@@ -30,12 +28,17 @@ _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
 beside it: to ask the worker for the tensor's descriptor, and to map it."""
 
+_COUNTS = 0.05
+"""Of a core."""
+
 
 @dataclass(frozen=True)
 class Facts:
     recording: Recording
     summary: Summary
     diagnosis: Diagnosis
+    requests: RequestStats | None = None
+    """Made of storage; ``None``: they were not observed."""
     more_workers: Proposal | None = None
     """What more of them would bring, as predicted; ``None``: they are not worth it."""
 
@@ -50,11 +53,6 @@ class Facts:
     @property
     def main(self) -> MainProcess:
         return self.recording.main
-
-    @cached_property
-    def requests(self) -> RequestStats | None:
-        """Made of storage; ``None``: not seen."""
-        return request_stats(self.recording.requests)
 
     @property
     def starved(self) -> bool:
@@ -151,6 +149,11 @@ class Facts:
             return 0.0
         making = 0.0 if self.workers else self.cpu_s / self.cycle_s
         return max(0.0, main.cpu_s / main.wall_s - (0.0 if isnan(making) else making))
+
+    @property
+    def main_counts(self) -> bool:
+        """Whether these are enough to speak of."""
+        return self.main_cores >= _COUNTS
 
     @property
     def cores_left(self) -> float:

@@ -74,7 +74,7 @@ def simulated_run(facts: Facts) -> OneRun | None:
 def more_workers(facts: Facts, simulate: Simulate) -> Proposal | None:
     """Enough of them to make batches as fast as anything else allows; ``None``: no more of them are
     worth it."""
-    if not facts.starved or facts.limited:
+    if not (facts.starved and facts.made_s > 0) or facts.limited:
         return None
     wanted = best_workers(facts)
     if wanted <= facts.workers or rate(facts, wanted) < LEAST_GAIN * facts.rate:
@@ -126,9 +126,6 @@ def _by_roofline(facts: Facts, workers: int) -> Proposal:
 
 def _change(facts: Facts, workers: int, outcome: Outcome, **figures: object) -> Proposal:
     limit = _next_limit(facts, workers)
-    unset = dict.fromkeys(
-        ("more_batches", "simulated", "fills", "left_open", "settle", "roofline", "few_batches")
-    )
     given = {
         "wanted": workers,
         "worker_rate": facts.samples / facts.work_s,
@@ -140,7 +137,7 @@ def _change(facts: Facts, workers: int, outcome: Outcome, **figures: object) -> 
         "by_step": limit == "step",
         "by_main": limit == "main",
     }
-    return Proposal("more-workers", "num_workers", {**unset, **given, **figures}, outcome)
+    return Proposal("more-workers", "num_workers", {**given, **figures}, outcome)
 
 
 def _next_limit(facts: Facts, workers: int) -> str:

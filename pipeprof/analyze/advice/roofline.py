@@ -44,9 +44,7 @@ def _of_workers(facts: Facts) -> dict[str, Limit]:
     if facts.made_s > 0:
         found[WORKERS] = makers * facts.samples / facts.made_s, {"makers": makers}
     if facts.cpu_s > 0:
-        ranks = facts.environment.ranks
-        figures = {"shared": ranks > 1, "main_counts": facts.main_cores >= 0.05, "ranks": ranks}
-        found[WORKER_CPU] = facts.cores_rate, figures
+        found[WORKER_CPU] = facts.cores_rate, {"shared": facts.environment.ranks > 1}
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import exp, hypot, sqrt
 
 import numpy as np
@@ -35,11 +36,13 @@ _NOISE = 0.02
 """One standard deviation of a run's log rate, at the least."""
 _MODEL = 0.15
 """Of a gain, by which it is off: one standard deviation (`make bench-blame`)."""
+_CAUSES = (*STAGES, WORKER_CPU, SAMPLER, MAIN, PIN, TRANSFER)
+"""Whose worth can be reckoned."""
 _UNKNOWN = Drift(0.003, 0.003)
 """Of a run that is too short to tell."""
 
-Proposal = Callable[[Demand, int, float], Demand]
-"""What a batch asks for, its row in the run, and the share of a cost that is cut."""
+Gains = Callable[[str, float], Sequence[float]]
+"""Of a cause, and the share of it that is cut: the gains that the run may mean, if any."""
 
 
 def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
@@ -56,10 +59,6 @@ def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
         name: Worth(_speedup(quarter, noise), _speedup(free, noise))
         for name, quarter, free in found if quarter and free
     }  # fmt: skip
-
-
-Gains = Callable[[str, float], Sequence[float]]
-"""Of a cause, and the share that is cut: the gains that the run may mean; empty if unknown."""
 
 
 def _speedup(gains: Sequence[float], noise: float) -> Speedup:
@@ -79,40 +78,32 @@ def _noise(facts: Facts) -> float:
 
 def _gains(facts: Facts, simulate: Simulate) -> Gains:
     if facts.limited:
-        return _of_limited(facts)
+        return partial(_of_limited, facts)
     if not facts.workers:
-        return _inline(facts)
+        return partial(_inline, facts)
     run = simulate()
     return _Simulated(facts, run).gains if run is not None else lambda cause, cut: ()
 
 
-def _of_limited(facts: Facts) -> Gains:
+def _of_limited(facts: Facts, cause: str, cut: float) -> Sequence[float]:
     """Batches come at the rate of what gives so much a second: less of that is all that helps,
     until the next limit."""
+    if cause != facts.limited:
+        return (0.0,) if cause in _CAUSES else ()
     waited_s = facts.stage_s(Stage.READ if facts.limited == Stage.READ else Stage.FETCH)
     train_s = facts.cycle_s - facts.per_batch(facts.summary.sums["stall_s"])
     rest_s = max(train_s, max(0.0, facts.made_s - waited_s) / max(1, facts.workers))
-
-    def gains(cause: str, cut: float) -> Sequence[float]:
-        if cause != facts.limited:
-            return (0.0,) if cause in (*STAGES, WORKER_CPU, SAMPLER, MAIN, PIN, TRANSFER) else ()
-        return (_shorter(facts.cycle_s, min(cut * facts.cycle_s, facts.cycle_s - rest_s)),)
-
-    return gains
+    return (_shorter(facts.cycle_s, min(cut * facts.cycle_s, facts.cycle_s - rest_s)),)
 
 
-def _inline(facts: Facts) -> Gains:
+def _inline(facts: Facts, cause: str, cut: float) -> Sequence[float]:
     """A turn of the loop is shorter by what is cut."""
-
-    def gains(cause: str, cut: float) -> Sequence[float]:
-        charged_s = facts.per_batch(facts.summary.blame[cause])
-        if cause == WORKER_CPU:  # less to compute is also less to wait for
-            charged_s += facts.cpu_s
-        if cause not in (*STAGES, WORKER_CPU, SAMPLER, MAIN, PIN):
-            return ()
-        return (_shorter(facts.cycle_s, cut * min(charged_s, facts.cycle_s - facts.step_s)),)
-
-    return gains
+    if cause not in _CAUSES or cause == TRANSFER:
+        return ()
+    charged_s = facts.blamed_s(cause)
+    if cause == WORKER_CPU:  # less to compute is also less to wait for
+        charged_s += facts.cpu_s
+    return (_shorter(facts.cycle_s, cut * min(charged_s, facts.cycle_s - facts.step_s)),)
 
 
 def _shorter(turn_s: float, by_s: float) -> float:
@@ -141,50 +132,30 @@ class _Simulated:
 
     def gains(self, cause: str, cut: float) -> Sequence[float]:
         """Of each meaning of the run, with this share of the cost cut; empty if unknown."""
-        change = self._change(cause)
-        if change is not None:
-            return self._run.gains(lambda demand, row: change(demand, row, cut))
-        return self._pinned(cut) if cause == PIN else ()
-
-    def _change(self, cause: str) -> Proposal | None:
+        if cause == PIN:
+            return self._pinned(cut)
         if cause in STAGES:
-            return self._of_stage(cause)
+            return self._run.gains(partial(self._of_stage, cause, cut))
         if cause in (MAIN, SAMPLER):
-            return _of_main(self._main_s(cause))
-        return {WORKER_CPU: self._of_cores, TRANSFER: self._of_transfer}.get(cause)
+            return self._run.gains(partial(_of_main, cut * self._main_s(cause)))
+        if cause in (WORKER_CPU, TRANSFER):
+            change = self._of_cores if cause == WORKER_CPU else self._of_transfer
+            return self._run.gains(partial(change, cut))
+        return ()
 
-    def _of_cores(self, demand: Demand, row: int, cut: float) -> Demand:
-        return self._sooner(replace(demand, cpu_s=demand.cpu_s * (1 - cut)), cut * self._held)
+    def _of_stage(self, name: str, cut: float, demand: Demand, row: int) -> Demand:
+        of_cpu, of_blocked = cut * self._of_cpu[name][row], cut * self._of_blocked[name][row]
+        cpu_s, link_bytes = demand.cpu_s * (1 - of_cpu), demand.link_bytes * (1 - of_blocked)
+        cheaper = replace(demand, cpu_s=cpu_s, link_bytes=link_bytes)
+        return _sooner(cheaper, of_cpu * self._held)
 
-    def _of_transfer(self, demand: Demand, row: int, cut: float) -> Demand:
-        own = replace(
-            demand, send_s=demand.send_s * (1 - cut), receive_s=demand.receive_s * (1 - cut)
-        )
-        return self._sooner(own, cut * (1 - self._held))
+    def _of_cores(self, cut: float, demand: Demand, row: int) -> Demand:
+        return _sooner(replace(demand, cpu_s=demand.cpu_s * (1 - cut)), cut * self._held)
 
-    @staticmethod
-    def _sooner(demand: Demand, by: float) -> Demand:
-        """With so much less waiting in its hand-over."""
-        left = 1 - by
-        return replace(
-            demand,
-            late_s=left * demand.late_s,
-            send_held_s=left * demand.send_held_s if left else 0.0,
-            receive_held_s=left * demand.receive_held_s if left else 0.0,
-        )
-
-    def _of_stage(self, name: str) -> Proposal:
-        of_cpu, of_blocked = self._of_cpu[name], self._of_blocked[name]
-
-        def change(demand: Demand, row: int, cut: float) -> Demand:
-            cheaper = replace(
-                demand,
-                cpu_s=demand.cpu_s * (1 - cut * of_cpu[row]),
-                link_bytes=demand.link_bytes * (1 - cut * of_blocked[row]),
-            )
-            return self._sooner(cheaper, cut * of_cpu[row] * self._held)
-
-        return change
+    def _of_transfer(self, cut: float, demand: Demand, row: int) -> Demand:
+        left = 1 - cut
+        own = replace(demand, send_s=demand.send_s * left, receive_s=demand.receive_s * left)
+        return _sooner(own, cut * (1 - self._held))
 
     def _main_s(self, cause: str) -> float:
         """Of main, for each batch that it hands out."""
@@ -201,7 +172,7 @@ class _Simulated:
         pinned_s = float(np.nanmean(columns.pinned_s - columns.arrived_s))
         busy_s = pinned_s + float(np.nanmean(columns.arrived_s - columns.received_s))
         if busy_s < _ALWAYS_BUSY * turn_s:
-            return (_shorter(turn_s, cut * facts.per_batch(facts.summary.blame[PIN])),)
+            return (_shorter(turn_s, cut * facts.blamed_s(PIN)),)
         stall_s = facts.per_batch(facts.summary.sums["stall_s"])
         return (_shorter(turn_s, min(cut * pinned_s, stall_s)),)
 
@@ -237,8 +208,16 @@ def _waiting_per_cpu(facts: Facts) -> float:
     return waiting / computing if waiting > 0 and computing > 0 else 0.0
 
 
-def _of_main(seconds: float) -> Proposal:
-    def change(demand: Demand, row: int, cut: float) -> Demand:
-        return replace(demand, receive_s=max(0.0, demand.receive_s - cut * seconds))
+def _of_main(by_s: float, demand: Demand, row: int) -> Demand:
+    return replace(demand, receive_s=max(0.0, demand.receive_s - by_s))
 
-    return change
+
+def _sooner(demand: Demand, by: float) -> Demand:
+    """With so much less waiting in its hand-over, 0..1."""
+    left = 1 - by
+    return replace(
+        demand,
+        late_s=left * demand.late_s,
+        send_held_s=left * demand.send_held_s if left else 0.0,
+        receive_held_s=left * demand.receive_held_s if left else 0.0,
+    )

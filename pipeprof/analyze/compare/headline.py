@@ -19,27 +19,28 @@ def headline(
     stages: Mapping[str, Difference], per: str,
 ) -> str:  # fmt: skip
     """``"Slower: 0.82× the samples/s (95 %: 0.79–0.86), 49,400 instead of 60,235; …"``."""
-    rates = {"after": after.throughput.samples_per_s, "before": before.throughput.samples_per_s}
+    rates: dict[str, object] = {
+        "after": after.throughput.samples_per_s,
+        "before": before.throughput.samples_per_s,
+    }
     if speed.ratio is None:
         return comparison("unmeasured", rates)
     if speed.interval is None:
         return comparison("too-few", {**rates, "ratio": speed.ratio})
     wanted = "more" if speed.shown == "slower" else "less"
     stage, stage_s = _cause(stages, wanted)
-    starves = starved.shown in ("more", "less")
-    figures = {
-        **rates,
+    figures = rates | {
         "ratio": speed.ratio,
         "low": speed.interval[0],
         "high": speed.interval[1],
         "shown": speed.shown,
-        "starved_after": (starved.after or 0.0) if starves else None,
-        "starved_before": (starved.before or 0.0) if starves else None,
         "stage": stage,
         "stage_s": stage_s,
         "more_or_less": wanted,
         "per": per,
     }
+    if starved.shown in ("more", "less"):
+        figures |= {"starved_after": starved.after, "starved_before": starved.before}
     return comparison("none" if speed.shown == "none" else "differs", figures)
 
 

@@ -24,7 +24,7 @@ def ratio(
     independent: their logarithms add up as squares.
     """
     speed = math.exp(log_ratio(one, other))
-    (low, high), (other_low, other_high) = _own(one), _own(other)
+    (low, high), (other_low, other_high) = own_interval(one), own_interval(other)
     down = math.hypot(
         bounded_log(one.samples_per_s, low), bounded_log(other_high, other.samples_per_s), drift
     )
@@ -34,8 +34,8 @@ def ratio(
     return speed, (speed * math.exp(-down), speed * math.exp(up))
 
 
-def _own(run: Trial | Throughput) -> tuple[float, float]:
-    """The interval of that very run."""
+def own_interval(run: Trial | Throughput) -> tuple[float, float]:
+    """95 % of the samples/s of that very run, by its batches."""
     return (isinstance(run, Trial) and run.own_interval) or run.interval
 
 

@@ -29,12 +29,11 @@ from pipeprof.analyze.profile.stall_attribution import MAIN
 from pipeprof.analyze.thresholds import (
     DRIFT_OF_COMPUTING,
     DRIFT_OF_HAND_OVER,
+    DRIFT_OF_WAITING,
     LEAST_BATCHES_FOR_VERDICT,
 )
 from pipeprof.model import Compared, Difference, Profile, Speed, Stage, TwoRuns
 
-WAITING: Final = 0.03
-"""By so much, relatively, two runs of one setting differ by themselves, where workers wait."""
 _HANDING: Final = (Stage.TRANSFER, Stage.SERIALISE, Stage.PIPE, Stage.UNPICKLE, Stage.PIN,
                    Stage.REORDER, Stage.READY)  # fmt: skip
 """Stages that are of that kind, or are whatever the others leave."""
@@ -82,7 +81,7 @@ def between_runs(
     others, and as much more as these two drifted. Loaders that both feed their accelerator hide
     what their workers take."""
     fed = before.diagnosis.verdict == after.diagnosis.verdict == "fed"
-    least = WAITING if fed else _made(before, after)
+    least = DRIFT_OF_WAITING if fed else _made(before, after)
     if None in drifted:
         least += DRIFT_OF_HAND_OVER * max(_handed(before), _handed(after))
     return hypot(least, between(*drifted))
@@ -91,7 +90,11 @@ def between_runs(
 def _made(before: Profile, after: Profile) -> float:
     """And what workers take for a batch, at least: also by what others have of the cores."""
     computing = max(_computing(before), _computing(after))
-    return WAITING + (DRIFT_OF_COMPUTING - WAITING) * computing + busier(before, after)
+    return (
+        DRIFT_OF_WAITING
+        + (DRIFT_OF_COMPUTING - DRIFT_OF_WAITING) * computing
+        + busier(before, after)
+    )
 
 
 def _handed(profile: Profile) -> float:

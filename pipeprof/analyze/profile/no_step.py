@@ -5,12 +5,9 @@ Nothing starves then: what there is to tell is the loader's rate, and what limit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 from pipeprof.model import Stage
-from pipeprof.units import format_count, percent
 
 _STEP_S, _NINE_IN_TEN_S = 100e-6, 1e-3
 """A bare loop takes some 2 µs to ask again, and on a busy machine, where it frees a batch from
@@ -27,13 +24,3 @@ def has_step(summary: Summary) -> bool:
     middle_s, long_s = steps.quantiles(0.5, 0.9)
     waits = sums["stall_s"] > 0.5 * sums["wall_s"]
     return not (middle_s <= _STEP_S and long_s <= _NINE_IN_TEN_S and waits)
-
-
-def headline(summary: Summary, charges: Mapping[str, float], cause: str, why: str) -> str:
-    """``cause``: the first of ``charges``; ``why``: what lies behind it, in brackets."""
-    rate = format_count(summary.sums["samples"] / summary.sums["wall_s"])
-    share = charges.get(cause, 0.0) / summary.sums["wall_s"]
-    return (
-        f"No training step: the loader gives {rate} samples/s; limited by {cause}, "
-        f"{percent(share)} of the time{why}."
-    )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 
-from pipeprof.analyze.profile import no_step
 from pipeprof.analyze.profile.histogram import Series
 from pipeprof.analyze.profile.intervals import ratio_interval
+from pipeprof.analyze.profile.no_step import has_step
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stage_times import BLOCKED, CPU, NATIVE, RUN_QUEUE
-from pipeprof.analyze.profile.stall_attribution import DISPATCH, START_UP, UNKNOWN, WORKER_CPU
-from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, CLIENT, LATENCY, StorageBound
+from pipeprof.analyze.profile.stall_attribution import UNKNOWN, WORKER_CPU
+from pipeprof.analyze.profile.storage_bottleneck import StorageBound
 from pipeprof.analyze.profile.worker_activity import STAGES
-from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT, MANY_TENSORS
+from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT, MANY_TENSORS, MOSTLY
 from pipeprof.model import (
     BY_LENGTH,
     AsSteps,
@@ -23,29 +24,18 @@ from pipeprof.model import (
     Stage,
     Verdict,
 )
-from pipeprof.units import counted, format_share, percent
-
-_NAMED = {
-    WORKER_CPU: "for a core (worker-cpu)",
-    DISPATCH: "for a worker to be given the batch (dispatch)",
-    START_UP: "for workers to start (start-up)",
-}
-_HELD_UP_BY = {
-    BANDWIDTH: "the storage's bandwidth",
-    LATENCY: "the storage's latency",
-    CLIENT: "the storage's client",
-}
 
 
 def diagnose(
     summary: Summary, charges: Mapping[str, float], threshold: float, storage: StorageBound
 ) -> Diagnosis:
     """``charges``: the blame; ``storage``: what is to blame if reading is. The starved fraction is
-    stall / (stall + the rest of the turn)."""
+    stall / (stall + the rest of the turn). Without its headline, which `analyze.wording` makes of
+    `headline_figures`."""
     count, wall_s = summary.measured, summary.sums["wall_s"]
     fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
     interval = _interval(summary.series) if wall_s else (0.0, 1.0)
-    trains = no_step.has_step(summary)
+    trains = has_step(summary)
     verdict = _verdict(interval, threshold, count) if trains else "inconclusive"
     culprit = next(iter(charges), None)
     bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
@@ -56,9 +46,7 @@ def diagnose(
         starved_interval=interval,
         threshold=threshold,
         bottleneck=storage.part or bottleneck if reads else bottleneck,
-        headline=_headline(verdict, fraction, interval, charges, threshold, summary, storage)
-        if trains
-        else _without_step(summary, charges, storage),
+        headline="",
         evidence=storage.evidence if reads else "",
         accelerator_utilisation=1 - fraction if wall_s else 0.0,
         more_batches=_more(count, fraction, interval, threshold)
@@ -113,65 +101,43 @@ def _verdict(interval: tuple[float, float], threshold: float, count: int) -> Ver
     return "fed" if interval[1] < threshold else "inconclusive"
 
 
-def _headline(
-    verdict: Verdict,
-    fraction: float,
-    interval: tuple[float, float],
-    charges: Mapping[str, float],
-    threshold: float,
-    summary: Summary,
-    storage: StorageBound,
-) -> str:
-    count = summary.measured
-    if not count:
-        return "Inconclusive: no batch was measured after warm-up; run longer."
-    share = (
-        f"{format_share(fraction)} of the time "
-        f"(95 %: {interval[0] * 100:.1f}–{interval[1] * 100:.1f} %)"
-    )
-    if verdict == "fed":
-        return f"Fed: the accelerator waited for batches {share}; loading is not the limit."
-    culprit, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
-    if verdict == "starved":
-        blamed = percent(seconds / sum(charges.values()))
-        cause = f"; {blamed} of that wait was {_NAMED.get(culprit, culprit)}"
-        why = _why(summary, culprit)
-        if culprit == str(Stage.READ) and storage.part is not None:
-            why = f", held up by {_HELD_UP_BY[storage.part]}"
-        return f"Starved: the accelerator waited for batches {share}{cause}{why}."
-    return (
-        f"Inconclusive: the accelerator waited for batches {share}, measured over {count} "
-        f"batches; that does not say on which side of {format_share(threshold)} it is."
-    )
-
-
-def _without_step(summary: Summary, charges: Mapping[str, float], storage: StorageBound) -> str:
-    cause = next(iter(charges), UNKNOWN)
-    why = _why(summary, cause)
+def headline_figures(
+    summary: Summary, charges: Mapping[str, float], storage: StorageBound
+) -> dict[str, object]:
+    """What the headline of the verdict names: the cause, and what lies behind it."""
+    cause, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
+    reason, share = _reason(summary, cause)
     if cause == str(Stage.READ) and storage.part is not None:
-        why = f", held up by {_HELD_UP_BY[storage.part]}"
-    return no_step.headline(summary, charges, cause, why)
+        reason = storage.part
+    wall_s, stall_s = summary.sums["wall_s"], sum(charges.values())
+    return {
+        "measured": summary.measured,
+        "samples_per_s": summary.sums["samples"] / wall_s if wall_s else None,
+        "cause": cause,
+        "of_stall": seconds / stall_s if stall_s else None,
+        "of_time": seconds / wall_s if wall_s else None,
+        "reason": reason,
+        "reason_share": share,
+        "tensors": summary.gauges["tensors"].mean,
+    }
 
 
-def _why(summary: Summary, culprit: str) -> str:
-    """What lies behind ``culprit``, in brackets; empty when it is not known."""
-    tensors = summary.gauges["tensors"].mean
-    if culprit == str(Stage.TRANSFER) and tensors >= MANY_TENSORS:
-        return f" (of {counted(tensors, 'tensor')} a batch)"
-    if culprit == WORKER_CPU:
-        waiting = summary.share_of_fetch(RUN_QUEUE)
-        return f" (making a batch is {percent(waiting)} waiting for a core)"
-    if culprit == summary.limited:
-        return ", at a rate that all readers share: time saved elsewhere is lost in waiting for it"
-    held = summary.held[culprit] / summary.blame[culprit] if summary.held[culprit] else 0.0
-    if held >= 0.5:
-        return ", by a worker whose interpreter a finished batch waited for to be handed over"
-    native = summary.share_of_fetch(NATIVE) >= summary.share_of_fetch(BLOCKED) / 2
-    blocked = "waiting for native threads" if native else "blocked"
-    for resource, doing in ((BLOCKED, blocked), (CPU, "computing")):
-        if culprit in STAGES and summary.share_of_fetch(resource) >= 0.5:
-            return f" (making a batch is {percent(summary.share_of_fetch(resource))} {doing})"
-    return ""
+def _reason(summary: Summary, cause: str) -> tuple[str, float]:
+    """A code for what lies behind ``cause``, and its share of making a batch; empty and NaN where
+    it is not known."""
+    if cause == str(Stage.TRANSFER) and summary.gauges["tensors"].mean >= MANY_TENSORS:
+        return "tensors", nan
+    if cause == WORKER_CPU:
+        return "cores", summary.share_of_fetch(RUN_QUEUE)
+    if cause == summary.limited:
+        return "limited", nan
+    held = summary.held[cause] / summary.blame[cause] if summary.held[cause] else 0.0
+    if held >= MOSTLY:
+        return "interpreter", nan
+    blocked, computing = summary.share_of_fetch(BLOCKED), summary.share_of_fetch(CPU)
+    if cause in STAGES and blocked >= MOSTLY:
+        return "native" if summary.share_of_fetch(NATIVE) >= blocked / 2 else "blocked", blocked
+    return ("computing", computing) if cause in STAGES and computing >= MOSTLY else ("", nan)
 
 
 def _more(count: int, fraction: float, interval: tuple[float, float], threshold: float) -> int:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pipeprof.analyze.compare.ratios import bounded_log, own_interval
 from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.analyze.sweep.recommend import best_trial, candidates
 from pipeprof.analyze.thresholds import EQUALLY_FAST
@@ -71,7 +72,7 @@ class Noise:
         in standard deviations of the normal distribution, that of ``interval``."""
         if rate <= 0:
             return interval
-        low, high = (math.sqrt(runs) * _log(rate, end) for end in interval)
+        low, high = (math.sqrt(runs) * bounded_log(rate, end) for end in interval)
         differ = self.half_width * confidence / _NORMAL
         return (rate * math.exp(-math.hypot(low, differ)),
                 rate * math.exp(math.hypot(high, differ)))  # fmt: skip
@@ -125,11 +126,6 @@ def _widened(trial: Trial, noise: Noise) -> Trial:
     return replace(trial, interval=noise.widen(trial.samples_per_s, own), own_interval=own)
 
 
-def own_interval(trial: Trial) -> Interval:
-    """Of the mean of that very run, by its batches."""
-    return trial.own_interval or trial.interval
-
-
 def _apart(trials: Sequence[Trial], url: str) -> float | None:
     """By how much, in logarithms, the best setting of a data set and the next differ, or would have
     to for the difference to matter. ``None``: there is but one."""
@@ -138,7 +134,7 @@ def _apart(trials: Sequence[Trial], url: str) -> float | None:
     others = [each for each in candidates(trials, own) if each != best]
     if not others or trials[best].samples_per_s <= 0:
         return None
-    nearest = min(abs(_log(trials[best].samples_per_s, trials[each].samples_per_s))
+    nearest = min(abs(bounded_log(trials[best].samples_per_s, trials[each].samples_per_s))
                   for each in others)  # fmt: skip
     return max(nearest, math.log1p(EQUALLY_FAST))
 
@@ -146,13 +142,8 @@ def _apart(trials: Sequence[Trial], url: str) -> float | None:
 def _passing(trials: Sequence[Trial]) -> float:
     """Variance of a run's log rate by the chance of its batches: the mean over ``trials``."""
     known = [
-        (_log(*own_interval(trial)) / (2 * _NORMAL)) ** 2
+        (bounded_log(*own_interval(trial)) / (2 * _NORMAL)) ** 2
         for trial in trials
         if own_interval(trial)[0] > 0
     ]
     return sum(known) / len(known) if known else 0.0
-
-
-def _log(one: float, other: float) -> float:
-    """Of their ratio; bounded, as a trial may have delivered next to nothing."""
-    return min(20.0, abs(math.log(max(other, 1e-9) / max(one, 1e-9))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeprof.analyze.wording.finding_text import FindingText
+from pipeprof.analyze.wording.template import FindingText
 
 _MAKER: Final = "«{workers:if}a worker»«{workers:unless}the training process»"
 _WAIT_IN_PARALLEL: Final = "«Wait in parallel: num_workers={wanted_workers} instead of {workers}. »"

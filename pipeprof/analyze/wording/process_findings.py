@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeprof.analyze.wording.finding_text import FindingText
+from pipeprof.analyze.wording.template import FindingText
 
 _UNDER_WAY: Final = (
     "{workers:n worker} × prefetch {prefetch} × {batch_bytes:bytes} a batch: {wanted:bytes} under "

@@ -27,9 +27,9 @@ _RECEIPT: Final = "«, beside {receipt_s:duration} to receive it»"
 _FORMULAS: Final = {
     "workers": "{makers} × {samples:,.0f} samples / {made_s:duration} to make a batch",
     "worker-cpu": "{cores_left:n core} × {samples:,.0f} samples / {cpu_s:duration} of CPU a batch"
-    "«{shared:if}{main_counts:unless} ({cores:n core} shared by {ranks:n rank})»"
+    "«{shared:if}{main_counts:unless} ({cores:n core} shared by {environment.ranks:n rank})»"
     "«{shared:unless}{main_counts:if} ({cores:n core} {main_cores:.1f} busy with the training "
-    "process)»«{shared:if}{main_counts:if} ({cores:n core} shared by {ranks:n rank}, "
+    "process)»«{shared:if}{main_counts:if} ({cores:n core} shared by {environment.ranks:n rank}, "
     "{main_cores:.1f} busy with the training process)»",
     "transfer": f"{_EACH}to receive a batch",
     "pin": f"{_EACH}in the thread that pins{_RECEIPT}",

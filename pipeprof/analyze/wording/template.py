@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pipeprof.units import (
     capital,
@@ -44,12 +44,18 @@ _UNITS: Final[Mapping[str, Callable[[Any], str]]] = {
 }
 
 
-def fill(template: str, figures: Figures, run: object = None) -> str:
-    """The sentences of ``template``, with ``figures``, and attributes of ``run`` for other names.
+class FindingText(NamedTuple):
+    """Templates of a finding."""
 
-    Raises:
-        AttributeError: A name is in neither.
-    """
+    title: str
+    evidence: str
+    fix: str
+    """In terms of what the user has set now."""
+
+
+def fill(template: str, figures: Figures, run: object = None) -> str:
+    """The sentences of ``template``, with ``figures``, and attributes of ``run`` for other names;
+    a name that is in neither is an unknown figure."""
     pieces = _PART.split(template)  # every second one is a part
     return "".join(_piece(text, figures, run, bool(nth % 2)) for nth, text in enumerate(pieces))
 
@@ -73,7 +79,7 @@ class _Formatter(Formatter):
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         name = str(key)
-        return self._figures[name] if name in self._figures else getattr(self._run, name)
+        return self._figures[name] if name in self._figures else getattr(self._run, name, None)
 
     def format_field(self, value: Any, spec: str) -> str:
         unknown = value is None or value != value

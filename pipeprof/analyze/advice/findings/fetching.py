@@ -129,7 +129,7 @@ def no_getitems(facts: Facts) -> Figures | None:
     if indexing is None or not facts.starved or reads or not indexes or not busy:
         return None
     if indexing.one_by_one_s is None or not indexing.at_once_s:
-        return {"gain": None}
+        return {}
     gain = indexing.one_by_one_s / indexing.at_once_s
     return {"gain": gain} if gain >= LEAST_GAIN else None
 

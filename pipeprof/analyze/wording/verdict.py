@@ -1,0 +1,49 @@
+"""The verdict in one sentence, with its numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeprof.analyze.wording.template import Figures, fill
+from pipeprof.model import Diagnosis
+
+
+def headline(diagnosis: Diagnosis, figures: Figures) -> str:
+    """``figures``: what was measured, and what was waited for (`profile.verdict`)."""
+    cause, code = str(figures["cause"]), diagnosis.verdict if diagnosis.has_step else "no-step"
+    reason = fill(_REASONS[str(figures["reason"])], figures)
+    words = {**figures, "why": reason, "named": _NAMED.get(cause, cause)}
+    return fill(_HEADLINES[code if figures["measured"] else "unmeasured"], words, diagnosis)
+
+
+_SHARE: Final = (
+    "the accelerator waited for batches {starved_fraction:share} of the time (95 %: "
+    "{starved_interval[0]:points}–{starved_interval[1]:points} %)"
+)
+_HEADLINES: Final = {
+    "unmeasured": "Inconclusive: no batch was measured after warm-up; run longer.",
+    "fed": f"Fed: {_SHARE}; loading is not the limit.",
+    "starved": f"Starved: {_SHARE}; {{of_stall:percent}} of that wait was {{named}}{{why}}.",
+    "inconclusive": f"Inconclusive: {_SHARE}, measured over {{measured}} batches; that does not "
+    "say on which side of {threshold:share} it is.",
+    "no-step": "No training step: the loader gives {samples_per_s:count} samples/s; limited by "
+    "{cause}, {of_time:percent} of the time{why}.",
+}
+_NAMED: Final = {
+    "worker-cpu": "for a core (worker-cpu)",
+    "dispatch": "for a worker to be given the batch (dispatch)",
+    "start-up": "for workers to start (start-up)",
+}
+_REASONS: Final = {
+    "": "",
+    "storage-bandwidth": ", held up by the storage's bandwidth",
+    "storage-latency": ", held up by the storage's latency",
+    "storage-client": ", held up by the storage's client",
+    "tensors": " (of {tensors:n tensor} a batch)",
+    "cores": " (making a batch is {reason_share:percent} waiting for a core)",
+    "limited": ", at a rate that all readers share: time saved elsewhere is lost in waiting for it",
+    "interpreter": ", by a worker whose interpreter a finished batch waited for to be handed over",
+    "native": " (making a batch is {reason_share:percent} waiting for native threads)",
+    "blocked": " (making a batch is {reason_share:percent} blocked)",
+    "computing": " (making a batch is {reason_share:percent} computing)",
+}
