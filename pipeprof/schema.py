@@ -38,8 +38,8 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
         text = inspect.cleandoc(definition["description"])
         definition["description"] = text.partition("\n\nExample:")[0]
         for field, schema in definition["properties"].items():
-            note = notes[name].get(field) or _unit(field)
-            if note:
+            units = (unit for suffix, unit in _UNITS.items() if field.endswith(suffix))
+            if note := notes[name].get(field) or next(units, None):
                 schema["description"] = note
     # it has a default in Python, but in a file it is what tells ours from others'
     definitions[kind.__name__]["required"].append("schema")
@@ -73,10 +73,6 @@ def field_notes() -> dict[str, dict[str, str]]:
                 and isinstance(note.value.value, str)
             }
     return notes
-
-
-def _unit(field: str) -> str | None:
-    return next((unit for suffix, unit in _UNITS.items() if field.endswith(suffix)), None)
 
 
 def render(kind: type[Any]) -> bytes:

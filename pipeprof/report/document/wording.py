@@ -135,7 +135,8 @@ def machine(environment: Environment) -> str:
 
 
 def gain(advice: Recommendation, now_per_s: float) -> str:
-    """What the change brings over ``now_per_s`` samples/s, and how that is known."""
+    """What the change brings over ``now_per_s`` samples/s, as a factor from threefold up, and how
+    that is known."""
     predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
     range_ = f" ({count_range(advice.interval)})" if advice.interval else ""
     parts = []
@@ -151,7 +152,8 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
         return "not predicted" if advice.code else ""  # else it is no setting, but what is short
     best = verified if verified is not None else predicted
     if best is not None and now_per_s > 0:
-        parts.append(_percent(best / now_per_s - 1))
+        ratio = best / now_per_s
+        parts.append(times(ratio) if ratio >= 3 else f"{(ratio - 1) * 100:+.0f} %")
     return ", ".join(parts)
 
 
@@ -175,10 +177,3 @@ def expected(advice: Recommendation) -> list[tuple[str, str]]:
     if advice.settle:
         rows.append(("to settle it", advice.settle))
     return rows
-
-
-def _percent(change: float) -> str:
-    """``"+66 %"``; a factor from threefold up."""
-    if change >= 2:
-        return times(1 + change)
-    return f"{change * 100:+.0f} %"

@@ -69,14 +69,13 @@ def _verdict(verdict: doc.Verdict) -> str:
 
 def _table(table: doc.Table) -> str:
     bars = table.has_shares
-    titles = "".join(map(_title, table.columns))
+    titles = "".join(
+        f'<th scope="col"{_CLASSES[column.kind]}>{_text(column.title)}</th>'
+        for column in table.columns
+    )
     titled = any(column.title for column in table.columns)
     head = f"<tr>{titles}{'<th></th>' * bars}</tr>" if titled else ""
     return _framed(head + "".join(_row(row, table.columns, bars) for row in table.rows))
-
-
-def _title(column: doc.Column) -> str:
-    return f'<th scope="col"{_CLASSES[column.kind]}>{_text(column.title)}</th>'
 
 
 def _row(row: doc.Row, columns: tuple[doc.Column, ...], bars: bool) -> str:

@@ -48,8 +48,10 @@ def conversion(sweep: SweepResult) -> doc.Section:
     )
 
 
-def advice_lines(found: Conversion) -> list[str]:
+def advice_lines(found: Conversion | None) -> list[str]:
     """What to do on each storage."""
+    if found is None:
+        return []
     advice = [f"On {shorten(name, _STORAGE)}: {text}" for name, text in found.advice.items()]
     return [*advice, *found.layout]
 

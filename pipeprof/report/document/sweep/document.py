@@ -46,10 +46,11 @@ def sweep_document(sweep: SweepResult) -> doc.Document:
 
 def sweep_first_screen(sweep: SweepResult) -> doc.Document:
     """Verdicts, the setting to use, and where the rest is."""
+    converting = map(doc.Paragraph, advice_lines(sweep.conversion)[:_FIRST])
     return _document(
         sweep,
         doc.section("verdict", "", *_brief_opening(sweep)),
-        _converting(sweep),
+        doc.section("conversion", "What would I gain by converting?", *converting),
         first_recommendation(sweep, own_data_sets(sweep)),
         doc.section("confidence", "Confidence", confidence_in_brief(sweep), _REST),
     )
@@ -105,10 +106,3 @@ def _brief_opening(sweep: SweepResult) -> list[doc.Block]:
     if len(found) > 1:
         blocks.append(doc.Paragraph(choice(found)))
     return [*blocks, *_state(sweep)]
-
-
-def _converting(sweep: SweepResult) -> doc.Section:
-    lines = advice_lines(sweep.conversion) if sweep.conversion else []
-    return doc.section(
-        "conversion", "What would I gain by converting?", *map(doc.Paragraph, lines[:_FIRST])
-    )
