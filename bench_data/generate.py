@@ -18,12 +18,7 @@ from pipeprof.errors import OutputError, UsageError
 from pipeprof.formats.types import format_type
 from pipeprof.manifest import MANIFEST, Manifest, ManifestFile
 from pipeprof.storage.urls import join, redact
-from pipeprof.storage.write import (
-    object_sizes,
-    open_object,
-    read_object,
-    remove_object,
-)
+from pipeprof.storage.write import object_sizes, open_object, read_object, remove_object
 from pipeprof.units import format_bytes
 
 JOURNAL: Final = "_pipeprof.partial.json"
@@ -138,13 +133,10 @@ def _write_missing(
     row_bytes = rows.get(plan.kind).mean_row_bytes
     shards = {
         file.name: GeneratedShard(
-            url=join(spec.url, file.name),
-            kind=plan.kind,
-            format=plan.format,
-            compression=plan.compression,
-            seed=plan.seed,
-            start=start,
-            stop=stop,
+            join(spec.url, file.name),
+            replace(plan, files=()),
+            start,
+            stop,
             needs=(plan.rows - start) * row_bytes,
             options=spec.options,
         )

@@ -19,6 +19,7 @@ from typing import Any
 from pipeprof import formats
 from pipeprof.bench_data import rows
 from pipeprof.errors import OutputError
+from pipeprof.manifest import Manifest
 from pipeprof.storage.write import open_object
 
 ROW_GROUP_BYTES = 8 * 2**20
@@ -27,7 +28,7 @@ BATCH_BYTES = 2**20
 """Rows encoded at once in other formats: few, for steady progress and little memory."""
 
 Advance = Callable[[int], None]
-"""Told how many more rows have been encoded."""
+"""Hears how many more rows have been encoded."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,8 @@ class GeneratedShard:
     """Rows ``start`` to ``stop`` of a data set, as one object."""
 
     url: str
-    kind: str
-    format: str
-    compression: str
-    seed: int
+    data_set: Manifest
+    """Without its files."""
     start: int
     stop: int
     needs: int
@@ -48,12 +47,13 @@ class GeneratedShard:
 
 def write_shard(shard: GeneratedShard, advance: Advance) -> int:
     """Bytes written. Raises `OutputError`."""
-    kind = rows.get(shard.kind)
-    encoder = formats.get(shard.format).encoder(kind.schema, shard.compression)
-    batch_bytes = ROW_GROUP_BYTES if shard.format == "parquet" else BATCH_BYTES
+    whole = shard.data_set
+    kind = rows.get(whole.kind)
+    encoder = formats.get(whole.format).encoder(kind.schema, whole.compression)
+    batch_bytes = ROW_GROUP_BYTES if whole.format == "parquet" else BATCH_BYTES
     size = max(1, batch_bytes // kind.mean_row_bytes)
     with open_object(shard.url, shard.options, shard.needs) as sink:
-        for batch in rows.batches(kind, shard.seed, shard.start, shard.stop, size):
+        for batch in rows.batches(kind, whole.seed, shard.start, shard.stop, size):
             sink.write(encoder.write(batch))
             advance(batch.num_rows)
         sink.write(encoder.finish())
@@ -69,7 +69,7 @@ def write_shards(shards: Sequence[GeneratedShard], jobs: int, advance: Advance) 
     pool = ProcessPoolExecutor(min(jobs, len(shards)), context, _begin, (written, stop))
     try:
         # what Ctrl-C ends is this process: it then lets the others clean up after themselves
-        with _ctrl_c_held_back():
+        with _ctrl_c_deferred():
             futures = [pool.submit(_write_in_worker, shard) for shard in shards]
         _follow(futures, written, advance)
         return [future.result() for future in futures]
@@ -85,20 +85,20 @@ def write_shards(shards: Sequence[GeneratedShard], jobs: int, advance: Advance) 
 
 def _follow(futures: Sequence[Future[int]], written: Synchronized[int], advance: Advance) -> None:
     """Pass on what the workers wrote until all is done, or one of them fails."""
-    told = 0
+    reported = 0
     pending = set(futures)
     while pending:
         finished, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
         # without its lock, which a worker that was killed may have taken with it
         now = written.get_obj().value
-        advance(now - told)
-        told = now
+        advance(now - reported)
+        reported = now
         for future in finished:
             future.result()
 
 
 @contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
+def _ctrl_c_deferred() -> Iterator[None]:
     """Processes started in the body never get Ctrl-C; this one gets it afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

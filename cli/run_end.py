@@ -9,6 +9,8 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -35,52 +37,47 @@ _NOTHING = (
 )
 
 
+@dataclass
 class End:
     """Stands ready from the start, since the script may leave little behind."""
 
-    def __init__(
-        self,
-        session: Session,
-        script: str,
-        threshold: float,
-        out: Path,
-        html: bool,
-        quiet: bool,
-        printed: Printed,
-    ) -> None:
+    session: Session
+    script: str
+    threshold: float
+    out: Path
+    html: bool
+    quiet: bool
+    printed: Printed
+
+    def __post_init__(self) -> None:
         self._ending: Ending | None = None
         """``None`` until the script has run."""
-        self._session = session
-        self._script = script
-        self._threshold = threshold
-        self._rank = _rank()
-        self._shown_folder = out if self._rank is None else out / f"rank{self._rank}"
+        rank = os.environ.get("RANK", "")
+        self._rank = int(rank) if re.fullmatch("[0-9]{1,9}", rank) else None
+        """Of this process among those that torchrun started."""
+        self._shown_folder = self.out if self._rank is None else self.out / f"rank{self._rank}"
         self._folder = Path(os.path.abspath(self._shown_folder))
-        self._html = html
-        self._quiet = quiet
-        self._printed = printed
         self._stdout, self._stderr = sys.stdout, sys.stderr
-        self._profiles: list[Profile] | None = None
         self._complaint: str | None = None
 
     def exit_code(self, ending: Ending, limit: float | None) -> Any:
         """The script has ended. Its own exit code; that of a starved run when it ended well and a
         loader was starved more than ``limit``."""
         self._ending = ending
-        if self._session.is_ours:
+        if self.session.is_ours:
             # now: at exit, what starts threads can no longer be imported
             import pipeprof.report.document.build
             import pipeprof.report.terminal.render
             import pipeprof.store
 
-            if self._html:
+            if self.html:
                 import pipeprof.report.html.page
-            if self._printed == "markdown":
+            if self.printed == "markdown":
                 import pipeprof.report.markdown.render  # noqa: F401
-        if limit is None or ending.how is not None or not self._session.is_ours:
+        if limit is None or ending.how is not None or not self.session.is_ours:
             return ending.code
         try:
-            for profile in self._measured():
+            for profile in self._profiles:
                 judge(profile, profile.name, limit)
         except StarvedError as error:
             self._complaint = str(error)
@@ -89,7 +86,7 @@ class End:
 
     def tell(self) -> None:
         """To be called when the process exits, after the script's own handlers."""
-        if self._ending is None or not self._session.is_ours:
+        if self._ending is None or not self.session.is_ours:
             return
         try:
             self._tell(self._ending)
@@ -102,71 +99,58 @@ class End:
             _die_of_interrupt()
 
     def _tell(self, ending: Ending) -> None:
-        profiles = self._measured()
+        profiles, made = self._profiles, self.session.made
         if ending.how is not None:
             seen = "its loaders were" if profiles else "no loader was"
-            self._say(f"{self._script} {ending.how}; {seen} measured until then.")
-        elif not profiles and not self._session.problems:
-            made = self._session.made
-            self._say(
-                _NOTHING.format(
-                    script=self._script, made=f" ({', '.join(made)} made)" if made else ""
-                )
-            )
-        for problem in [*self._session.problems, *self._session.remarks()]:
+            self._say(f"{self.script} {ending.how}; {seen} measured until then.")
+        elif not profiles and not self.session.problems:
+            found = f" ({', '.join(made)} made)" if made else ""
+            self._say(_NOTHING.format(script=self.script, made=found))
+        for problem in [*self.session.problems, *self.session.remarks()]:
             self._say(f"{problem}.")
-        if self._rank:  # much the same as the first
-            pass
-        elif self._printed == "json":
-            self._print_json(profiles)
-        elif self._printed == "markdown":
-            self._print_markdown(profiles)
-        elif not self._quiet:
-            self._show(profiles)
+        if not self._rank:  # what other ranks print would be much the same
+            self._print(profiles)
         saved = self._save(profiles)
-        if saved and not self._quiet:
+        if saved and not self.quiet:
             rank = f"rank {self._rank}: " if self._rank is not None else ""
             self._say(f"{rank}saved {', '.join(map(str, saved))}")
         if self._complaint is not None:
             self._say(self._complaint)
 
-    def _measured(self) -> list[Profile]:
-        if self._profiles is None:
-            self._profiles = self._session.profiles(self._threshold)
-        return self._profiles
-
-    def _show(self, profiles: Sequence[Profile]) -> None:
+    def _print(self, profiles: Sequence[Profile]) -> None:
         from pipeprof.report.document.build import first_screen, full_report
-        from pipeprof.report.terminal.render import print_document
 
-        for profile in profiles:
-            self._say(f"{profile.name}\n")
+        if self.printed == "json":
+            from pipeprof.store import dumps
+
+            data = b"[" + b",".join(map(dumps, profiles)) + b"]"
+            with suppress(OSError, ValueError):  # nobody may be there to read it
+                sys.stdout.flush()
+                click.echo(data, file=self._stdout)
+        elif self.printed == "markdown":
+            from pipeprof.report.markdown.render import render_markdown, under_heading
+            from pipeprof.report.text import write_text
+
+            reports = [
+                under_heading(profile.name, render_markdown(full_report(profile)))
+                for profile in profiles
+            ]
             with suppress(OSError, ValueError):
-                print_document(
-                    full_report(profile) if self._printed == "full" else first_screen(profile),
-                    self._stderr,
-                )
-                self._stderr.write("\n")
+                sys.stdout.flush()
+                write_text("\n".join(reports), self._stdout)
+        elif not self.quiet:
+            from pipeprof.report.terminal.render import print_document
 
-    def _print_json(self, profiles: Sequence[Profile]) -> None:
-        from pipeprof.store import dumps
+            report = full_report if self.printed == "full" else first_screen
+            for profile in profiles:
+                self._say(f"{profile.name}\n")
+                with suppress(OSError, ValueError):
+                    print_document(report(profile), self._stderr)
+                    self._stderr.write("\n")
 
-        with suppress(OSError, ValueError):  # nobody may be there to read it
-            sys.stdout.flush()
-            click.echo(b"[" + b",".join(map(dumps, profiles)) + b"]", file=self._stdout)
-
-    def _print_markdown(self, profiles: Sequence[Profile]) -> None:
-        from pipeprof.report.document.build import full_report
-        from pipeprof.report.markdown.render import render_markdown, under_heading
-        from pipeprof.report.text import write_text
-
-        reports = [
-            under_heading(profile.name, render_markdown(full_report(profile)))
-            for profile in profiles
-        ]
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            write_text("\n".join(reports), self._stdout)
+    @cached_property
+    def _profiles(self) -> list[Profile]:
+        return self.session.profiles(self.threshold)
 
     def _save(self, profiles: Sequence[Profile]) -> list[Path]:
         from pipeprof.report.document.build import full_report
@@ -178,7 +162,7 @@ class End:
             for profile, name in zip(profiles, _file_names(profiles), strict=True):
                 profile.save(self._folder / name)
                 saved.append(self._shown_folder / name)
-                if self._html:
+                if self.html:
                     page = Path(name).with_suffix(".html")
                     write_page(full_report(profile), self._folder / page, say=False)
                     saved.append(self._shown_folder / page)
@@ -191,12 +175,6 @@ class End:
     def _say(self, line: str) -> None:
         with suppress(OSError, ValueError):  # the script may have closed it
             click.echo(f"pipeprof: {line}", file=self._stderr)
-
-
-def _rank() -> int | None:
-    """Of this process among those that torchrun started."""
-    rank = os.environ.get("RANK", "")
-    return int(rank) if re.fullmatch("[0-9]{1,9}", rank) else None
 
 
 def _file_names(profiles: Sequence[Profile]) -> Iterator[str]:

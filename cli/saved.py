@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeprof.model import Profile
 
 
 def locate(file: str, command: str) -> Path:
@@ -23,6 +27,18 @@ def locate(file: str, command: str) -> Path:
             f"{path} is a folder without {SWEEP_FILE}; name a saved profile, or a sweep's folder."
         )
     return path / SWEEP_FILE
+
+
+def load_profile(path: str | Path) -> Profile:
+    """Raises `ProfileError`, and `UsageError` for a sweep."""
+    from pipeprof.errors import UsageError
+    from pipeprof.model import Profile
+    from pipeprof.store import load
+
+    found = load(path)
+    if not isinstance(found, Profile):
+        raise UsageError(f"{path} is a sweep; name the profile of one of its trials.")
+    return found
 
 
 def refuse_itself(path: Path, out: Path) -> None:

@@ -89,13 +89,15 @@ def _pipeline(result: PipelineResult) -> Section:
 
 
 def _row(figure: CheckedFigure) -> Row:
-    known = figure.measured_s is not None
-    apart_s = (figure.measured_s or 0.0) - figure.truth_s
+    measured, apart = "unknown", ""
+    if figure.measured_s is not None:
+        measured = format_duration(figure.measured_s)
+        apart = format_duration(figure.measured_s - figure.truth_s)
     return row(
         figure.name,
         format_duration(figure.truth_s),
-        format_duration(figure.measured_s or 0.0) if known else "unknown",
-        format_duration(apart_s) if known else "",
+        measured,
+        apart,
         format_duration(figure.bar_s),
         "" if figure.status == "right" else figure.status.upper(),
         tone="bad" if figure.status == "off" else "",
@@ -125,14 +127,12 @@ def _cost(cost: ProfilerCost) -> Section:
 
 
 def _cost_row(name: str, one: CostComparison) -> Row:
-    return row(
-        name,
-        _signed(one.cost),
-        f"{_signed(one.interval[0])} to {_signed(one.interval[1])}",
-        _signed(one.control),
-        f"{_signed(one.control_interval[0])} to {_signed(one.control_interval[1])}",
-        one.status,
-    )
+    cells = [
+        text
+        for share, interval in ((one.cost, one.interval), (one.control, one.control_interval))
+        for text in (_signed(share), " to ".join(map(_signed, interval)))
+    ]
+    return row(name, *cells, one.status)
 
 
 def _worst(cost: ProfilerCost) -> str:

@@ -19,6 +19,7 @@ from pipeprof.cli.output import (
     refuse_clashes,
     write_page,
 )
+from pipeprof.cli.saved import load_profile
 from pipeprof.errors import UsageError
 from pipeprof.model import Sizing, SizingInput
 from pipeprof.sizing.inputs import INPUTS, Input
@@ -122,14 +123,14 @@ def command(
     """
     from pipeprof.report.terminal.render import print_document
     from pipeprof.sizing.size import size
+    from pipeprof.sizing.sources import pick_workload
 
     refuse_clashes(markdown, as_json, html)
     given = _given(file, workload, accelerator, numbers)
-    if workload and html is None:  # a page says it beside each number
-        _note_what_if(workload, accelerator)
-    sizings = [size(given, count, None, simulate) for count in gpus]
-    if what_if:
-        sizings += [size(given, count, what_if, simulate) for count in gpus]
+    if workload and html is None and (note := pick_workload(workload, accelerator).note):
+        click.echo(note, err=True)  # a page says it at each number
+    changes = (None, what_if) if what_if else (None,)
+    sizings = [size(given, count, change, simulate) for change in changes for count in gpus]
     if html is not None:
         write_page(_document(sizings, explain=True), html)
     if as_json:
@@ -138,13 +139,6 @@ def command(
         print_markdown(_document(sizings, explain))
     elif html is None:
         print_document(_document(sizings, explain))
-
-
-def _note_what_if(workload: str, accelerator: str | None) -> None:
-    from pipeprof.sizing.sources import pick_workload
-
-    if note := pick_workload(workload, accelerator).note:
-        click.echo(note, err=True)
 
 
 def _document(sizings: Sequence[Sizing], explain: bool) -> Document:
@@ -175,7 +169,7 @@ def _given(
     if workload:
         given |= sources.from_workload(workload, accelerator)
     if file:
-        given |= sources.from_profile(_profile(file), file)
+        given |= sources.from_profile(load_profile(file), file)
     written = {
         name: BY_NAME[name].taken(value, "given")
         for name, value in numbers.items()
@@ -187,13 +181,3 @@ def _given(
     if not given and not written:
         raise UsageError("give a --profile, a --workload, or figures such as --samples-per-s")
     return given | written
-
-
-def _profile(file: str) -> Any:
-    from pipeprof.model import Profile
-    from pipeprof.store import load
-
-    found = load(file)
-    if not isinstance(found, Profile):
-        raise UsageError(f"{file} is a sweep; name the profile of one of its trials")
-    return found

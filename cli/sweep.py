@@ -33,6 +33,7 @@ from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
     from pipeprof.model import CacheWanted, SweepSpec
+    from pipeprof.sweep.plan import SweepPlan
     from pipeprof.sweep.runner import Outcome
 
 EXAMPLE = """\b
@@ -135,22 +136,12 @@ def command(
     """
     from pipeprof.cli.sweep_progress import ProgressLines
     from pipeprof.report.document.build import full_report
-    from pipeprof.sweep.plan import new_folder, plan_rest, plan_sweep
     from pipeprof.sweep.progress import SweepListener
     from pipeprof.sweep.warnings_once import each_warning_once
 
     refuse_clashes(markdown, as_json, html)
-    client, storage_options = apart(s3_client, storage_options)
-    given: dict[str, Any] = {"storage_options": storage_options, "storages": storages}
     with each_warning_once():
-        if resume is not None:
-            plan = plan_rest(resume, urls, s3_client=client, **given)
-            if plan.spec.with_options and not storage_options:
-                click.echo(_GIVE_AGAIN, err=True)
-        else:
-            spec = _spec(urls, storages, client, bool(storage_options), **asked)
-            with listing_shown(quiet=as_json):
-                plan = plan_sweep(spec, out or new_folder(), urls, **given)
+        plan = _planned(resume, out, urls, s3_client, storage_options, storages, as_json, asked)
         from pipeprof.sweep.runner import run_sweep
 
         try:
@@ -167,15 +158,39 @@ def command(
     return 130 if outcome.stopped == "interrupted" else 0
 
 
+def _planned(
+    resume: Path | None,
+    out: Path | None,
+    urls: tuple[str, ...],
+    s3_client: str | None,
+    storage_options: dict[str, Any] | None,
+    storages: tuple[str, ...] | None,
+    quiet: bool,
+    asked: dict[str, Any],
+) -> SweepPlan:
+    """A new sweep, or what one lacks that was begun. Raises what planning it does."""
+    from pipeprof.sweep.plan import new_folder, plan_rest, plan_sweep
+
+    client, options = apart(s3_client, storage_options)
+    if resume is not None:
+        plan = plan_rest(resume, urls, options, storages, client)
+        if plan.spec.with_options and not options:
+            click.echo(_GIVE_AGAIN, err=True)
+        return plan
+    spec = _spec(urls, storages, client, bool(options), **asked)
+    with listing_shown(quiet):
+        return plan_sweep(spec, out or new_folder(), urls, options, storages)
+
+
 def _spec(
     urls: tuple[str, ...],
     storages: tuple[str, ...] | None,
     s3_client: str | None,
     with_options: bool,
     formats: tuple[str, ...] | None,
-    sample: int | None,
-    row_group: tuple[int, ...] | None,
-    shard_size: tuple[int, ...] | None,
+    sample_bytes: int | None,
+    row_group_bytes: tuple[int, ...] | None,
+    shard_bytes: tuple[int, ...] | None,
     batch_sizes: tuple[int, ...] | None,
     step_ms: float | None,
     cache: CacheWanted,
@@ -198,7 +213,7 @@ def _spec(
         batch_sizes=batch_sizes,
         step_s=_step_s(step_ms, asked["accelerator"], asked["step"], asked["script"], batch_sizes),
         cache="as-is" if own else cache,
-        conversion=conversion_spec(formats, storages, sample, row_group, shard_size),
+        conversion=conversion_spec(formats, storages, sample_bytes, row_group_bytes, shard_bytes),
         s3_client=s3_client,
         with_options=with_options,
         **asked,

@@ -47,12 +47,12 @@ _OPTIONS = (
     click.option("--storage", "storages", type=NAMES, default=None,
                  help="Where the sample is written: local (a folder beside --out), a folder, or "
                  "any URL that fsspec knows.  [default: local]"),
-    click.option("--sample", type=SIZE, default=None,
+    click.option("--sample", "sample_bytes", type=SIZE, default=None,
                  help="The most that is taken of the data, from all over it, as it lies in RAM.  "
                  "[default: 256MB]"),
-    click.option("--row-group", type=ROW_GROUPS, default=None,
+    click.option("--row-group", "row_group_bytes", type=ROW_GROUPS, default=None,
                  help="Row groups of Parquet to try, in RAM; auto: 1, 8 and 64 MiB."),
-    click.option("--shard-size", type=SIZES, default=None,
+    click.option("--shard-size", "shard_bytes", type=SIZES, default=None,
                  help="Least file sizes to try, on storage."),
     click.option("--keep", is_flag=True, help="Leave what was written where it is."),
 )  # fmt: skip
@@ -68,9 +68,9 @@ def conversion_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def conversion_spec(
     formats: tuple[str, ...] | None,
     storages: tuple[str, ...] | None,
-    sample: int | None,
-    row_group: tuple[int, ...] | None,
-    shard_size: tuple[int, ...] | None,
+    sample_bytes: int | None,
+    row_group_bytes: tuple[int, ...] | None,
+    shard_bytes: tuple[int, ...] | None,
 ) -> ConversionSpec | None:
     """What was asked for; ``None`` without ``--formats``. Raises `UsageError`."""
     from pipeprof.model import ConversionSpec
@@ -78,8 +78,8 @@ def conversion_spec(
 
     if formats is None:
         given = {
-            "--storage": storages, "--sample": sample,
-            "--row-group": row_group, "--shard-size": shard_size,
+            "--storage": storages, "--sample": sample_bytes,
+            "--row-group": row_group_bytes, "--shard-size": shard_bytes,
         }  # fmt: skip
         alone = next((name for name, value in given.items() if value is not None), None)
         if alone:
@@ -87,8 +87,8 @@ def conversion_spec(
         return None
     return ConversionSpec(
         formats=formats,
-        storages=tuple(redact(storage) for storage in storages or ("local",)),
-        sample_bytes=sample or _SAMPLE_BYTES,
-        row_group_bytes=row_group or (),
-        shard_bytes=shard_size or (),
+        storages=tuple(map(redact, storages or ("local",))),
+        sample_bytes=sample_bytes or _SAMPLE_BYTES,
+        row_group_bytes=row_group_bytes or (),
+        shard_bytes=shard_bytes or (),
     )

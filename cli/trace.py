@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pipeprof.cli.output import json_option
+from pipeprof.cli.saved import load_profile
 from pipeprof.errors import ProfileError, UsageError
 
 EXAMPLE = """\b
@@ -35,16 +36,12 @@ def merge(torch_trace: Path, profile: Path, out: Path, as_json: bool) -> None:
     column that TensorBoard leaves at 0."""
     import orjson
 
-    from pipeprof.model import Profile
     from pipeprof.report.trace.merge import merge as merged
     from pipeprof.report.trace.merge import repaired
-    from pipeprof.store import load, write_atomically
+    from pipeprof.store import write_atomically
 
     trace = _read(torch_trace)
-    found = load(profile)
-    if not isinstance(found, Profile):
-        raise UsageError(f"{profile} is a sweep; name the profile of one of its trials.")
-    whole = merged(trace, found)
+    whole = merged(trace, load_profile(profile))
     if out.is_dir():
         out = out / torch_trace.name
     if out.exists() and out.samefile(torch_trace):

@@ -44,17 +44,12 @@ def prepare(url: str, wanted: CacheWanted) -> Begun:
         return Begun(wanted, (), Residency(None, reason, local=False))
     items = open_store(url).find(url)
     paths = tuple(item.path for item in items)
+    memory = read_environment(accelerator="").ram_bytes
     if wanted == "cold":
         evict(paths)
-    elif wanted == "warm" and _fits(sum(item.size for item in items)):
-        warm(paths)
+    elif wanted == "warm" and (memory is None or sum(item.size for item in items) < memory):
+        warm(paths)  # more than there is memory would push itself out
     return Begun(wanted, paths, residency(paths))
-
-
-def _fits(size: int) -> bool:
-    """More bytes than there is memory would push themselves out."""
-    memory = read_environment(accelerator="").ram_bytes
-    return memory is None or size < memory
 
 
 class ReadMeter:
@@ -87,12 +82,13 @@ class ReadMeter:
         return None
 
     def _count(self) -> Traffic | None:
-        workers = [child.pid for child in active_children() if child.pid is not None]
-        counted = [read_traffic(pid) for pid in (workers if self._workers else [os.getpid()])]
-        seen = [each for each in counted if each is not None]
-        if not seen or len(seen) < len(counted):
+        """``None`` where it is not known of each process."""
+        pids = [child.pid for child in active_children()] if self._workers else [os.getpid()]
+        counted = [read_traffic(pid) for pid in pids if pid is not None]
+        known = [each for each in counted if each is not None]
+        if not known or len(known) < len(counted):
             return None
-        return Traffic(*map(sum, zip(*seen, strict=True)))
+        return Traffic(*map(sum, zip(*known, strict=True)))
 
 
 def label(begun: Begun, meter: ReadMeter) -> CacheState:
@@ -113,16 +109,13 @@ def label(begun: Begun, meter: ReadMeter) -> CacheState:
         source = "too little was read to tell from where"
     else:
         return CacheState("unknown", start.reason)
+    found = start.reason
+    if start.share is not None:
+        found = f"{format_share(start.share)} of the pages were in memory at the start"
+        found += "" if end is None else f", {format_share(end)} at the end"
     stayed = begun.wanted == "cold" and start.share is not None and start.share > COLD
     left = "; not all could be evicted" if stayed else ""
-    return CacheState(state, f"{_resident(start, end)}; {source}{left}")
-
-
-def _resident(start: Residency, end: float | None) -> str:
-    if start.share is None:
-        return start.reason
-    known_end = "" if end is None else f", {format_share(end)} at the end"
-    return f"{format_share(start.share)} of the pages were in memory at the start{known_end}"
+    return CacheState(state, f"{found}; {source}{left}")
 
 
 def _by_traffic(start: float | None, moved: float) -> _State:

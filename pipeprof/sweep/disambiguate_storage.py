@@ -29,17 +29,19 @@ _LARGER = 16
 """Times as large, at least."""
 
 
-def settled(
+def disambiguated(
     profile: Profile, recording: Recording, dataset: FileDataset, spec: SweepSpec
 ) -> tuple[Profile, Recording]:
-    """The same, or better known, some 1.5 seconds later. The trial's workers are gone."""
-    if not _open_question(profile):
+    """The same, or with the cause found, some 1.5 seconds later. The trial's workers are gone."""
+    requests, local = profile.requests, is_local(dataset.objects[0].url)
+    if profile.diagnosis.bottleneck != "read" or requests is None:
         return profile, recording
-    local = is_local(dataset.objects[0].url)
+    if (requests.client_share or 0.0) >= BUSY:
+        return profile, recording
     if local and spec.cache != "cold":
         return profile, recording  # it would find what the trial has left in memory
     try:
-        lone = lone_requests(dataset, _typical(profile), forget=local)
+        lone = lone_requests(dataset, int(requests.size.p50), forget=local)
     except StorageError:
         return profile, recording
     if lone is None:
@@ -77,16 +79,3 @@ def _timed(
         end = perf_counter()
         took.append(end - start)
     return took[1:]
-
-
-def _open_question(profile: Profile) -> bool:
-    requests = profile.requests
-    return (
-        profile.diagnosis.bottleneck == "read"
-        and requests is not None
-        and (requests.client_share or 0.0) < BUSY
-    )
-
-
-def _typical(profile: Profile) -> int:
-    return int(profile.requests.size.p50) if profile.requests is not None else 0

@@ -7,7 +7,7 @@ saved profiles of its trials hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeprof.analyze.predict.workload import Measured, Setting
@@ -66,13 +66,12 @@ class Guide:
             tried = [trial for trial in trials if _is_of(trial, group[0])]
             url = redact(group[0].url)
             between = noise_of([trial for trial in trials if trial.url == url], noise.get(url))
-            told = self._plan(group, tried, between) if len(group) > SMALL else None
+            told = self._plan(group, tried, between)
             for each in told.outlooks if told else ():
-                setting, samples = each.setting, self._samples(tried)
-                prefetch = setting.prefetch_factor if setting.num_workers else None
+                setting, samples = _like(group[0], each.setting), self._samples(tried)
                 found.append(
                     Untried(
-                        url, group[0].batch_size, setting.num_workers, prefetch,
+                        url, setting.batch_size, setting.num_workers, setting.prefetch_factor,
                         each.batches_per_s * samples, each.interval[1] * samples,
                         each.interval[0] * samples,
                     )
@@ -80,22 +79,23 @@ class Guide:
         return tuple(found)
 
     def _next(self, group: Sequence[TrialSetting], tried: Sequence[Trial]) -> Choice | None:
-        told = self._plan(group, tried) if len(group) > SMALL else None
+        told = self._plan(group, tried)
         if told is None:
             done = {_loader_setting(trial.config) for trial in tried}
             left = (each for each in group if _loader_setting(each) not in done)
             return next((Choice(each) for each in left), None)
         if told.trial is None:
             return None
-        prefetch = told.trial.prefetch_factor if told.trial.num_workers else None
-        setting = TrialSetting(group[0].url, group[0].batch_size, told.trial.num_workers, prefetch)
         rates = (each.batches_per_s for each in told.outlooks if each.setting == told.trial)
-        return Choice(setting, next((rate * self._samples(tried) for rate in rates), None))
+        predicted = next((rate * self._samples(tried) for rate in rates), None)
+        return Choice(_like(group[0], told.trial), predicted)
 
     def _plan(
         self, group: Sequence[TrialSetting], tried: Sequence[Trial], noise: Noise | None = None
     ) -> Plan | None:
-        """``None``: its trials were too short to predict others."""
+        """``None``: so few are all tried, or its trials were too short to predict others."""
+        if len(group) <= SMALL:
+            return None
         try:
             return plan([_loader_setting(each) for each in group], list(self._runs(tried)),
                         self._cores, noise)  # fmt: skip
@@ -121,10 +121,13 @@ class Guide:
 
 def setting_of(trial: Trial, settings: Sequence[TrialSetting]) -> TrialSetting:
     """As it was asked for, with the credentials that a trial leaves out."""
-    like = next(each for each in settings if _is_of(trial, each))
-    config = trial.config
-    prefetch = config.prefetch_factor if config.num_workers else None
-    return TrialSetting(like.url, like.batch_size, config.num_workers, prefetch)
+    return _like(next(each for each in settings if _is_of(trial, each)), trial.config)
+
+
+def _like(one: TrialSetting, other: Setting | LoaderConfig) -> TrialSetting:
+    """The data set and batch size of ``one``, at the workers of ``other``."""
+    prefetch = other.prefetch_factor if other.num_workers else None
+    return replace(one, num_workers=other.num_workers, prefetch_factor=prefetch)
 
 
 def _is_of(trial: Trial, setting: TrialSetting) -> bool:

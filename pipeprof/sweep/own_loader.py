@@ -93,6 +93,5 @@ def _taken(function: Any) -> tuple[str, ...]:
         return _NAMES
     if any(each.kind is each.VAR_KEYWORD for each in known):
         return _NAMES
-    named = {each.name for each in known if each.kind in (each.POSITIONAL_OR_KEYWORD,
-                                                          each.KEYWORD_ONLY)}  # fmt: skip
-    return tuple(name for name in _NAMES if name in named)
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(each.name for each in known if each.name in _NAMES and each.kind in by_name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.model import Profile
+from pipeprof.model import Profile, Recording
 from pipeprof.store import load
 from pipeprof.sweep.plan import TrialSetting
 
@@ -18,60 +17,68 @@ _LAST_LINES = 3
 """Of what a script that failed has said."""
 
 
-@dataclass(frozen=True)
-class OwnScript:
-    """``text`` is what stands behind ``python``: ``train.py --epochs 1``, ``-m package.train``."""
+def split_command(text: str) -> list[str]:
+    """The words of what stands behind ``python``: ``train.py --epochs 1``, ``-m package.train``.
+    Raises `UsageError` when there is no such script."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--script {text!r} cannot be split ({error})") from None
+    if not words:
+        raise UsageError("--script is empty; give it as you would to python: 'train.py --lr 1'")
+    if words[0] == "python" or not (words[0] == "-m" or Path(words[0]).is_file()):
+        raise UsageError(
+            f"--script: {words[0]} is no file; give what stands behind python: "
+            "'train.py --epochs 1'"
+        )
+    return words
 
-    text: str
 
-    def words(self) -> list[str]:
-        """Raises `UsageError` when there is no such script."""
-        try:
-            words = shlex.split(self.text)
-        except ValueError as error:
-            raise UsageError(f"--script {self.text!r} cannot be split ({error})") from None
-        if not words:
-            raise UsageError("--script is empty; give it as you would to python: 'train.py --lr 1'")
-        if words[0] == "python" or not (words[0] == "-m" or Path(words[0]).is_file()):
-            raise UsageError(
-                f"--script: {words[0]} is no file; give what stands behind python: "
-                "'train.py --epochs 1'"
-            )
-        return words
+def run_script(text: str, setting: TrialSetting, threshold: float, log: Path) -> Profile:
+    """The profile of the loader that took most of the time. What the script says goes to ``log``.
 
-    def run(self, setting: TrialSetting, threshold: float, log: Path) -> Profile:
-        """Of the loader that took most of the time. What the script says goes to ``log``.
-
-        Raises `PipeprofError` when the script fails, or iterates no DataLoader.
-        """
-        with TemporaryDirectory(prefix="pipeprof-") as folder, log.open("wb") as said:
-            done = subprocess.run(
-                [sys.executable, "-m", "pipeprof", "run", "--quiet", "--threshold",
-                 f"{threshold:.6f}", "--out", folder, "--set", _overrides(setting), *self.words()],
-                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, check=False,
-            )  # fmt: skip
-            if done.returncode:
-                raise PipeprofError(
-                    f"your script ended with exit code {done.returncode} with "
-                    f"{_overrides(setting)}: {_end_of(log)} (all it said is in {log})"
-                )
-            profiles = [load(path) for path in sorted(Path(folder).glob("**/*.json"))]
-        watched = [each for each in profiles if isinstance(each, Profile)]
-        if not watched:
+    Raises `PipeprofError` when the script fails, or iterates no DataLoader.
+    """
+    with TemporaryDirectory(prefix="pipeprof-") as folder, log.open("wb") as said:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeprof", "run", "--quiet", "--threshold",
+             f"{threshold:.6f}", "--out", folder, "--set", _overrides(setting),
+             *split_command(text)],
+            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        if done.returncode:
             raise PipeprofError(
-                f"your script iterated no DataLoader in its own process, so there is nothing to "
-                f"measure (all it said is in {log})"
+                f"your script ended with exit code {done.returncode} with "
+                f"{_overrides(setting)}: {_end_of(log)} (all it said is in {log})"
             )
-        return max(watched, key=lambda profile: profile.wall_s)
+        profiles = [load(path) for path in sorted(Path(folder).glob("**/*.json"))]
+    found = [each for each in profiles if isinstance(each, Profile)]
+    if not found:
+        raise PipeprofError(
+            f"your script iterated no DataLoader in its own process, so there is nothing to "
+            f"measure (all it said is in {log})"
+        )
+    return max(found, key=lambda profile: profile.wall_s)
+
+
+def recording_of(profile: Profile) -> Recording:
+    """What `run_script` measured, as a trial of any other loader has it."""
+    config = profile.config
+    return Recording(
+        name=profile.name,
+        created=profile.created,
+        config=config,
+        environment=profile.environment,
+        batches=profile.batches,
+        warmup_batches=max(1, config.num_workers * (config.prefetch_factor or 1)),
+        first_batch_s=profile.first_batch_s,
+    )
 
 
 def _overrides(setting: TrialSetting) -> str:
-    asked = {
-        "num_workers": setting.num_workers,
-        "prefetch_factor": setting.prefetch_factor,
-        "batch_size": setting.batch_size,
-    }
-    return ",".join(f"{name}={value}" for name, value in asked.items() if value is not None)
+    names = ("num_workers", "prefetch_factor", "batch_size")
+    asked = ((name, getattr(setting, name)) for name in names)
+    return ",".join(f"{name}={value}" for name, value in asked if value is not None)
 
 
 def _end_of(log: Path) -> str:

@@ -42,9 +42,9 @@ class SweepPlan:
     """As it is saved before this run: without trials when it is new."""
     folder: Path
     """Takes the results."""
-    urls: tuple[str, ...]
+    urls: tuple[str, ...] = field(repr=False)
     """The data sets as they are; of a loader or a script of the user's own, its name."""
-    storages: tuple[str, ...] = ()
+    storages: tuple[str, ...] = field(default=(), repr=False)
     """`ConversionSpec.storages`."""
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """What all stores are opened with, the client among them."""
@@ -90,8 +90,8 @@ def plan_sweep(
     check(spec)
     # imports torch: after whatever can be refused without
     from pipeprof.loaders.dataset.dataset import open_dataset
+    from pipeprof.sweep.consumer import check_own, consumer_label
     from pipeprof.sweep.convert.convert import plan_conversion
-    from pipeprof.sweep.trial import check_own, consumer_label
 
     environment = read_environment(consumer_label(spec))
     check_own(spec)

@@ -1,4 +1,4 @@
-"""Who is told how a sweep goes."""
+"""Who hears how a sweep proceeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pipeprof.sweep.plan import TrialSetting
 
 
 class SweepListener:
-    """Hears how a sweep goes, and does nothing about it; `pipeprof.cli.sweep_progress` draws it."""
+    """Hears how a sweep proceeds and does nothing; `pipeprof.cli.sweep_progress` draws it."""
 
     def begin(self, done: int, planned: int) -> None:
         """So many trials are done already."""

@@ -14,12 +14,14 @@ from pipeprof.analyze.sweep.recommend import choose
 from pipeprof.errors import PipeprofError
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
+from pipeprof.sweep.consumer import consumer_label
 from pipeprof.sweep.convert.convert import written
 from pipeprof.sweep.guided import Choice, Guide, setting_of
+from pipeprof.sweep.own_script import recording_of, run_script
 from pipeprof.sweep.pairs import how_many, run_pairs, shorter
 from pipeprof.sweep.plan import SweepPlan, TrialSetting, grid
 from pipeprof.sweep.progress import SweepListener
-from pipeprof.sweep.trial import Ran, measure_headspace, run_script_trial, run_trial
+from pipeprof.sweep.trial import Ran, measure_headspace, run_trial
 from pipeprof.sweep.trial_summary import summarise_trial
 
 
@@ -88,13 +90,14 @@ class SweepRunner:
             copy for index, copy in enumerate(there, start=1)
             if len(self.result.trials) < each * (index + 1)
         ]  # fmt: skip
-        with written(self._plan, found, wanted, keep, self._listener.writing) as copies:
-            there = [copy for copy in copies.conversion.copies if not copy.skipped]
+        listen = self._listener.writing
+        with written(self._plan, found, wanted, keep, listen) as (conversion, numbers):
+            there = [copy for copy in conversion.copies if not copy.skipped]
             planned = 1 + each * (1 + len(there))
-            self._save(replace(self.result, conversion=copies.conversion, planned=planned))
+            self._save(replace(self.result, conversion=conversion, planned=planned))
             urls = (*self._plan.urls, *map(self._plan.copy_url, there))
             choices = self._left(grid(self._plan.spec, urls), control=True)
-            self._try(choices, planned, copies.numbers)
+            self._try(choices, planned, numbers)
 
     def _try(
         self, choices: Iterable[Choice], planned: int, only: Collection[int] | None = None
@@ -205,8 +208,12 @@ class SweepRunner:
         ask: bool = True,
     ) -> Ran:
         """``name``: of the log, where it is a script."""
-        if spec.script is not None:
-            return run_script_trial(spec, setting, self._plan.folder / f"{name}.log")
+        if spec.script is not None:  # takes as long as the script does
+            log = self._plan.folder / f"{name}.log"
+            profile = run_script(spec.script, setting, spec.threshold, log)
+            environment = replace(profile.environment, accelerator=consumer_label(spec))
+            profile = replace(profile, environment=environment)
+            return profile, recording_of(profile), None
         return run_trial(spec, setting, self._plan.storage_options, tick, only, ask)
 
     def _noise(self, url: str) -> Noise:

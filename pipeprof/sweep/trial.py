@@ -6,9 +6,8 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from torch.utils.data import DataLoader
 
@@ -19,13 +18,12 @@ from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
 from pipeprof.loaders.headspace import headspace
 from pipeprof.loaders.instrument.batch_size import epochs
 from pipeprof.loaders.instrument.wrap import wrap
-from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import Headspace, Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
-from pipeprof.sweep.disambiguate_storage import settled
+from pipeprof.sweep.consumer import Consumer, make_consumer
+from pipeprof.sweep.disambiguate_storage import disambiguated
 from pipeprof.sweep.own_loader import OwnLoader, explained
-from pipeprof.sweep.own_script import OwnScript
 from pipeprof.sweep.plan import TrialSetting
 from pipeprof.sweep.references import Reference
 
@@ -39,53 +37,6 @@ _AS_IT_IS = "What a loader of your own reads is not known, so the page cache is 
 T = TypeVar("T")
 Ran = tuple[Profile, Recording, Traffic | None]
 """A trial, explained and as measured; what its loader read meanwhile, where that is known."""
-
-
-class Consumer(Protocol):
-    """What eats the batches."""
-
-    @property
-    def label(self) -> str: ...
-
-    def step(self, batch: Any) -> None: ...
-
-
-class OwnStep:
-    """The user's training step."""
-
-    def __init__(self, text: str) -> None:
-        self.label = f"your own step, {text}"
-        self.step: Callable[[Any], Any] = Reference(text)
-        Reference(text).load()  # or say now that there is none
-
-
-def consumer_label(spec: SweepSpec) -> str:
-    """Of what eats the batches."""
-    if spec.script is not None:
-        return f"the step of your own script, {spec.script}"
-    return make_consumer(spec, None).label
-
-
-def check_own(spec: SweepSpec) -> None:
-    """That the user's own transform, loader or script is there, and takes what is to be varied.
-    Raises `UsageError`, `PipeprofError`."""
-    if spec.transform is not None:
-        Reference(spec.transform).load()
-    if spec.script is not None:
-        OwnScript(spec.script).words()
-    elif spec.loader is not None:
-        several = {
-            "prefetch_factor": len(spec.prefetch) > 1,
-            "batch_size": bool(spec.batch_sizes),
-        }
-        OwnLoader(spec.loader).check(tuple(name for name, varied in several.items() if varied))
-
-
-def make_consumer(spec: SweepSpec, batch_size: int | None) -> Consumer:
-    if spec.step is not None:
-        return OwnStep(spec.step)
-    scale = batch_size / spec.batch_sizes[0] if batch_size is not None else 1.0
-    return EmulatedAccelerator((spec.step_s or 0.0) * scale, name=spec.accelerator)
 
 
 def run_trial(
@@ -121,7 +72,7 @@ def run_trial(
         recording = replace(seen, warmup_batches=warmup, cache=cache, notes=notes)
         profile = assemble(recording, spec.threshold)
         if ask:
-            profile, recording = settled(profile, recording, dataset, spec)
+            profile, recording = disambiguated(profile, recording, dataset, spec)
         found = meter.traffic() if begun.residency.local else None
         return profile, recording, found[0] if found else None
 
@@ -186,24 +137,6 @@ def _with_loader(
 
 def _nothing(setting: TrialSetting) -> FormatError:
     return FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
-
-
-def run_script_trial(spec: SweepSpec, setting: TrialSetting, log: Path) -> Ran:
-    """As long as the script takes. What it says goes to ``log``."""
-    assert spec.script is not None
-    profile = OwnScript(spec.script).run(setting, spec.threshold, log)
-    accelerator = consumer_label(spec)
-    config, environment = profile.config, replace(profile.environment, accelerator=accelerator)
-    recording = Recording(
-        name=profile.name,
-        created=profile.created,
-        config=config,
-        environment=environment,
-        batches=profile.batches,
-        warmup_batches=max(1, config.num_workers * (config.prefetch_factor or 1)),
-        first_batch_s=profile.first_batch_s,
-    )
-    return replace(profile, environment=environment), recording, None
 
 
 @contextmanager

@@ -30,6 +30,9 @@ def summarise_trial(
     samples = float(whole.samples.sum())
     bytes_per_sample = float(np.nansum(whole.bytes)) / samples if samples else 0.0
     roof = profile.ceilings.get("accelerator")
+    physical = None
+    if traffic is not None and traffic.logical:
+        physical = bytes_per_sample * traffic.physical / traffic.logical
     return Trial(
         url=redact(setting.url),
         format=profile.source.format if profile.source else kind,
@@ -47,7 +50,7 @@ def summarise_trial(
         bytes_per_sample=bytes_per_sample,
         demand_samples_per_s=roof.samples_per_s if roof else None,
         cache=profile.cache,
-        physical_bytes_per_sample=_physical(bytes_per_sample, traffic),
+        physical_bytes_per_sample=physical,
         cpu_s_per_sample=_cpu(whole),
         decode_s_per_sample=_decode(whole),
         has_step=profile.diagnosis.has_step,
@@ -70,15 +73,8 @@ def used_up(columns: Columns) -> Mask:
     return keep
 
 
-def _physical(bytes_per_sample: float, traffic: Traffic | None) -> float | None:
-    if traffic is None or not traffic.logical:
-        return None
-    return bytes_per_sample * traffic.physical / traffic.logical
-
-
 def _decode(columns: Columns) -> float | None:
-    samples = float(columns.samples.sum())
-    known = np.isfinite(columns.decode_s).any()
+    known, samples = np.isfinite(columns.decode_s).any(), float(columns.samples.sum())
     return float(np.nansum(columns.decode_s)) / samples if known and samples else None
 
 
@@ -86,8 +82,7 @@ def _cpu(columns: Columns) -> float | None:
     """The CPU's share of making a batch, which is sampled, times the time of making one, which is
     known of each."""
     sampled = np.isfinite(columns.cpu_s) & np.isfinite(columns.made_s)
-    made_s = float(columns.made_s[sampled].sum())
-    samples = float(columns.samples.sum())
+    made_s, samples = float(columns.made_s[sampled].sum()), float(columns.samples.sum())
     if not samples or not made_s:
         return None
     share = float(columns.cpu_s[sampled].sum()) / made_s

@@ -139,7 +139,7 @@ def test_each_figure_stands_beside_its_truth_and_its_bar():
 
 def test_json_of_what_is_off_exits_with_1_too(monkeypatch, capsys):
     off = made_up(made_up_pipeline("off", "decode", figures=(OFF,)), passed=False)
-    monkeypatch.setattr(module, "check", lambda watcher, quick, only: off)
+    monkeypatch.setattr(module, "check", lambda watch, quick, only: off)
     assert run([*QUICK, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["passed"] is False
 

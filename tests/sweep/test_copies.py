@@ -13,7 +13,8 @@ import pytest
 from pipeprof.errors import NothingFound, OutputError, UsageError
 from pipeprof.manifest import MANIFEST
 from pipeprof.model import ConversionSpec, Copy
-from pipeprof.sweep.convert.copies import claim, new_root, plan_copies, remove_copy, write_copy
+from pipeprof.sweep.convert.copies import new_root, plan_copies, remove_copy
+from pipeprof.sweep.convert.copy_writer import CopyWriter
 from pipeprof.sweep.convert.sample import plan_sample
 
 MIB = 2**20
@@ -35,7 +36,7 @@ def planned(formats: str, **more: Any) -> list[Copy]:
 
 def write(copy: Copy, url: Path | str, batch: pa.RecordBatch = BATCH, workers: int = 0) -> Copy:
     rows = [batch[start : start + 300] for start in range(0, batch.num_rows, 300)]
-    return write_copy(copy, str(url), rows, batch.schema, batch.nbytes, workers)
+    return CopyWriter(copy, str(url), batch.schema, batch.nbytes, workers).write(rows)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,9 @@ def test_a_broken_source_leaves_no_file_that_looks_whole(tmp_path: Path) -> None
         raise KeyboardInterrupt
 
     [plan] = planned("csv")
-    claim(plan, f"{tmp_path}/copy", BATCH.schema, 1)
+    CopyWriter(plan, f"{tmp_path}/copy", BATCH.schema, 1).claim()
     with pytest.raises(KeyboardInterrupt):
-        write_copy(plan, str(tmp_path / "copy"), rows(), BATCH.schema, 10**9, 0)
+        CopyWriter(plan, f"{tmp_path}/copy", BATCH.schema, 10**9).write(rows())
     assert [name[0] for name in os.listdir(tmp_path / "copy")] == ["_"]
     remove_copy(str(tmp_path / "copy"))
     assert os.listdir(tmp_path) == []
@@ -140,12 +141,12 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_data_is_read(tmp_pat
     (tmp_path / "file").write_text("")
     [plan] = planned("csv")
     with pytest.raises(OutputError, match="a part of this path is a file"):
-        claim(plan, f"{tmp_path}/file/copy", BATCH.schema, 1)
+        CopyWriter(plan, f"{tmp_path}/file/copy", BATCH.schema, 1).claim()
 
 
 def test_a_claimed_folder_holds_no_data_yet(tmp_path: Path) -> None:
     [plan] = planned("csv")
-    claim(plan, f"{tmp_path}/copy", BATCH.schema, 1)
+    CopyWriter(plan, f"{tmp_path}/copy", BATCH.schema, 1).claim()
     assert [name[0] for name in os.listdir(tmp_path / "copy")] == ["_"]
     with pytest.raises(NothingFound):
         plan_sample(f"{tmp_path}/copy", None, 1, 0)

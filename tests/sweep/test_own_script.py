@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.sweep.own_script import OwnScript
+from pipeprof.sweep.own_script import run_script, split_command
 from pipeprof.sweep.plan import TrialSetting
 
 TRAIN = """
@@ -32,8 +32,8 @@ if __name__ == "__main__":
 
 def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
-    script = OwnScript(f"{tmp_path / 'train.py'} 4")
-    profile = script.run(TrialSetting("", None, 2, 3), 0.05, tmp_path / "log")
+    script = f"{tmp_path / 'train.py'} 4"
+    profile = run_script(script, TrialSetting("", None, 2, 3), 0.05, tmp_path / "log")
     config = profile.config
     assert (config.num_workers, config.prefetch_factor, config.batch_size) == (2, 3, 4)
     assert profile.stages["fetch"].mean_s >= 0.004
@@ -49,14 +49,13 @@ def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> No
 )
 def test_a_script_of_which_nothing_is_learnt_says_why(tmp_path: Path, code: str, says: str) -> None:
     (tmp_path / "train.py").write_text(code)
+    setting = TrialSetting("", None, 0, None)
     with pytest.raises(PipeprofError, match=says) as raised:
-        OwnScript(str(tmp_path / "train.py")).run(
-            TrialSetting("", None, 0, None), 0.05, tmp_path / "x"
-        )
+        run_script(str(tmp_path / "train.py"), setting, 0.05, tmp_path / "x")
     assert str(tmp_path / "x") in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["", "nowhere.py", "python train.py", "'train.py"])
 def test_what_is_no_script_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(UsageError, match="--script"):
-        OwnScript(text).words()
+        split_command(text)

@@ -10,11 +10,11 @@ import pipeprof
 from pipeprof import formats
 from pipeprof.errors import FormatError, OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.model import LoaderConfig, SweepSpec
+from pipeprof.sweep.consumer import make_consumer
 from pipeprof.sweep.plan import TrialSetting, check, grid, plan_rest, plan_sweep
 from pipeprof.sweep.progress import SweepListener
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.runner import run_sweep
-from pipeprof.sweep.trial import make_consumer
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,8 @@ def test_trials_are_run_saved_and_advised_on(data, tmp_path):
 
 def test_the_step_grows_with_the_batch():
     spec = spec_for("a", batch_sizes=(64, 256))
-    assert make_consumer(spec, 64).step_s == 0.004
-    assert make_consumer(spec, 256).step_s == 0.016
+    assert make_consumer(spec, 64).label == "emulated: a sleep of 4.00 ms a step"
+    assert make_consumer(spec, 256).label == "emulated: a sleep of 16.0 ms a step"
 
 
 def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):

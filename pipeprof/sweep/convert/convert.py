@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,14 +17,13 @@ from pipeprof.errors import OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.model import Conversion, Copy
 from pipeprof.storage.urls import is_local, local_path, redact
 from pipeprof.sweep.convert.copies import (
-    claim,
     new_root,
     parse_format,
     plan_copies,
     remove_copy,
     remove_folder,
-    write_copy,
 )
+from pipeprof.sweep.convert.copy_writer import CopyWriter
 from pipeprof.sweep.convert.sample import SampleReader, plan_sample
 from pipeprof.sweep.plan import LOCAL, SweepPlan
 
@@ -82,21 +81,15 @@ def _device(url: str) -> object:
     return place.stat().st_dev
 
 
-@dataclass(frozen=True)
-class Written:
-    """What trials can read."""
-
-    conversion: Conversion
-    numbers: frozenset[int]
-    """The splits of the data as it is, of which the sample was taken."""
-
-
 @contextmanager
 def written(
     plan: SweepPlan, conversion: Conversion, wanted: Sequence[Copy], keep: bool, tell: Tell
-) -> Iterator[Written]:
+) -> Iterator[tuple[Conversion, frozenset[int]]]:
     """Take the sample, and write the ``wanted`` copies of it; they are gone afterwards, whatever
     happens, unless they are whole and to be kept.
+
+    Gives what trials can read: the copies, and the numbers of those splits of the data as they are
+    of which the sample was taken.
 
     Raises `UsageError`, `StorageError`, `FormatError`, `OutputError`; `ProfileError` when the
     data is another than when the sweep began.
@@ -106,14 +99,19 @@ def written(
     whole = False
     try:
         sample = _plan_sample(plan)
-        schema, expected, options = sample.schema, sample.expected_bytes, plan.storage_options
         done, taken = {copy.url: copy for copy in conversion.copies}, conversion.sample
         for copy in wanted:
-            url, rows = plan.copy_url(copy), _followed(sample, copy, tell)
-            claim(copy, url, schema, expected, options)
+            writer = CopyWriter(
+                copy,
+                plan.copy_url(copy),
+                sample.schema,
+                sample.expected_bytes,
+                max(plan.spec.workers),
+                plan.storage_options,
+            )
+            writer.claim()
             begun.append(copy)
-            workers = max(plan.spec.workers)
-            done[copy.url] = write_copy(copy, url, rows, schema, expected, workers, options)
+            done[copy.url] = writer.write(_followed(sample, copy, tell))
             if not done[copy.url].skipped:
                 taken = taken or sample.taken
                 if taken != sample.taken:
@@ -126,7 +124,7 @@ def written(
             raise OutputError(f"no format holds this data: {copies[0].name}: {copies[0].skipped}")
         whole = True
         kept = keep or conversion.kept
-        yield Written(replace(conversion, copies=copies, sample=taken, kept=kept), sample.numbers)
+        yield replace(conversion, copies=copies, sample=taken, kept=kept), sample.numbers
     finally:
         if not (keep and whole):
             with _ctrl_c_ignored():

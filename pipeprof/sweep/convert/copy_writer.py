@@ -1,78 +1,110 @@
-"""Rows → the files of a copy, in row groups of one size."""
+"""A copy of the sample: a folder that is claimed, and then filled with files of row groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 
-from pipeprof import formats
-from pipeprof.bench_data.generate import FEWEST_SHARDS, SHARD_BYTES, suffix_of
+from pipeprof import formats, manifest
+from pipeprof.bench_data.generate import FEWEST_SHARDS, JOURNAL, SHARD_BYTES, suffix_of
 from pipeprof.bench_data.rows import regrouped
 from pipeprof.bench_data.shards import BATCH_BYTES, ROW_GROUP_BYTES
 from pipeprof.errors import FormatError
 from pipeprof.formats.base import Encoder
-from pipeprof.manifest import ManifestFile
+from pipeprof.formats.types import format_type
+from pipeprof.manifest import MANIFEST, Manifest, ManifestFile
 from pipeprof.model import Copy
 from pipeprof.storage.urls import join
-from pipeprof.storage.write import open_object
+from pipeprof.storage.write import object_sizes, open_object, remove_object
+from pipeprof.sweep.convert.copies import remove_copy, remove_folder
 
 _WORKERS_SHARE = 2
 """Files for each worker, at least: they are dealt out whole."""
 
 
-class UnwritableRows(Exception):
-    """The format cannot hold these rows."""
-
-
+@dataclass
 class CopyWriter:
-    """Rows → files of row groups; holds the rows of one row group."""
+    """Writes one copy, and holds the rows of one row group meanwhile."""
 
-    def __init__(
-        self,
-        copy: Copy,
-        url: str,
-        schema: pa.Schema,
-        expected_bytes: int,
-        most_workers: int,
-        options: Mapping[str, Any] | None,
-    ) -> None:
-        files = max(FEWEST_SHARDS, _WORKERS_SHARE * most_workers)
-        usual = max(1, min(SHARD_BYTES, expected_bytes // files))
+    copy: Copy
+    url: str
+    """The copy's, with credentials."""
+    schema: pa.Schema
+    expected_bytes: int
+    """Of all rows, as they lie in RAM."""
+    most_workers: int = 0
+    """Of the trials that will read it."""
+    options: Mapping[str, Any] | None = None
+    """fsspec's."""
+
+    def __post_init__(self) -> None:
+        copy, files = self.copy, max(FEWEST_SHARDS, _WORKERS_SHARE * self.most_workers)
+        usual = max(1, min(SHARD_BYTES, self.expected_bytes // files))
         self._file_bytes = max(usual, copy.row_group_bytes or 0)
         """As rows lie in RAM."""
         chunk = ROW_GROUP_BYTES if copy.format == "parquet" else BATCH_BYTES
         at_most = min(chunk, copy.shard_bytes or self._file_bytes)
         self._chunk_bytes = copy.row_group_bytes or at_most
-        self._copy, self._url, self._schema, self._options = copy, url, schema, options
-        self._expected_bytes = expected_bytes
         self._reading_s = 0.0
-        self.seconds = 0.0
-        """Spent on encoding and writing."""
 
-    def write(self, rows: Iterable[pa.RecordBatch]) -> tuple[ManifestFile, ...]:
-        """Write all ``rows``. Raises `UnwritableRows`, `OutputError`, and what reading them raises;
-        of the file that is being written nothing stays then."""
-        began, encoder = perf_counter(), self._new_encoder()
-        files: list[ManifestFile] = []
-        chunks = self._chunks(self._timed(rows))
-        for first in chunks:
-            files.append(self._write_file(files, encoder, chain([first], chunks)))
+    def claim(self) -> None:
+        """Write into the folder what it is to become: from now on it is to be removed.
+
+        Tells a storage that cannot be written to before the data is read. Raises `OutputError`,
+        and leaves nothing then.
+        """
+        try:
+            for name in object_sizes(self.url, self.options):  # of a sweep that was killed
+                remove_object(join(self.url, name), self.options)
+            self._write_manifest(JOURNAL)
+        except BaseException:
+            for folder in (self.url, self.url.rpartition("/")[0]):
+                remove_folder(folder, self.options)
+            raise
+
+    def write(self, rows: Iterable[pa.RecordBatch]) -> Copy:
+        """Write all ``rows``, and say what they came to.
+
+        What the format cannot hold is named in `Copy.skipped`, and nothing is left of that copy
+        then. Raises `OutputError`, and what reading the rows raises; of the file that is being
+        written nothing stays then.
+        """
+        began = perf_counter()
+        try:
+            files = tuple(self._write_files(rows))
+        except _UnwritableRows as refused:
+            remove_copy(self.url, self.options)
+            return replace(self.copy, skipped=str(refused))
+        write_s = perf_counter() - began - self._reading_s
+        whole = self._write_manifest(MANIFEST, files)
+        remove_object(join(self.url, JOURNAL), self.options)
+        return replace(
+            self.copy, rows=whole.rows, objects=len(files), bytes=whole.bytes, write_s=write_s
+        )
+
+    def _write_files(self, rows: Iterable[pa.RecordBatch]) -> Iterator[ManifestFile]:
+        encoder, chunks = self._new_encoder(), self._chunks(self._timed(rows))
+        left = self.expected_bytes
+        for number, first in enumerate(chunks):
+            suffix = suffix_of(self.copy.format, self.copy.compression)
+            file = self._write_file(
+                f"part-{number:05d}{suffix}", encoder, chain([first], chunks), max(left, 1)
+            )
+            yield file
+            left -= file.bytes
             encoder = self._new_encoder()
-        self.seconds = perf_counter() - began - self._reading_s
-        return tuple(files)
 
     def _write_file(
-        self, before: list[ManifestFile], encoder: Encoder, chunks: Iterator[pa.RecordBatch]
+        self, name: str, encoder: Encoder, chunks: Iterator[pa.RecordBatch], needs: int
     ) -> ManifestFile:
-        name = f"part-{len(before):05d}{suffix_of(self._copy.format, self._copy.compression)}"
-        left = self._expected_bytes - sum(file.bytes for file in before)
         rows = ram_bytes = 0
-        with open_object(join(self._url, name), self._options, max(left, 1)) as sink:
+        with open_object(join(self.url, name), self.options, needs) as sink:
             for chunk in chunks:
                 with _refusing():
                     data = encoder.write(chunk)
@@ -86,8 +118,8 @@ class CopyWriter:
 
     def _is_full(self, stored_bytes: int, ram_bytes: int) -> bool:
         """Whether the file is as large as asked for, or else as near to it as chunks allow."""
-        if self._copy.shard_bytes:
-            return stored_bytes >= self._copy.shard_bytes
+        if self.copy.shard_bytes:
+            return stored_bytes >= self.copy.shard_bytes
         return ram_bytes + self._chunk_bytes / 2 >= self._file_bytes
 
     def _chunks(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,7 +137,29 @@ class CopyWriter:
 
     def _new_encoder(self) -> Encoder:
         with _refusing():
-            return formats.get(self._copy.format).encoder(self._schema, self._copy.compression)
+            return formats.get(self.copy.format).encoder(self.schema, self.copy.compression)
+
+    def _write_manifest(self, name: str, files: tuple[ManifestFile, ...] = ()) -> Manifest:
+        """As it is once ``files`` are there."""
+        found = Manifest(
+            kind="sample",
+            format=self.copy.format,
+            compression=self.copy.compression,
+            seed=0,
+            generator=0,
+            size_bytes=self.expected_bytes,
+            rows=sum(file.rows for file in files),
+            shards=len(files),
+            columns={column.name: format_type(column.type) for column in self.schema},
+            files=files,
+        )
+        with open_object(join(self.url, name), self.options) as sink:
+            sink.write(manifest.dumps(found))
+        return found
+
+
+class _UnwritableRows(Exception):
+    """The format cannot hold these rows."""
 
 
 @contextmanager
@@ -113,4 +167,4 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except FormatError as error:
-        raise UnwritableRows(str(error)) from None
+        raise _UnwritableRows(str(error)) from None
