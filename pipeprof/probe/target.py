@@ -25,10 +25,8 @@ class Target(Protocol):
     cache: str
     """What is known of caches in between, in words."""
 
-    @property
-    def shared(self) -> bool:
-        """Whether other processes are sure to find the same objects."""
-        ...
+    shared: bool
+    """Whether other processes are sure to find the same objects."""
 
     @property
     def client(self) -> str:
@@ -132,10 +130,8 @@ class Remote:
 
     def __init__(self, store: Store, objects: Sequence[ObjectInfo]) -> None:
         self._store, self.objects = store, objects
-
-    @property
-    def shared(self) -> bool:
-        return is_s3(self.objects[0].url)  # memory:// is not, and who knows what others are
+        # memory:// is not shared, and who knows what others are
+        self.shared = is_s3(objects[0].url)
 
     @property
     def client(self) -> str:

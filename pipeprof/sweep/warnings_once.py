@@ -6,7 +6,7 @@ import fcntl
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from tempfile import TemporaryFile
 from typing import Any
@@ -47,21 +47,17 @@ class _Shown:
         digest = blake2b(key.encode(errors="replace"), digest_size=_DIGEST_BYTES).digest()
         if digest in self._known:
             return False
-        try:
+        with suppress(OSError):
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
             try:
-                return self._add(digest)
+                size = os.fstat(self._descriptor).st_size
+                digests = os.pread(self._descriptor, size, 0)
+                starts = range(0, size, _DIGEST_BYTES)
+                self._known = {digests[at : at + _DIGEST_BYTES] for at in starts}
+                if digest in self._known:
+                    return False
+                os.pwrite(self._descriptor, digest, size)
+                self._known.add(digest)
             finally:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
-        except OSError:
-            return True
-
-    def _add(self, digest: bytes) -> bool:
-        size = os.fstat(self._descriptor).st_size
-        digests = os.pread(self._descriptor, size, 0)
-        self._known = {digests[at : at + _DIGEST_BYTES] for at in range(0, size, _DIGEST_BYTES)}
-        if digest in self._known:
-            return False
-        os.pwrite(self._descriptor, digest, size)
-        self._known.add(digest)
         return True
