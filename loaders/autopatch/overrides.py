@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeprof.errors import UsageError
 
@@ -18,8 +18,36 @@ _NEED_WORKERS = {
 """Arguments that torch takes with workers only, and what it takes without."""
 
 _FORM = "write it like num_workers=8,prefetch_factor=4 or train.py:42:num_workers=8"
-_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_START_METHODS = ("fork", "forkserver", "spawn")
+
+
+class _Kind(NamedTuple):
+    """Of values: what their text looks like, what it stands for, and what else it is."""
+
+    pattern: str
+    parse: Callable[[str], Any]
+    refusal: str
+
+
+_TRUTH = _Kind(
+    "(?ai:true|yes|1|false|no|0)",
+    lambda text: text.lower() in ("true", "yes", "1"),
+    "is neither true nor false",
+)
+_FROM_0 = _Kind("[0-9]{1,9}", int, "is not a whole number of 0 or more")
+_FROM_1 = _Kind("(?=.{1,9}$)0*[1-9][0-9]*", int, "is not a whole number of 1 or more")
+_SECONDS = _Kind(r"[0-9]+(\.[0-9]*)?", float, "is not a number of seconds, 0 or more")
+_START_METHOD = _Kind("fork|forkserver|spawn", str, "is none of fork, forkserver, spawn")
+_KINDS = {
+    "num_workers": _FROM_0,
+    "prefetch_factor": _FROM_1,
+    "batch_size": _FROM_1,
+    "pin_memory": _TRUTH,
+    "persistent_workers": _TRUTH,
+    "in_order": _TRUTH,
+    "multiprocessing_context": _START_METHOD,
+    "timeout": _SECONDS,
+}
+"""What can be set."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +75,14 @@ def parse_override(text: str) -> Override:
         name, equals, value = (part.strip() for part in setting.partition("="))
         if not equals:
             raise UsageError(f"{text!r} sets nothing; {_FORM}")
-        if name not in _PARSERS:
-            raise UsageError(f"{name!r} cannot be set; what can: {', '.join(_PARSERS)}")
+        if name not in _KINDS:
+            raise UsageError(f"{name!r} cannot be set; what can: {', '.join(_KINDS)}")
         if name in arguments:
             raise UsageError(f"{text!r} sets {name} twice")
-        arguments[name] = _PARSERS[name](name, value)
+        kind = _KINDS[name]
+        if not re.fullmatch(kind.pattern, value):
+            raise UsageError(f"{name}={value} {kind.refusal}")
+        arguments[name] = kind.parse(value)
     return Override(text, place.strip() or None, arguments)
 
 
@@ -107,42 +138,3 @@ def _shown(value: Any) -> str:
     """Start methods by their name; torch takes a context too."""
     method = getattr(value, "get_start_method", None)
     return str(method() if method is not None else value)
-
-
-def _whole(least: int) -> Callable[[str, str], int]:
-    def parse(name: str, text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < least:
-            raise UsageError(f"{name}={text} is not a whole number of {least} or more")
-        return int(text)
-
-    return parse
-
-
-def _seconds(name: str, text: str) -> float:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
-        raise UsageError(f"{name}={text} is not a number of seconds, 0 or more")
-    return float(text)
-
-
-def _truth(name: str, text: str) -> bool:
-    if text.lower() not in _WORDS:
-        raise UsageError(f"{name}={text} is neither true nor false")
-    return _WORDS[text.lower()]
-
-
-def _start_method(name: str, text: str) -> str:
-    if text not in _START_METHODS:
-        raise UsageError(f"{name}={text} is none of {', '.join(_START_METHODS)}")
-    return text
-
-
-_PARSERS: Mapping[str, Callable[[str, str], Any]] = {
-    "num_workers": _whole(0),
-    "prefetch_factor": _whole(1),
-    "batch_size": _whole(1),
-    "pin_memory": _truth,
-    "persistent_workers": _truth,
-    "in_order": _truth,
-    "multiprocessing_context": _start_method,
-    "timeout": _seconds,
-}

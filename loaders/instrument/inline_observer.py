@@ -93,13 +93,8 @@ class InlineObserver:
         self._watching = ExitStack()
 
     def attach(self, iterator: Any) -> None:
-        FetcherHooks(
-            iterator._dataset_fetcher,
-            self._told.append,
-            self._meter,
-            self.requests,
-            clock=self._clock,
-        )
+        fetcher, tell = iterator._dataset_fetcher, self._told.append
+        FetcherHooks(fetcher, tell, self._meter, self.requests, clock=self._clock)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
         self._watching.enter_context(reads_watched())
         begin_noting()

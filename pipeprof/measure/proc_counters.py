@@ -15,6 +15,8 @@ from resource import getrusage
 from time import process_time
 from typing import NamedTuple
 
+from pipeprof.measure.host import live_threads, open_descriptors
+
 _ABSENT = -1
 """In place of a descriptor; no read from it succeeds."""
 _THIS_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
@@ -134,8 +136,8 @@ def read_gauges(root: str = "/proc") -> Gauges:
     private = _PRIVATE.findall(_contents(f"{root}/self/smaps_rollup"))
     return Gauges(
         private_bytes=sum(map(float, private)) * 1024 if private else nan,
-        descriptors=_entries(f"{root}/self/fd") - 1,  # but the one that lists them
-        threads=_entries(f"{root}/self/task"),
+        descriptors=_known(open_descriptors(root)),
+        threads=_known(live_threads(root)),
     )
 
 
@@ -199,8 +201,5 @@ def _contents(path: str) -> bytes:
         return b""
 
 
-def _entries(folder: str) -> float:
-    try:
-        return len(os.listdir(folder))
-    except OSError:
-        return nan
+def _known(count: int | None) -> float:
+    return nan if count is None else count

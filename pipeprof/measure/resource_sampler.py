@@ -26,8 +26,7 @@ _GAUGE_SHARE = 0.0005
 """`read_gauges` walks the page tables: 0.2 to 15 ms. It may take no more of the time than this."""
 _FIRST_GAUGE_S = 1.0
 """After the first batch: a shorter run is not to wait for what it is of no use to."""
-_NO_GAUGES = (nan,) * 3
-_NOT_WEIGHED = (nan,) * 3
+_UNKNOWN = (nan,) * 3
 
 BatchNbytes = Callable[[Any], tuple[float, float, float]]
 """Tensors in a batch, their bytes, and those of what is beside them."""
@@ -89,7 +88,7 @@ class ResourceSampler:
 
     def _gauges(self, now: float) -> Sequence[float]:
         if now < self._next_gauge_s:
-            return _NO_GAUGES
+            return _UNKNOWN
         gauges = read_gauges()
         took_s = self._now() - now
         self._next_gauge_s = now + took_s / _GAUGE_SHARE
@@ -97,7 +96,7 @@ class ResourceSampler:
 
     def _weight(self, batch: Any, now: float) -> Sequence[float]:
         if batch is None or now < self._next_weigh_s:
-            return _NOT_WEIGHED
+            return _UNKNOWN
         start = self._now()
         weight = self._batch_nbytes(batch)
         took_s = self._now() - start

@@ -18,7 +18,7 @@ from pipeprof.measure.pauses import Named
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import PauseKind
 from pipeprof.report.live import LiveView
-from tests.loaders.test_stretches import Quick
+from tests.loaders.test_sampling import Quick
 from tests.support.leaks import descriptors, threads
 
 

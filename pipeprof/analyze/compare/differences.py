@@ -74,10 +74,10 @@ def _cpu_s(profile: Profile) -> float:
 
 def waited_for_cores(profile: Profile) -> float:
     """0..1 of the time to make a batch; 0 where it was not looked at."""
-    return share_of_making(profile, RUN_QUEUE) or 0.0
+    return share_of_fetch(profile, RUN_QUEUE) or 0.0
 
 
-def share_of_making(profile: Profile, name: str) -> float | None:
+def share_of_fetch(profile: Profile, name: str) -> float | None:
     """0..1 of the time to make a batch that was of this kind: `CPU`, `RUN_QUEUE` or `BLOCKED`.
     ``None``: it was not looked at."""
     took = profile.resources

@@ -17,7 +17,7 @@ from pipeprof.analyze.compare.differences import (
     busier,
     changes,
     one_size,
-    share_of_making,
+    share_of_fetch,
     unlike,
 )
 from pipeprof.analyze.compare.headline import headline
@@ -106,7 +106,7 @@ def _handed(profile: Profile) -> float:
 
 def _computing(profile: Profile) -> float:
     """0..1 of the time to make a batch; 1 where it was not looked at."""
-    blocked = share_of_making(profile, BLOCKED)
+    blocked = share_of_fetch(profile, BLOCKED)
     return 1.0 if blocked is None else 1 - blocked
 
 
