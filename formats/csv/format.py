@@ -161,7 +161,8 @@ def _readable(rows: bytes, names: list[str]) -> bytes:
         good.append(part)
         return pa.record_batch([], [])
 
-    deque(decode_undamaged(rows, decode, halves, len), maxlen=0)
+    whole: Buffer = rows
+    deque(decode_undamaged(whole, decode, halves, len), maxlen=0)
     return b"".join(good)
 
 

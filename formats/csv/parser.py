@@ -72,16 +72,15 @@ class RowParser:
         if not len(rows) or not (blank_rows or _NOT_BLANK.match(rows)):
             nothing = types or dict.fromkeys(self._chosen)
             return pa.table({name: pa.nulls(0, dtype) for name, dtype in nothing.items()})
-        try:
-            # Arrow guesses types from the first block only, so make it one block
-            return self._read(rows, types, _PARSED_AT_ONCE if types else len(rows) + 1)
-        except (pa.ArrowException, ValueError) as error:
-            if "straddling" not in str(error):
-                raise self._explain(str(error), types or {}) from None
-        try:  # a row longer than a block
-            return self._read(rows, types, len(rows) + 1)
-        except (pa.ArrowException, ValueError) as error:
-            raise self._explain(str(error), types or {}) from None
+        # Arrow guesses types from the first block only, so make it one block
+        block_bytes = _PARSED_AT_ONCE if types else len(rows) + 1
+        while True:
+            try:
+                return self._read(rows, types, block_bytes)
+            except (pa.ArrowException, ValueError) as error:
+                if "straddling" not in str(error) or block_bytes > len(rows):
+                    raise self._explain(str(error), types or {}) from None
+            block_bytes = len(rows) + 1  # a row is longer than a block
 
     def _read(
         self, rows: Buffer, types: Mapping[str, pa.DataType] | None, block_bytes: int

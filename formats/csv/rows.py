@@ -17,6 +17,7 @@ from pipeprof.errors import CorruptData
 from pipeprof.formats.base import PREFETCH_DEPTH, Buffer, ByteRange, Fetching, fetch
 
 _FIELD = re.compile(rb'(?:"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?:,|\r|(\n)|\Z)')
+_LINE_END = re.compile(rb"\n")
 _QUOTE = ord('"')
 _MAY_PRECEDE_QUOTE = np.zeros(256, bool)
 """By byte: whether a quote may open behind it."""
@@ -95,13 +96,10 @@ def _open_and_close(data: Buffer, quotes: npt.NDArray[np.int64]) -> bool:
     return bool(_MAY_PRECEDE_QUOTE[np.frombuffer(data, np.uint8)[opening - 1]].all())
 
 
-def _first_newline(data: Buffer, start: int) -> int:
-    """The offset of the first at or after ``start``; -1: there is none. Copies little."""
-    for at in range(start, len(data), _SLACK):
-        found = bytes(data[at : at + _SLACK]).find(b"\n")
-        if found >= 0:
-            return at + found
-    return -1
+def _past_line_end(data: Buffer, start: int) -> int:
+    """Behind the first line end at or after ``start``; 0: there is none."""
+    found = _LINE_END.search(data, start)
+    return found.end() if found else 0
 
 
 def _last_newline(data: Buffer, end: int) -> int:
@@ -131,7 +129,10 @@ class RowBuffer:
         self._append(block)
         if self._end < self._wanted and self._end <= _MOST_ROW_BYTES:
             return b""
-        self._begin = last_row_end(self._pending(), self._cut)
+        if self._memory.find(b'"', 0, self._end) < 0:
+            self._begin = self._memory.rfind(b"\n", 0, self._end) + 1
+        else:
+            self._begin = last_row_end(self._pending(), self._cut)
         if self._end - self._begin > _MOST_ROW_BYTES:
             raise CorruptData(f"a row is longer than {_MOST_ROW_BYTES} bytes; this is not CSV.")
         # looked at again when it has doubled: a row of many blocks is not scanned for each
@@ -187,15 +188,15 @@ class Window:
             self._at += len(data)
             begin = 0
             if not self._begun:
-                begin = _first_newline(data, 0) + 1
+                begin = _past_line_end(data, 0)
                 self._begun = begin > 0
-                self._done = self._at >= self._end if begin == 0 else base + begin >= self._end
+                self._done = (base + begin if begin else self._at) >= self._end
                 if not begin or self._done:
                     continue
             if self._at >= self._end:
-                newline = _first_newline(data, max(self._end - 1 - base, 0))
-                self._done = newline >= 0
-                data = data[: newline + 1] if self._done else data
+                end = _past_line_end(data, max(self._end - 1 - base, 0))
+                self._done = end > 0
+                data = data[:end] if end else data
             if begin < len(data):
                 return memoryview(data)[begin:]
         return b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from pipeprof.formats.tfrecord.scan import (
     FLOAT,
     INT,
     Cells,
-    Entries,
     Octets,
     Refused,
     require,
@@ -69,20 +67,8 @@ def decode(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
 
 def decode_scanned(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
     """The same without protobuf. Raises `Refused`, `SchemaMismatch`."""
-    cells, others = scan(records, schema.names)
-    _check(records.data, others)
+    cells, _ = scan(records, schema.names)
     return _batch(records.data, cells, schema, first)
-
-
-def _check(data: Buffer, others: Sequence[Entries]) -> None:
-    """Raises `Refused` where the values of columns that nobody asked for are damaged."""
-    if not others:
-        return
-    kind = np.concatenate([entries.kind for entries in others])
-    at = np.concatenate([entries.at for entries in others])
-    size = np.concatenate([entries.size for entries in others])
-    require(size[kind == FLOAT] % 4 == 0)
-    _ints(data, at[kind == INT], size[kind == INT])
 
 
 def _batch(data: Buffer, cells: Cells, schema: pa.Schema, first: int) -> pa.RecordBatch:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 from struct import Struct
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from crc32c import crc32c
 
 from pipeprof.errors import CorruptData
@@ -20,7 +20,6 @@ from pipeprof.formats.base import Buffer
 from pipeprof.formats.tfrecord.varint import PAD, Places, unaligned
 
 _LENGTH = Struct("<Q")
-_LENGTH_BYTES = _LENGTH.size
 _HEADER = Struct("<QI")
 _CRC = Struct("<I")
 HEADER_BYTES = _HEADER.size
@@ -34,15 +33,13 @@ of the second stays where it is."""
 
 def masked_crc(data: bytes | memoryview) -> int:
     """CRC-32C, rotated and offset so that a CRC of data with CRCs in it stays a good one."""
-    crc = crc32c(data)
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _masked(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """The same of many CRCs at once."""
-    masked: npt.NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
-    masked += np.uint32(0xA282EAD8)
+    masked: int = _masked(crc32c(data))
     return masked
+
+
+def _masked(crc: Any) -> Any:
+    """Of one CRC, or of an array of them, uint64."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def frame(payload: bytes) -> bytes:
@@ -64,7 +61,7 @@ def _lengths_match(found: Records) -> int:
     """How many of the first records have the right CRC of their length."""
     lengths, which = np.unique(found.stops - found.starts, return_inverse=True)
     crcs = np.array([masked_crc(_LENGTH.pack(length)) for length in lengths], np.uint32)
-    headers = found.starts - HEADER_BYTES + _LENGTH_BYTES
+    headers = found.starts - HEADER_BYTES + _LENGTH.size
     wrong = np.flatnonzero(crcs[which] != unaligned(found.data, "<u4", headers))
     return int(wrong[0]) if len(wrong) else len(found)
 
@@ -206,7 +203,7 @@ class Deframer:
 
     def _undamaged(self, found: Records) -> Records:
         """Those whose CRC matches; the others become `faults`."""
-        crcs = np.fromiter(map(crc32c, found.views()), np.uint32, len(found))
+        crcs = np.fromiter(map(crc32c, found.views()), np.uint64, len(found))
         right = _masked(crcs) == unaligned(found.data, "<u4", found.stops)
         if right.all():
             return found

@@ -7,7 +7,7 @@ A record is nested fields, each a tag byte and a length before its bytes:
 All records are walked together, an entry a step. Most writers keep one order, so the entries of a
 step mostly have the same key: they are compared with the first of them, then those that differ with
 the first of these. This is the form that writers produce. A block with anything else is refused and
-left to protobuf, so nothing is accepted here that protobuf would not accept.
+left to protobuf, so no column is read here otherwise than protobuf would read it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ EMPTY = 8
 _TAG, _VALUE_TAG = np.uint64(0x0A), np.uint64(0x12)
 _KINDS = np.zeros(256, np.uint8)
 _KINDS[[0x0A, 0x12, 0x1A]] = BYTES, FLOAT, INT
-_BYTE, _SHORT = np.uint64(0xFF), np.uint64(127)
+_BYTE, _SHORT_FIELD = np.uint64(0xFF), np.uint64(0x80FF)
+"""Masks of a field's tag, and of that with the bit that says that its length has another byte."""
 _8, _16 = np.uint64(8), np.uint64(16)
 _AROUND = 6
 """Bytes of `12 len kind len 0a len` before a value, each length one byte."""
@@ -63,102 +64,92 @@ class Cells:
     """In bytes."""
 
 
-@dataclass(frozen=True)
-class Entries:
-    """Entries of one key, with the place of their values; each array of shape (entries,)."""
+def scan(records: Records, names: list[str]) -> tuple[Cells, bool]:
+    """The values of the columns ``names``, and whether the records hold entries of other names.
 
-    key: bytes
-    row: Places
-    kind: Octets
-    at: Places
-    size: Places
-
-
-def scan(records: Records, names: list[str]) -> tuple[Cells, list[Entries]]:
-    """The values of the columns ``names``, and the entries that are of no such column.
-
-    Raises `Refused`.
+    Those are skipped: only that they are an entry of one name is checked. Raises `Refused`.
     """
-    shape = len(names), len(records)
+    shape, words = (len(names), len(records)), words_of(records.data)
     cells = Cells(np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     columns = {name.encode(): column for column, name in enumerate(names)}
-    others = []
-    for entries in _walk(records):
-        column = columns.get(entries.key)
+    others = False
+    for key, row, value, end in _walk(records, words):
+        column = columns.get(key)
         if column is None:
-            others.append(entries)
+            others = True
+            require(_field(words, value, _VALUE_TAG)[1] == end)
             continue
-        rows = slice(None) if len(entries.row) == len(records) else entries.row  # a slice is faster
+        kind, at, size = _contents(words, value, end)
+        rows = slice(None) if len(row) == len(records) else row  # a slice is faster
         require(cells.kind[column, rows] == 0)  # else a record holds a name twice
-        cells.kind[column, rows] = entries.kind
-        cells.at[column, rows] = entries.at
-        cells.size[column, rows] = entries.size
+        cells.kind[column, rows] = kind
+        cells.at[column, rows] = at
+        cells.size[column, rows] = size
     return cells, others
 
 
-def _walk(records: Records) -> Iterator[Entries]:
-    """All entries of all records."""
-    data, words, groups = records.data, words_of(records.data), 0
-    row = np.flatnonzero(records.starts < records.stops)  # an Example of no bytes has no entries
+def _walk(records: Records, words: Words) -> Iterator[tuple[bytes, Places, Places, Places]]:
+    """All entries of all records, those of one key and step at once.
+
+    Yields the key, the rows, and where the Features behind the key begin and where they must end.
+    """
+    groups, row = 0, np.flatnonzero(records.starts < records.stops)  # no bytes: no entries
     at, stops = _field(words, records.starts[row])
     require(stops == records.stops[row])
     while len(row):
         more = at < stops
         if not more.all():
+            require(at[~more] == stops[~more])
             row, at, stops = row[more], at[more], stops[more]
             continue
         body, end = _field(words, at)
-        require(end <= stops)
-        at = end
-        entry_row = row
+        at, entry_row = end, row
         while len(entry_row):
             groups += 1
             if groups > _MOST_GROUPS:
                 raise Refused
-            same, key = _same_key(data, words, body)
+            same, key = _same_key(records.data, words, body)
             if same.all():
-                yield _entries(words, key, entry_row, body, end)
+                yield key, entry_row, body + (2 + len(key)), end
                 break
-            yield _entries(words, key, entry_row[same], body[same], end[same])
+            yield key, entry_row[same], body[same] + (2 + len(key)), end[same]
             entry_row, body, end = entry_row[~same], body[~same], end[~same]
 
 
 def _same_key(data: Buffer, words: Words, body: Places) -> tuple[Flags, bytes]:
     """Which entries have the key of the first, and the key."""
     first = int(body[0])
-    length = data[first + 1]
-    if length > _SHORT:
+    tag, length = data[first : first + 2]
+    if tag != _TAG or length >= 128:
         raise Refused
     whole = bytes(data[first : first + 2 + length])
-    key, same = whole[2:], np.ones(len(body), bool)
-    for start in range(0, len(whole), 8):
+    same = words[body] & MASKS[min(len(whole), 8)] == _word(whole[:8])
+    for start in range(8, len(whole), 8):
         part = whole[start : start + 8]
-        found = words[body + start] if start else words[body]
-        same &= found & MASKS[len(part)] == np.uint64(int.from_bytes(part, "little"))
-    try:
-        key.decode()
-    except UnicodeDecodeError:
-        raise Refused from None
-    return same, key
+        same &= words[body + start] & MASKS[len(part)] == _word(part)
+    return same, whole[2:]
 
 
-def _entries(words: Words, key: bytes, row: Places, body: Places, end: Places) -> Entries:
-    value = body + (2 + len(key))
-    require((words[body] & _BYTE == _TAG) & (end - value >= 2))
-    return Entries(key, row, *_contents(words, value, end))
+def _word(part: bytes) -> np.uint64:
+    word: np.uint64 = np.uint64(int.from_bytes(part, "little"))
+    return word
 
 
-def _field(words: Words, at: Places) -> tuple[Places, Places]:
-    """Where the content of the fields begins and ends that lie at ``at``, of tag `0a`."""
+def _field(words: Words, at: Places, tag: np.uint64 = _TAG) -> tuple[Places, Places]:
+    """Where the content of the fields begins and ends that lie at ``at``, all of this tag."""
     head = words[at]
-    require(head & _BYTE == _TAG)
-    length = head >> _8 & _BYTE
-    if (length <= _SHORT).all():
+    if (head & _SHORT_FIELD == tag).all():
         body = at + 2
-        return body, body + length.view(np.int64)
-    long, size = _length(head >> _8)
+        return body, body + (head >> _8 & _BYTE).view(np.int64)
+    require(head & _BYTE == tag)
+    return _any_field(head, at)
+
+
+def _any_field(head: Words, at: Places) -> tuple[Places, Places]:
+    """The same of fields of any tag and length, which begin with the words ``head``."""
+    length, size = _length(head >> _8)
     body = at + 1 + size
-    return body, body + long
+    return body, body + length
 
 
 def _length(words: Words) -> tuple[Places, Places]:
@@ -190,25 +181,18 @@ def _contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places,
 
 def _other_contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places, Places]:
     """The same for an empty list, or where a length takes more than a byte."""
-    feature, stop, tag = _nested(words, value)
-    require((tag == _VALUE_TAG) & (stop == end) & (feature < end))
-    listed, stop, tag = _nested(words, feature)
+    feature, stop = _field(words, value, _VALUE_TAG)
+    require((stop == end) & (feature < end))
+    head = words[feature]
+    listed, stop = _any_field(head, feature)
     require(stop == end)
-    kind, empty = _KINDS[tag.view(np.int64)], listed == end
+    kind, empty = _KINDS[(head & _BYTE).view(np.int64)], listed == end
     kind[empty & (kind > 0)] |= EMPTY
     filled = np.flatnonzero(~empty)
     at = listed.copy()
-    at[filled], stop, tag = _nested(words, listed[filled])
-    require((tag == _TAG) & (stop == end[filled]))
+    at[filled], stop = _field(words, listed[filled])
+    require(stop == end[filled])
     return kind, at, end - at
-
-
-def _nested(words: Words, at: Places) -> tuple[Places, Places, Words]:
-    """Where the content of the fields at ``at`` begins and ends, and their tags."""
-    head = words[at]
-    length, size = _length(head >> _8)
-    body = at + 1 + size
-    return body, body + length, head & _BYTE
 
 
 def require(usual: Flags | np.bool_) -> None:

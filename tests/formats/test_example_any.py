@@ -80,8 +80,31 @@ def same_or_refused(payloads: Sequence[bytes], wanted: pa.Schema) -> bool:
     except (Refused, SchemaMismatch):
         return False
     found.validate(full=True)
+    payloads = [only(payload, wanted.names) for payload in payloads]
     assert repr(found.to_pydict()) == outcome(example.decode, payloads, wanted)
     return True
+
+
+def only(payload: bytes, names: Sequence[str]) -> bytes:
+    """The record without the entries of other names, each of which is a key and a Feature."""
+    kept, rest = [], payload and content(payload, 0x0A)[0]
+    while rest:
+        inside, after = content(rest, 0x0A)
+        key, feature = content(inside, 0x0A)
+        assert content(feature, 0x12)[1] == b"", "an entry has more than these two"
+        if key in [name.encode() for name in names]:
+            kept.append(rest[: len(rest) - len(after)])
+        rest = after
+    return record(*kept)
+
+
+def content(message: bytes, tag: int) -> tuple[bytes, bytes]:
+    """Of the field that a message begins with, and what follows it."""
+    assert message[0] == tag
+    size = next(at for at in range(1, 6) if message[at] < 128)
+    length = sum((byte & 127) << 7 * at for at, byte in enumerate(message[1 : size + 1]))
+    assert len(message) > size + length, "it ends beyond its message"
+    return message[size + 1 : size + 1 + length], message[size + 1 + length :]
 
 
 @settings(deadline=None)
@@ -90,8 +113,9 @@ def test_any_records_are_what_protobuf_says_or_refused(
     block: list[bytes], unusual: list[bytes], wanted: pa.Schema
 ) -> None:
     payloads = block + unusual
-    same_or_refused(payloads, wanted)
     many = payloads * 4  # so that a scan is worth it
+    if same_or_refused(payloads, wanted):
+        many = [only(payload, wanted.names) for payload in many]
     assert outcome(decode, many, wanted) == outcome(example.decode, many, wanted)
 
 
