@@ -143,7 +143,7 @@ docs: $(READY) ## write what of docs/ is generated, then build the site in site/
 	@$(BIN)/python scripts/findings_doc.py docs/findings.md
 	@$(BIN)/python scripts/cli_doc.py docs/reference/cli.md
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "The site is in site/index.html."
+	@echo "The site is in site/index.html; $(BIN)/mkdocs serve shows it with its search."
 
 clean: ## remove what building, testing and the demo left; not .venv
 	@rm -rf build dist demo site *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \

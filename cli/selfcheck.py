@@ -25,9 +25,9 @@ def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
 
     They sleep, compute, read, crowd the cores or send many small tensors, and clock all that
     themselves. Each stage must come out within 3 % of a batch's wall time or 0.2 ms, whichever is
-    larger; the verdict and the stage to blame must be right; the blame must add up to the stall
-    within 1 %. Beside it: what profiling costs. Takes about a minute; exits with 1 when anything
-    is beyond its bar.
+    larger. The verdict and the stage to blame must be right, and the blame must add up to the
+    stall within 1 %. The profiler's overhead is measured as well. It takes about a minute, and
+    exits with 1 when anything is beyond its bar.
     """
     from pipeprof.cli.selfcheck_page import print_outcome, selfcheck_document
     from pipeprof.report.terminal.render import print_document

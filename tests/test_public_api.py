@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +64,18 @@ def test_every_public_name_is_there_and_documented(name: str) -> None:
     assert value is not None
     assert name == "__version__" or value.__doc__
     assert name in dir(pipeprof)
+
+
+@pytest.mark.parametrize("name", [name for name in pipeprof.__all__ if name != "__version__"])
+def test_every_public_name_has_an_example_and_each_of_its_arguments(name: str) -> None:
+    value = getattr(pipeprof, name)
+    text = inspect.getdoc(value) or ""
+    assert "Example:\n" in text
+    if inspect.isfunction(value):
+        arguments = text.partition("Args:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^    (\w+): ", arguments, re.MULTILINE) == [
+            *inspect.signature(value).parameters
+        ]
 
 
 def test_type_checkers_see_the_names_that_python_sees(repo: Path) -> None:

@@ -202,7 +202,7 @@ class SweepResult:
         >>> sweep = pipeprof.load("pipeprof-results/sweep-20260131-142501/sweep.json")
         >>> best = sweep.trials[sweep.advice[0].best_trial]
         >>> best.config.num_workers, best.samples_per_s
-        (1, 606.1)
+        (1, 606.5)
     """
 
     created: str
