@@ -44,6 +44,13 @@ def test_other_names_are_those_of_the_run() -> None:
     assert fill("{misspelt}", {}, LoaderConfig(3, kind="map")) == "unknown"
 
 
+def test_attributes_of_what_is_unknown_are_unknown() -> None:
+    figures = {"no": None, "run": LoaderConfig(3, kind="map")}
+    assert fill("«{no.rate.mean}, »«{no[0]}, »{run.batch_size}", figures) == "unknown"
+    with pytest.raises(AttributeError):
+        fill("{run.misspelt}", figures)
+
+
 def test_each_finding_has_words() -> None:
     assert {case.code for case in CASES} == set(findings.TEXTS)
 

@@ -100,7 +100,6 @@ def storage(facts: Facts) -> Iterator[Proposal]:
             "times": times,
             "size": size,
             "fewer": 1 / times,
-            "in_all": source.bytes if source else None,
             "copied_s": source.bytes / (facts.rate * size) if source else None,
             "sure": sure,
         }

@@ -19,29 +19,17 @@ def headline(
     stages: Mapping[str, Difference], per: str,
 ) -> str:  # fmt: skip
     """``"Slower: 0.82× the samples/s (95 %: 0.79–0.86), 49,400 instead of 60,235; …"``."""
-    rates: dict[str, object] = {
-        "after": after.throughput.samples_per_s,
-        "before": before.throughput.samples_per_s,
-    }
-    if speed.ratio is None:
-        return comparison("unmeasured", rates)
-    if speed.interval is None:
-        return comparison("too-few", {**rates, "ratio": speed.ratio})
+    figures: dict[str, object] = {"after": after.throughput, "before": before.throughput}
+    if speed.ratio is None or speed.interval is None:
+        return comparison("unmeasured" if speed.ratio is None else "too-few", figures, speed)
+    if speed.shown == "none":
+        return comparison("none", figures, speed)
     wanted = "more" if speed.shown == "slower" else "less"
     stage, stage_s = _cause(stages, wanted)
-    figures = rates | {
-        "ratio": speed.ratio,
-        "low": speed.interval[0],
-        "high": speed.interval[1],
-        "shown": speed.shown,
-        "stage": stage,
-        "stage_s": stage_s,
-        "more_or_less": wanted,
-        "per": per,
-    }
+    figures |= {"stage": stage, "stage_s": stage_s, "more_or_less": wanted, "per": per}
     if starved.shown in ("more", "less"):
-        figures |= {"starved_after": starved.after, "starved_before": starved.before}
-    return comparison("none" if speed.shown == "none" else "differs", figures)
+        figures["starved"] = starved
+    return comparison("differs", figures, speed)
 
 
 def _cause(stages: Mapping[str, Difference], wanted: str) -> tuple[str | None, float]:

@@ -168,7 +168,8 @@ TEXTS: Final = {
         "{wanted:rate} ({times:.1f}×)",
         f"{_DEMAND}{{size:bytes}} of storage each. As good: {{fewer:.2f}}× the bytes for a sample "
         "(a denser format, only the columns in use), or the data on a local disk of that "
-        "bandwidth«: at the present rate all {in_all:bytes} are there after {copied_s:duration}»"
+        "bandwidth«: at the present rate all {recording.source.bytes:bytes} are there after "
+        "{copied_s:duration}»"
         "«{sure:unless}. If the storage gives no more: a run with more workers tells»",
     ),
     "more-requests": ProposalText(

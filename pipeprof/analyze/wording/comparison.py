@@ -7,21 +7,21 @@ from typing import Final
 from pipeprof.analyze.wording.template import Figures, fill
 
 
-def comparison(code: str, figures: Figures) -> str:
-    """The sentence, or part of one, with this code."""
-    return fill(_TEXTS[code], figures)
+def comparison(code: str, figures: Figures, speed: object = None) -> str:
+    """The sentence, or part of one, with this code. ``speed``: of the later run."""
+    return fill(_TEXTS[code], figures, speed)
 
 
-_RATES: Final = "{after:count} instead of {before:count}"
+_RATES: Final = "{after.samples_per_s:count} instead of {before.samples_per_s:count}"
 _RATIO: Final = "{ratio:.2f}× the samples/s"
-_TIMES: Final = f"{_RATIO} (95 %: {{low:.2f}}–{{high:.2f}}), {_RATES}"
+_TIMES: Final = f"{_RATIO} (95 %: {{interval[0]:.2f}}–{{interval[1]:.2f}}), {_RATES}"
 
 _TEXTS: Final = {
     "unmeasured": f"Too little to tell: no throughput was measured ({_RATES} samples/s).",
     "too-few": f"Too little to tell: {_RATIO}, {_RATES}, but measured over too few batches.",
     "none": f"No difference that this data can show: {_TIMES}.",
-    "differs": f"{{shown:capital}}: {_TIMES}«; starved {{starved_after:share}} of the time instead "
-    "of {starved_before:share}»«; {stage} takes {stage_s:duration} {more_or_less} a {per}».",
+    "differs": f"{{shown:capital}}: {_TIMES}«; starved {{starved.after:share}} of the time instead "
+    "of {starved.before:share}»«; {stage} takes {stage_s:duration} {more_or_less} a {per}».",
     "accelerator": "another accelerator",
     "step": "the training step itself takes {before:duration} → {after:duration}",
     "machine": "another machine or kernel",

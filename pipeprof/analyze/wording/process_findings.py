@@ -113,25 +113,26 @@ TEXTS: Final = {
     "fork-with-threads": FindingText(
         "Workers were forked beside a network client",
         "{workers:n worker} were forked while {threads:n thread} of a client ran ({names}), of "
-        "«{all_threads}»«{all_threads:unless}unknown» threads in all.",
+        "«{main.threads_at_fork}»«{main.threads_at_fork:unless}unknown» threads in all.",
         "A forked worker has the client's locks but not its thread: it can hang or fail. Make the "
         'client in the worker, or set multiprocessing_context="forkserver".',
     ),
     "shared-memory-too-small": FindingText(
         "Little room in shared memory",
-        f"{_UNDER_WAY}/dev/shm has {{size:bytes}} in all. A worker that finds it full dies of a "
-        "bus error.",
+        f"{_UNDER_WAY}/dev/shm has {{main.shared_memory_bytes:bytes}} in all. A worker that finds "
+        "it full dies of a bus error.",
         f"{_FEWER_BATCHES}; or give more, in a container with --shm-size.",
     ),
     "prefetch-memory": FindingText(
         "Prefetched batches take much of the memory",
-        f"{_UNDER_WAY}{{free:bytes}} of memory are left.",
+        f"{_UNDER_WAY}{{main.available_bytes:bytes}} of memory are left.",
         f"{_FEWER_BATCHES}.",
     ),
     "worker-memory-grows": FindingText(
         "The workers' memory grows",
         "Each of {workers:n worker} grew by {grown:bytes} over {began:bytes} while it was watched, "
-        "{per_s:rate} each«; at this rate {free:bytes} that are free last {lasts_s:duration}».",
+        "{per_s:rate} each«; at this rate {main.available_bytes:bytes} that are free last "
+        "{lasts_s:duration}».",
         "«{forked:if}Forked workers copy whatever Python objects they touch, until each has its "
         "own: keep the data set's samples in arrays or tensors instead of lists and dicts. If it "
         "goes on beyond that, it is a leak: »«{forked:unless}It is a leak: »"
@@ -155,7 +156,8 @@ TEXTS: Final = {
     ),
     "lost-records": FindingText(
         "Some batches could not be seen being made",
-        "The record of {lost:n batch} of {summary.total:,} did not arrive from its worker.",
+        "The record of {recording.lost_records:n batch} of {summary.total:,} did not arrive from "
+        "its worker.",
         "Their stall is charged to unknown; the other figures leave them out.",
     ),
 }  # fmt: skip

@@ -81,6 +81,15 @@ class _Formatter(Formatter):
         name = str(key)
         return self._figures[name] if name in self._figures else getattr(self._run, name, None)
 
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Attributes of what is unknown are unknown."""
+        try:
+            return super().get_field(field_name, args, kwargs)
+        except (AttributeError, TypeError) as error:
+            if getattr(error, "obj", None) is not None:
+                raise
+            return None, field_name
+
     def format_field(self, value: Any, spec: str) -> str:
         unknown = value is None or value != value
         if spec in ("if", "unless"):

@@ -48,7 +48,7 @@ def shared_memory(facts: Facts) -> Figures | None:
     size, wanted = facts.main.shared_memory_bytes, _under_way(facts)
     if size is None or not wanted >= _FULL * size:
         return None
-    return {"size": size, "wanted": wanted, "fewer": _fewer(facts)}
+    return {"wanted": wanted, "fewer": _fewer(facts)}
 
 
 @case("prefetch-memory")
@@ -61,7 +61,7 @@ def prefetched(facts: Facts) -> Figures | None:
     free, wanted = facts.main.available_bytes, _under_way(facts)
     if free is None or not wanted >= _LARGE * free:
         return None
-    return {"free": free, "wanted": wanted, "fewer": _fewer(facts)}
+    return {"wanted": wanted, "fewer": _fewer(facts)}
 
 
 @case("worker-memory-grows")
@@ -81,7 +81,6 @@ def growth(facts: Facts) -> Figures | None:
         "per_s": per_s,
         "grown": grown,
         "began": began,
-        "free": free or None,
         "lasts_s": free / (per_s * facts.workers) if free else None,
         "forked": facts.config.start_method == "fork",
     }

@@ -25,5 +25,4 @@ def lost(facts: Facts) -> Figures | None:
     Seen by batches that were delivered and never told of, as when a worker was killed. Their stall
     is charged to *unknown*.
     """
-    records = facts.recording.lost_records
-    return {"lost": records} if records else None
+    return {} if facts.recording.lost_records else None

@@ -85,5 +85,4 @@ def fork_with_clients(facts: Facts) -> Figures | None:
     seen = [name for name in facts.main.python_threads_at_fork if name.endswith(_CLIENTS)]
     if not seen or facts.recording.source is not None:
         return None
-    names = ", ".join(seen[:3])
-    return {"threads": len(seen), "names": names, "all_threads": facts.main.threads_at_fork}
+    return {"threads": len(seen), "names": ", ".join(seen[:3])}
