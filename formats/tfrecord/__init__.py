@@ -2,5 +2,5 @@
 
 `framing` finds the records, `scan` reads a block of them with NumPy and `example` by protobuf what
 the scan refuses, `columns` makes Arrow columns of what was scanned, `format` drives the reading,
-and `encoder` writes. `varint` and `keys` are parts of the scan.
+and `encoder` writes. `varint` is a part of the scan.
 """

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pipeprof.errors import SchemaMismatch
@@ -133,7 +130,8 @@ def _gathered(data: Buffer, at: Places, size: Places) -> Octets:
     """The bytes of all values, end to end."""
     total = int(size.sum())
     if total > _FEW_BYTES * len(at):
-        gathered = _pooled(total)
+        # Arrow's pool keeps what is freed: fresh memory takes longer than the copy
+        gathered: Octets = np.frombuffer(pa.allocate_buffer(total), np.uint8)
         source, target, to = memoryview(data), gathered.data, 0
         for start, length in zip(at.tolist(), size.tolist(), strict=True):
             target[to : to + length] = source[start : start + length]
@@ -142,11 +140,6 @@ def _gathered(data: Buffer, at: Places, size: Places) -> Octets:
     moved = at - (np.cumsum(size) - size)
     octets: Octets = np.frombuffer(data, np.uint8).take(np.arange(total) + np.repeat(moved, size))
     return octets
-
-
-def _pooled(size: int) -> npt.NDArray[Any]:
-    """Memory of Arrow's pool, which keeps what is freed: fresh memory costs more than the copy."""
-    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 def _ints(data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:

@@ -73,12 +73,10 @@ class S3Store:
 
     @property
     def client(self) -> str:
-        """Which client asks."""
         return self._choice.client
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the results should know of how it was read."""
         return (f"S3 was read by {self._choice.client}.", *self._choice.notes)
 
     def find(self, url: str) -> list[ObjectInfo]:
