@@ -50,7 +50,7 @@ def headspace(
     Raises:
         UsageError: The loader yields no batch.
 
-    Example:
+    Examples:
         >>> print(pipeprof.headspace(loader, train_step))
         If data were free: 1.74× (1.44–2.15), 637 instead of 366 samples/s, ...
     """

@@ -24,7 +24,7 @@ class PipeprofError(Exception):
     A message is one or two sentences: what was wrong, where, and what to do. It never holds a
     secret. ``exit_code`` is what the command line ends with.
 
-    Example:
+    Examples:
         >>> try:
         ...     profile = pipeprof.load("run.json")
         ... except pipeprof.PipeprofError as error:

@@ -36,7 +36,7 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
     notes = field_notes()
     for name, definition in definitions.items():
         text = inspect.cleandoc(definition["description"])
-        definition["description"] = text.partition("\n\nExample:")[0]
+        definition["description"] = text.partition("\n\nExamples:")[0]
         for field, schema in definition["properties"].items():
             units = (unit for suffix, unit in _UNITS.items() if field.endswith(suffix))
             if note := notes[name].get(field) or next(units, None):

@@ -88,7 +88,7 @@ def load(path: str | PathLike[str]) -> Profile | SweepResult:
     Raises:
         ProfileError: There is no such file, or it is damaged, or it is something else.
 
-    Example:
+    Examples:
         >>> profile = pipeprof.load("run.json")
         >>> profile.diagnosis.verdict
         'starved'

@@ -70,7 +70,7 @@ def test_every_public_name_is_there_and_documented(name: str) -> None:
 def test_every_public_name_has_an_example_and_each_of_its_arguments(name: str) -> None:
     value = getattr(pipeprof, name)
     text = inspect.getdoc(value) or ""
-    assert "Example:\n" in text
+    assert "Examples:\n" in text
     if inspect.isfunction(value):
         arguments = text.partition("Args:\n")[2].partition("\n\n")[0]
         assert re.findall(r"^    (\w+): ", arguments, re.MULTILINE) == [

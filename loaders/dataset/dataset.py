@@ -84,7 +84,7 @@ def open_dataset(
         StorageError: An object or folder cannot be listed or read.
         FormatError: The data cannot be decoded, and ``on_error`` is ``"fail"``.
 
-    Example:
+    Examples:
         >>> dataset = pipeprof.open_dataset("data/parquet", batch_size=512, shuffle=True)
         >>> loader = DataLoader(dataset, batch_size=None, num_workers=4)
     """

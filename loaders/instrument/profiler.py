@@ -61,7 +61,7 @@ class LoaderProfiler:
     def __init__(
         self,
         name: str,
-        accelerator: str = "not looked at",
+        accelerator: str = "not observed",
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:

@@ -14,7 +14,7 @@ from pipeprof.model import Profile, Recording
 def wrap(
     loader: Any,
     name: str = "loader",
-    accelerator: str = "not looked at",
+    accelerator: str = "not observed",
     whole: bool = False,
     live: bool = False,
 ) -> ProfiledLoader:
@@ -37,7 +37,7 @@ def wrap(
     Raises:
         UsageError: ``loader`` cannot be iterated.
 
-    Example:
+    Examples:
         >>> loader = pipeprof.wrap(loader)
         >>> for batch in loader:
         ...     train_step(batch)

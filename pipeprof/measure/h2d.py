@@ -57,7 +57,7 @@ def to_device(
     Raises:
         UsageError: ``stream`` belongs to another device.
 
-    Example:
+    Examples:
         >>> for batch in loader:
         ...     batch = pipeprof.to_device(batch, "cuda")
         ...     train_step(batch)

@@ -93,7 +93,7 @@ def pause(name: str = "pause") -> NamedPause:
     Returns:
         A context manager.
 
-    Example:
+    Examples:
         >>> for batch in loader:
         ...     train_step(batch)
         ...     if time_to_save():

@@ -102,7 +102,7 @@ def stage(name: Stage | str) -> Timed:
     Raises:
         UsageError: ``name`` is another stage, or none.
 
-    Example:
+    Examples:
         >>> with pipeprof.stage("decode"):
         ...     image = decode(data)
         >>> @pipeprof.stage("transform")

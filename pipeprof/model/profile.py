@@ -147,7 +147,7 @@ class Profile:
     Times are in seconds (``_s``), sizes in bytes, rates per second (``_per_s``) and shares 0 to 1.
     ``None`` means unknown, never zero. ``docs/profile.schema.json`` describes the saved JSON.
 
-    Example:
+    Examples:
         >>> profile = loader.profile()
         >>> profile.diagnosis.verdict, profile.diagnosis.starved_fraction
         ('starved', 0.466)

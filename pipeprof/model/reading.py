@@ -13,7 +13,7 @@ OnError = Literal["fail", "skip"]
 class ReadOptions:
     """How files are cut into splits, and how their bytes are fetched. Sizes are in bytes.
 
-    Example:
+    Examples:
         >>> options = pipeprof.ReadOptions(queue_depth=8, direct=True)
         >>> dataset = pipeprof.open_dataset("data/parquet", read=options)
     """

@@ -13,7 +13,7 @@ class Stage(str, Enum):
     A member equals its name as text, so ``profile.stages["read"]`` and
     ``profile.stages[Stage.READ]`` are the same.
 
-    Example:
+    Examples:
         >>> profile.stages[pipeprof.Stage.FETCH].mean_s
         0.0242
     """

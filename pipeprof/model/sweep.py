@@ -198,7 +198,7 @@ class SweepResult:
     Times are in seconds (``_s``), sizes in bytes, rates per second (``_per_s``) and shares 0 to 1.
     ``docs/sweep.schema.json`` describes the saved JSON.
 
-    Example:
+    Examples:
         >>> sweep = pipeprof.load("pipeprof-results/sweep-20260131-142501/sweep.json")
         >>> best = sweep.trials[sweep.advice[0].best_trial]
         >>> best.config.num_workers, best.samples_per_s

@@ -34,10 +34,10 @@ def confidence(profile: Profile) -> Section:
 def confidence_in_brief(profile: Profile) -> str:
     share = profile.overhead.share
     overhead = "unknown" if share is None else format_share(share)
-    accelerator = profile.environment.accelerator or "unknown accelerator"
+    accelerator = profile.environment.accelerator or "unknown"
     parts = [
         _measured(profile),
-        "emulated accelerator" if is_emulated(accelerator) else accelerator,
+        "emulated accelerator" if is_emulated(accelerator) else f"accelerator {accelerator}",
         f"cache {profile.cache.state}",
         f"profiler overhead {overhead}",
     ]
