@@ -125,7 +125,7 @@ def test_batches_that_were_made_ahead_make_no_run_faster_in_the_long_run():
 
 def test_of_a_run_too_short_to_be_steady_something_is_left():
     setting = Setting(2, 2)
-    for count in (9, 10, 12, 20):
+    for count in (1, 8, 9, 10, 12, 20):
         assert simulate([Demand(0.01)] * count, setting).steady(setting).order
 
 

@@ -83,8 +83,9 @@ class Run:
     def steady(self, setting: Setting) -> Run:
         """Its steady part: without the first batches, and without the last, which were fetched
         ahead while others were handed out. At least one batch is left."""
-        spare = max(0, len(self.order) - setting.warmup - 1)
-        return self.after(setting.warmup, min(spare, setting.in_flight))
+        warmup = min(setting.warmup, max(0, len(self.order) - 1))
+        spare = max(0, len(self.order) - warmup - 1)
+        return self.after(warmup, min(spare, setting.in_flight))
 
     def after(self, warmup: int, end: int = 0) -> Run:
         """Without the first ``warmup`` batches, and without the last ``end``."""
