@@ -50,7 +50,7 @@ _JOBS = 2
               required=True, help="File format.")  # fmt: skip
 @click.option("--size", "size_bytes", type=SIZE, default="1GiB", show_default=True,
               help="About what the rows occupy in RAM, so that the same size gives the same rows "
-              "in every format; the size on storage differs and is told at the end.")  # fmt: skip
+              "in every format; the size on storage differs; it is printed last.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
               help="The same seed gives the same rows; a larger size adds rows.")  # fmt: skip
 @click.option("--shards", type=click.IntRange(min=1), default=None,

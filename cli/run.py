@@ -56,7 +56,7 @@ def settings(text: str) -> Override:
 @click.option("--html", is_flag=True, help="Write a page for a browser beside each profile.")
 @click.option("--quiet", is_flag=True, help="Save the profiles; say only what went wrong.")
 @click.option("--live", is_flag=True,
-              help="Show how it goes on stderr meanwhile: a panel at the bottom of a terminal, "
+              help="Show metrics on stderr during the run: a panel at the bottom of a terminal, "
               "elsewhere a line now and then.")  # fmt: skip
 @click.option("--live-every", type=click.FloatRange(min=0, min_open=True), default=10.0,
               metavar="SECONDS", show_default=True,

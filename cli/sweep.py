@@ -97,7 +97,7 @@ def _columns(text: str) -> tuple[str, ...] | None:
               help="Try every setting. Otherwise, of a data set with more than six settings for a "
               "batch size, only those are tried that can change the answer.")  # fmt: skip
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), default=None,
-              help="Start no trial after so many seconds; --resume goes on.")  # fmt: skip
+              help="Start no trial after so many seconds; --resume continues.")  # fmt: skip
 @click.option("--threshold", type=SHARE, default="5%", show_default=True,
               help="The starved share that counts as starved.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=None,

@@ -78,7 +78,7 @@ class ProgressLines(SweepListener):
 
     def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         if number == 0 and not self._console.is_terminal:
-            self._console.print("  the best setting and the next, once more, by turns")
+            self._console.print("  the best setting and the next, once more, alternating")
         self._draw(0.0, f"by turns, {number + 1} of {planned}: {describe(setting)}")
 
     def _draw(self, share: float, description: str | None = None) -> None:

@@ -54,14 +54,15 @@ def run_trial(
     """
     consumer = make_consumer(spec, setting.batch_size)
 
-    def measure(made: DataLoader[Any], dataset: FileDataset | None) -> Ran:
+    def measure(made: DataLoader[Any], dataset: FileDataset | None) -> Callable[[], Ran]:
+        """Runs it; what is returned explains it, so that no error of ours is the loader's."""
         if dataset is None:  # epochs one after another; each begins as the user's loader lets it
             loader = wrap(made, setting.url, consumer.label, whole=True)
             warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
             seen = loader.recording()
             kept = slice_log(seen.batches, warmup, len(seen.batches.index))
             recording = replace(seen, batches=kept, notes=(*seen.notes, _AS_IT_IS))
-            return assemble(recording, spec.threshold), recording, None
+            return lambda: (assemble(recording, spec.threshold), recording, None)
         begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
         meter = ReadMeter(setting.num_workers)
         name = f"{dataset.source.format} {redact(setting.url)}"
@@ -69,14 +70,17 @@ def run_trial(
         warmup = _consume(loader, consumer, spec, setting, tick, meter)
         seen = loader.recording()
         notes, cache = (*seen.notes, *_notes(dataset.splits, setting)), label(begun, meter)
-        recording = replace(seen, warmup_batches=warmup, cache=cache, notes=notes)
-        profile = assemble(recording, spec.threshold)
-        if ask:
-            profile, recording = disambiguated(profile, recording, dataset, spec)
+        measured = replace(seen, warmup_batches=warmup, cache=cache, notes=notes)
         found = meter.traffic() if begun.residency.local else None
-        return profile, recording, found[0] if found else None
 
-    return _with_loader(spec, setting, storage_options, measure, only)
+        def explain() -> Ran:
+            run = assemble(measured, spec.threshold), measured
+            profile, recording = disambiguated(*run, dataset, spec) if ask else run
+            return profile, recording, found[0] if found else None
+
+        return explain
+
+    return _with_loader(spec, setting, storage_options, measure, only)()
 
 
 def measure_headspace(

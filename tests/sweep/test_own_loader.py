@@ -111,6 +111,19 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: TrialSetting) -> 
     assert any("left as it is" in note for note in profile.notes)
 
 
+def test_an_error_of_ours_is_not_said_to_be_the_loaders(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a fault of the analysis")
+
+    monkeypatch.setattr("pipeprof.sweep.trial.assemble", broken)
+    spec = SweepSpec(("mine",), (0,), (2,), (), 0.0, trial_s=0.1, warmup_s=0.0,
+                     loader=written(SLEEPING))  # fmt: skip
+    with pytest.raises(RuntimeError, match="a fault of the analysis"):
+        run_trial(spec, TrialSetting("mine", None, 0, None))
+
+
 def test_its_batch_sizes_may_be_left_to_it() -> None:
     spec = SweepSpec(("mine",), (0, 1), (2, 4), (), 0.0, loader="mine.py:make")
     assert grid(spec, spec.urls) == (

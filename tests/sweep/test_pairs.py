@@ -133,4 +133,4 @@ def test_who_watches_is_told_that_pairs_are_run(capsys: pytest.CaptureFixture[st
     for number in range(3):
         lines.pairing(FOUR, number, 8)
     said = capsys.readouterr().err
-    assert said.splitlines() == ["  the best setting and the next, once more, by turns"]
+    assert said.splitlines() == ["  the best setting and the next, once more, alternating"]

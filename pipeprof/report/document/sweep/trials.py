@@ -152,7 +152,3 @@ def _left_out(each: Untried) -> doc.Row:
         doc.Cell(format_count(each.samples_per_s), sort=each.samples_per_s),
         doc.Cell(format_count(each.at_most), sort=each.at_most),
     )
-
-
-def _sorted(text: str, by: float | None) -> doc.Cell:
-    return doc.Cell(text, sort=float(by or 0))
