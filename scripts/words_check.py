@@ -1,8 +1,8 @@
-"""Keep vague words out of new names, class names unique, and sentences of the documents short.
+"""Keep vague words out of names and sentences, class names unique, and sentences short.
 
-Checked are the names of modules, classes and functions in the package, and each sentence of the
-documents. What stood there before is counted in words_allowed.txt, a line per file or class, and a
-count may only shrink. After a rename or a move write that list anew by
+Checked are all names given in the package, and each sentence of its docstrings, comments, messages
+and of the documents. What stood there before is counted in words_allowed.txt, a line per file or
+class, and a count may only shrink. After a rename or a move write that list anew by
 `python -m scripts.words_check --update`, which refuses to let it grow.
 """
 
@@ -11,8 +11,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from scripts.sentences import Sentence, of_markdown, of_python
 
 ROOMS = ("pipeprof", "loaders", "formats", "cli", "bench_data")
 ALLOWED = Path("scripts/words_allowed.txt")
@@ -26,23 +28,31 @@ BANNED = {
 }  # fmt: skip
 """Words of a name, and what to say instead."""
 
+PHRASES = re.compile(
+    r"\b(told|seen|goes on|go on|judged|held up|beside|dear(er)?|by turns|crew|hir(ed|ing|es)"
+    r"|patience|insists?|trouble|how sure|crowded|the making of|under way"
+    r"|(on|in) (the|its|their|each other's) way|the way)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence that readers tripped over."""
+
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
 MOST_WORDS = 30
 """Of a sentence."""
-_NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1 *$|<!--.*?-->", re.MULTILINE | re.DOTALL)
-_LIST_ITEM = re.compile(r"([-*+]|\d+\.) +")
-_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!et al\.)[*_)\"]* +")
 
 Place = tuple[str, str]
 """``file:line``, and what is wrong there."""
 
 
 def vague_names(source: str, path: str) -> list[Place]:
-    """Names in the file at ``path`` that hold a banned word."""
-    named = [(1, Path(path).stem)] + [(node.lineno, node.name) for node in _named(source)]
+    """Names in the file at ``path`` that hold a banned word: of the module, of classes, functions,
+    arguments, variables and attributes, each of them once."""
+    named = {Path(path).stem: 1}
+    for line, name in _given_names(source):
+        named.setdefault(name, line)
     return [
         (f"{path}:{line}", f"{name}: not {word!r}, but {instead}")
-        for line, name in named
+        for name, line in named.items()
         for word, instead in BANNED.items()
         if f"_{word}_" in f"_{_snake(name)}_"
     ]
@@ -50,45 +60,31 @@ def vague_names(source: str, path: str) -> list[Place]:
 
 def class_names(source: str, path: str) -> list[tuple[str, str]]:
     """Each class in the file, and its place. A private name is its module's own, and left out."""
-    classes = [node for node in _named(source) if isinstance(node, ast.ClassDef)]
+    classes = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef)]
     return [(each.name, f"{path}:{each.lineno}") for each in classes if each.name[0] != "_"]
 
 
-def long_sentences(markdown: str, path: str) -> list[Place]:
-    """Sentences of more than `MOST_WORDS` words. Code in a sentence counts as one word; code
-    blocks, tables, headings and texts of pictures are left out."""
+def hard_sentences(sentences: Iterable[Sentence], path: str) -> list[Place]:
+    """Sentences of more than `MOST_WORDS` words, and those with one of `PHRASES`. Code counts as
+    one word."""
     places = []
-    for line, paragraph in _paragraphs(markdown):
-        plain = re.sub(r"``.+?``|`[^`]+`", "CODE", paragraph)
-        plain = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", plain)
-        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", plain)
-        for sentence in _SENTENCE_END.split(plain):
-            count = sum(bool(re.search(r"\w", word)) for word in sentence.split())
-            if count > MOST_WORDS:
-                why = f"{count} words, more than {MOST_WORDS}: {sentence[:60]}…"
-                places.append((f"{path}:{line}", why))
+    for line, sentence in sentences:
+        count = sum(bool(re.search(r"\w", word)) for word in sentence.split())
+        start = " ".join(sentence.split())[:60]
+        if count > MOST_WORDS:
+            places.append((f"{path}:{line}", f"{count} words, more than {MOST_WORDS}: {start}…"))
+        if phrase := PHRASES.search(sentence):
+            places.append((f"{path}:{line}", f"a plainer word than {phrase[0]!r}: {start}…"))
     return places
 
 
-def _paragraphs(markdown: str) -> Iterator[tuple[int, str]]:
-    """Each paragraph and each item of a list, with the line at which it begins."""
-    text = _NO_PROSE.sub(lambda found: "\n" * found[0].count("\n"), markdown)
-    begin, lines = 1, list[str]()
-    for number, line in enumerate([*text.splitlines(), ""], 1):
-        words = line.strip().lstrip("> ")
-        item, is_prose = _LIST_ITEM.match(words), words and words[0] not in "|#<"
-        if lines and (item or not is_prose):
-            yield begin, " ".join(lines)
-            lines = []
-        if is_prose:
-            begin = begin if lines else number
-            lines.append(words[item.end() :] if item else words)
-
-
-def _named(source: str) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+def _given_names(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
 
 
 def _snake(name: str) -> str:
@@ -101,13 +97,14 @@ def find() -> dict[str, list[Place]]:
     classes: dict[str, list[str]] = {}
     for path in (path for room in ROOMS for path in sorted(Path(room).rglob("*.py"))):
         source = path.read_text()
-        if vague := vague_names(source, path.as_posix()):
-            found[path.as_posix()] = vague
+        name = path.as_posix()
+        if places := vague_names(source, name) + hard_sentences(of_python(source), name):
+            found[name] = places
         for name, place in class_names(source, path.as_posix()):
             classes.setdefault(name, []).append(place)
     for path in (path for each in DOCUMENTS for path in sorted(Path().glob(each))):
-        if long := long_sentences(path.read_text(), path.as_posix()):
-            found[path.as_posix()] = long
+        if places := hard_sentences(of_markdown(path.read_text()), path.as_posix()):
+            found[path.as_posix()] = places
     for name, places in classes.items():
         if len(places) > 1:
             found[f"class {name}"] = [(each, f"{name} is the name of classes") for each in places]
@@ -130,7 +127,7 @@ def main(arguments: list[str]) -> int:
     worse = [what for what, count in counts.items() if count > allowed.get(what, 0)]
     fewer = "" if counts == allowed else "; the list can shrink, by --update"
     lines = [f"{at}: {why}" for what in worse for at, why in found[what]]
-    print("\n".join(lines) or f"no new vague name or long sentence{fewer}")
+    print("\n".join(lines) or f"no new vague word or long sentence{fewer}")
     return bool(worse)
 
 

@@ -1,4 +1,4 @@
-"""`make lint` keeps vague words out of new names, and long sentences out of the documents."""
+"""`make lint` keeps vague words out of new names, and vague and long sentences out of texts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from scripts.sentences import of_markdown, of_python
 from scripts.words_check import (
     MOST_WORDS,
     class_names,
-    long_sentences,
+    hard_sentences,
     main,
     read_allowed,
     vague_names,
 )
 
-HIDES = "class OnTheWay:\n    def goes_on(self):\n        told = 1\n"
+GIVES = (
+    "class OnTheWay:\n    def goes_on(self, seen):\n        told = seen\n        told = told.way\n"
+)
 
 
 @pytest.fixture
@@ -29,9 +32,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_modules_classes_and_functions_are_checked_and_variables_are_not() -> None:
-    places = [place for place, _ in vague_names(HIDES, "pipeprof/crew.py")]
-    assert places == ["pipeprof/crew.py:1", "pipeprof/crew.py:1", "pipeprof/crew.py:2"]
+def test_all_given_names_are_checked_once_and_those_of_others_are_not() -> None:
+    places = [place for place, _ in vague_names(GIVES, "pipeprof/crew.py")]
+    assert places == [f"pipeprof/crew.py:{line}" for line in (1, 1, 2, 2, 3)]
 
 
 @pytest.mark.parametrize("name", ["gateway", "always", "dearth", "Overgoing"])
@@ -61,14 +64,43 @@ LONG = "word " * MOST_WORDS + "end."
     ],
 )
 def test_short_sentences_code_tables_and_headings_pass(markdown: str) -> None:
-    assert not long_sentences(markdown, "a.md")
+    assert not hard_sentences(of_markdown(markdown), "a.md")
 
 
 @pytest.mark.parametrize("before", ["", "# Heading\n\n", "```\ncode\n```\n", "- ", "> "])
 def test_a_long_sentence_is_named_with_its_line(before: str) -> None:
-    (found,) = long_sentences(before + LONG.replace(" ", "\n  ", 3), "a.md")
+    (found,) = hard_sentences(of_markdown(before + LONG.replace(" ", "\n  ", 3)), "a.md")
     assert found[0] == f"a.md:{before.count(chr(10)) + 1}"
     assert found[1].startswith(f"{MOST_WORDS + 1} words")
+
+
+@pytest.mark.parametrize(
+    "python",
+    [
+        f'"""{LONG}"""',
+        f'def f():\n    """One.\n\n    Args:\n        x: {LONG}\n    """',
+        f'raise ValueError(f"{{name}} {LONG}")',
+        f"x = 1  # {LONG}",
+        "\n".join(f"# {word}" for word in LONG.split()),
+        '"""It goes on."""',
+    ],
+)
+def test_a_docstring_a_message_or_a_comment_is_read_too(python: str) -> None:
+    assert len(hard_sentences(of_python(python), "a.py")) == 1
+
+
+@pytest.mark.parametrize(
+    "python",
+    [
+        '"""A sentence ends here. A second one begins."""\n' * MOST_WORDS,
+        f'"""Does it.\n\nExamples:\n    >>> {LONG}\n"""',
+        '"""Does it.\n\nArgs:\n' + "    x: A few words\n" * MOST_WORDS + '"""',
+        "x = 1  # a few words\n" + "\n" * 2 + "# and others\n",
+        "goes_on['told']",
+    ],
+)
+def test_short_sentences_of_python_pass(python: str) -> None:
+    assert not hard_sentences(of_python(python), "a.py")
 
 
 def test_a_new_long_sentence_of_the_documents_is_named(
