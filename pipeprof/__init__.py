@@ -1,7 +1,7 @@
 """pipeprof: where every millisecond of a training batch goes, from storage to RAM to the GPU.
 
-The names below are the whole public API. They load on first use, so that importing pipeprof
-imports neither torch nor pyarrow.
+The names below are the whole public API. They load on first use, so that importing pipeprof imports
+neither torch nor pyarrow.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pipeprof import results as _results  # noqa: F401  (binds the methods of what is saved)
+from pipeprof import results as _results  # noqa: F401  (binds the methods of results)
 from pipeprof.log import set_up as _set_up_logging
 from pipeprof.version import __version__ as __version__
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _set_up_logging()
 
-_HOMES = {
+_MODULES = {
     "PipeprofError": "pipeprof.errors",
     "Profile": "pipeprof.model",
     "ReadOptions": "pipeprof.model",
@@ -44,15 +44,15 @@ _HOMES = {
     "wrap": "pipeprof.loaders.instrument.wrap",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     try:
-        home = _HOMES[name]
+        module = _MODULES[name]
     except KeyError:
         raise AttributeError(f"module 'pipeprof' has no attribute {name!r}") from None
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:

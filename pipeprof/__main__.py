@@ -1,4 +1,4 @@
-"""``python -m pipeprof``."""
+"""Run the command line for ``python -m pipeprof``."""
 
 from pipeprof.cli import main
 

@@ -1,4 +1,4 @@
-"""Files that appear under their name whole, or not at all."""
+"""Write files atomically: a file appears under its name complete, or not at all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ class Writable(Protocol):
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Writable]:
-    """A file to write that becomes ``target`` when the body ends without an exception: temporary
-    file beside it, fsync, rename. Raises OSError; whatever is raised, nothing is left behind.
+    """Open a file that becomes ``target`` when the body ends without an exception.
+
+    The data go to a temporary file in the same folder, which is synced and then renamed. Any error
+    removes the temporary file. Raises OSError.
     """
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
     try:
@@ -27,19 +29,19 @@ def whole_file(target: Path) -> Iterator[Writable]:
             yield file
             os.fsync(file.fileno())
         temporary.replace(target)
-    finally:  # also on Ctrl-C; after the rename there is nothing left to remove
+    finally:  # also on Ctrl-C; after the rename there is no such file
         with suppress(OSError):
             temporary.unlink()
 
 
 def is_leftover(candidate: str, name: str) -> bool:
-    """Whether the file ``candidate`` is what a killed writer of ``name`` left beside it."""
+    """Return whether ``candidate`` is a temporary file that a killed writer of ``name`` left."""
     return re.fullmatch(rf"\.{re.escape(name[:200])}\.[0-9a-f]{{8}}\.tmp", candidate) is not None
 
 
 def write_all(file: Writable, data: bytes | bytearray | memoryview) -> None:
-    """A raw file may take less than it is given, when the disk is nearly full."""
-    rest = memoryview(data)
-    while rest:
-        taken = file.write(rest)
-        rest = rest[len(rest) if taken is None else taken :]
+    """Write all of ``data``. A raw file may accept only a part when the disk is nearly full."""
+    remaining = memoryview(data)
+    while remaining:
+        written = file.write(remaining)
+        remaining = remaining[len(remaining) if written is None else written :]

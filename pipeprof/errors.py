@@ -1,18 +1,18 @@
-"""The error tree.
+"""Define the exceptions that pipeprof raises.
 
-    PipeprofError            everything pipeprof raises on purpose; exit code 1
+    PipeprofError            base class; exit code 1
     ├── UsageError           the call itself is wrong; exit code 2
     ├── StorageError         an object or folder cannot be listed or read
-    │   └── NothingFound     the URL names nothing, or an empty folder
-    ├── FormatError          bytes are not what their format demands
-    │   ├── CorruptData      truncated or damaged
-    │   └── SchemaMismatch   a column that is not there, a value of another type
+    │   └── NothingFound     a URL without any object
+    ├── FormatError          bytes violate their format
+    │   ├── CorruptData      truncated or damaged data
+    │   └── SchemaMismatch   a missing column, or a value of an unexpected type
     ├── OutputError          a result cannot be written
-    ├── ProfileError         a file is not a profile that this version reads
-    ├── StarvedError         starved beyond the limit the user set; exit code 3
-    └── SlowerError          slower beyond the limit the user set; exit code 3
+    ├── ProfileError         a file is not a profile that this version can read
+    ├── StarvedError         starved beyond the user's limit; exit code 3
+    └── SlowerError          slower beyond the user's limit; exit code 3
 
-A message is one sentence or two: what was wrong, where, what to do. It never holds a secret.
+A message has one or two sentences: what is wrong, where, and what to do. It never holds a secret.
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ class PipeprofError(Exception):
 
 
 class UsageError(PipeprofError):
-    """The call itself is wrong."""
+    """Raised when the call itself is wrong."""
 
     exit_code = 2
 
 
 class StorageError(PipeprofError):
-    """An object or folder cannot be listed or read."""
+    """Raised when an object or folder cannot be listed or read."""
 
 
 class NothingFound(StorageError):
-    """The URL names nothing, or an empty folder."""
+    """Raised when a URL names no object, or an empty folder."""
 
 
 class FormatError(PipeprofError):
-    """Bytes are not what their format demands."""
+    """Raised when bytes violate their format."""
 
 
 class CorruptData(FormatError):
-    """Truncated or damaged."""
+    """Raised when data are truncated or damaged."""
 
 
 class SchemaMismatch(FormatError):
-    """A column that is not there, or a value of another type."""
+    """Raised when a column is missing, or a value has an unexpected type."""
 
 
 class OutputError(PipeprofError):
-    """A result cannot be written."""
+    """Raised when a result cannot be written."""
 
 
 class ProfileError(PipeprofError):
-    """A file is not a profile that this version reads."""
+    """Raised when a file is not a profile that this version can read."""
 
 
 class StarvedError(PipeprofError):
-    """Starved beyond the limit the user set."""
+    """Raised when the starved fraction exceeds the user's limit."""
 
     exit_code = 3
 
 
 class SlowerError(PipeprofError):
-    """Slower beyond the limit the user set."""
+    """Raised when a run is slower than the user's limit allows."""
 
     exit_code = 3

@@ -1,8 +1,8 @@
-"""The logger ``pipeprof``: silent, unless ``PIPEPROF_LOG`` or the user's own set-up shows it.
+"""Set up the logger ``pipeprof``, which is silent unless ``PIPEPROF_LOG`` or the user enables it.
 
-What pipeprof cannot do must not disturb a training, so many errors end inside it. Each of them is
-logged: one line that says what is missing for it. Your own logging stays as it is: there is no
-handler on the root logger, and pipeprof's own is there only when ``PIPEPROF_LOG`` asks for it.
+A failure of pipeprof must not disturb a training, so many errors are caught inside it. Each of them
+is logged in one line that says what is missing because of it. The user's own logging does not
+change: pipeprof adds no handler to the root logger, and its own only when ``PIPEPROF_LOG`` is set.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pipeprof.errors import PipeprofError
 SWITCH = "PIPEPROF_LOG"
 LEVELS = ("debug", "info", "warning", "error")
 
-_PYTHONS_OWN = (AttributeError, ImportError, ModuleNotFoundError, NameError, TypeError)
-"""Errors whose text names types and attributes. The text of others may quote a URL or a key."""
+_BUILTIN_ERRORS = (AttributeError, ImportError, ModuleNotFoundError, NameError, TypeError)
+"""Errors whose messages name only types and attributes. Others may quote a URL or a key."""
 _URL = re.compile(r"\S+://\S+")
-_LONGEST = 200
+_MAX_CHARACTERS = 200
 
 
 def log_caught(
     log: logging.Logger, error: BaseException, missing: str, level: int = logging.DEBUG
 ) -> None:
-    """Log that ``error`` ends here. ``missing``: what is not done, or not known, because of it."""
+    """Log that ``error`` was caught. ``missing`` says what is not done or known because of it."""
     if log.isEnabledFor(level):
-        # as text: a record that somebody keeps must not keep the error's frames alive
+        # as text: a stored record must not keep the error's frames alive
         log.log(level, "%s: %s", missing, describe_error(error), stacklevel=2)
 
 
 class suppress_and_log:  # noqa: N801  (used like `contextlib.suppress`)
-    """Let no `Exception` out of the body, and log what is missing for it."""
+    """Suppress every `Exception` of the body, and log what is missing because of it."""
 
     __slots__ = ("_log", "_missing")
 
@@ -58,8 +58,8 @@ class suppress_and_log:  # noqa: N801  (used like `contextlib.suppress`)
 
 
 def describe_error(error: BaseException) -> str:
-    """One line: the error's kind, what is known to hold no secret of its text, and where it was
-    raised."""
+    """Return one line: the type of the error, its message as far as that is free of secrets, and
+    where it was raised."""
     text = _safe_text(error)
     parts = type(error).__name__, f": {text}" if text else "", _place(error)
     return "".join(parts)
@@ -68,8 +68,8 @@ def describe_error(error: BaseException) -> str:
 def _safe_text(error: BaseException) -> str:
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno else ""
-    if isinstance(error, PipeprofError) or type(error) in _PYTHONS_OWN:
-        return _URL.sub("(a URL)", " ".join(str(error).split()))[:_LONGEST]
+    if isinstance(error, PipeprofError) or type(error) in _BUILTIN_ERRORS:
+        return _URL.sub("(a URL)", " ".join(str(error).split()))[:_MAX_CHARACTERS]
     return ""
 
 
@@ -82,7 +82,7 @@ def _place(error: BaseException) -> str:
 
 
 class _Stderr(logging.Handler):
-    """Writes to whatever `sys.stderr` is by then."""
+    """A handler that writes to the current `sys.stderr`, which a program may replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -94,24 +94,24 @@ class _Stderr(logging.Handler):
 
 
 def set_up() -> None:
-    """Show what ``PIPEPROF_LOG`` asks for; nothing where it is not set.
+    """Show the messages that ``PIPEPROF_LOG`` asks for; none where it is not set.
 
-    Called once, when pipeprof is imported. A forked worker inherits the handler, and a spawned one
-    imports pipeprof itself.
+    This is called once, when pipeprof is imported. A forked worker inherits the handler, and a
+    spawned one imports pipeprof itself.
     """
     root = logging.getLogger("pipeprof")
     root.addHandler(logging.NullHandler())
-    wanted = os.environ.get(SWITCH, "").strip()
-    if not wanted:
+    level = os.environ.get(SWITCH, "").strip()
+    if not level:
         return
-    known = wanted.lower() in LEVELS
+    known = level.lower() in LEVELS
     handler = _Stderr()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s [%(process)d] %(message)s"))
     root.addHandler(handler)
-    root.setLevel(wanted.upper() if known else logging.WARNING)
-    root.propagate = False  # else the user's handlers would show each line once more
+    root.setLevel(level.upper() if known else logging.WARNING)
+    root.propagate = False  # else the user's handlers would show each line again
     if not known:
         root.warning(
             "%s=%s is not a level; use one of %s. Warnings are shown.",
-            SWITCH, wanted[:40], ", ".join(LEVELS),
+            SWITCH, level[:40], ", ".join(LEVELS),
         )  # fmt: skip

@@ -1,4 +1,5 @@
-"""What a generated data set is, as the file that lies beside it says: read by loaders too."""
+"""Define the manifest of a generated data set, which is stored with it and which loaders read
+too."""
 
 from __future__ import annotations
 
@@ -13,44 +14,45 @@ from pipeprof.errors import FormatError
 from pipeprof.units import format_bytes
 
 MANIFEST: Final = "_pipeprof.json"
-"""File name. Written last: where it lies, the data set was whole."""
+"""Name of the manifest file. It is written last, so a folder that has it holds a complete data
+set."""
 MANIFEST_SCHEMA: Final = "pipeprof.dataset/1"
 
 
 @dataclass(frozen=True)
 class ManifestFile:
-    """One shard."""
+    """One file of the data set."""
 
     name: str
-    """Relative to the manifest."""
+    """Path relative to the manifest."""
     bytes: int
-    """On storage; 0 in a plan, before the shard is written."""
+    """Size on storage; 0 in a plan, before the file is written."""
     rows: int
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A generated data set."""
+    """The description of a generated data set."""
 
     kind: str
     format: str
     compression: str
-    """As the format names it."""
+    """Name of the compression, as the format calls it."""
     seed: int
     generator: int
     """Version of the row generator: the same kind, seed and version give the same rows."""
     size_bytes: int
-    """Asked for: about what the rows occupy in RAM."""
+    """Requested size: approximately what the rows occupy in RAM."""
     rows: int
     shards: int
     columns: Mapping[str, str]
-    """Name → type, e.g. ``int64`` or ``list<int64>``, in the order of the data set."""
+    """Column name → type, e.g. ``int64`` or ``list<int64>``, in the order of the data set."""
     files: tuple[ManifestFile, ...]
     schema: Literal["pipeprof.dataset/1"] = MANIFEST_SCHEMA
 
     @property
     def bytes(self) -> int:
-        """On storage, the manifest itself left out."""
+        """Size on storage, without the manifest itself."""
         return sum(file.bytes for file in self.files)
 
     def __str__(self) -> str:
@@ -63,11 +65,12 @@ class Manifest:
 
 
 def dumps(manifest: Manifest) -> bytes:
+    """Return ``manifest`` as JSON."""
     return orjson.dumps(asdict(manifest), option=orjson.OPT_INDENT_2) + b"\n"
 
 
 def loads(data: bytes, where: str = "the data") -> Manifest:
-    """Raises `FormatError` when ``data`` is anything but a manifest of this version."""
+    """Return the manifest in ``data``. Raises `FormatError` for anything else."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:

@@ -1,7 +1,7 @@
-"""What a profile and a sweep can do with themselves.
+"""Bind the methods of profiles and sweeps, such as ``save`` and ``to_pandas``.
 
-The types of `pipeprof.model` import nothing of pipeprof, so their methods are bound here, when
-pipeprof is imported. What a method needs is imported when it is called. Type checkers read the
+The types of `pipeprof.model` import no other part of pipeprof, so their methods are bound here when
+pipeprof is imported. Each method imports what it needs when it is called. Type checkers read the
 declarations in the model.
 """
 
@@ -19,51 +19,53 @@ Result: TypeAlias = "Profile | SweepResult"
 
 
 def metrics(profile: Profile, prefix: str = "pipeprof/") -> dict[str, float]:
-    """Flat figures for whoever logs a run, such as ``pipeprof/starved_fraction``: times in
-    seconds, rates per second, shares 0..1. What is not known is not among them."""
+    """Return flat figures for an experiment tracker, such as ``pipeprof/starved_fraction``. Times
+    are in seconds, rates per second, shares 0..1. Unknown figures are left out."""
     from pipeprof.report.metrics import metrics
 
     return metrics(profile, prefix)
 
 
 def profile_to_arrow(profile: Profile, table: TableName = "stages") -> Table:
-    """``stages``, ``batches`` (the last of the run) or ``workers`` (their stages), as a table;
-    units are in its columns' names, null is unknown. Raises `pipeprof.errors.UsageError`."""
+    """Return the ``stages``, the last ``batches`` or the ``workers`` (with their stages) as a
+    table. Column names end in their units; null is unknown. Raises `pipeprof.errors.UsageError`."""
     from pipeprof.tables import profile_table
 
     return profile_table(profile, table)
 
 
 def profile_to_pandas(profile: Profile, table: TableName = "stages") -> Frame:
-    """`to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without pandas."""
+    """Return the table of `to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without
+    pandas."""
     from pipeprof.tables import as_pandas
 
     return as_pandas(profile.to_arrow(table))
 
 
 def sweep_to_arrow(sweep: SweepResult) -> Table:
-    """A row for each trial; units are in the columns' names, null is unknown."""
+    """Return one row per trial. Column names end in their units; null is unknown."""
     from pipeprof.tables import trials_table
 
     return trials_table(sweep)
 
 
 def sweep_to_pandas(sweep: SweepResult) -> Frame:
-    """`to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without pandas."""
+    """Return the table of `to_arrow` as a DataFrame. Raises `pipeprof.errors.PipeprofError` without
+    pandas."""
     from pipeprof.tables import as_pandas
 
     return as_pandas(sweep.to_arrow())
 
 
 def save(result: Result, path: str | PathLike[str]) -> None:
-    """Write as JSON, atomically. Raises `pipeprof.errors.OutputError`."""
+    """Write JSON atomically. Raises `pipeprof.errors.OutputError`."""
     from pipeprof.store import save
 
     save(result, path)
 
 
 def as_text(result: Result) -> str:
-    """The first screen of its report: the answer alone."""
+    """Return the first screen of the report."""
     from pipeprof.report.document.build import first_screen
     from pipeprof.report.terminal.render import render_terminal
 
@@ -71,7 +73,7 @@ def as_text(result: Result) -> str:
 
 
 def as_html(result: Result) -> str:
-    """The whole report, for a notebook."""
+    """Return the whole report for a notebook."""
     from pipeprof.report.document.build import full_report
     from pipeprof.report.notebook.render import render_notebook
 
@@ -79,11 +81,11 @@ def as_html(result: Result) -> str:
 
 
 def print_in_ipython(result: Result, printer: Any, cycle: bool) -> None:
-    """As `print` shows it: not all of its batches."""
+    """Print the report instead of the ``repr``, which would list all batches."""
     printer.text(str(result))
 
 
-_OF_BOTH = {
+_COMMON_METHODS = {
     "save": save,
     "__str__": as_text,
     "_repr_html_": as_html,
@@ -91,14 +93,14 @@ _OF_BOTH = {
 }
 METHODS = {
     Profile: {
-        **_OF_BOTH,
+        **_COMMON_METHODS,
         "metrics": metrics,
         "to_arrow": profile_to_arrow,
         "to_pandas": profile_to_pandas,
     },
-    SweepResult: {**_OF_BOTH, "to_arrow": sweep_to_arrow, "to_pandas": sweep_to_pandas},
+    SweepResult: {**_COMMON_METHODS, "to_arrow": sweep_to_arrow, "to_pandas": sweep_to_pandas},
 }
-"""Type → name → what it does."""
+"""Type → name of the method → function."""
 
 for _kind, _methods in METHODS.items():
     for _name, _method in _methods.items():

@@ -1,7 +1,7 @@
-"""The JSON Schemas of what is saved and printed, generated from the types of `pipeprof.model`.
+"""Generate the JSON Schemas of saved and printed results from the types of `pipeprof.model`.
 
-``python -m pipeprof.schema FOLDER`` writes them. What a field means is told once, by the string
-under it in the source; where there is none, the unit in its name speaks.
+``python -m pipeprof.schema FOLDER`` writes them. The description of a field is the string below it
+in the source; where there is none, the unit in its name describes it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ FILES: Final[dict[str, type[Any]]] = {
     "sweep.schema.json": model.SweepResult,
     "comparison.schema.json": model.Comparison,
 }
-"""Name in ``docs/`` → the type whose files it describes."""
+"""File name in ``docs/`` → the type that it describes."""
 
 _UNITS = {"_per_s": "Per second.", "_s": "Seconds.", "bytes": "Bytes."}
 
 
 def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of the files that hold one of the types in `FILES`."""
+    """Return the JSON Schema (2020-12) of files that hold a ``kind``, one of the types in
+    `FILES`."""
     generated = msgspec.json.schema(kind)
     definitions = generated["$defs"]
     notes = field_notes()
@@ -41,7 +42,7 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
             units = (unit for suffix, unit in _UNITS.items() if field.endswith(suffix))
             if note := notes[name].get(field) or next(units, None):
                 schema["description"] = note
-    # it has a default in Python, but in a file it is what tells ours from others'
+    # it has a default in Python, but it identifies the files of pipeprof
     definitions[kind.__name__]["required"].append("schema")
     tag = kind.__dataclass_fields__["schema"].default
     return {
@@ -54,12 +55,12 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
 
 
 def model_sources() -> list[str]:
-    """The files of `pipeprof.model`."""
+    """Return the source of each module of `pipeprof.model`."""
     return [file.read_text() for file in sorted(Path(model.__path__[0]).glob("*.py"))]
 
 
 def field_notes() -> dict[str, dict[str, str]]:
-    """Class → field → the string under it in the source of `pipeprof.model`."""
+    """Return class → field → the string below the field in the source of `pipeprof.model`."""
     notes: dict[str, dict[str, str]] = {}
     for node in (node for source in model_sources() for node in ast.parse(source).body):
         if isinstance(node, ast.ClassDef):
@@ -76,7 +77,7 @@ def field_notes() -> dict[str, dict[str, str]]:
 
 
 def render(kind: type[Any]) -> bytes:
-    """The schema as it is kept in ``docs/``."""
+    """Return the schema of ``kind`` as the file in ``docs/`` holds it."""
     return orjson.dumps(json_schema(kind), option=orjson.OPT_INDENT_2) + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Profiles and sweeps on disk: JSON by orjson, checked on the way in, atomic on the way out."""
+"""Read and write profiles and sweeps as JSON files. Reading validates them; writing is atomic."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from pipeprof.errors import OutputError, ProfileError
 from pipeprof.model import PROFILE_SCHEMA, SWEEP_SCHEMA, Profile, SweepResult
 
 SWEEP_FILE = "sweep.json"
-"""In the folder of a sweep."""
+"""Name of the file in the folder of a sweep."""
 
 _TYPES: dict[str, type[Profile] | type[SweepResult]] = {
     PROFILE_SCHEMA: Profile,
     SWEEP_SCHEMA: SweepResult,
 }
-# `Stage` is a str and `numpy.float64` a float, and so both are valid where the types say these
+# `Stage` is a str and `numpy.float64` a float, so both are valid values
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 def dumps(result: Profile | SweepResult) -> bytes:
-    """As JSON. Raises `OutputError` for text that is not Unicode, ValueError for NaN or infinity:
-    JSON has neither, and null would be read back as unknown."""
+    """Return ``result`` as JSON. Raises `OutputError` for text that is not Unicode.
+
+    Raises ValueError for NaN or infinity: JSON has neither, and null would be read back as unknown.
+    """
     document = asdict(result)
     for place in _not_finite(document, type(result).__name__):
         raise ValueError(f"{place}, which cannot be saved")
@@ -40,7 +42,8 @@ def dumps(result: Profile | SweepResult) -> bytes:
 
 
 def _not_finite(value: object, where: str) -> Iterator[str]:
-    """Each NaN or infinity in ``value``, as ``"Profile.blame.read is nan"``."""
+    """Yield a message for each NaN or infinity in ``value``, such as ``"Profile.blame.read is
+    nan"``."""
     if isinstance(value, float):
         if not math.isfinite(value):
             yield f"{where} is {value}"
@@ -53,7 +56,7 @@ def _not_finite(value: object, where: str) -> Iterator[str]:
 
 
 def loads(data: bytes, where: str = "the data") -> Profile | SweepResult:
-    """Raises `ProfileError` when ``data`` is anything but a profile or sweep of this version."""
+    """Return the profile or sweep in ``data``. Raises `ProfileError` for anything else."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -80,13 +83,13 @@ def load(path: str | PathLike[str]) -> Profile | SweepResult:
 
     Args:
         path: A file that `Profile.save`, `pipeprof run` or `pipeprof sweep` wrote, of this version
-            or an older one. What an older one did not measure is ``None``.
+            or an older one. Fields that an older version did not measure are ``None``.
 
     Returns:
-        A `Profile` or a `SweepResult`, by what the file says it is.
+        A `Profile` or a `SweepResult`, as the file declares.
 
     Raises:
-        ProfileError: There is no such file, or it is damaged, or it is something else.
+        ProfileError: The file does not exist, is damaged, or holds something else.
 
     Examples:
         >>> profile = pipeprof.load("run.json")
@@ -103,15 +106,15 @@ def load(path: str | PathLike[str]) -> Profile | SweepResult:
 
 
 def save(result: Profile | SweepResult, path: str | PathLike[str]) -> None:
-    """Write ``result`` whole or not at all. Raises `OutputError`."""
+    """Write ``result`` to ``path`` atomically. Raises `OutputError`."""
     write_atomically(path, dumps(result))
 
 
 def write_atomically(path: str | PathLike[str], data: bytes) -> None:
-    """Temporary file beside ``path``, fsync, rename. Raises `OutputError`."""
-    # through links, as an ordinary write goes: the link stays, what it names is replaced
+    """Write ``data`` to ``path``: complete, or not at all. Raises `OutputError`."""
+    # follow links, as an ordinary write does: the link stays, and its target is replaced
     target = Path(os.path.realpath(path))
-    if os.path.exists(target) and not os.path.isfile(target):  # Path's own raise on long names
+    if os.path.exists(target) and not os.path.isfile(target):  # Path.exists raises on long names
         raise OutputError(f"{os.fspath(path)} cannot be written: it is not a regular file.")
     try:
         with whole_file(target) as file:

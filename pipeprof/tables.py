@@ -1,4 +1,4 @@
-"""Stages, batches and trials as tables: Arrow's, and of those pandas'.
+"""Convert stages, batches and trials to tables of Arrow and pandas.
 
 A column's name ends in its unit, as everywhere (``_s``, ``_per_s``, bytes); null is unknown.
 """
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 Table: TypeAlias = "pyarrow.Table"
 Frame: TypeAlias = "pandas.DataFrame"
 
-_WHOLE = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
-_TIMES = ("mean_s", "p50_s", "p95_s", "p99_s", "total_s")
+_INTEGER_COLUMNS = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
+_TIME_COLUMNS = ("mean_s", "p50_s", "p95_s", "p99_s", "total_s")
 
 
 def profile_table(profile: Profile, name: TableName = "stages") -> Table:
-    """``stages``: a row each, in the order in which a batch passes them; ``workers``: of each
-    worker a row for each stage; ``batches``: the last of the run, a row each. Raises `UsageError`
-    for another name."""
+    """Return one row per stage (``stages``), per worker and stage (``workers``), or per recent
+    batch (``batches``). Raises `UsageError` for another name."""
     tables = {"stages": _stages, "batches": _batches, "workers": _workers}
     if name not in tables:
         raise UsageError(f"a profile has no table {name!r}; it has {', '.join(tables)}.")
@@ -35,17 +34,17 @@ def profile_table(profile: Profile, name: TableName = "stages") -> Table:
 
 
 def trials_table(sweep: SweepResult) -> Table:
-    """A row for each trial, in the order in which they ran."""
-    return _rows([_trial(trial) for trial in sweep.trials], _TRIAL)
+    """Return one row per trial, in the order in which they ran."""
+    return _rows([_trial(trial) for trial in sweep.trials], _TRIAL_COLUMNS)
 
 
 def as_pandas(table: Table) -> Frame:
-    """A DataFrame. Raises `PipeprofError` without pandas, which pipeprof does not need."""
+    """Return ``table`` as a DataFrame. Raises `PipeprofError` when pandas is not installed."""
     try:
         import pandas  # noqa: F401
     except ImportError:
         raise PipeprofError(
-            "to_pandas() needs pandas, which is not installed: pip install pandas, or take "
+            "to_pandas() needs pandas, which is not installed: pip install pandas, or use "
             "to_arrow()."
         ) from None
     return table.to_pandas()
@@ -56,7 +55,8 @@ def _stages(profile: Profile) -> Table:
         {"stage": row.name, "where": row.where, "share": row.share, **_figures(row.stats)}
         for row in journey(profile.stages, profile.config.num_workers)
     ]
-    return _rows(rows, {"stage": "string", "where": "string", "share": "float64", **_FIGURES})
+    leading = {"stage": "string", "where": "string", "share": "float64"}
+    return _rows(rows, {**leading, **_STATS_COLUMNS})
 
 
 def _workers(profile: Profile) -> Table:
@@ -66,19 +66,19 @@ def _workers(profile: Profile) -> Table:
         for worker in profile.workers
         for stage, stats in worker.stages.items()
     ]  # fmt: skip
-    first = {"worker": "int64", "worker_batches": "int64", "stage": "string"}
-    return _rows(rows, {**first, **_FIGURES})
+    leading = {"worker": "int64", "worker_batches": "int64", "stage": "string"}
+    return _rows(rows, {**leading, **_STATS_COLUMNS})
 
 
-_FIGURES = {
-    "batches": "int64", **dict.fromkeys(_TIMES, "float64"), "bytes": "int64", "requests": "int64",
-    "source": "string",
+_STATS_COLUMNS = {
+    "batches": "int64", **dict.fromkeys(_TIME_COLUMNS, "float64"), "bytes": "int64",
+    "requests": "int64", "source": "string",
 }  # fmt: skip
 
 
 def _figures(stats: StageStats) -> dict[str, Any]:
     known = stats.source != "unknown"
-    times = {name: getattr(stats, name) if known else None for name in _TIMES}
+    times = {name: getattr(stats, name) if known else None for name in _TIME_COLUMNS}
     return {
         "batches": stats.count, **times, "bytes": stats.bytes, "requests": stats.requests,
         "source": stats.source,
@@ -92,14 +92,14 @@ def _batches(profile: Profile) -> Table:
     columns = {
         field.name: pa.array(
             getattr(log, field.name) or [None] * count,
-            pa.int64() if field.name in _WHOLE else pa.float64(),
+            pa.int64() if field.name in _INTEGER_COLUMNS else pa.float64(),
         )
         for field in fields(BatchLog)
     }
     return pa.table(columns)
 
 
-_TRIAL = {
+_TRIAL_COLUMNS = {
     "url": "string", "format": "string", "num_workers": "int64", "prefetch_factor": "int64",
     "batch_size": "int64", "samples_per_s": "float64", "samples_per_s_low": "float64",
     "samples_per_s_high": "float64", "spread": "float64", "starved_fraction": "float64",
@@ -115,7 +115,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
     config = trial.config
     low, high = trial.interval
     starved_low, starved_high = trial.starved_interval
-    apart = {
+    computed = {
         "num_workers": config.num_workers,
         "prefetch_factor": config.prefetch_factor,
         "batch_size": config.batch_size,
@@ -125,7 +125,8 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "starved_fraction_high": starved_high,
         "cache": trial.cache.state,
     }
-    return {name: apart[name] if name in apart else getattr(trial, name) for name in _TRIAL}
+    others = {name: getattr(trial, name) for name in _TRIAL_COLUMNS if name not in computed}
+    return {name: {**computed, **others}[name] for name in _TRIAL_COLUMNS}
 
 
 def _rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> Table:

@@ -1,4 +1,4 @@
-"""Bytes, rates and durations: parsed from what people type, printed as people read."""
+"""Parse and format bytes, rates, durations and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGTP]?i?)[Bb]?\s*")
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``"64KiB"``, ``"1.5 GB"``, ``"4096"``: ``Ki`` is 1024, ``k`` is 1000.
+    """Return the bytes of ``"64KiB"``, ``"1.5 GB"`` or ``"4096"``: ``Ki`` is 1024, ``k`` is 1000.
 
     Raises `UsageError`.
     """
@@ -25,12 +25,12 @@ def parse_size(text: str) -> int:
 
 
 def format_bytes(count: float) -> str:
-    """``"1.5 GB"``: SI, three significant digits."""
+    """Format as ``"1.5 GB"``: SI units, three significant digits."""
     return _scaled(count, "B")
 
 
 def format_binary(count: int) -> str:
-    """``"64 MiB"`` where it is whole in binary units, else as `format_bytes`."""
+    """Format as ``"64 MiB"`` where ``count`` is whole in a binary unit, else as `format_bytes`."""
     for unit in ("Gi", "Mi", "Ki"):
         if count >= _BINARY[unit] and count % _BINARY[unit] == 0:
             return f"{count // _BINARY[unit]:,} {unit}B"
@@ -38,19 +38,19 @@ def format_binary(count: int) -> str:
 
 
 def format_rate(per_s: float, unit: str = "B") -> str:
-    """``"1.5 GB/s"``; ``format_rate(2300, "samples")`` is ``"2,300 samples/s"``."""
+    """Format as ``"1.5 GB/s"``; ``format_rate(2300, "samples")`` is ``"2,300 samples/s"``."""
     if unit == "B":
         return _scaled(per_s, "B") + "/s"
     return f"{format_count(per_s)} {unit}/s"
 
 
 def format_count(value: float) -> str:
-    """Three significant digits below 1,000, whole numbers with commas above."""
+    """Format with three significant digits below 1,000, and as a whole number with commas above."""
     return f"{value:,.0f}" if abs(value) >= 999.5 else _significant(value)
 
 
 def format_duration(seconds: float) -> str:
-    """``"3.20 ms"``, ``"48.0 s"``, ``"2 min 5 s"``."""
+    """Format as ``"3.20 ms"``, ``"48.0 s"`` or ``"2 min 5 s"``."""
     if seconds < 0:
         return "-" + format_duration(-seconds)
     if seconds >= 119.5:
@@ -64,7 +64,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """``"12.3 %"``; whole numbers from 99.95 % up."""
+    """Format as ``"12.3 %"``, and as a whole number from 99.95 % up."""
     return f"{share:.0%}".replace("%", " %") if share >= 0.9995 else f"{share * 100:.1f} %"
 
 
@@ -77,7 +77,7 @@ def _scaled(value: float, unit: str) -> str:
 
 
 def _significant(value: float) -> str:
-    """Three significant digits, without exponent."""
+    """Format with three significant digits and no exponent."""
     if abs(value) >= 99.95:
         return f"{value:.0f}"
     if abs(value) >= 9.995:
@@ -86,8 +86,8 @@ def _significant(value: float) -> str:
 
 
 def counted(count: float, noun: str, several: str = "") -> str:
-    """``"1 worker"``, ``"2,000 batches"``, ``"3.4 requests"``; whole from ten up. ``several``: the
-    plural, where it is irregular."""
+    """Format as ``"1 worker"``, ``"2,000 batches"`` or ``"3.4 requests"``, whole from ten up.
+    ``several`` is the plural where it is irregular."""
     figure = f"{count:,.0f}" if count == round(count) or count >= 9.95 else f"{count:.1f}"
     if figure == "1":
         return f"1 {noun}"
@@ -95,15 +95,15 @@ def counted(count: float, noun: str, several: str = "") -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """``"a, b and c"``."""
+    """Join names as ``"a, b and c"``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def capital(text: str) -> str:
-    """As a sentence begins."""
+    """Return ``text`` with a capital first letter."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def percent(share: float) -> str:
-    """``"83 %"``."""
+    """Format as ``"83 %"``."""
     return f"{share * 100:.0f} %"

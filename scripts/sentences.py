@@ -1,4 +1,4 @@
-"""The sentences that people read: of the documents, and of docstrings, comments and messages."""
+"""Extract the sentences of documents, docstrings, comments and messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 Sentence = tuple[int, str]
-"""The line at which its paragraph begins, and its text. Code in it is the word CODE."""
+"""The line at which the paragraph begins, and the sentence. Code is replaced by the word CODE."""
 
 _NO_PROSE = re.compile(r"^ *(```|~~~).*?^ *\1 *$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _LIST_ITEM = re.compile(r"([-*+]|\d+\.) +")
@@ -23,13 +23,13 @@ _PRAGMA = re.compile(r"# *(fmt|noqa|type|pragma)\b")
 
 
 def of_markdown(text: str) -> Iterator[Sentence]:
-    """Sentences of a document. Code blocks, tables, headings and texts of pictures are left out."""
+    """Yield the sentences of a document, without code blocks, tables, headings and captions."""
     for line, paragraph in _paragraphs(text):
         yield from _split(line, paragraph)
 
 
 def of_python(source: str) -> Iterator[Sentence]:
-    """Sentences of docstrings, comments and strings with more than one word."""
+    """Yield the sentences of docstrings, comments and strings of more than one word."""
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     parts = {
@@ -44,12 +44,12 @@ def of_python(source: str) -> Iterator[Sentence]:
         if text and id(node) in docstrings:
             yield from _of_docstring(node.lineno, text)
         elif text and " " in text:
-            yield from _split(node.lineno, text)
+            yield from _split(node.lineno, _EXAMPLES_OF_CLICK.sub("\n", text))
     yield from _of_comments(source)
 
 
 def _text(node: ast.AST) -> str | None:
-    """What a string or an f-string says, with CODE for each of its values."""
+    """Return the text of a string or an f-string, with CODE in place of each value."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -66,7 +66,7 @@ def _of_docstring(line: int, text: str) -> Iterator[Sentence]:
 
 
 def _of_comments(source: str) -> Iterator[Sentence]:
-    """Comments on adjacent lines are read as one."""
+    """Yield the sentences of comments. Comments on adjacent lines are one text."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = [
         (token.start[0], token.string.lstrip("# "))
@@ -87,12 +87,12 @@ def _split(line: int, paragraph: str) -> Iterator[Sentence]:
 
 
 def _paragraphs(markdown: str) -> Iterator[tuple[int, str]]:
-    """Each paragraph and each item of a list, with the line at which it begins."""
+    """Yield each paragraph and each list item, with the line at which it begins."""
     text = _NO_PROSE.sub(lambda found: "\n" * found[0].count("\n"), markdown)
     begin, lines = 1, list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         words = line.strip().lstrip("> ")
-        item, is_prose = _LIST_ITEM.match(words), words and words[0] not in "|#<"
+        item, is_prose = _LIST_ITEM.match(words), words and words[0] not in "|#<├└│"
         if lines and (item or not is_prose):
             yield begin, " ".join(lines)
             lines = []

@@ -1,9 +1,9 @@
 """Keep vague words out of names and sentences, class names unique, and sentences short.
 
-Checked are all names given in the package, and each sentence of its docstrings, comments, messages
-and of the documents. What stood there before is counted in words_allowed.txt, a line per file or
-class, and a count may only shrink. After a rename or a move write that list anew by
-`python -m scripts.words_check --update`, which refuses to let it grow.
+The check reads all names that the package defines, and each sentence of its docstrings, comments,
+messages and documents. words_allowed.txt counts the old cases, one line per file or class; a count
+may only shrink. After a rename or a move, `python -m scripts.words_check --update` rewrites that
+list, and refuses to let it grow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BANNED = {
     "insist": "retry", "trouble": "error", "weigh": "nbytes", "crowded": "contention",
     "settled": "trimmed or decided",
 }  # fmt: skip
-"""Words of a name, and what to say instead."""
+"""Banned part of a name → what to use instead."""
 
 PHRASES = re.compile(
     r"\b(told|seen|goes on|go on|judged|held up|beside|dear(er)?|by turns|crew|hir(ed|ing|es)"
@@ -34,21 +34,24 @@ PHRASES = re.compile(
     r"|(on|in) (the|its|their|each other's) way|the way)\b",
     re.IGNORECASE,
 )
-"""Words of a sentence that readers tripped over."""
+"""Banned words and phrases of a sentence."""
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
 MOST_WORDS = 30
-"""Of a sentence."""
+"""Longest allowed sentence."""
+
+SAVED_TYPES = "pipeprof/model/"
+"""The fields of these classes are names in saved JSON. They are a contract, so they may stay."""
 
 Place = tuple[str, str]
-"""``file:line``, and what is wrong there."""
+"""``file:line``, and the complaint."""
 
 
 def vague_names(source: str, path: str) -> list[Place]:
-    """Names in the file at ``path`` that hold a banned word: of the module, of classes, functions,
-    arguments, variables and attributes, each of them once."""
+    """Return each name in the file at ``path`` that contains a banned word, once. Names are those
+    of the module, its classes, functions, arguments, variables and attributes."""
     named = {Path(path).stem: 1}
-    for line, name in _given_names(source):
+    for line, name in _defined_names(source, with_fields=not path.startswith(SAVED_TYPES)):
         named.setdefault(name, line)
     return [
         (f"{path}:{line}", f"{name}: not {word!r}, but {instead}")
@@ -59,14 +62,14 @@ def vague_names(source: str, path: str) -> list[Place]:
 
 
 def class_names(source: str, path: str) -> list[tuple[str, str]]:
-    """Each class in the file, and its place. A private name is its module's own, and left out."""
+    """Return each public class in the file, with its place."""
     classes = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef)]
     return [(each.name, f"{path}:{each.lineno}") for each in classes if each.name[0] != "_"]
 
 
 def hard_sentences(sentences: Iterable[Sentence], path: str) -> list[Place]:
-    """Sentences of more than `MOST_WORDS` words, and those with one of `PHRASES`. Code counts as
-    one word."""
+    """Return sentences of more than `MOST_WORDS` words, and those with one of `PHRASES`. Code
+    counts as one word."""
     places = []
     for line, sentence in sentences:
         count = sum(bool(re.search(r"\w", word)) for word in sentence.split())
@@ -74,12 +77,19 @@ def hard_sentences(sentences: Iterable[Sentence], path: str) -> list[Place]:
         if count > MOST_WORDS:
             places.append((f"{path}:{line}", f"{count} words, more than {MOST_WORDS}: {start}…"))
         if phrase := PHRASES.search(sentence):
-            places.append((f"{path}:{line}", f"a plainer word than {phrase[0]!r}: {start}…"))
+            places.append((f"{path}:{line}", f"use a plainer word than {phrase[0]!r}: {start}…"))
     return places
 
 
-def _given_names(source: str) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(source)):
+def _defined_names(source: str, with_fields: bool) -> Iterator[tuple[int, str]]:
+    tree = ast.parse(source)
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = [
+        part.target for each in classes for part in each.body if isinstance(part, ast.AnnAssign)
+    ]
+    for node in ast.walk(tree):
+        if not with_fields and node in fields:
+            continue
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
                 yield node.lineno, name
@@ -92,7 +102,7 @@ def _snake(name: str) -> str:
 
 
 def find() -> dict[str, list[Place]]:
-    """All that is wrong, by file and by class name."""
+    """Return all complaints by file and by class name."""
     found: dict[str, list[Place]] = {}
     classes: dict[str, list[str]] = {}
     for path in (path for room in ROOMS for path in sorted(Path(room).rglob("*.py"))):
@@ -107,18 +117,20 @@ def find() -> dict[str, list[Place]]:
             found[path.as_posix()] = places
     for name, places in classes.items():
         if len(places) > 1:
-            found[f"class {name}"] = [(each, f"{name} is the name of classes") for each in places]
+            found[f"class {name}"] = [
+                (each, f"{name} is the name of several classes") for each in places
+            ]
     return found
 
 
 def read_allowed(text: str) -> dict[str, int]:
-    """``loaders/instrument/worker_hooks.py 3`` or ``class Watch 2``, a line each."""
+    """Parse lines such as ``loaders/instrument/worker_hooks.py 3`` or ``class Watch 2``."""
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if line)
     return {what: int(count) for what, count in pairs}
 
 
 def main(arguments: list[str]) -> int:
-    """Print each place beyond what is allowed; 1 when there is any."""
+    """Print each place beyond the allowed counts, and return 1 when there is one."""
     found, allowed = find(), read_allowed(ALLOWED.read_text())
     counts = {what: len(places) for what, places in sorted(found.items())}
     if "--update" in arguments and sum(counts.values()) <= sum(allowed.values()):

@@ -29,7 +29,7 @@ JOURNEY = (
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
-def test_every_type_is_frozen_and_says_what_it_is(kind: Any) -> None:
+def test_every_type_is_frozen_and_has_a_docstring(kind: Any) -> None:
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen
     # without a docstring, dataclass would write the signature there
@@ -37,7 +37,7 @@ def test_every_type_is_frozen_and_says_what_it_is(kind: Any) -> None:
 
 
 def test_every_number_has_a_unit_in_its_name_or_a_note() -> None:
-    """A word means the same in every type, so that a note in one of them will do."""
+    """A name means the same in every type, so a note in one of them is enough."""
     notes = {field for fields in field_notes().values() for field in fields}
     bare = [
         f"{kind.__name__}.{name}"
@@ -97,7 +97,7 @@ def test_stages_are_their_names_in_the_order_of_a_batch() -> None:
     assert {"read": 1}[Stage.READ] == 1
 
 
-def test_a_span_counts_nothing_unless_told() -> None:
+def test_a_span_counts_nothing_by_default() -> None:
     span = Span(Stage.READ, 1.0, 2.5)
     assert (span.bytes, span.requests) == (0, 0)
 

@@ -87,7 +87,7 @@ def test_type_checkers_see_the_names_that_python_sees(repo: Path) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == pipeprof._HOMES
+    assert seen == pipeprof._MODULES
     assert {*seen, "__version__"} == set(pipeprof.__all__)
 
 

@@ -42,7 +42,7 @@ def test_it_is_written_by_one_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", VALIDATORS, ids=lambda kind: kind.__name__)
-def test_it_is_a_schema_that_says_whose_files_it_describes(kind: type[Any]) -> None:
+def test_the_schema_is_valid_and_names_its_files(kind: type[Any]) -> None:
     document = schema.json_schema(kind)
     Draft202012Validator.check_schema(document)
     assert document["title"] == kind.schema
@@ -50,19 +50,19 @@ def test_it_is_a_schema_that_says_whose_files_it_describes(kind: type[Any]) -> N
     assert "schema" in document["$defs"][kind.__name__]["required"]
 
 
-def test_what_a_field_means_is_told_as_in_the_source() -> None:
+def test_descriptions_of_fields_come_from_the_source() -> None:
     definitions = schema.json_schema(Profile)["$defs"]
-    told = {
+    descriptions = {
         (kind, field): part["description"]
         for kind, definition in definitions.items()
         for field, part in definition["properties"].items()
         if "description" in part
     }
-    assert told["Profile", "blame"].startswith("Seconds of stall charged to")
-    assert told["Diagnosis", "verdict"].startswith("*starved* when the interval's lower end")
-    assert told["StageStats", "p95_s"] == "Seconds."
-    assert told["Throughput", "batches_per_s"] == "Per second."
-    assert ("Profile", "name") not in told
+    assert descriptions["Profile", "blame"].startswith("Cause → seconds of stall")
+    assert descriptions["Diagnosis", "verdict"].startswith("*starved* when the lower end")
+    assert descriptions["StageStats", "p95_s"] == "Seconds."
+    assert descriptions["Throughput", "batches_per_s"] == "Per second."
+    assert ("Profile", "name") not in descriptions
 
 
 @settings(max_examples=25)
@@ -78,13 +78,13 @@ def test_what_compare_prints_is_valid(comparison: Comparison) -> None:
 
 
 def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to every value within ``value``; of a list the first item stands for all."""
+    """Return the path of every value within ``value``. A list contributes its first item only."""
     items: list[tuple[Any, object]] = []
     if isinstance(value, dict):
         items = list(value.items())
     elif isinstance(value, list):
         items = list(enumerate(value[:1]))
-    return [way for key, item in items for way in [(*path, key), *places(item, (*path, key))]]
+    return [place for key, item in items for place in [(*path, key), *places(item, (*path, key))]]
 
 
 @settings(max_examples=200)
@@ -94,7 +94,7 @@ def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     ),
     st.sampled_from([None, True, -1, 1.5, "text", [], [1], {}, {"read": 1}]),
 )
-def test_a_damaged_file_is_refused_by_the_schema_and_by_load_alike(
+def test_the_schema_and_load_refuse_the_same_damaged_files(
     target: tuple[dict[str, Any], tuple[Any, ...]], wrong: object
 ) -> None:
     original, (*path, last) = target
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_refused_by_the_schema_and_by_load_alike(
 
 
 @pytest.mark.parametrize("field", ["schema", "name", "diagnosis", "batches"])
-def test_a_field_that_lacks_is_missed(field: str) -> None:
+def test_a_missing_field_is_an_error(field: str) -> None:
     document = {name: value for name, value in SAMPLES[0].items() if name != field}
     assert not VALIDATORS[Profile].is_valid(document)
     with pytest.raises(ProfileError):

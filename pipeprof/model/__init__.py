@@ -1,8 +1,9 @@
-"""Every frozen type that is saved or crosses a room. Standard library only.
+"""Define the frozen types that are saved, or that pass between packages. They need only the
+standard library.
 
-Units, in Python and in the JSON alike: times and durations in seconds (``_s``), sizes in bytes,
-rates per second (``_per_s``), shares 0..1. ``None`` means unknown, never zero.
-The words are those of ``docs/concepts.md``.
+Units are the same in Python and in JSON: times and durations in seconds (``_s``), sizes in bytes,
+rates per second (``_per_s``), shares from 0 to 1. ``None`` means unknown, never zero.
+``docs/concepts.md`` defines the terms.
 """
 
 from pipeprof.model.advice import Cost as Cost

@@ -1,4 +1,5 @@
-"""What a profile says is wrong, what to change, and what each change is worth."""
+"""Define findings and recommendations: what is wrong, what to change, and what a change is
+worth."""
 
 from __future__ import annotations
 
@@ -7,68 +8,70 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A named pathology, seen in this run."""
+    """A named problem that this run shows."""
 
     code: str
-    """Stable, e.g. ``few-splits``."""
+    """Stable identifier, e.g. ``few-splits``."""
     title: str
     evidence: str
-    """Numbers of this run."""
+    """The numbers of this run that show the problem."""
     fix: str
-    """In terms of what the user has set now."""
+    """What to change, in terms of the current settings."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a change takes of the machine beyond what the run took. ``None``: unknown."""
+    """What a change needs of the machine beyond what the run used. ``None`` means unknown."""
 
     cores: float | None = None
-    """Busy on average."""
+    """Additional cores that are busy on average."""
     ram_bytes: float | None = None
-    """The workers' own memory, and batches under way."""
+    """Memory of the workers themselves and of prefetched batches."""
     shared_memory_bytes: float | None = None
-    """The part of it that is batches under way."""
+    """The part of ``ram_bytes`` that holds prefetched batches in shared memory."""
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One change of settings, with what it brings and how that is known."""
+    """One change of settings, what it brings, and how that is known."""
 
     setting: str
-    """What to change, e.g. ``num_workers``; several are joined by `` + ``."""
+    """The setting to change, e.g. ``num_workers``; several are joined by `` + ``."""
     current: str
     proposed: str
     why: str
     predicted_samples_per_s: float | None = None
     interval: tuple[float, float] | None = None
-    """Of the verified figure 95 %, else of the predicted one 90 %. Where nothing is predicted: what
-    the run leaves open lies in it."""
+    """95 % interval of the verified rate, else 90 % interval of the predicted one. Where nothing is
+    predicted: the range that this run leaves open."""
     verified_samples_per_s: float | None = None
-    """Measured by running the proposal."""
+    """The rate measured by running the proposed setting."""
     code: str | None = None
-    """To paste."""
+    """Code to paste."""
     predicted_starved: float | None = None
-    """The starved fraction to expect, 0..1."""
+    """Expected starved fraction, 0..1."""
     predicted_starved_interval: tuple[float, float] | None = None
-    """90 %."""
+    """90 % interval of ``predicted_starved``."""
     cost: Cost | None = None
     settle: str | None = None
-    """The one short run that would tell what this one leaves open; ``None``: nothing is."""
+    """The one short run that would answer what this run leaves open; ``None``: nothing is open."""
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """What a change brings, as a share of the present throughput: 0.18 is 18 % more samples/s."""
+    """What a change brings, as a share of the present throughput: 0.18 means 18 % more
+    samples/s."""
 
     share: float
     interval: tuple[float, float]
-    """90 %, of a run with the change against one without it, on this machine."""
+    """90 % interval for a run with the change against one without it, on this machine."""
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What one cost of the run is worth: the gain if it were cut, by the simulator."""
+    """The simulated gain from reducing one cost of the run."""
 
     cheaper: Speedup
-    """25 % cheaper."""
+    """The gain if this cost were 25 % lower."""
     free: Speedup
+    """The gain if this cost were zero."""

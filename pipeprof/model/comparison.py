@@ -1,4 +1,4 @@
-"""Runs against each other: what was changed, what differs, and how sure that is."""
+"""Define the comparison of runs: what was changed, what differs, and how certain that is."""
 
 from __future__ import annotations
 
@@ -13,122 +13,123 @@ COMPARISON_SCHEMA: Final = "pipeprof.comparison/1"
 
 @dataclass(frozen=True)
 class Change:
-    """A setting, or a part of the surroundings, that is not the same in both runs."""
+    """A setting, or a property of the environment, that differs between two runs."""
 
     of: Literal["loader", "data", "machine", "verdict"]
     name: str
-    """As in the profile's own JSON."""
+    """Name of the setting as in the profile's JSON."""
     before: str | float | bool | None
-    """A number in the unit that the profile has it in. ``None``: unknown, or not set."""
+    """Value in the first run, in the unit that the profile uses. ``None``: unknown or not set."""
     after: str | float | bool | None
-    """As ``before``."""
+    """Value in the later run; otherwise as ``before``."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of both runs."""
+    """One quantity as measured in both runs."""
 
     before: float | None
-    """In seconds, or a share of the time. ``None``: it was not seen in that run."""
+    """Seconds, or a share of the time, in the first run. ``None``: not observed in that run."""
     after: float | None
+    """The same quantity in the later run."""
     change: float | None = None
     """``after - before``."""
     interval: tuple[float, float] | None = None
-    """95 % of ``change``; of stages 95 % for all of them together. ``None``: too few batches were
-    kept to tell."""
+    """95 % interval of ``change``; for stages, 95 % for all of them together. ``None``: too few
+    batches were kept."""
     shown: Literal["more", "less", "none", "unknown"] = "unknown"
-    """*none*: no difference that this data can show, as the interval holds 0."""
+    """*none*: the data show no difference, because the interval contains 0."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """The samples/s of the later run, held against those of the one before."""
+    """The samples/s of the later run, compared with those of the first."""
 
     ratio: float | None
-    """As a multiple. ``None``: one of the two measured nothing."""
+    """Later rate as a multiple of the first. ``None``: one of the two runs measured nothing."""
     interval: tuple[float, float] | None
-    """95 % of ``ratio``. ``None``: too few batches were measured to tell."""
+    """95 % interval of ``ratio``. ``None``: too few batches were measured."""
     shown: Literal["faster", "slower", "none", "unknown"]
-    """*none*: no difference that this data can show, as the interval holds 1, or as it is less than
-    3 %."""
+    """*none*: the data show no difference, because the interval contains 1 or the difference is
+    below 3 %."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One of the runs."""
+    """One of the compared runs."""
 
     file: str
-    """That holds its profile, as it was named."""
+    """Path of the profile as the user gave it."""
     name: str
     created: str
     pipeprof: str
-    """Version that measured it."""
+    """Version of pipeprof that measured this run."""
     accelerator: str
     samples_per_s: float
     samples_interval: tuple[float, float]
-    """95 % of ``samples_per_s``, of this run by itself."""
+    """95 % interval of ``samples_per_s`` within this run."""
     starved_fraction: float
-    """0..1 of the time."""
+    """Share of the time, 0..1."""
     verdict: Verdict
     bottleneck: str | None
     measured_batches: int
     kept_batches: int
-    """Of the steady state, that the profile still holds."""
+    """Steady-state batches that the profile still holds."""
 
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """A run, and a later one held against it."""
+    """A run, and a later one compared with it."""
 
     before: Compared
     after: Compared
     headline: str
-    """What became of the throughput in one sentence, with its numbers."""
+    """One sentence that says how the throughput changed, with its numbers."""
     speed: Speed
     starved: Difference
     """The starved fraction, 0..1."""
     stall: Difference
-    """Seconds of stall, by ``per``."""
+    """Seconds of stall per ``per``."""
     stages: Mapping[str, Difference]
-    """Seconds, by ``per``."""
+    """Stage → seconds per ``per``."""
     per: Literal["batch", "sample"]
-    """*sample* where the batches of the two are not of one size."""
+    """*sample* where the batch sizes of the two runs differ."""
     changes: tuple[Change, ...]
     unlike: tuple[str, ...]
-    """Why this is not a comparison of like with like."""
+    """Reasons why the two runs are not directly comparable."""
     between_runs: float
-    """By so much, 0..1, two runs of one setting may differ by themselves: every interval is widened
-    by it."""
+    """Relative difference, 0..1, that repeated runs of one setting may show. Every interval is
+    widened by it."""
 
 
 @dataclass(frozen=True)
 class RankSkew:
-    """The ranks of one training side by side. Each step waits for all of them, so their throughput
-    is equal however unlike they are: this is about what each takes to fetch a batch."""
+    """The ranks of one training compared with each other. Each step waits for all ranks, so their
+    throughput is always equal. This compares how long each rank takes to fetch a batch."""
 
     ranks: int
     grade: Literal["even", "warning", "critical"]
-    """By how much longer the slowest takes than the others: below 10 % or no more than chance,
-    below 20 %, or more."""
+    """How much longer the slowest rank takes than the others. *even*: below 10 % or within chance;
+    *warning*: below 20 %; *critical*: more."""
     headline: str
-    """In words, with its numbers."""
+    """One sentence with the numbers."""
     rank: int | None = None
-    """The slowest; ``None`` where they are even."""
+    """The slowest rank; ``None`` where the ranks are even."""
     fetch_s: float | None = None
-    """That it takes for a batch."""
+    """Seconds that the slowest rank takes to fetch a batch."""
     others_s: float | None = None
-    """The median of the others."""
+    """Median over the other ranks, in seconds."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Each run against the first. ``pipeprof compare --json`` prints one."""
+    """Each run compared with the first. ``pipeprof compare --json`` prints one of these."""
 
     pairs: tuple[TwoRuns, ...]
-    """Of sweeps, a pair for each data set."""
+    """One pair per later run; for sweeps, one per data set."""
     notes: tuple[str, ...] = ()
     ranks: RankSkew | None = None
-    """Where all of them are ranks of one training."""
+    """Present when all runs are ranks of one training."""
     schema: Literal["pipeprof.comparison/1"] = COMPARISON_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What was run, and on what."""
+"""Define the conditions of a run: loader settings, environment, data source and cache state."""
 
 from __future__ import annotations
 
@@ -9,75 +9,75 @@ from typing import Final, Literal
 
 @dataclass(frozen=True)
 class LoaderConfig:
-    """The settings of a DataLoader as it ran."""
+    """The settings of a DataLoader during the run."""
 
     num_workers: int
     prefetch_factor: int | None = None
-    """Batches asked of each worker ahead of need; ``None`` without workers."""
+    """Batches that each worker prefetches; ``None`` without workers."""
     batch_size: int | None = None
-    """Samples per batch; ``None`` when the data set makes its own batches and none is declared."""
+    """Samples per batch; ``None`` when the data set builds its own batches and declares no size."""
     pin_memory: bool = False
     persistent_workers: bool = False
     in_order: bool = True
     start_method: str | None = None
     """``fork``, ``forkserver`` or ``spawn``; ``None`` without workers."""
     kind: Literal["map", "iterable", "other"] = "other"
-    """Of the data set: indexed, iterated, or not a DataLoader's at all."""
+    """Kind of data set: indexed, iterated, or not of a DataLoader."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """The machine and the software of a run."""
+    """The hardware and the software of a run."""
 
     pipeprof: str
     python: str
     torch: str | None
     platform: str
     cores: int
-    """Cores this process may use: its affinity, less what a cgroup quota takes away, at least 1."""
+    """Cores that this process may use: its affinity mask, limited by the cgroup quota; at least
+    1."""
     cores_visible: int
-    """Cores the machine shows."""
+    """Cores that the operating system reports."""
     ram_bytes: int | None
     accelerator: str
-    """What consumed the batches. An emulated accelerator says ``emulated`` and how."""
+    """The consumer of the batches. An emulated accelerator says ``emulated`` and how."""
     ranks: int = 1
-    """Processes of this training that share ``cores``, each with a loader of its own."""
+    """Processes of this training that share ``cores``, each with its own loader."""
     rank: int | None = None
-    """Of this process among all of this training. ``None``: its launcher did not say."""
+    """Rank of this process within the training. ``None``: its launcher did not set one."""
     readers: Mapping[str, str] | None = None
-    """The libraries that decode data, of those loaded in this process, and their versions.
-    ``None``: saved before they were recorded."""
+    """Decoding libraries loaded in this process → versions. ``None``: the profile was saved before
+    they were recorded."""
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """What was left out because it could not be read, counted each time that it came up."""
+    """Unreadable data that was left out, counted each time it occurs."""
 
     rows: int
     parts: int
-    """Of objects, with rows of unknown number: what lies behind a fault that hides where the next
-    row begins."""
+    """Parts of objects with an unknown number of rows: damage hid where the next row begins."""
     objects: int
-    """Left out as a whole, from the beginning."""
+    """Objects that were skipped as a whole."""
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """What was read."""
+    """The data that a run read."""
 
     url: str
-    """Without user names, passwords, tokens or query."""
+    """URL without user names, passwords, tokens or query."""
     format: str
     objects: int
     bytes: int
-    """On storage."""
+    """Size on storage."""
     skipped: Skipped | None = None
-    """``None``: whatever cannot be read is an error."""
+    """Unreadable data that was left out; ``None``: such data raises an error instead."""
 
 
 @dataclass(frozen=True)
 class CacheState:
-    """Whether the data came from storage or from memory: evidenced, never assumed."""
+    """Whether the data came from storage or from memory, with evidence."""
 
     state: Literal["cold", "warm", "mixed", "unknown"]
     evidence: str

@@ -1,4 +1,5 @@
-"""What a sweep found of converting a data set: a sample of it, written in other formats."""
+"""Define what a sweep reports about converting a data set to other formats. A sample of the data is
+written in each format and measured."""
 
 from __future__ import annotations
 
@@ -9,36 +10,38 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class ConversionSpec:
-    """Which formats and storages to try a data set in."""
+    """The formats and storages in which to try a data set."""
 
     formats: tuple[str, ...]
-    """A format, or a format and its compression: ``csv``, ``parquet:zstd``."""
+    """Names of formats, with or without a compression: ``csv``, ``parquet:zstd``."""
     storages: tuple[str, ...]
-    """``local`` is a folder beside the results; else a folder's path or URL, without secrets."""
+    """``local`` is a folder next to the results; any other entry is a path or URL, without
+    secrets."""
     sample_bytes: int
-    """The most that is taken of the data set, as it lies in RAM."""
+    """Most data to take as the sample, measured in RAM."""
     row_group_bytes: tuple[int, ...] = ()
-    """Of Parquet, in RAM; none: 8 MiB, or less where that gives too few files."""
+    """Sizes in RAM of Parquet row groups to try. Empty: 8 MiB, or less where that gives too few
+    files."""
     shard_bytes: tuple[int, ...] = ()
-    """Least size of a file on storage; none: so that there are enough files for all workers."""
+    """Minimum file sizes on storage to try. Empty: small enough that all workers have files."""
     seed: int = 0
-    """Of the sample: the same seed takes the same rows."""
+    """Seed of the sample: the same seed selects the same rows."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows taken evenly from all over a data set."""
+    """Rows taken evenly from the whole data set."""
 
     rows: int
     ram_bytes: int
     share: float
-    """Of the data set's bytes on storage."""
+    """Share of the data set's bytes on storage."""
     parts: int
     """Splits that rows were taken from: row groups, ranges of a file, or files."""
     parts_in_all: int
     """Splits of the whole data set."""
     storage_bytes: int
-    """What these rows occupy in the data set as it is."""
+    """Size of these rows on storage in the original data set."""
 
 
 @dataclass(frozen=True)
@@ -47,62 +50,62 @@ class Copy:
 
     url: str
     name: str
-    """What was asked for: the format, and row groups and file sizes where there are several."""
+    """The requested format, with row group and file size where several were requested."""
     storage: str
-    """As `ConversionSpec.storages` names it."""
+    """Name of the storage, as in `ConversionSpec.storages`."""
     format: str
     compression: str
     row_group_bytes: int | None = None
-    """Asked for; ``None``: not asked, or a format without row groups."""
+    """Requested size; ``None``: none was requested, or the format has no row groups."""
     shard_bytes: int | None = None
-    """Asked for."""
+    """Requested minimum file size."""
     rows: int = 0
     objects: int = 0
     bytes: int = 0
-    """On storage."""
+    """Size on storage."""
     write_s: float = 0.0
-    """To encode and write it, in one process, to the end of each file's `fsync`."""
+    """Time to encode and write the copy in one process, up to the `fsync` of each file."""
     skipped: str | None = None
-    """Why it was not written: what the format cannot hold."""
+    """Why the copy was not written: the data that the format cannot represent."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """One copy against the data as it is, each at its best setting."""
+    """One copy compared with the original data, each at its best setting."""
 
     url: str
-    """Of the copy."""
+    """URL of the copy."""
     trial: int
-    """Index into ``trials`` of the copy's best."""
+    """Index into ``trials`` of the copy's best trial."""
     speed: float
-    """Its samples/s as a multiple of those of the data as it is."""
+    """Samples/s of the copy as a multiple of those of the original."""
     speed_interval: tuple[float, float]
-    """95 %, and the difference between the two measurements of the data as it is."""
+    """95 % interval, widened by the difference between the two measurements of the original."""
     difference: Literal["faster", "slower", "none"]
-    """``none``: no difference that this data can show."""
+    """``none``: the data show no difference."""
     storage: float
-    """Its bytes on storage as a multiple."""
+    """Bytes on storage as a multiple of the original."""
     read: float | None = None
-    """Its bytes read a sample, as a multiple."""
+    """Bytes read per sample as a multiple of the original."""
     cpu: float | None = None
-    """Its CPU time a sample, as a multiple."""
+    """CPU time per sample as a multiple of the original."""
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What would be gained by converting a data set."""
+    """What converting a data set would bring."""
 
     copies: tuple[Copy, ...]
     sample: Sample | None = None
-    """``None`` before it was taken."""
+    """``None`` until the sample has been taken."""
     baseline: int | None = None
-    """Index into ``trials`` of the best of the data as it is."""
+    """Index into ``trials`` of the best trial on the original data."""
     control: int | None = None
-    """Index into ``trials`` of the last: the data as it is at its best setting, once more."""
+    """Index into ``trials`` of the last trial, which repeats the baseline's setting."""
     gains: tuple[Gain, ...] = ()
     advice: Mapping[str, str] = field(default_factory=dict)
-    """Storage → what to do, in one sentence."""
+    """Storage → one sentence that says what to do."""
     layout: tuple[str, ...] = ()
-    """What row groups and file sizes brought, where several were asked for."""
+    """What each row group and file size brought, where several were requested."""
     kept: bool = False
-    """Whether the copies still lie where they were written."""
+    """Whether the copies still exist where they were written."""

@@ -1,4 +1,4 @@
-"""What there would be to gain if data were free."""
+"""Define the result of `pipeprof.headspace`: how much faster training is when data cost nothing."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Headspace:
-    """A training step fed by its loader, and by real batches that lie in memory."""
+    """A training step fed by its loader, compared with one fed by real batches held in memory."""
 
     samples_per_s: float
-    """By the loader, once what was prefetched is used up."""
+    """Rate with the loader, after the prefetched batches are used up."""
     interval: tuple[float, float]
-    """95 % of that."""
+    """95 % interval of ``samples_per_s``."""
     free_samples_per_s: float
-    """By the batches in memory."""
+    """Rate with the batches in memory."""
     free_interval: tuple[float, float]
-    """95 % of that."""
+    """95 % interval of ``free_samples_per_s``."""
     gain: float
-    """Free over loaded: 1.0 is nothing to gain."""
+    """Rate from memory divided by the rate with the loader: 1.0 means nothing to gain."""
     gain_interval: tuple[float, float]
-    """Within which the gain lies while both rates lie in theirs: wider than 95 %."""
+    """Range of the gain while both rates lie within their intervals: wider than 95 %."""
     batches: int
-    """Measured by the loader."""
+    """Batches measured with the loader."""
     free_batches: int
-    """Measured from memory."""
+    """Batches measured from memory."""
     kept_batches: int
-    """In memory, replayed in turn."""
+    """Distinct batches held in memory and replayed in a cycle."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

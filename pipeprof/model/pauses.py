@@ -1,4 +1,5 @@
-"""What the training process did between two batches that was no training step."""
+"""Define pauses: time between two batches that the training process did not spend in a training
+step."""
 
 from __future__ import annotations
 
@@ -6,25 +7,26 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 PauseEvidence = Literal["loader", "named", "length"]
-"""Another profiled loader was iterated meanwhile; `pipeprof.pause` named it; or the step was far
-longer than all others, by the rule in ``docs/method/intervals.md``."""
+"""How a pause was recognised. *loader*: another profiled loader was iterated; *named*:
+`pipeprof.pause` declared it; *length*: the step was far longer than all others, by the rule in
+``docs/method/intervals.md``."""
 
 BY_LENGTH: Final = -1
-"""``BatchLog.pause_kind`` of a pause that only its length tells."""
+"""Value of ``BatchLog.pause_kind`` for a pause that only its length reveals."""
 
 
 @dataclass(frozen=True)
 class PauseKind:
-    """What was going on in a pause."""
+    """The cause of a pause, and how it was recognised."""
 
     name: str
-    """Of the other loader, or as `pipeprof.pause` was told; empty where only length tells."""
+    """Name of the other loader or of the `pipeprof.pause`; empty where only the length is known."""
     evidence: PauseEvidence
 
 
 @dataclass(frozen=True)
 class PauseStats:
-    """All pauses of one kind."""
+    """Statistics of all pauses of one kind."""
 
     kind: PauseKind
     count: int

@@ -1,4 +1,4 @@
-"""One run, measured and explained."""
+"""Define the profile: one run, measured and explained."""
 
 from __future__ import annotations
 
@@ -17,99 +17,101 @@ from pipeprof.model.stages import Source, StageStats
 PROFILE_SCHEMA: Final = "pipeprof.profile/1"
 
 TableName = Literal["stages", "batches", "workers"]
-"""Of a profile, as `Profile.to_arrow` makes it."""
+"""A table of a profile, for `Profile.to_arrow`."""
 Verdict = Literal["starved", "fed", "inconclusive"]
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Steady state: warm-up and epoch starts left out."""
+    """Steady-state throughput, without warm-up and the starts of epochs."""
 
     samples_per_s: float
     batches_per_s: float
     bytes_per_s: float
-    """Logical bytes asked of storage."""
+    """Logical bytes read from storage."""
     interval: tuple[float, float]
-    """95 % of ``samples_per_s``."""
+    """95 % interval of ``samples_per_s``."""
 
 
 @dataclass(frozen=True)
 class QueueDepth:
-    """Batches that lay ready when the next was asked for. The healthy state is a full queue."""
+    """Batches that were ready when the next one was requested. A full queue is the healthy
+    state."""
 
     mean: float
-    """Batches."""
+    """Mean number of batches."""
     p5: float
-    """Batches: one time in twenty there were no more."""
+    """5th percentile of the number of batches."""
     empty_share: float
-    """Of the times a batch was asked for."""
+    """Share of the requests for a batch that found the queue empty."""
     capacity: int
     """Workers × prefetch factor."""
 
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """The accelerator as it saw itself, by events on its stream."""
+    """Use of the accelerator, measured by events on its stream."""
 
     wait_s: float
-    """Steady state: time in which the stream had nothing to do because no batch was there."""
+    """Steady-state time that the stream was idle because no batch was ready."""
     busy_s: float
     batches: int
-    """Of which events were seen."""
+    """Batches for which events were recorded."""
     utilisation: float | None = None
-    """0..1, sampled by the driver: a trend, no more."""
+    """Utilisation, 0..1, as sampled by the driver; useful only as a trend."""
     memory_bytes: int | None = None
-    """The most seen in use on the device, by all processes."""
+    """Most memory observed in use on the device, by all processes."""
 
 
 @dataclass(frozen=True)
 class WorkerStats:
-    """One worker's share of the run."""
+    """The stages of the batches that one worker fetched."""
 
     index: int
-    """-1: the main process (``num_workers=0``)."""
+    """Index of the worker; -1: the main process (``num_workers=0``)."""
     batches: int
     stages: Mapping[str, StageStats]
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The most samples/s that one resource allows. The lowest ceiling is the bottleneck."""
+    """The highest samples/s that one resource allows. The lowest ceiling is the bottleneck."""
 
     samples_per_s: float
     formula: str
-    """With its numbers."""
+    """The formula with its numbers."""
     source: Source = "estimated"
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Is the accelerator starved, and by what."""
+    """Whether the accelerator is starved, and by what."""
 
     verdict: Verdict
-    """*starved* when the interval's lower end reaches the threshold, *fed* when its upper end is
-    below, else *inconclusive*."""
+    """*starved* when the lower end of the interval reaches the threshold, *fed* when the upper end
+    is below it, else *inconclusive*."""
     starved_fraction: float
     """Share of the time after warm-up in which the accelerator waited for a batch."""
     starved_interval: tuple[float, float]
-    """95 %."""
+    """95 % interval of ``starved_fraction``."""
     threshold: float
     bottleneck: str | None
-    """The stage or resource to blame; ``None`` when nothing stalled or nothing can be said."""
+    """The stage or resource to blame; ``None`` when nothing stalled or the cause is unknown."""
     headline: str
-    """The verdict in one sentence, with its numbers."""
+    """One sentence with the verdict and its numbers."""
     accelerator_utilisation: float
-    """1 - starved fraction over the same window: after warm-up, until the last step's end."""
+    """1 - starved fraction, over the same time: from the end of warm-up to the end of the last
+    step."""
     evidence: str = ""
-    """Of storage: why the bottleneck is called what it is, or why it cannot be told which part of
-    storage it is. Empty when storage is not to blame."""
+    """Why a part of storage is the bottleneck, or why the part is unknown. Empty when storage is
+    not to blame."""
     disagreements: tuple[str, ...] = ()
-    """Where parts of the report name different things: why, in words."""
+    """Why parts of the report name different causes, one sentence each."""
     more_batches: int | None = None
-    """When inconclusive: about how many more batches would settle it."""
+    """When inconclusive: approximate number of further batches that would decide the verdict."""
     has_step: bool = True
-    """Whether the loop trains. Where it does not, the loader is measured alone: nothing is starved,
-    and the verdict is *inconclusive*."""
+    """Whether the loop trains. Where it does not, only the loader is measured and the verdict is
+    *inconclusive*."""
 
 
 @dataclass(frozen=True)
@@ -119,24 +121,26 @@ class AsSteps:
     verdict: Verdict
     starved_fraction: float
     starved_interval: tuple[float, float]
-    """95 %."""
+    """95 % interval of ``starved_fraction``."""
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """What main did between two batches that was no training step: validation, a checkpoint. None
-    of it is in the figures of the steady state."""
+    """Time that the main process spent between two batches on other work than a training step, such
+    as validation or a checkpoint. Steady-state figures exclude it."""
 
     count: int
-    """Steps with a pause in them, of the batches that were watched."""
+    """Steps that contain a pause, among the sampled batches."""
     total_s: float
     longest_s: float
     share: float
-    """0..1 of the time after warm-up."""
+    """Share of the time after warm-up, 0..1."""
     rested_batches: int
-    """Left out as well: they lay ready, or were in the making, when a pause ended."""
+    """Batches that were ready, or being fetched, when a pause ended. Steady-state figures exclude
+    them too."""
     kinds: tuple[PauseStats, ...]
-    """The longest in total first. A step with several pauses counts for the longest of them."""
+    """Kinds of pauses, the largest total first. A step with several pauses counts for the
+    longest."""
     as_steps: AsSteps
 
 
@@ -161,19 +165,20 @@ class Profile:
     source: DataSource | None
     cache: CacheState
     wall_s: float
-    """Of the steady state: first measured batch asked for → last step ended."""
+    """Steady-state wall time: from the request for the first measured batch to the end of the last
+    step."""
     warmup_batches: int
     measured_batches: int
     first_batch_s: float | None
     throughput: Throughput
     stages: Mapping[str, StageStats]
     missing: Mapping[str, str]
-    """Stages that could not be seen → why."""
+    """Stages that could not be observed → reason."""
     workers: tuple[WorkerStats, ...]
     stall_s: float
     """Seconds of the steady state in which the accelerator waited for a batch."""
     blame: Mapping[str, float]
-    """Seconds of stall charged to what they were waited for, largest first; sums to ``stall_s``."""
+    """Cause → seconds of stall that it is responsible for, largest first; sums to ``stall_s``."""
     ceilings: Mapping[str, Ceiling]
     diagnosis: Diagnosis
     recommendations: tuple[Recommendation, ...]
@@ -181,30 +186,30 @@ class Profile:
     overhead: Overhead
     batches: BatchLog
     awaited_in: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of stall by where the awaited batch was, which may not be the cause: a batch in its
-    hand-over may wait for a worker that computes. Largest first; sums to ``stall_s``."""
+    """Stage of the awaited batch → seconds of stall, largest first; sums to ``stall_s``. It may
+    differ from the cause: a batch in transfer may wait for a worker that computes."""
     worth: Mapping[str, Worth] = field(default_factory=dict)
-    """Of each cause in ``blame``, in its order. Empty where nothing stalled, or too little is
-    known."""
+    """Cause → what reducing it is worth, in the order of ``blame``. Empty where nothing stalled or
+    too little is known."""
     resources: Mapping[str, StageStats] = field(default_factory=dict)
-    """What making a batch took of the machine, per sampled batch: ``cpu``, of it ``system``;
-    ``run-queue``, ``blocked``, and ``native-threads``, which run beside."""
+    """Resources used to fetch a batch, per sampled batch: ``cpu`` with its part ``system``,
+    ``run-queue``, ``blocked``, and ``native-threads``, which run concurrently."""
     epochs: tuple[Epoch, ...] = ()
     queue_depth: QueueDepth | None = None
     device: DeviceUse | None = None
     requests: RequestStats | None = None
-    """Made of storage, as far as they were seen."""
+    """Observed storage requests."""
     lost_records: int = 0
     notes: tuple[str, ...] = ()
     unix_offset_s: float | None = None
-    """Added to a moment of ``batches``: seconds since 1970."""
+    """Add this to a moment of ``batches`` to get seconds since 1970."""
     stolen_share: float | None = None
-    """0..1 of the machine's core time while it ran, that the host of this virtual machine gave to
-    others. ``None``: unknown."""
+    """Share, 0..1, of the virtual machine's core time during the run that its host gave to others.
+    ``None``: unknown."""
     pauses: Pauses | None = None
-    """Left out of the steady state. ``None``: there was none."""
+    """Pauses, which the steady state excludes. ``None``: there were none."""
     pause_kinds: tuple[PauseKind, ...] = ()
-    """What ``batches.pause_kind`` stands for."""
+    """The kinds that the values of ``batches.pause_kind`` index."""
     schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""How bytes are asked of storage: one type for formats, which cut, and storage, which fetches."""
+"""Define how data are read. Formats use these options to cut files into splits, and storage to
+fetch bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 OnError = Literal["fail", "skip"]
-"""What to do with data that cannot be read: raise an error, or leave it out and count it."""
+"""What to do with unreadable data: raise an error, or skip and count it."""
 
 
 @dataclass(frozen=True)
@@ -19,21 +20,20 @@ class ReadOptions:
     """
 
     split_bytes: int = 8 * 2**20
-    """Aim for splits of this size on storage, where the format can be cut; 0: never cut."""
+    """Target size on storage of a split, where the format can be split; 0: never split a file."""
     block_bytes: int = 4 * 2**20
-    """Stream a split that has no parts in blocks of this size; fetch a row group of Parquet that is
-    longer, and lies in one piece, a few columns at a time that come to as much."""
+    """Read a split without parts in blocks of this size. Also limits how many columns of a large
+    contiguous Parquet row group are fetched at a time."""
     gap_bytes: int = 2**16
-    """Read over as many bytes that nobody asked for, between columns of a Parquet file, rather than
-    ask twice; 0: never."""
+    """Merge two requests of a Parquet file when they are at most this far apart; 0: never merge."""
     read_ahead: bool = True
-    """Fetch what decoders will want next while one decodes: two more blocks at most, or of Parquet
-    two splits; both at once, but from local files."""
+    """Prefetch while a decoder is busy: at most two more blocks, or two splits of Parquet. Local
+    files are prefetched one at a time, others concurrently."""
     request_bytes: int = 2**19
-    """Of a local file: read what is not in memory yet in requests of at most this size."""
+    """Local files: maximum size of one read request for data that are not in memory."""
     queue_depth: int = 4
-    """Of a local file: so many of them at the same time."""
+    """Local files: number of concurrent read requests."""
     direct: bool = False
-    """Of a local file: past the page cache (``O_DIRECT``), where the file system allows that."""
+    """Local files: bypass the page cache (``O_DIRECT``) where the file system allows it."""
     forget: bool = False
-    """Of a local file: out of the page cache once it was read, so that it stays cold."""
+    """Local files: evict data from the page cache after reading, so that it stays cold."""

@@ -1,4 +1,4 @@
-"""What one run measured, before it is analysed."""
+"""Define the raw measurements of one run, before they are analysed."""
 
 from __future__ import annotations
 
@@ -22,118 +22,120 @@ class Epoch:
 
     index: int
     began_s: float
-    """The iterator was asked for; monotonic clock of the run."""
+    """Moment at which the iterator was requested, on the monotonic clock of the run."""
     batches: int
-    """Delivered."""
+    """Batches delivered."""
     wall_s: float
-    """Until the pass ended or was left."""
+    """Time until the pass ended or was abandoned."""
     iterator_s: float | None = None
-    """To make the iterator: workers are started in it."""
+    """Time to create the iterator, which starts the workers."""
     first_batch_s: float | None = None
-    """From asking for the iterator to the first batch."""
+    """Time from requesting the iterator to the first batch."""
     closing_s: float | None = None
-    """From asking once more after the last batch to learning that there is none: workers are
-    stopped in it. ``None`` when the pass was left before."""
+    """Time from the request after the last batch until the iterator ended, which stops the workers.
+    ``None`` when the pass was abandoned before."""
 
 
 UNWATCHED = -3
-"""In the place of a worker, of a batch that main only clocked: no record of it was asked for. A
-profile holds none."""
+"""Value of ``BatchLog.worker`` for a batch that was only timed in the main process, outside the
+sampled windows. A saved profile holds none."""
 
 
 @dataclass(frozen=True)
 class BatchLog:
-    """Consecutive batches, a column per figure. Every column is as long as ``index``, or empty
+    """Consecutive batches, one column per quantity. Every column is as long as ``index``, or empty
     where nothing is known.
 
-    All moments are on the monotonic clock of the run. The last measured batches of a run; a
-    profile keeps a bounded number of them.
+    All moments are on the monotonic clock of the run. The log holds the last measured batches of a
+    run; a profile keeps a bounded number of them.
     """
 
     index: tuple[int, ...] = ()
-    """Order of delivery, from 0, over all epochs."""
+    """Order of delivery over all epochs, from 0."""
     epoch: tuple[int, ...] = ()
     nth: tuple[int, ...] = ()
-    """Within its epoch, from 0."""
+    """Position within the epoch, from 0."""
     epoch_batches: tuple[int, ...] = ()
-    """How many its epoch had by the end of what was seen."""
+    """Number of batches that the epoch had when the recording ended."""
     worker: tuple[int, ...] = ()
-    """-1: made in the main process; -2: not known; `UNWATCHED`."""
+    """Index of the worker; -1: the main process; -2: unknown; -3 (`UNWATCHED`): not sampled."""
     samples: tuple[int, ...] = ()
     asked_s: tuple[float, ...] = ()
     delivered_s: tuple[float, ...] = ()
     done_s: tuple[float, ...] = ()
-    """The training step ended: the next batch was asked for, or the loop was left."""
+    """End of the training step: the next batch was requested, or the loop was left."""
     fetch_start_s: tuple[float | None, ...] = ()
     fetch_end_s: tuple[float | None, ...] = ()
-    """Collate included: ready to be handed to the queue."""
+    """End of fetch and collate: the batch is ready for the queue."""
     sent_s: tuple[float | None, ...] = ()
-    """Serialised, about to go into the pipe."""
+    """The batch is serialised and about to enter the pipe."""
     serialised_cpu_s: tuple[float | None, ...] = ()
-    """CPU time of the worker's feeder thread: to serialise it, and to send the one before."""
+    """CPU time of the worker's feeder thread to serialise this batch and send the previous one."""
     received_s: tuple[float | None, ...] = ()
-    """All its bytes had come through the pipe."""
+    """All bytes have arrived through the pipe."""
     arrived_s: tuple[float | None, ...] = ()
-    """Unpickled in main."""
+    """The batch is unpickled in the main process."""
     pinned_s: tuple[float | None, ...] = ()
-    """In page-locked memory, ready to be taken."""
+    """The batch is in page-locked memory, ready to be delivered."""
     unpickled_cpu_s: tuple[float | None, ...] = ()
-    """CPU time of main, or its pin thread, in unpickling: the rest was waiting for the worker."""
+    """CPU time to unpickle, in the main or the pin thread. The remaining time waited for the
+    worker."""
     read_s: tuple[float | None, ...] = ()
     decode_s: tuple[float | None, ...] = ()
     transform_s: tuple[float | None, ...] = ()
     collate_s: tuple[float | None, ...] = ()
     turns: tuple[float | None, ...] = ()
-    """How often one stage followed another while the batch was made."""
+    """Number of changes from one stage to another while the batch was fetched."""
     cpu_s: tuple[float | None, ...] = ()
     """CPU time of the worker's thread in fetch and collate."""
     bytes: tuple[float | None, ...] = ()
-    """Logical, of storage."""
+    """Logical bytes read from storage."""
     requests: tuple[float | None, ...] = ()
     sampler_s: tuple[float | None, ...] = ()
-    """Main, asked for this batch: time to pick the indices of batches to come."""
+    """Time in the main process to draw the indices of later batches, when this batch was
+    requested."""
     h2d_s: tuple[float | None, ...] = ()
-    """Copies to a device in the step on this batch."""
+    """Time of copies to a device during the step on this batch."""
     h2d_bytes: tuple[float | None, ...] = ()
     device_wait_s: tuple[float | None, ...] = ()
-    """The accelerator had nothing to do, just before this batch."""
+    """Time that the accelerator was idle just before this batch."""
     device_busy_s: tuple[float | None, ...] = ()
-    """The accelerator's step on it."""
+    """Time of the accelerator's step on this batch."""
     pause_s: tuple[float | None, ...] = ()
-    """Of the time between delivered and done: no training step, but a pause."""
+    """The part of the time from delivered to done that was a pause, not a training step."""
     pause_kind: tuple[int | None, ...] = ()
-    """Place in the recording's ``pause_kinds``; -1: only its length tells."""
+    """Index into the recording's ``pause_kinds``; -1: recognised by its length only."""
     rested: tuple[int | None, ...] = ()
-    """1: it lay ready, or was in the making, when a pause ended."""
+    """1: the batch was ready, or being fetched, when a pause ended."""
     runqueue_s: tuple[float | None, ...] = ()
-    """This and what follows is sampled, a batch now and then. The worker's thread wanted a core,
-    and had none."""
+    """Time that the worker's thread was runnable without a core. This column and those that follow
+    are sampled for some batches only."""
     process_cpu_s: tuple[float | None, ...] = ()
-    """CPU time of all the worker's threads."""
+    """CPU time of all threads of the worker."""
     system_s: tuple[float | None, ...] = ()
-    """CPU time of the worker's thread in the kernel."""
+    """Kernel CPU time of the worker's thread."""
     logical_bytes: tuple[float | None, ...] = ()
-    """Asked of the kernel by the worker's read calls, cached or not."""
+    """Bytes requested by the worker's read calls, cached or not."""
     physical_bytes: tuple[float | None, ...] = ()
-    """Moved by the device for them."""
+    """Bytes that the block device transferred for them."""
     syscalls: tuple[float | None, ...] = ()
-    """Read calls."""
+    """Number of read calls."""
     private_bytes: tuple[float | None, ...] = ()
-    """Memory of the worker that it shares with nobody."""
+    """Memory of the worker that it shares with no other process."""
     descriptors: tuple[float | None, ...] = ()
-    """Open in the worker."""
+    """Open file descriptors of the worker."""
     threads: tuple[float | None, ...] = ()
-    """Of the worker."""
+    """Threads of the worker."""
     tensors: tuple[float | None, ...] = ()
-    """In the batch, that travel one by one."""
+    """Tensors of the batch that are sent separately."""
     batch_bytes: tuple[float | None, ...] = ()
-    """Of those tensors."""
+    """Size of those tensors."""
     loose_bytes: tuple[float | None, ...] = ()
-    """Of what else is in the batch: text, bytes, numbers, NumPy arrays; ``None`` where it holds
-    anything that cannot be weighed."""
+    """Size of everything else in the batch: text, bytes, numbers, NumPy arrays. ``None`` where the
+    size of an object cannot be determined."""
     read_cpu_s: tuple[float | None, ...] = ()
-    """CPU time of the worker's thread in that stage; so are the next three. ``None`` where the data
-    set names no stages."""
+    """CPU time of the worker's thread in this stage; the next three columns likewise. ``None``
+    where the data set reports no stages."""
     decode_cpu_s: tuple[float | None, ...] = ()
     transform_cpu_s: tuple[float | None, ...] = ()
     collate_cpu_s: tuple[float | None, ...] = ()
@@ -141,62 +143,64 @@ class BatchLog:
 
 @dataclass(frozen=True)
 class Overhead:
-    """What the measuring itself cost."""
+    """The cost of profiling."""
 
     share: float | None
-    """Of the run's wall time; ``None`` when it was not measured."""
+    """Share of the run's wall time; ``None`` when it was not measured."""
     per_batch_s: float | None
     method: str
 
 
 @dataclass(frozen=True)
 class MainProcess:
-    """What could be seen of the process that trains, at the end of the run."""
+    """Measurements of the training process at the end of the run."""
 
     cpu_s: float | None = None
     """CPU time of all its threads since the loader was first iterated."""
     wall_s: float | None = None
-    """Since then."""
+    """Wall time since the loader was first iterated."""
     descriptors: int | None = None
-    """The most seen open."""
+    """Most file descriptors observed open."""
     descriptor_limit: int | None = None
     shared_memory_bytes: int | None = None
     """Size of /dev/shm."""
     available_bytes: int | None = None
-    """RAM that could be had, within the cgroup's limit."""
+    """RAM still available within the cgroup's limit."""
     threads_at_fork: int | None = None
-    """Native and Python threads that lived when workers were forked."""
+    """Native and Python threads that existed when workers were forked."""
     python_threads_at_fork: tuple[str, ...] = ()
-    """Names of the Python threads beside the one that forked."""
+    """Names of Python threads other than the one that forked."""
     sharing: str | None = None
-    """How tensors travel: ``file_descriptor`` or ``file_system``."""
+    """Torch's sharing strategy for tensors: ``file_descriptor`` or ``file_system``."""
     pageable_copies: int = 0
     """Copies to the device from memory that was not page-locked."""
     blocking_copies: int = 0
-    """Copies that the host waited for."""
+    """Copies that blocked the host."""
     device_utilisation: float | None = None
-    """0..1."""
+    """Share of the time, 0..1."""
     device_memory_bytes: int | None = None
     stolen_share: float | None = None
-    """0..1 of the core time of the whole virtual machine since the loader was first iterated, that
-    its host gave to others. ``None``: unknown."""
+    """Share, 0..1, of the virtual machine's core time that its host gave to others since the loader
+    was first iterated. ``None``: unknown."""
 
 
 @dataclass(frozen=True)
 class Indexing:
-    """A data set in memory without ``__getitems__``: torch asks for one sample at a time."""
+    """An in-memory data set without ``__getitems__``, from which torch requests one sample at a
+    time."""
 
     name: str
-    """Its class."""
+    """Class name of the data set."""
     one_by_one_s: float | None = None
-    """To make a batch so, timed after the run; ``None``: that would have called a user's code."""
+    """Time to build a batch sample by sample, measured after the run; ``None``: measuring would
+    have called user code."""
     at_once_s: float | None = None
-    """The same batch by one index of each tensor."""
+    """Time to build the same batch with one index operation per tensor."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What one run measured, before it is analysed."""
+    """The raw measurements of one run, before they are analysed."""
 
     name: str
     created: str
@@ -205,25 +209,25 @@ class Recording:
     environment: Environment
     batches: BatchLog
     warmup_batches: int
-    """Delivered first and left out of every figure of the steady state."""
+    """Batches delivered first, which no steady-state figure includes."""
     first_batch_s: float | None
-    """In the first epoch: from asking for the iterator to the first batch."""
+    """Time in the first epoch from requesting the iterator to the first batch."""
     epochs: tuple[Epoch, ...] = ()
-    """The last that ended."""
+    """The last epochs that ended."""
     lost_records: int = 0
-    """Batches of which a worker's record did not arrive."""
+    """Batches for which no record arrived from a worker."""
     source: DataSource | None = None
     cache: CacheState = NOT_INSPECTED
     overhead: Overhead = Overhead(None, None, "not measured")
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Stages that could not be seen → why."""
+    """Stages that could not be observed → reason."""
     main: MainProcess = MainProcess()
     requests: RequestLog = NO_REQUESTS
     lone_requests: LoneRequests | None = None
-    """Made to tell the storage's latency from its bandwidth."""
+    """Separate requests that distinguish the storage's latency from its bandwidth."""
     notes: tuple[str, ...] = ()
     unix_offset_s: float | None = None
-    """Added to a moment of the run: seconds since 1970."""
+    """Add this to a moment of the run to get seconds since 1970."""
     pause_kinds: tuple[PauseKind, ...] = ()
-    """Those that are known exactly."""
+    """Kinds of pauses that are known exactly."""
     indexing: Indexing | None = None

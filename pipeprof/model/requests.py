@@ -1,4 +1,4 @@
-"""What a run asked of storage, request by request."""
+"""Define the storage requests of a run."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from typing import Final
 from pipeprof.model.stages import Source
 
 STORAGE_PARTS: Final = ("storage-bandwidth", "storage-latency", "storage-client")
-"""A `Diagnosis.bottleneck` where reading is to blame, and it can be told what of it."""
+"""Values of `Diagnosis.bottleneck` for a known part of storage."""
 
 Histogram = tuple[tuple[float, int], ...]
-"""(Value, how many), ascending; values within 3 %."""
+"""(Value, count) pairs in ascending order; values are accurate to 3 %."""
 
 
 @dataclass(frozen=True)
 class RequestLog:
-    """The requests of a whole run, warm-up included, counted. A failed one counts as failed, and
-    is in no other figure."""
+    """Totals of the requests of a whole run, warm-up included. A failed request counts in
+    ``failed`` and in no other field."""
 
     count: int = 0
     bytes: int = 0
-    """That came."""
+    """Bytes received."""
     seconds: float = 0.0
-    """From sending to the last byte, retries included; summed, however many ran beside each
-    other."""
+    """Time from sending to the last byte, retries included, summed over all requests, also
+    concurrent ones."""
     first_byte_count: int = 0
-    """Requests of which the moment of the first byte is known."""
+    """Requests for which the arrival of the first byte is known."""
     first_byte_s: float = 0.0
-    """From sending to that; summed."""
+    """Time from sending to the first byte, summed over those requests."""
     size_squares: float = 0.0
-    """Sums for a straight line of seconds over bytes: Σ size²."""
+    """Σ size², for the linear fit of seconds over bytes."""
     seconds_squares: float = 0.0
     """Σ seconds²."""
     size_seconds: float = 0.0
     """Σ size · seconds."""
     retries: int = 0
     throttled: int = 0
-    """Answers that asked to slow down."""
+    """Responses that asked the client to slow down."""
     failed: int = 0
-    """Given up."""
+    """Requests that were given up."""
     lost: int = 0
-    """Not counted: too many at once."""
+    """Requests not recorded because too many were concurrent."""
     busy_s: float = 0.0
-    """In which a worker had any request under way; summed over workers."""
+    """Time in which a worker had at least one pending request, summed over workers."""
     store_s: float = 0.0
-    """In which who makes batches waited for its store's reads; summed over workers."""
+    """Time that workers waited for reads by their store, summed over workers."""
     store_cpu_s: float = 0.0
-    """CPU time of the process in that time, all its threads."""
+    """CPU time of the process during ``store_s``, over all its threads."""
     looked_s: float = 0.0
-    """Of that time, in which it was seen whether threads waited for a core."""
+    """The part of ``store_s`` during which waiting for a core was sampled."""
     waited_s: float = 0.0
-    """In which they did."""
+    """The part of ``looked_s`` in which threads waited for a core."""
     began_s: float = 0.0
-    """The first was sent; monotonic clock of the run."""
+    """Moment at which the first request was sent, on the monotonic clock of the run."""
     ended_s: float = 0.0
-    """The last was over."""
+    """Moment at which the last request ended."""
     latencies: Histogram = ()
-    """Seconds."""
+    """Durations in seconds."""
     first_bytes: Histogram = ()
-    """Seconds."""
+    """Times to the first byte in seconds."""
     sizes: Histogram = ()
-    """Bytes."""
+    """Sizes in bytes."""
 
 
 NO_REQUESTS: Final = RequestLog()
@@ -69,84 +69,85 @@ NO_REQUESTS: Final = RequestLog()
 
 @dataclass(frozen=True)
 class LoneRequests:
-    """A few requests of the same objects, one at a time, while nothing else read them."""
+    """A few requests for the same objects, one at a time, while no other process read them."""
 
     small_bytes: int
     small_s: float
-    """Each, on average: a storage under a limit answers in bursts."""
+    """Mean seconds per small request; the mean, because a rate-limited storage answers in
+    bursts."""
     large_bytes: int
     large_s: float
     count: int
-    """Of the large ones."""
+    """Number of large requests."""
 
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Of a figure over all requests, in the figure's unit."""
+    """Statistics of one quantity over all requests, in the unit of that quantity."""
 
     mean: float
-    """Exact."""
+    """Exact mean."""
     p50: float
-    """Within 3 %, as the others."""
+    """Accurate to 3 %, like the other percentiles."""
     p95: float
-    """Within 3 %."""
+    """Accurate to 3 %."""
     p99: float
-    """Within 3 %."""
+    """Accurate to 3 %."""
 
 
 @dataclass(frozen=True)
 class RequestFit:
-    """A straight line through size and time of all requests: what each takes at the least, and
-    what its bytes add. As they were while the run went on, beside each other."""
+    """A linear fit of time over size for all requests, which separates the fixed time per request
+    from the time per byte. It describes requests under the concurrency of the run."""
 
     latency_intercept_s: float
-    """Of a request without bytes."""
+    """Time of a request without bytes."""
     bandwidth: float | None
-    """Bytes/s of one request once its bytes flow; ``None`` when they add no time."""
+    """Bytes/s of one request after its first byte; ``None`` when bytes add no time."""
     r2: float
-    """0..1 of the variance of the times that the line explains."""
+    """Share, 0..1, of the variance of the times that the line explains."""
     latency_share: float
-    """0..1 of the requests' time that is not their bytes'."""
+    """Share, 0..1, of the requests' time that does not depend on their size."""
     latency_share_interval: tuple[float, float]
-    """95 %."""
+    """95 % interval of ``latency_share``."""
 
 
 @dataclass(frozen=True)
 class RequestStats:
-    """The requests that a run made of storage, warm-up included."""
+    """Statistics of the storage requests of a run, warm-up included."""
 
     count: int
     bytes: int
     requests_per_s: float
-    """From the first to the last."""
+    """Mean rate from the first to the last request."""
     in_flight: float
-    """Requests under way at the same time, all workers together, on average from the first to the
-    last (Little's law)."""
+    """Mean number of concurrent requests of all workers together, from the first to the last
+    request (Little's law)."""
     at_once: float
-    """Requests that one worker has under way at the same time, while it has any."""
+    """Mean number of concurrent requests of one worker while it has any."""
     size: Percentiles
-    """Bytes."""
+    """Sizes in bytes."""
     latency_s: Percentiles
     """Seconds from sending to the last byte, retries included."""
     first_byte_s: Percentiles | None
-    """Seconds from sending to the first byte; ``None``: not known of most."""
+    """Seconds from sending to the first byte; ``None``: unknown for most requests."""
     retries: int
     throttled: int
-    """Answers that asked to slow down."""
+    """Responses that asked the client to slow down."""
     errors: int
-    """Requests given up; in no other figure."""
+    """Requests that were given up; no other figure includes them."""
     lost: int
-    """Requests that were not counted."""
+    """Requests that were not recorded."""
     client_cpu_s: float | None
-    """CPU time per request, of the whole process while it waited for its store; ``None``: not
-    seen."""
+    """CPU seconds per request of the whole process while it waited for its store; ``None``: not
+    observed."""
     client_share: float | None
-    """That CPU time over the time waited: 1 is one core kept busy."""
+    """That CPU time divided by the time waited: 1 means one busy core."""
     core_wait_share: float | None
-    """0..1 of the time waited, in which a thread of the process wanted a core and had none;
-    ``None``: not known."""
+    """Share, 0..1, of the time waited in which a runnable thread of the process had no core;
+    ``None``: unknown."""
     fit: RequestFit | None
-    """``None``: not told apart, see ``fit_missing``."""
+    """``None``: latency and bandwidth could not be separated, see ``fit_missing``."""
     fit_missing: str
     """Why there is no ``fit``; empty when there is one."""
     source: Source = "measured"

@@ -1,4 +1,4 @@
-"""What a cluster must have, number by number, each with its formula."""
+"""Define the requirements of a cluster: each figure with its formula and its inputs."""
 
 from __future__ import annotations
 
@@ -11,48 +11,49 @@ SIZING_SCHEMA: Final = "pipeprof.sizing/1"
 
 @dataclass(frozen=True)
 class SizingInput:
-    """A number that was given, taken from a profile or a table, or assumed."""
+    """An input that was given, taken from a profile or a table, or assumed."""
 
     name: str
     value: float
-    """In ``unit``."""
+    """Value in ``unit``."""
     unit: str
     """``B``, ``B/s``, ``s``, ``1/s``, ``share`` (0..1), ``FLOP``, ``FLOP/s``, ``$``, or nothing for
     a count."""
     origin: str
-    """Who says so."""
+    """Source of the value."""
 
 
 @dataclass(frozen=True)
 class SizingFigure:
-    """A number that sizing found."""
+    """A requirement that was computed."""
 
     name: str
     value: float
-    """In ``unit``."""
+    """Value in ``unit``."""
     unit: str
-    """As in `SizingInput`."""
+    """Unit as in `SizingInput`."""
     formula: str
     numbers: Mapping[str, float]
-    """What stands in the formula, each in its base unit."""
+    """Variables of the formula, each in its base unit."""
     source: str
     note: str = ""
-    """What the number means."""
+    """What the figure means."""
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """For one number of accelerators. ``pipeprof size --json`` prints a list of these."""
+    """The requirements for one number of accelerators. ``pipeprof size --json`` prints a list of
+    these."""
 
     gpus: float
-    """Accelerators."""
+    """Number of accelerators."""
     inputs: tuple[SizingInput, ...]
     sections: Mapping[str, tuple[SizingFigure, ...]]
-    """Title → figures."""
+    """Section title → its figures."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """SizingFigure that could not be had → the inputs that it wants."""
+    """Figure that could not be computed → the inputs that it needs."""
     what_if: str | None = None
-    """The change under which this holds."""
+    """The hypothetical change that these figures assume."""
     schema: Literal["pipeprof.sizing/1"] = SIZING_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

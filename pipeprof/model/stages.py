@@ -1,4 +1,4 @@
-"""The steps of a batch's journey, and what is known of each."""
+"""Define the stages of a batch's path, and the statistics of a stage."""
 
 from __future__ import annotations
 
@@ -19,38 +19,41 @@ class Stage(str, Enum):
     """
 
     READ = "read"
-    """In a worker: bytes asked of storage → bytes in RAM."""
+    """In a worker: bytes requested from storage → bytes in RAM."""
     DECODE = "decode"
     """In a worker: encoded bytes → arrays."""
     TRANSFORM = "transform"
-    """In a worker: arrays → samples; the user's own code."""
+    """In a worker: arrays → samples, by the user's own code."""
     FETCH = "fetch"
-    """In a worker: read + decode + transform, and whatever else a black-box data set does."""
+    """In a worker: read + decode + transform, and everything else that a black-box data set
+    does."""
     COLLATE = "collate"
     """In a worker: samples → batch."""
     TRANSFER = "transfer"
-    """Worker → main: batch handed to the queue → unpickled in main: the three that follow."""
+    """Worker → main: batch put into the queue → unpickled in main. It is the sum of the next
+    three."""
     SERIALISE = "serialise"
-    """In a worker, its feeder thread: batch handed to the queue → pickled, its tensors in shared
-    memory."""
+    """In the feeder thread of a worker: batch put into the queue → pickled, with its tensors in
+    shared memory."""
     PIPE = "pipe"
     """Worker → main: pickled → all bytes received in main."""
     UNPICKLE = "unpickle"
-    """In main: bytes received → objects again, shared memory attached."""
+    """In main: bytes received → objects, with shared memory attached."""
     REORDER = "reorder"
-    """In main: batch arrived → its turn to be delivered."""
+    """In main: batch arrived → next in order of delivery."""
     PIN = "pin"
     """In main: pageable → page-locked memory."""
     READY = "ready"
-    """In main: batch deliverable → asked for. Slack: the healthy state."""
+    """In main: batch deliverable → requested. It is slack, and long in a healthy run."""
     WAIT = "wait"
-    """In main: batch asked for → delivered. The stall, seen from the host."""
+    """In main: batch requested → delivered. It is the stall as the host measures it."""
     H2D = "h2d"
     """Main → accelerator: host → device copy."""
     STEP = "step"
-    """In main: batch delivered → next batch asked for, less the pause."""
+    """In main: batch delivered → next batch requested, without pauses."""
     PAUSE = "pause"
-    """In main: between two batches, but no training step: validation, a checkpoint."""
+    """In main: time between two batches that is no training step, such as validation or a
+    checkpoint."""
 
     # Enum's own is written in Python, and stages are looked up in hot paths
     __hash__ = str.__hash__
@@ -60,21 +63,21 @@ class Stage(str, Enum):
 
 
 Source = Literal["measured", "estimated", "unknown"]
-"""Where a number comes from: clocked directly, derived from other numbers, or not to be had."""
+"""Where a number comes from: measured directly, derived from other numbers, or not available."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """One stretch of time that one stage took in one process."""
+    """One interval that one stage took in one process."""
 
     stage: Stage
     start_s: float
-    """Monotonic clock, comparable between processes of one machine."""
+    """Moment on the monotonic clock, which is common to all processes of a machine."""
     end_s: float
     bytes: int = 0
-    """Logical bytes: asked for by the reader."""
+    """Logical bytes that the reader requested."""
     requests: int = 0
-    """Separate requests made of storage."""
+    """Separate storage requests."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,14 @@ class StageStats:
     """How long one stage took per batch, over the measured batches."""
 
     count: int
-    """Batches in which the stage was seen."""
+    """Batches for which the stage was observed."""
     mean_s: float
     p50_s: float
     p95_s: float
     p99_s: float
     total_s: float
     bytes: int = 0
-    """Logical bytes moved by the stage."""
+    """Logical bytes that the stage moved."""
     requests: int = 0
-    """Separate requests made of storage."""
+    """Separate storage requests."""
     source: Source = "measured"

@@ -1,4 +1,4 @@
-"""Many runs: what was asked, what each gave, what to set."""
+"""Define the sweep: the settings to try, the result of each trial, and the recommended setting."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ from pipeprof.model.reading import OnError, ReadOptions
 SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
 
 CacheWanted = Literal["cold", "warm", "as-is"]
-"""What a trial begins with: files evicted from memory, read into it, or left as they are."""
+"""State of local files at the start of a trial: evicted from memory, read into it, or unchanged."""
 
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """What a sweep was asked to try. Two sweeps with the same spec are the same sweep."""
+    """What a sweep is to try. Two sweeps with the same spec are the same sweep."""
 
     urls: tuple[str, ...]
-    """Without secrets. Of a loader or a script of the user's own, its name."""
+    """URLs without secrets; for a user's own loader or script, its name."""
     workers: tuple[int, ...]
     prefetch: tuple[int, ...]
     batch_sizes: tuple[int, ...]
-    """May be empty for a loader or a script of the user's own: then they are left to that."""
+    """May be empty for a user's own loader or script, which then uses its own batch size."""
     step_s: float | None
     """The emulated accelerator's step on a batch of the first size; other sizes in proportion.
-    ``None`` when the step is the user's own, by ``step`` or in ``script``."""
+    ``None`` when ``step`` or ``script`` provides the step."""
     accelerator: str | None = None
-    """Whose step is emulated, e.g. ``retinanet/b200`` of MLPerf Storage."""
+    """The accelerator to emulate, e.g. ``retinanet/b200`` of MLPerf Storage."""
     step: str | None = None
     """The user's training step, ``module:function``."""
     transform: str | None = None
     """The user's transform of a batch, ``module:function``."""
     columns: tuple[str, ...] | None = None
-    """Read; ``None``: all."""
+    """Columns to read; ``None``: all."""
     trial_s: float = 3.0
-    """Least measured time of a trial."""
+    """Minimum measured time of a trial."""
     warmup_s: float = 1.0
-    """Least time of a trial that is left out first."""
+    """Minimum time at the start of a trial that is not measured."""
     threshold: float = 0.05
-    """The starved share that counts as starved."""
+    """Starved fraction from which a run counts as starved."""
     cache: CacheWanted = "cold"
-    """Asked for; what each trial had is in `Trial.cache`."""
+    """Requested cache state; `Trial.cache` has the actual one."""
     read: ReadOptions = field(default_factory=ReadOptions)
-    """How bytes are asked of storage. A cold trial also forgets what it has read."""
+    """How to read from storage. A cold trial also evicts what it has read."""
     conversion: ConversionSpec | None = None
-    """Formats and storages to try beside the data as it is."""
+    """Formats and storages to try in addition to the original data."""
     on_error: OnError = "fail"
-    """What to do with data that cannot be read."""
+    """What to do with unreadable data."""
     s3_client: str | None = None
-    """What was to read from S3; ``None``: that was left to us."""
+    """Requested S3 client; ``None``: pipeprof chooses."""
     with_options: bool = False
     """Whether other storage options were given, which are never saved."""
     loader: str | None = None
-    """The user's function that makes the loader, ``module:function``, in place of data sets."""
+    """The user's function that creates the loader, ``module:function``, instead of data sets."""
     script: str | None = None
-    """The user's training script with its arguments, in place of data sets."""
+    """The user's training script with its arguments, instead of data sets."""
     exhaustive: bool = True
     """Whether every setting is tried, or only those that can change the answer."""
 
@@ -74,7 +74,7 @@ class SweepSpec:
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting of a sweep, run."""
+    """The result of running one setting of a sweep."""
 
     url: str
     format: str
@@ -83,8 +83,8 @@ class Trial:
     """File name of its profile, relative to the sweep's own file."""
     samples_per_s: float
     interval: tuple[float, float]
-    """95 % of the samples/s of one next run of as long, in this setting on this machine: holds by
-    what runs differ (`RunNoise`). Of a sweep with ``conversion``, as ``own_interval``."""
+    """95 % interval for the samples/s of another run of the same length, including how much runs
+    differ (`RunNoise`). In a sweep with ``conversion`` it equals ``own_interval``."""
     spread: float
     """(max - min) / median of ``samples_per_s`` over five equal windows of the trial."""
     starved_fraction: float
@@ -92,108 +92,111 @@ class Trial:
     verdict: Verdict
     bottleneck: str | None
     bytes_per_sample: float
-    """Logical bytes asked of storage."""
+    """Logical bytes read from storage."""
     demand_samples_per_s: float | None = None
-    """What the accelerator would take if it never waited."""
+    """The rate at which the accelerator would consume samples if it never waited."""
     cache: CacheState = NOT_INSPECTED
     physical_bytes_per_sample: float | None = None
-    """Moved by devices while measuring; ``None`` where the kernel does not count them."""
+    """Bytes that devices transferred while measuring; ``None`` where the kernel does not count
+    them."""
     cpu_s_per_sample: float | None = None
-    """CPU time of the threads that made the batches, over the whole trial."""
+    """CPU time of the threads that fetched the batches, over the whole trial."""
     decode_s_per_sample: float | None = None
-    """Encoded bytes → arrays, over the whole trial."""
+    """Time to decode bytes into arrays, over the whole trial."""
     predicted_samples_per_s: float | None = None
-    """What was predicted before it ran; ``None``: nothing was."""
+    """The rate predicted before the trial ran; ``None``: there was no prediction."""
     has_step: bool = True
-    """Whether anything was done with the batches, see `Diagnosis`."""
+    """Whether the loop did any work on the batches, see `Diagnosis`."""
     own_interval: tuple[float, float] | None = None
-    """95 % of the mean of this run, by its batches alone. ``None``: an older sweep, whose
-    ``interval`` is that."""
+    """95 % interval of the mean of this run, from its batches alone. ``None``: an older sweep,
+    whose ``interval`` has that meaning."""
     drift: float | None = None
-    """By so much, relatively, stretches of the trial differ beyond chance (one standard deviation):
-    the machine is not always as fast. ``None``: too few batches to tell."""
+    """Relative standard deviation between parts of the trial beyond chance, caused by a machine of
+    varying speed. ``None``: too few batches."""
 
 
 @dataclass(frozen=True)
 class Untried:
-    """A setting of a sweep's grid that was left out, as it could not change the answer."""
+    """A setting of the grid that was left out because it could not change the answer."""
 
     url: str
     batch_size: int | None
     num_workers: int
     prefetch_factor: int | None
     samples_per_s: float
-    """Predicted."""
+    """Predicted rate."""
     at_most: float
-    """One next run of as long on this machine gives no more, with 95 % confidence."""
+    """Upper bound with 95 % confidence of another run of the same length on this machine."""
     at_least: float | None = None
-    """Nor less, with 95 %. ``None``: an older sweep."""
+    """Lower bound with 95 % confidence. ``None``: an older sweep."""
 
 
 @dataclass(frozen=True)
 class RunNoise:
-    """A trial that was run again when all others had run, and by how much runs of one setting
-    differ here."""
+    """How much runs of one setting differ on this machine, from a trial that was repeated at the
+    end."""
 
     trial: int
-    """Index into ``trials``: what was run again."""
+    """Index into ``trials`` of the trial that was repeated."""
     first_samples_per_s: float
-    """Of that trial."""
+    """Rate of the original trial."""
     samples_per_s: float
-    """When it was run again."""
+    """Rate of the repetition."""
     sd: float = 0.0
-    """A run differs by so much, relatively, from others of its setting (one standard deviation): by
-    this repetition, and by how far trials drift."""
+    """Relative standard deviation between runs of one setting, from this repetition and the drift
+    within trials."""
     degrees: int = 0
-    """Of freedom, that ``sd`` is known with."""
+    """Degrees of freedom of ``sd``."""
     half_width: float = 0.0
-    """95 %: two runs of one setting differ by no more, as a logarithm."""
+    """95 % bound on the logarithm of the ratio of two runs of one setting."""
     apart: float | None = None
-    """The best setting and the next differ by so much, as a logarithm; 3 % at least. ``None``:
-    there is no other."""
+    """Logarithm of the ratio of the best two settings, at least that of 3 %. ``None``: there is
+    only one setting."""
     settled: bool = True
-    """Whether single runs can tell these apart: ``half_width`` is at most ``apart``."""
+    """Whether single runs can distinguish these two: ``half_width`` is at most ``apart``."""
     needed_trial_s: float | None = None
-    """Seconds that trials would have to measure to tell them apart. ``None``: they are ``settled``,
-    or no length would, as what runs differ by lasts."""
+    """Measured seconds per trial that would distinguish them. ``None``: they are ``settled``, or
+    longer trials would not help."""
 
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """Two settings of one data set, run by turns, so that whatever else the machine does meanwhile
-    befalls both alike."""
+    """Two settings of one data set, run alternately so that other load on the machine affects both
+    alike."""
 
     trial: int
-    """Index into ``trials``: the setting to use by what the trials alone say."""
+    """Index into ``trials`` of the setting that single trials recommend."""
     against: int
-    """Index into ``trials``: the fastest of the others that may be as good."""
+    """Index into ``trials`` of the fastest other setting that may be as good."""
     samples_per_s: tuple[tuple[float, float], ...]
-    """Of each pair: by the setting of ``trial``, by that of ``against``."""
+    """For each pair, the rates with the settings of ``trial`` and of ``against``."""
     speed: float
-    """The first as a multiple of the second."""
+    """The first rate as a multiple of the second."""
     speed_interval: tuple[float, float]
-    """95 %."""
+    """95 % interval of ``speed``."""
     difference: Literal["faster", "slower", "none"]
-    """*none* when the interval holds 1, or the speed is within 3 % of it."""
+    """*none* when the interval contains 1, or the speed is within 3 % of it."""
 
 
 @dataclass(frozen=True)
 class SweepAdvice:
-    """What a sweep says of one data set."""
+    """The recommendation of a sweep for one data set."""
 
     url: str
     format: str
     headline: str
     best_trial: int
-    """Index into ``trials`` of the cheapest setting that feeds, else of the cheapest of those
-    within 3 % of the fastest; where two were run in pairs, of the one that these bear out."""
+    """Index into ``trials`` of the cheapest setting that feeds the accelerator, else of the
+    cheapest within 3 % of the fastest. Where two were run in pairs, the result of the pairs
+    decides."""
     recommendation: Recommendation | None
-    """From the first setting tried to the best."""
+    """The change from the first setting tried to the best."""
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The trials of one sweep, and what they say to set. It is saved anew after each trial.
+    """The trials of one sweep, and the recommended settings. The file is saved again after each
+    trial.
 
     Times are in seconds (``_s``), sizes in bytes, rates per second (``_per_s``) and shares 0 to 1.
     ``docs/sweep.schema.json`` describes the saved JSON.
@@ -210,25 +213,26 @@ class SweepResult:
     environment: Environment
     trials: tuple[Trial, ...] = ()
     planned: int = 0
-    """Trials in the grid."""
+    """Number of trials in the grid."""
     advice: tuple[SweepAdvice, ...] = ()
     notes: tuple[str, ...] = ()
     conversion: Conversion | None = None
-    """What `SweepSpec.conversion` found."""
+    """Result of `SweepSpec.conversion`."""
     headspace: Mapping[str, Headspace] = field(default_factory=dict)
-    """URL → its best setting against data that are free; of data sets whose trials have all run."""
+    """URL → its best setting compared with data that cost nothing, once all trials of the URL have
+    run."""
     paired: Mapping[str, PairedRuns] = field(default_factory=dict)
-    """URL → its best setting against the next, where their order was in doubt."""
+    """URL → its best setting compared with the next, where single trials did not decide."""
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
-    """URL → one of its trials, run again; of data sets with two trials or more, once all have
-    run. Not where ``conversion`` has a control."""
+    """URL → how much its runs differ, once all its trials have run. It needs two trials, and is
+    absent where ``conversion`` has a control."""
     untried: tuple[Untried, ...] = ()
-    """Of a sweep that is not exhaustive, once all its trials have run."""
+    """Settings left out by a sweep that is not exhaustive, once all its trials have run."""
     schema: Literal["pipeprof.sweep/1"] = SWEEP_SCHEMA
 
     @property
     def finished(self) -> bool:
-        """Whether every trial has run that was to run."""
+        """Whether all planned trials have run."""
         return len(self.trials) + len(self.untried) >= self.planned
 
     def to_dict(self) -> dict[str, Any]:
