@@ -1,4 +1,4 @@
-"""The `pipeprof` command: finds the subcommand, and turns errors into messages and exit codes."""
+"""Dispatch the `pipeprof` command, and turn errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pipeprof.version import __version__
 
 COMMANDS = {
     "generate": "Write a seeded data set of any size, in any format, to any storage.",
-    "sweep": "Try loader settings on a data set; say which feeds the accelerator.",
-    "run": "Run a training script as it is, and say what its loaders were waiting for.",
-    "size": "Say what storage, hosts and network must give to feed N accelerators.",
-    "probe": "Say what a file system or bucket can give: bandwidth, requests, latency.",
+    "sweep": "Try loader settings on a data set, and report which one feeds the accelerator.",
+    "run": "Run an unmodified training script, and report what its loaders waited for.",
+    "size": "Compute the storage, hosts and network that N accelerators need.",
+    "probe": "Measure the bandwidth, request rate and latency of a file system or bucket.",
     "report": "Show a saved profile or sweep.",
-    "compare": "Say what differs between runs, and whether that is real.",
-    "trace": "Put a profile into a trace of torch.profiler.",
-    "selfcheck": "Run loaders of known truth here, and compare what pipeprof says of them.",
+    "compare": "Compare runs, and say which differences are more than chance.",
+    "trace": "Add a profile to a trace of torch.profiler.",
+    "selfcheck": "Check the figures of pipeprof on this machine with loaders of known behaviour.",
 }
-"""Name → one line for ``--help``. Each lives in ``cli/NAME.py`` as ``command``."""
+"""Name → one line for ``--help``. The module ``cli/NAME.py`` defines each as ``command``."""
 
 
 class LazyGroup(click.Group):
-    """Lists commands without importing them: ``--help`` needs neither torch nor pyarrow."""
+    """List commands without importing them: ``--help`` needs neither torch nor pyarrow."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -47,12 +47,12 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 well, 1 failed, 2 wrong usage, 3 starved beyond --fail-if-starved "
+    epilog="Exit codes: 0 success, 1 failure, 2 wrong usage, 3 starved beyond --fail-if-starved "
     "or slower beyond --fail-if-slower.",
 )
 @click.version_option(__version__, "--version", prog_name="pipeprof")
 def app() -> None:
-    """Where every millisecond of a training batch goes, from storage to RAM to the GPU."""
+    """Show where every millisecond of a training batch goes, from storage to RAM to the GPU."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -61,19 +61,19 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line; the one place where errors become messages and exit codes."""
+    """Run the command line and return its exit code. Errors become messages only here."""
     try:
         result: Any = app.main(arguments, prog_name="pipeprof", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except PipeprofError as error:
-        _say(f"pipeprof: {error}")
+        _print_error(f"pipeprof: {error}")
         return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        _say("pipeprof: interrupted.")
+        _print_error("pipeprof: interrupted.")
         return 130
     except BrokenPipeError:
         _drop_output()
@@ -81,15 +81,15 @@ def run(arguments: list[str] | None = None) -> int:
     except OSError as error:
         _drop_output()
         where = f" ({error.filename})" if error.filename else ""
-        _say(f"pipeprof: {error.strerror or error}{where}.")
+        _print_error(f"pipeprof: {error.strerror or error}{where}.")
         return 1
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     click.echo(message, err=True)
 
 
 def _drop_output() -> None:
-    """Forget what was not written: Python would try again at exit, and complain."""
+    """Discard unwritten output, which Python would try to write again at exit."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

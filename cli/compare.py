@@ -1,4 +1,4 @@
-"""`pipeprof compare`: what differs between runs, and whether that is real."""
+"""Implement `pipeprof compare`: what differs between runs, and whether it is more than chance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeprof.cli.output import (
     refuse_clashes,
     write_page,
 )
-from pipeprof.cli.saved import locate, refuse_itself
+from pipeprof.cli.saved import locate, refuse_overwrite
 from pipeprof.errors import ProfileError, SlowerError, UsageError
 from pipeprof.units import format_share
 
@@ -44,9 +44,9 @@ Examples:
 @html_option
 @markdown_option
 @click.option("--fail-if-slower", type=SHARE, default=None, metavar="PERCENT",
-              help="Exit with 3 when a later run's samples/s are lower than the first's by more "
-              "than this, and the data show it: the whole 95% interval is below. Where the "
-              "interval holds this limit, exit with 0 and say that it cannot be told.")  # fmt: skip
+              help="Exit with 3 when a later run is slower than the first by more than PERCENT: "
+              "the whole 95% interval of the samples/s lies below. Where the interval contains "
+              "the limit, exit with 0 and print that the data do not decide.")  # fmt: skip
 @json_option
 def command(
     files: tuple[str, ...],
@@ -55,18 +55,18 @@ def command(
     fail_if_slower: float | None,
     as_json: bool,
 ) -> None:
-    """Compare saved profiles, or sweeps: each against the first.
+    """Compare saved profiles or sweeps, each with the first.
 
-    What was changed in settings and surroundings; throughput, starved fraction, stall and each
-    stage with the interval of their difference; and whether that is more than chance. A sweep
-    stands for its best setting of each data set. Of the ranks of one training, whose steps wait for
-    each other, the slowest to fetch its batches is named.
+    The report lists changed settings and conditions. It compares throughput, starved fraction,
+    stall and each stage, with intervals, and says which differences are more than chance. A sweep
+    is represented by its best setting for each data set. Among ranks of one training, whose steps
+    wait for each other, it names the rank that is slowest to fetch its batches.
     """
     refuse_clashes(markdown, as_json, html)
     paths = _paths(files)
     if html is not None:
         for path in paths:
-            refuse_itself(path, html)
+            refuse_overwrite(path, html)
     from pipeprof.report.document.comparison.document import comparison_document
 
     comparison = _compare(paths)
@@ -82,7 +82,7 @@ def command(
 
         print_document(document)
     if fail_if_slower is not None:
-        _judge(comparison, fail_if_slower)
+        _raise_if_slower(comparison, fail_if_slower)
 
 
 def _paths(files: tuple[str, ...]) -> list[Path]:
@@ -91,7 +91,7 @@ def _paths(files: tuple[str, ...]) -> list[Path]:
     paths = [locate(file, "compare") for file in files]
     for one, other in combinations(paths, 2):
         if os.path.isfile(one) and os.path.isfile(other) and one.samefile(other):
-            raise UsageError(f"{one} and {other} are one file; name another run to compare with.")
+            raise UsageError(f"{one} and {other} are the same file; name another run.")
     return paths
 
 
@@ -103,7 +103,7 @@ def _compare(paths: list[Path]) -> Comparison:
     first, *later = every = _runs(paths)
     pairs, notes = [], []
     for path, runs in zip(paths[1:], later, strict=True):
-        matched = _matched(first, runs)
+        matched = _pair_runs(first, runs)
         if not matched:
             raise UsageError(
                 f"{path} and {paths[0]} have no data set in common: {', '.join(runs)}; "
@@ -111,15 +111,17 @@ def _compare(paths: list[Path]) -> Comparison:
             )
         for one, other in matched:
             pairs.append(two_runs(one[1], other[1], (str(one[0]), str(other[0]))))
-        left = len(first) + len(runs) - 2 * len(matched)
-        if left:
-            notes.append(f"{path}: data sets that are not in both sweeps were left out ({left})")
+        unmatched = len(first) + len(runs) - 2 * len(matched)
+        if unmatched:
+            notes.append(
+                f"{path}: data sets that are not in both sweeps were left out ({unmatched})"
+            )
     profiles = [profile for runs in every for _, profile in runs.values()]
     return Comparison(tuple(pairs), tuple(notes), rank_skew(profiles))
 
 
 def _runs(paths: list[Path]) -> list[Runs]:
-    """Of each file its profiles: one, or of a sweep the best of each data set."""
+    """Load the profile of each file; of a sweep, the best profile of each data set."""
     from pipeprof.model import Profile
     from pipeprof.store import load
 
@@ -138,52 +140,52 @@ def _runs(paths: list[Path]) -> list[Runs]:
 
 
 def _best(path: Path, sweep: SweepResult) -> Runs:
-    """Data set → the profile of its best trial."""
+    """Return data set → the profile of its best trial."""
     from pipeprof.model import Profile
     from pipeprof.report.document.data_sets import own_data_sets
     from pipeprof.store import load
 
-    found: Runs = {}
+    profiles_by_url: Runs = {}
     for data in own_data_sets(sweep):
         file = path.with_name(Path(data.best.profile).name)
         profile = load(file)
         if not isinstance(profile, Profile):
             raise ProfileError(f"{file} is not the profile of a trial.")
-        found[data.url] = file, profile
-    if not found:
+        profiles_by_url[data.url] = file, profile
+    if not profiles_by_url:
         raise ProfileError(f"{path} holds no trial yet, so there is nothing to compare.")
-    return found
+    return profiles_by_url
 
 
-def _matched(first: Runs, later: Runs) -> list[tuple[Run, Run]]:
-    """By data set; where each has but one, these."""
+def _pair_runs(first: Runs, later: Runs) -> list[tuple[Run, Run]]:
+    """Pair the runs by data set. Two single runs always form a pair."""
     if len(first) == len(later) == 1:
         return list(zip(first.values(), later.values(), strict=True))
     return [(first[url], later[url]) for url in first if url in later]
 
 
-def _judge(comparison: Comparison, limit: float) -> None:
-    """Raises `SlowerError` where the data show that a run is slower by more than ``limit``."""
+def _raise_if_slower(comparison: Comparison, limit: float) -> None:
+    """Raise `SlowerError` where the data show that a run is slower by more than ``limit``."""
     slower = []
     for pair in comparison.pairs:
         low, high = pair.speed.interval or (0.0, 1.0)
         if high < 1 - limit:
-            alike = f" (not of like with like: {'; '.join(pair.unlike)})" if pair.unlike else ""
-            slower.append(f"{pair.after.file}: {_speed_of(pair)}{alike}")
+            caveat = f" (not directly comparable: {'; '.join(pair.unlike)})" if pair.unlike else ""
+            slower.append(f"{pair.after.file}: {_speed_of(pair)}{caveat}")
         elif low < 1 - limit or pair.speed.interval is None:
             click.echo(
-                f"pipeprof: {pair.after.file}: these runs cannot tell whether it is more than "
+                f"pipeprof: {pair.after.file}: these runs do not show whether it is more than "
                 f"{format_share(limit)} slower: {_speed_of(pair)}.",
                 err=True,
             )
     if slower:
         raise SlowerError(
-            f"{'; '.join(slower)}: more than the {format_share(limit)} slower that is allowed."
+            f"{'; '.join(slower)}: slower by more than the allowed {format_share(limit)}."
         )
 
 
 def _speed_of(pair: TwoRuns) -> str:
-    """``"0.82× the samples/s of before.json (95 %: 0.79–0.86)"``."""
+    """Format as ``"0.82× the samples/s of before.json (95 %: 0.79–0.86)"``."""
     speed = pair.speed
     if speed.ratio is None or speed.interval is None:
         return "too few batches were measured"

@@ -1,4 +1,4 @@
-"""`pipeprof generate`: write a seeded data set of any size, in any format, to any storage."""
+"""Implement `pipeprof generate`, which writes seeded data sets."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ Examples:
 """
 
 
-_JOBS = 2
-"""Unless asked for more: memory stays under 500 MB on a machine of any size."""
+_DEFAULT_JOBS = 2
+"""Few enough that memory stays below 500 MB on a machine of any size."""
 
 
 @click.command(epilog=EXAMPLE)
 @click.argument("url")
 @click.option("--kind", type=click.Choice(KINDS), default="tabular", show_default=True,
-              help="A row is a table's, of 26 columns or (wide) of 201, a JPEG and its label, "
-              "or a list of token ids.")  # fmt: skip
+              help="Content of a row: tabular has 26 columns, wide has 201, images a JPEG "
+              "and its label, tokens a list of token ids.")  # fmt: skip
 @click.option("--format", type=click.Choice(list(FORMATS)),
               required=True, help="File format.")  # fmt: skip
 @click.option("--size", "size_bytes", type=SIZE, default="1GiB", show_default=True,
-              help="About what the rows occupy in RAM, so that the same size gives the same rows "
-              "in every format; the size on storage differs; it is printed last.")  # fmt: skip
+              help="Approximate size of the rows in RAM: the same size gives the same rows in "
+              "every format. The size on storage differs, and is printed at the end.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
               help="The same seed gives the same rows; a larger size adds rows.")  # fmt: skip
 @click.option("--shards", type=click.IntRange(min=1), default=None,
-              help="Files.  [default: of 64 MiB in RAM each, but at least 8]")  # fmt: skip
+              help="Number of files.  [default: one per 64 MiB in RAM, at least 8]")  # fmt: skip
 @click.option("--compression", default=None, metavar="NAME",
-              help="One that the format knows; a wrong name lists them.")  # fmt: skip
+              help="Compression; an unknown name lists those of the format.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
-              help="Processes that write, of up to 200 MB of RAM each.  "
+              help="Number of writing processes, each with up to 200 MB of RAM.  "
               "[default: 2, or 1 on one core]")  # fmt: skip
 @click.option("--overwrite", is_flag=True,
-              help="Replace another data set of pipeprof here; never other files.")  # fmt: skip
+              help="Replace a data set of pipeprof here, but no other files.")  # fmt: skip
 @storage_options_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
@@ -70,27 +70,27 @@ def command(
     storage_options: dict[str, Any] | None,
     quiet: bool,
     as_json: bool,
-    **asked: Any,
+    **fields: Any,
 ) -> None:
-    """Write a seeded data set to the folder URL: a path, or any URL that fsspec knows.
+    """Write a seeded data set to the folder URL: a path, or any URL that fsspec supports.
 
-    Each file appears when it is whole, and the manifest _pipeprof.json last. The same command
-    does nothing when all is there, and otherwise writes what is missing.
+    Each file appears only when it is complete, and the manifest _pipeprof.json last. Repeating the
+    command writes only the files that are missing.
     """
     from pipeprof.bench_data.generate import GenerateSpec, generate
     from pipeprof.errors import OutputError
     from pipeprof.measure.environment import usable_cores
 
-    jobs = jobs or min(_JOBS, usable_cores())
-    spec = GenerateSpec(jobs=jobs, options=storage_options or {}, **asked)
+    jobs = jobs or min(_DEFAULT_JOBS, usable_cores())
+    spec = GenerateSpec(jobs=jobs, options=storage_options or {}, **fields)
     started = monotonic()
-    progress = GenerateWatch(show=not quiet)
+    progress = GenerateProgress(show=not quiet)
     try:
         with progress:
             manifest = generate(spec, progress)
     except (KeyboardInterrupt, OutputError):
         if progress.began:
-            click.echo("Finished files stay: run the same command to go on.", err=True)
+            click.echo("Finished files stay: repeat the command to continue.", err=True)
         raise
     click.echo(
         _summary(manifest, spec.url, monotonic() - started, progress.began, as_json), nl=False
@@ -103,39 +103,41 @@ def _summary(manifest: Manifest, url: str, seconds: float, wrote: bool, as_json:
 
     if as_json:
         return dumps(manifest)
-    done = f"written in {format_duration(seconds)}" if wrote else "already there: nothing written"
+    done = (
+        f"written in {format_duration(seconds)}" if wrote else "already complete: nothing written"
+    )
     return (
         f"{redact(url)}: {manifest}, {format_bytes(manifest.bytes)} on storage; {done}\n"
     ).encode()
 
 
-class GenerateWatch:
-    """Shows progress on stderr: a bar on a terminal, a plain line now and then elsewhere."""
+class GenerateProgress:
+    """Show progress on stderr: a bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, show: bool) -> None:
         self.began = False
         """Whether anything had to be written."""
         self._show = show
         self._stack = ExitStack()
-        self._tell: Callable[[int, int], None] | None = None
+        self._update: Callable[[int, int], None] | None = None
 
-    def __enter__(self) -> GenerateWatch:
+    def __enter__(self) -> GenerateProgress:
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._stack.close()
 
     def __call__(self, done: int, total: int) -> None:
-        """``done`` of ``total`` bytes in RAM are written."""
+        """Report that ``done`` of ``total`` bytes, as measured in RAM, are written."""
         if self._show and not self.began:
             terminal = Console(stderr=True)
             if terminal.is_terminal:
-                self._tell = self._stack.enter_context(_bar(terminal, done, total))
+                self._update = self._stack.enter_context(_bar(terminal, done, total))
             else:
-                self._tell = GenerateLines(done)
+                self._update = GenerateProgressLines(done)
         self.began = True
-        if self._tell is not None:
-            self._tell(done, total)
+        if self._update is not None:
+            self._update(done, total)
 
 
 @contextmanager
@@ -152,8 +154,8 @@ def _bar(terminal: Console, done: int, total: int) -> Iterator[Callable[[int, in
         yield lambda done, total: bar.update(task, completed=done)
 
 
-class GenerateLines:
-    """A line at once, and then every 10 seconds at most."""
+class GenerateProgressLines:
+    """Print a line at once, and then at most every 10 seconds."""
 
     def __init__(self, done: int, now: Callable[[], float] = monotonic) -> None:
         self._first_done = done
@@ -167,6 +169,6 @@ class GenerateLines:
         self._next_time = now + _SECONDS_BETWEEN_LINES
         line = f"generating {format_bytes(total)} of rows: {format_share(done / total)}"
         if self._first_done < done < total:
-            pace = (done - self._first_done) / (now - self._first_time)
-            line += f", about {format_duration((total - done) / pace)} left"
+            rate = (done - self._first_done) / (now - self._first_time)
+            line += f", about {format_duration((total - done) / rate)} left"
         click.echo(line, err=True)

@@ -1,6 +1,7 @@
-"""Option values that several commands share: functions that click calls with the text.
+"""Parse option values that several commands share.
 
-In the help the function's name stands for the value.
+Each parser is a function that click calls with the text. The help shows the name of the function as
+the name of the value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pipeprof.units import parse_size
 
 
 def size(text: str) -> int:
-    """Bytes, at least 1: ``64KiB``, ``1.5GB``, ``4096``."""
+    """Parse bytes, at least 1: ``64KiB``, ``1.5GB``, ``4096``."""
     try:
         count = parse_size(text)
     except UsageError as error:
@@ -29,7 +30,7 @@ def size(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """0 to 1: ``5%``, ``0.05``."""
+    """Parse a share from 0 to 1: ``5%``, ``0.05``."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -40,19 +41,19 @@ def share(text: str) -> float:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Settings with names, e.g. fsspec's storage options."""
+    """Parse a JSON object, e.g. fsspec's storage options."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         # the text is not repeated: it may hold a key
         raise click.BadParameter("it must be a JSON object, such as '{\"anon\": true}'.")
-    return found
+    return value
 
 
 def int_list(least: int) -> Callable[[str], tuple[int, ...]]:
-    """Whole numbers, none below ``least``: ``0,1,4``."""
+    """Return a parser of whole numbers of at least ``least``, such as ``0,1,4``."""
 
     def parse(text: str) -> tuple[int, ...]:
         try:
@@ -83,28 +84,28 @@ _EXAMPLE = "split=8MiB, block=4MiB, gap=64KiB, request=512KiB, depth=4, ahead=no
 
 
 def read_options(text: str | ReadOptions) -> ReadOptions:
-    """``depth=8,ahead=no``: see `pipeprof.model.ReadOptions`."""
-    if isinstance(text, ReadOptions):  # click hands the default over too
+    """Parse read options such as ``depth=8,ahead=no``, see `pipeprof.model.ReadOptions`."""
+    if isinstance(text, ReadOptions):  # click passes the default through here too
         return text
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition("=")
         if name in _SIZES:
-            found[_SIZES[name]] = SIZE(value)
+            options[_SIZES[name]] = SIZE(value)
         elif name in _SWITCHES and value in _SWITCH:
-            found[_SWITCHES[name]] = _SWITCH[value]
+            options[_SWITCHES[name]] = _SWITCH[value]
         elif name == "depth":
-            found["queue_depth"] = max(INT_LIST(1)(value))
+            options["queue_depth"] = max(INT_LIST(1)(value))
         else:
             raise click.BadParameter(f"{part!r} is not known; write any of {_EXAMPLE}.")
-    return ReadOptions(**found)
+    return ReadOptions(**options)
 
 
 read_options.__name__ = "name=value,…"
 read_option = click.option(
     "--read", type=read_options, default=ReadOptions(), show_default=False,
-    help=f"How bytes are asked of storage, any of {_EXAMPLE}; the values are the defaults, but for "
-    "the last two.",
+    help=f"How to read from storage, any of {_EXAMPLE}. The defaults are as shown, but "
+    "ahead=yes and direct=no.",
 )  # fmt: skip
 storage_options_option = click.option(
     "--storage-options", type=json_object, default=None,
@@ -112,31 +113,31 @@ storage_options_option = click.option(
 )  # fmt: skip
 s3_client_option = click.option(
     "--s3-client", type=click.Choice(["obstore", "pyarrow", "s3fs"]), default=None,
-    help="What reads from S3.  [default: obstore, and s3fs where that does not do]",
+    help="Library that reads from S3.  [default: obstore, else s3fs]",
 )  # fmt: skip
 
 
-def with_client(options: dict[str, Any] | None, client: str | None) -> dict[str, Any] | None:
-    """Storage options that name the client too, if one was chosen."""
+def add_client(options: dict[str, Any] | None, client: str | None) -> dict[str, Any] | None:
+    """Return the storage options with the S3 client added, if one was chosen."""
     return {**(options or {}), "s3_client": client} if client else options
 
 
-def apart(
+def split_client(
     client: str | None, options: dict[str, Any] | None
 ) -> tuple[str | None, dict[str, Any] | None]:
-    """The client that was chosen by either, and the other storage options."""
+    """Return the S3 client from either argument, and the other storage options."""
     others = dict(options or {})
     named = others.pop("s3_client", None)
     return client or named, others or None
 
 
 @contextmanager
-def listing_shown(quiet: bool) -> Iterator[None]:
-    """Say on stderr how far a listing is that takes long, unless ``quiet``."""
+def show_listing_progress(quiet: bool) -> Iterator[None]:
+    """Print the progress of slow listings to stderr, unless ``quiet``."""
     from pipeprof.storage.progress import listing_watched
 
-    def say(url: str, count: int) -> None:
+    def print_count(url: str, count: int) -> None:
         click.echo(f"{url}: {count:,} objects found so far", err=True)
 
-    with nullcontext() if quiet else listing_watched(say):
+    with nullcontext() if quiet else listing_watched(print_count):
         yield

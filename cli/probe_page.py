@@ -1,4 +1,4 @@
-"""What `pipeprof probe` prints."""
+"""Build the output of `pipeprof probe`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pipeprof.storage.urls import redact
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
 
-def warn(spec: ProbeSpec, target: Target) -> None:
-    """What it may cost, before it costs anything."""
+def warn_of_cost(spec: ProbeSpec, target: Target) -> None:
+    """Print the most that the probe will read and write, before it starts."""
     writes = ""
     if spec.write_bytes:
         writes = (
@@ -32,7 +32,7 @@ def warn(spec: ProbeSpec, target: Target) -> None:
             f"{counted(spec.code_files, 'small object')}"
         )
     click.echo(
-        f"{redact(spec.url)}: {counted(len(target.objects), 'object')}; this will make at most "
+        f"{redact(spec.url)}: {counted(len(target.objects), 'object')}; the probe makes at most "
         f"{counted(spec.most_requests, 'read request')} for at most "
         f"{format_bytes(spec.most_bytes)} (--max-requests, --max-bytes){writes}. Stores may bill "
         "both.",
@@ -40,12 +40,12 @@ def warn(spec: ProbeSpec, target: Target) -> None:
     )
 
 
-def say(point: LoadPoint) -> None:
-    """While it goes on."""
+def print_load_point(point: LoadPoint) -> None:
+    """Print the result of one load while the probe runs."""
     demand = point.demand
     click.echo(
         f"  {demand.pattern} {format_bytes(demand.block_bytes)}, "
-        f"{counted(demand.concurrency, 'request')} under way: {format_rate(point.bytes_per_s)}, "
+        f"{counted(demand.concurrency, 'concurrent request')}: {format_rate(point.bytes_per_s)}, "
         f"{format_count(point.requests_per_s)} requests/s",
         err=True,
     )
@@ -53,10 +53,10 @@ def say(point: LoadPoint) -> None:
 
 def probe_document(result: ProbeResult) -> Document:
     size = f"{counted(result.objects, 'object')}, {format_bytes(result.size_bytes)}"
-    found = result.limits
+    limits = result.limits
     opening = [f"{result.url}: {size}", f"{result.client}; caches: {result.cache}"]
-    if found is None:
-        opening.append("Too little came back to say anything; give it more --seconds.")
+    if limits is None:
+        opening.append("Too few requests ended to report limits; increase --seconds.")
     read = f"Read {format_bytes(result.read_bytes)} in {counted(result.read_requests, 'request')}."
     ending = [*(f"Note: {note.rstrip('.')}." for note in result.notes), read]
     return Document(
@@ -64,55 +64,57 @@ def probe_document(result: ProbeResult) -> Document:
         subject="probe",
         sections=(
             Section("store", "", tuple(map(Paragraph, opening))),
-            *(_found(result, found) if found is not None else ()),
+            *(_limit_sections(result, limits) if limits is not None else ()),
             Section("reads", "", tuple(map(Paragraph, ending))),
         ),
     )
 
 
-def _found(result: ProbeResult, found: Limits) -> Iterator[Section]:
+def _limit_sections(result: ProbeResult, limits: Limits) -> Iterator[Section]:
     names = (Column("", "name"), Column(), Column("", "text", spare=1))
-    limits = Table(names, tuple(row(*cells) for cells in _limits(found)))
-    yield Section("limits", "What it can give", (limits,))
+    table = Table(names, tuple(row(*cells) for cells in _limit_rows(limits)))
+    yield Section("limits", "Limits of the storage", (table,))
     if result.needs is not None:
         needs = figures(_needs(result.needs))
-        yield Section("needs", "What training needs of it", (needs,))
+        yield Section("needs", "What training needs", (needs,))
     marked = any(point.client_bound for point in result.points)
-    titles = ("block", "under way", "processes", "rate", "requests/s", "p50", "p99", "CPU cores")
+    titles = ("block", "concurrency", "processes", "rate", "requests/s", "p50", "p99", "CPU cores")
     loads = Table(
         (Column("reads", "name"), *columns(titles)), tuple(row(*_row(p)) for p in result.points)
     )
-    note = f"in the steady part of each{'; !: client-bound' if marked else ''}"
+    note = f"steady part of each load{'; !: client-bound' if marked else ''}"
     yield Section("loads", "Loads", (loads,), note)
 
 
-def _limits(found: Limits) -> list[tuple[str, str, str]]:
-    alone, block = found.latency, format_bytes(found.at.block_bytes)
-    under_way = f"{counted(found.at.concurrency, 'request')} under way"
+def _limit_rows(limits: Limits) -> list[tuple[str, str, str]]:
+    alone, block = limits.latency, format_bytes(limits.at.block_bytes)
+    concurrency = counted(limits.at.concurrency, "concurrent request")
     tail = f"p95 {format_duration(alone.p95_s)}, p99 {format_duration(alone.p99_s)}"
     return [
         (
             "bandwidth",
-            _known(format_rate(found.bytes_per_s), found.bandwidth_client_bound),
-            f"{found.at.pattern} reads of {block}, {under_way}",
+            _rate_or_bound(format_rate(limits.bytes_per_s), limits.bandwidth_client_bound),
+            f"{limits.at.pattern} reads of {block}, {concurrency}",
         ),
-        ("one stream", format_rate(found.stream_bytes_per_s), "one request after another"),
+        ("one stream", format_rate(limits.stream_bytes_per_s), "one request after another"),
         (
             "requests",
-            _known(f"{format_count(found.requests_per_s)}/s", found.requests_client_bound),
+            _rate_or_bound(
+                f"{format_count(limits.requests_per_s)}/s", limits.requests_client_bound
+            ),
             f"of {format_bytes(alone.demand.block_bytes)}",
         ),
-        ("latency", format_duration(alone.p50_s), f"median of a small request alone; {tail}"),
-        ("client", format_duration(alone.client_s), "of this client's CPU for each of these"),
+        ("latency", format_duration(alone.p50_s), f"median of a single small request; {tail}"),
+        ("client", format_duration(alone.client_s), "CPU time of this client per small request"),
         (
-            "to fill it",
-            f"{found.needed_in_flight:.1f}",
-            f"requests of {block} under way, by Little's law",
+            "to saturate",
+            f"{limits.needed_in_flight:.1f}",
+            f"concurrent requests of {block}, by Little's law",
         ),
     ]
 
 
-def _known(rate: str, client_bound: bool) -> str:
+def _rate_or_bound(rate: str, client_bound: bool) -> str:
     return f"≥ {rate}, client-bound" if client_bound else rate
 
 
@@ -120,19 +122,23 @@ def _needs(needs: Needs) -> list[tuple[str, str]]:
     rows = [("feed", _fed(needs.feed))]
     saved, code = needs.checkpoint, needs.code
     if saved is not None:
-        alone, beside = map(format_rate, (saved.alone_bytes_per_s, saved.feeding_bytes_per_s))
-        said = f"{format_bytes(saved.size_bytes)} kept at {alone} alone, {beside} while feeding"
-        rows.append(("checkpoint", f"{said}; the feed then: {_fed(saved.feed)}"))
+        alone, while_feeding = map(
+            format_rate, (saved.alone_bytes_per_s, saved.feeding_bytes_per_s)
+        )
+        text = (
+            f"{format_bytes(saved.size_bytes)} saved at {alone} alone, {while_feeding} during reads"
+        )
+        rows.append(("checkpoint", f"{text}; reads meanwhile: {_fed(saved.feed)}"))
     if code is not None:
         tail = f"p50 {format_duration(code.p50_s)}, p99 {format_duration(code.p99_s)}"
-        said = f"{format_count(code.files_per_s)} small files/s, one after another; {tail} a file"
-        rows.append(("code", said))
+        text = f"{format_count(code.files_per_s)} small files/s, one after another; {tail} per file"
+        rows.append(("code", text))
     return rows
 
 
 def _fed(point: LoadPoint | None) -> str:
     if point is None:
-        return "too little came to tell"
+        return "too few requests ended"
     return f"{format_rate(point.bytes_per_s)} for {format_duration(point.seconds)}"
 
 

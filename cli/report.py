@@ -1,4 +1,4 @@
-"""`pipeprof report`: show a saved profile or sweep."""
+"""Implement `pipeprof report`, which shows a saved profile or sweep."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pipeprof.cli.output import (
     full_option,
     html_option,
     json_option,
-    judge,
     markdown_option,
     print_markdown,
+    raise_if_starved,
     refuse_clashes,
     write_page,
 )
-from pipeprof.cli.saved import locate, refuse_itself
+from pipeprof.cli.saved import locate, refuse_overwrite
 
 if TYPE_CHECKING:
     from pipeprof.model import Profile, SweepResult
@@ -41,8 +41,8 @@ Examples:
 @html_option
 @markdown_option
 @click.option("--trace", type=click.Path(path_type=Path), default=None, metavar="OUT",
-              help="Write the last batches as a Chrome trace, for Perfetto; for TensorBoard's "
-              "profiler plugin name its folder of logs.")  # fmt: skip
+              help="Write the last batches as a Chrome trace for Perfetto. For TensorBoard's "
+              "profiler plugin, give its log folder.")  # fmt: skip
 @fail_if_starved_option
 @json_option
 def command(
@@ -54,7 +54,7 @@ def command(
     fail_if_starved: float | None,
     as_json: bool,
 ) -> None:
-    """Show a saved profile or sweep: FILE, or a sweep's folder."""
+    """Show a saved profile or sweep. FILE is either of them, or the folder of a sweep."""
     from pipeprof.report.document.build import first_screen, full_report
     from pipeprof.report.terminal.render import print_document
     from pipeprof.store import dumps, load
@@ -63,7 +63,7 @@ def command(
     path = locate(file, "report")
     result = load(path)
     if html is not None:
-        refuse_itself(path, html)
+        refuse_overwrite(path, html)
         write_page(full_report(result), html)
     if trace is not None:
         _write_trace(result, path, trace)
@@ -74,11 +74,11 @@ def command(
     elif html is None and trace is None:
         print_document(full_report(result) if full else first_screen(result))
     if fail_if_starved is not None:
-        judge(result, str(path), fail_if_starved)
+        raise_if_starved(result, str(path), fail_if_starved)
 
 
 def _write_trace(result: Profile | SweepResult, path: Path, out: Path) -> None:
-    """Raises `UsageError`, `OutputError`."""
+    """Write a Chrome trace of ``result`` to ``out``. Raises `UsageError` and `OutputError`."""
     from importlib.util import find_spec
 
     from pipeprof.errors import UsageError
@@ -92,8 +92,8 @@ def _write_trace(result: Profile | SweepResult, path: Path, out: Path) -> None:
         out = out / tensorboard_name(result)
     data = render_trace(result, compressed=out.suffix == ".gz")
     write_atomically(out, data)
-    told = f"{out}: the last {len(result.batches.index):,} batches; open it in Perfetto "
-    told += "(ui.perfetto.dev) or, in a folder of logs, in TensorBoard"
+    message = f"{out}: the last {len(result.batches.index):,} batches; open it in Perfetto "
+    message += "(ui.perfetto.dev) or, in a log folder, in TensorBoard"
     if find_spec("torch_tb_profiler") is None:
-        told += ", whose plugin is not installed here: pip install 'pipeprof[tensorboard]'"
-    click.echo(f"{told}.", err=True)
+        message += ", whose plugin is not installed here: pip install 'pipeprof[tensorboard]'"
+    click.echo(f"{message}.", err=True)

@@ -1,4 +1,4 @@
-"""`pipeprof run`: run a training script as it is, and say what its loaders were waiting for."""
+"""Implement `pipeprof run`: run an unmodified training script and profile its loaders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Examples:
 
 
 def settings(text: str) -> Override:
-    """``num_workers=8``, ``train.py:42:num_workers=8,pin_memory=true``."""
+    """Parse ``num_workers=8`` or ``train.py:42:num_workers=8,pin_memory=true``."""
     try:
         return parse_override(text)
     except UsageError as error:
@@ -44,26 +44,26 @@ def settings(text: str) -> Override:
 
 @click.command(epilog=EXAMPLE, context_settings={"allow_interspersed_args": False})
 @click.option("-m", "is_module", is_flag=True,
-              help="SCRIPT is a module, to be run as python -m does.")  # fmt: skip
+              help="Run SCRIPT as a module, like python -m.")  # fmt: skip
 @click.option("--set", "overrides", multiple=True, type=settings,
               metavar="[PLACE:]NAME=VALUE,…",
-              help="Give every DataLoader these arguments instead of the script's own; with a "
-              "place, as train.py:42, those made there. May be repeated.")  # fmt: skip
+              help="Override these arguments of every DataLoader. With a place such as "
+              "train.py:42, only of those created there. May be repeated.")  # fmt: skip
 @click.option("--threshold", type=SHARE, default="5%", show_default=True,
-              help="The starved share that counts as starved.")  # fmt: skip
+              help="Starved fraction from which a loader counts as starved.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default="pipeprof-run",
-              show_default=True, help="Folder for the profiles, one for each loader.")  # fmt: skip
-@click.option("--html", is_flag=True, help="Write a page for a browser beside each profile.")
-@click.option("--quiet", is_flag=True, help="Save the profiles; say only what went wrong.")
+              show_default=True, help="Folder for the profiles, one per loader.")  # fmt: skip
+@click.option("--html", is_flag=True, help="Also write each report as an HTML page.")
+@click.option("--quiet", is_flag=True, help="Save the profiles, and print only errors.")
 @click.option("--live", is_flag=True,
               help="Show metrics on stderr during the run: a panel at the bottom of a terminal, "
-              "elsewhere a line now and then.")  # fmt: skip
+              "otherwise a line from time to time.")  # fmt: skip
 @click.option("--live-every", type=click.FloatRange(min=0, min_open=True), default=10.0,
               metavar="SECONDS", show_default=True,
-              help="Between two lines of --live, where stderr is no terminal.")  # fmt: skip
+              help="Time between two lines of --live where stderr is not a terminal.")  # fmt: skip
 @click.option("--whole", is_flag=True,
-              help="Watch every batch also of loaders so fast that this costs some per cent; "
-              "without it, stretches of their batches.")  # fmt: skip
+              help="Record every batch, also of fast loaders, where this costs a few percent. By "
+              "default, windows of their batches are sampled.")  # fmt: skip
 @fail_if_starved_option
 @full_option
 @markdown_option
@@ -87,36 +87,36 @@ def command(
     markdown: bool,
     as_json: bool,
 ) -> NoReturn:
-    """Run SCRIPT with its ARGS, and watch every DataLoader that it iterates.
+    """Run SCRIPT with its ARGS, and profile every DataLoader that it iterates.
 
-    The script runs as under python itself, with its own exit code. At its end the verdict on each
-    loader is printed to stderr, and its profile saved. With --json the profiles are printed to
-    stdout, as an array, after whatever the script prints there; so is the report with --markdown.
-    Nothing is said or saved of a script that is killed.
+    The script runs as under python itself, and its exit code is kept. At its end, the verdict on
+    each loader is printed to stderr and its profile is saved. With --json, an array of the profiles
+    follows the script's own output on stdout; with --markdown, the reports do. A script that is
+    killed leaves neither report nor profile.
     """
-    from pipeprof.cli.run_end import End, Printed
+    from pipeprof.cli.run_end import OutputMode, RunReporter
     from pipeprof.cli.script import find_program, run_program
     from pipeprof.loaders.autopatch.call_sites import CallSites
     from pipeprof.loaders.autopatch.session import Session
 
     refuse_clashes(markdown, as_json)
     program = find_program(script, is_module)
-    printed: Printed = "full" if full else "report"
+    mode: OutputMode = "full" if full else "report"
     if as_json or markdown:
-        printed = "json" if as_json else "markdown"
+        mode = "json" if as_json else "markdown"
     view = partial(_live_view, live_every) if live else None
     session = Session(CallSites(program.folder), overrides, view, whole)
-    end = End(session, script, threshold, out, html, quiet, printed)
-    # the first to be registered is the last to be called: after the script's own
-    atexit.register(end.tell)
+    reporter = RunReporter(session, script, threshold, out, html, quiet, mode)
+    # handlers run in reverse order, so this one runs after those of the script
+    atexit.register(reporter.report)
     session.install()
     ending = run_program(program, arguments)
-    # not by returning: what the script has left of stdout is not ours to look after
-    sys.exit(end.exit_code(ending, fail_if_starved))
+    # exit here: the caller would flush stdout, which the script may have closed
+    sys.exit(reporter.exit_code(ending, fail_if_starved))
 
 
 def _live_view(line_s: float) -> Live:
-    """Imported only now: it needs torch, which the script has imported by then."""
+    """Create the live view. It needs torch, which the script has imported by then."""
     from pipeprof.loaders.live.view import live_view
 
     view = live_view()

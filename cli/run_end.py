@@ -1,4 +1,4 @@
-"""What `pipeprof run` says and saves when the script has ended."""
+"""Print and save the profiles of `pipeprof run` when the script has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
-from pipeprof.cli.output import judge, write_page
+from pipeprof.cli.output import raise_if_starved, write_page
 from pipeprof.errors import PipeprofError, StarvedError
 from pipeprof.log import log_caught
 
@@ -27,19 +27,20 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Printed: TypeAlias = Literal["report", "full", "markdown", "json"]
-"""At the end: the report to stderr, its first screen or in full; the others to stdout."""
+OutputMode: TypeAlias = Literal["report", "full", "markdown", "json"]
+"""Output at the end: the first screen or the full report to stderr; the others to stdout."""
 
-_NOTHING = (
-    "{script} iterated no DataLoader in its own process{made}, so nothing was measured. Another "
-    "kind of loader can be wrapped: pipeprof.wrap(loader). Of a launcher, run what it launches: "
+_NO_LOADER = (
+    "{script} iterated no DataLoader in its own process{made}, so nothing was measured. Wrap "
+    "another kind of loader with pipeprof.wrap(loader). With a launcher, run pipeprof under it: "
     "torchrun … -m pipeprof run train.py."
 )
 
 
 @dataclass
-class End:
-    """Stands ready from the start, since the script may leave little behind."""
+class RunReporter:
+    """Reports on a script at its end. It exists before the script runs, which may close the output
+    streams or change the folder."""
 
     session: Session
     script: str
@@ -47,87 +48,87 @@ class End:
     out: Path
     html: bool
     quiet: bool
-    printed: Printed
+    mode: OutputMode
 
     def __post_init__(self) -> None:
         self._ending: Ending | None = None
         """``None`` until the script has run."""
         rank = os.environ.get("RANK", "")
         self._rank = int(rank) if re.fullmatch("[0-9]{1,9}", rank) else None
-        """Of this process among those that torchrun started."""
+        """Rank of this process under torchrun; ``None`` without it."""
         self._shown_folder = self.out if self._rank is None else self.out / f"rank{self._rank}"
         self._folder = Path(os.path.abspath(self._shown_folder))
         self._stdout, self._stderr = sys.stdout, sys.stderr
-        self._complaint: str | None = None
+        self._starved_message: str | None = None
 
     def exit_code(self, ending: Ending, limit: float | None) -> Any:
-        """The script has ended. Its own exit code; that of a starved run when it ended well and a
-        loader was starved more than ``limit``."""
+        """Return the exit code of the ended script. Where it succeeded but a loader was
+        starved more than ``limit``, return that of `StarvedError`."""
         self._ending = ending
         if self.session.is_ours:
-            # now: at exit, what starts threads can no longer be imported
+            # import now: modules that start threads cannot be imported at exit
             import pipeprof.report.document.build
             import pipeprof.report.terminal.render
             import pipeprof.store
 
             if self.html:
                 import pipeprof.report.html.page
-            if self.printed == "markdown":
+            if self.mode == "markdown":
                 import pipeprof.report.markdown.render  # noqa: F401
-        if limit is None or ending.how is not None or not self.session.is_ours:
+        if limit is None or ending.failure is not None or not self.session.is_ours:
             return ending.code
         try:
             for profile in self._profiles:
-                judge(profile, profile.name, limit)
+                raise_if_starved(profile, profile.name, limit)
         except StarvedError as error:
-            self._complaint = str(error)
+            self._starved_message = str(error)
             return error.exit_code
         return ending.code
 
-    def tell(self) -> None:
-        """To be called when the process exits, after the script's own handlers."""
+    def report(self) -> None:
+        """Print and save the profiles. Called at exit, after the script's own handlers."""
         if self._ending is None or not self.session.is_ours:
             return
         try:
-            self._tell(self._ending)
+            self._report(self._ending)
         except KeyboardInterrupt:
             pass
         except Exception as error:
             log_caught(_log, error, "the profile is not shown", logging.WARNING)
-            self._say(f"the profile cannot be shown ({type(error).__name__}).")
+            self._print_line(f"the profile cannot be shown ({type(error).__name__}).")
         if self._ending.interrupted:
-            _die_of_interrupt()
+            _exit_by_interrupt()
 
-    def _tell(self, ending: Ending) -> None:
+    def _report(self, ending: Ending) -> None:
         profiles, made = self._profiles, self.session.made
-        if ending.how is not None:
-            seen = "its loaders were" if profiles else "no loader was"
-            self._say(f"{self.script} {ending.how}; {seen} measured until then.")
+        if ending.failure is not None:
+            measured = "its loaders were" if profiles else "no loader was"
+            self._print_line(f"{self.script} {ending.failure}; {measured} measured until then.")
         elif not profiles and not self.session.problems:
-            found = f" ({', '.join(made)} made)" if made else ""
-            self._say(_NOTHING.format(script=self.script, made=found))
+            created = f" ({', '.join(made)} created)" if made else ""
+            self._print_line(_NO_LOADER.format(script=self.script, made=created))
         for problem in [*self.session.problems, *self.session.remarks()]:
-            self._say(f"{problem}.")
-        if not self._rank:  # what other ranks print would be much the same
+            self._print_line(f"{problem}.")
+        if not self._rank:  # the reports of other ranks would be much the same
             self._print(profiles)
         saved = self._save(profiles)
         if saved and not self.quiet:
             rank = f"rank {self._rank}: " if self._rank is not None else ""
-            self._say(f"{rank}saved {', '.join(map(str, saved))}")
-        if self._complaint is not None:
-            self._say(self._complaint)
+            self._print_line(f"{rank}saved {', '.join(map(str, saved))}")
+        if self._starved_message is not None:
+            self._print_line(self._starved_message)
 
     def _print(self, profiles: Sequence[Profile]) -> None:
         from pipeprof.report.document.build import first_screen, full_report
 
-        if self.printed == "json":
+        if self.mode == "json":
             from pipeprof.store import dumps
 
             data = b"[" + b",".join(map(dumps, profiles)) + b"]"
-            with suppress(OSError, ValueError):  # nobody may be there to read it
+            with suppress(OSError, ValueError):  # the reader of the pipe may have gone
                 sys.stdout.flush()
                 click.echo(data, file=self._stdout)
-        elif self.printed == "markdown":
+        elif self.mode == "markdown":
             from pipeprof.report.markdown.render import render_markdown, under_heading
             from pipeprof.report.text import write_text
 
@@ -141,9 +142,9 @@ class End:
         elif not self.quiet:
             from pipeprof.report.terminal.render import print_document
 
-            report = full_report if self.printed == "full" else first_screen
+            report = full_report if self.mode == "full" else first_screen
             for profile in profiles:
-                self._say(f"{profile.name}\n")
+                self._print_line(f"{profile.name}\n")
                 with suppress(OSError, ValueError):
                     print_document(report(profile), self._stderr)
                     self._stderr.write("\n")
@@ -164,34 +165,35 @@ class End:
                 saved.append(self._shown_folder / name)
                 if self.html:
                     page = Path(name).with_suffix(".html")
-                    write_page(full_report(profile), self._folder / page, say=False)
+                    write_page(full_report(profile), self._folder / page, announce=False)
                     saved.append(self._shown_folder / page)
         except PipeprofError as error:
-            self._say(str(error))
+            self._print_line(str(error))
         except OSError as error:
-            self._say(f"{self._shown_folder} cannot be made: {error.strerror}.")
+            self._print_line(f"{self._shown_folder} cannot be created: {error.strerror}.")
         return saved
 
-    def _say(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         with suppress(OSError, ValueError):  # the script may have closed it
             click.echo(f"pipeprof: {line}", file=self._stderr)
 
 
 def _file_names(profiles: Sequence[Profile]) -> Iterator[str]:
-    """``train.py-42.json``, each once."""
-    seen: set[str] = set()
+    """Yield a unique file name for each profile, such as ``train.py-42.json``."""
+    used: set[str] = set()
     for profile in profiles:
         plain = re.sub(r"[^\w.]+", "-", profile.name).strip("-.")[-150:] or "loader"
         name, count = plain, 1
-        while name in seen:
+        while name in used:
             count += 1
             name = f"{plain}-{count}"
-        seen.add(name)
+        used.add(name)
         yield f"{name}.json"
 
 
-def _die_of_interrupt() -> None:
-    """As Python does after an interrupt that nobody caught: who started us can tell."""
+def _exit_by_interrupt() -> None:
+    """End the process by SIGINT, as Python does after an uncaught interrupt, so that the parent
+    process can recognise it."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()

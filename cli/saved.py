@@ -1,4 +1,4 @@
-"""Files that hold a profile or a sweep, as a user names them."""
+"""Locate and load the saved profiles and sweeps that a user names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
 
 def locate(file: str, command: str) -> Path:
-    """The file to open for ``command``; of a sweep's folder the one in it. Raises `UsageError`,
-    `ProfileError`."""
+    """Return the file to open for ``command``: ``file`` itself, or the one in the folder of a
+    sweep. Raises `UsageError` and `ProfileError`."""
     from pipeprof.errors import ProfileError, UsageError
     from pipeprof.storage.urls import is_local, local_path, redact
     from pipeprof.store import SWEEP_FILE
 
     if not is_local(file):
-        raise UsageError(f"{command} reads local files; copy {redact(file)} to this machine first.")
+        raise UsageError(
+            f"{command} reads only local files; copy {redact(file)} to this machine first."
+        )
     path = Path(local_path(file)) if file.startswith("file://") else Path(file)
     if not path.is_dir():
         return path
@@ -30,20 +32,20 @@ def locate(file: str, command: str) -> Path:
 
 
 def load_profile(path: str | Path) -> Profile:
-    """Raises `ProfileError`, and `UsageError` for a sweep."""
+    """Load a profile. Raises `ProfileError`, and `UsageError` for a sweep."""
     from pipeprof.errors import UsageError
     from pipeprof.model import Profile
     from pipeprof.store import load
 
-    found = load(path)
-    if not isinstance(found, Profile):
+    profile = load(path)
+    if not isinstance(profile, Profile):
         raise UsageError(f"{path} is a sweep; name the profile of one of its trials.")
-    return found
+    return profile
 
 
-def refuse_itself(path: Path, out: Path) -> None:
-    """Raises `UsageError` where the report would take the place of what it tells of."""
+def refuse_overwrite(path: Path, out: Path) -> None:
+    """Raise `UsageError` where the report would overwrite the file that it describes."""
     from pipeprof.errors import UsageError
 
     if os.path.isfile(out) and os.path.isfile(path) and out.samefile(path):
-        raise UsageError(f"--html {out} is the file itself; name another.")
+        raise UsageError(f"--html {out} is the input file; name another.")

@@ -1,4 +1,4 @@
-"""Run a script as its own `__main__`, as Python itself runs it, and say how it ended."""
+"""Run a script as `__main__`, as Python itself does, and report how it ended."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from pipeprof.log import log_caught
 
 _log = logging.getLogger(__name__)
 
-_HERE = os.path.abspath(__file__)
-_OURS = os.path.dirname(os.path.dirname(_HERE))
-_IMPORT_HOOK = os.path.join(_OURS, "measure", "import_hook.py")
-_HIDDEN = (
-    *(_HERE, _IMPORT_HOOK),
-    *(os.path.join(_OURS, "loaders", room, "") for room in ("instrument", "autopatch", "live")),
+_THIS_FILE = os.path.abspath(__file__)
+_PACKAGE = os.path.dirname(os.path.dirname(_THIS_FILE))
+_IMPORT_HOOK = os.path.join(_PACKAGE, "measure", "import_hook.py")
+_HIDDEN_PATHS = (
+    *(_THIS_FILE, _IMPORT_HOOK),
+    *(os.path.join(_PACKAGE, "loaders", room, "") for room in ("instrument", "autopatch", "live")),
 )
-"""Files and folders of ours whose frames the script's tracebacks would not have without us."""
+"""Files and folders of pipeprof whose frames are removed from the script's tracebacks."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A script or module to run; nothing of it has run yet."""
+    """A script or module to run, of which no code has run yet."""
 
     name: str
-    """As the user wrote it."""
+    """Name as the user wrote it."""
     path: str | None
-    """Of the script; ``None`` for a module, which is yet to be looked for."""
+    """Path of the script; ``None`` for a module, which is located later."""
     folder: str
-    """In which the script lies, or a module is looked for first."""
+    """Folder of the script, or the folder in which a module is searched first."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,15 @@ class Ending:
     """How a script ended."""
 
     code: Any
-    """For `sys.exit`."""
-    how: str | None = None
-    """``"raised ValueError"``; ``None`` when it ended well."""
+    """Argument for `sys.exit`."""
+    failure: str | None = None
+    """Predicate such as ``"raised ValueError"``; ``None`` when the script succeeded."""
     interrupted: bool = False
 
 
 def find_program(name: str, is_module: bool) -> Program:
-    """Raises `UsageError`, with Python's exit code 2, and `PipeprofError`, with 1."""
+    """Locate a script or module. The errors have Python's exit codes: `UsageError` 2, and
+    `PipeprofError` 1."""
     if is_module:
         return Program(name, None, os.getcwd())
     path = os.path.abspath(name)
@@ -69,7 +70,7 @@ def find_program(name: str, is_module: bool) -> Program:
 
 
 def run_program(program: Program, arguments: Sequence[str]) -> Ending:
-    """Run it to its end. An exception has been printed by then, as Python prints it.
+    """Run ``program`` to its end. An exception is printed as Python prints it.
 
     Raises `PipeprofError` when a module cannot be found.
     """
@@ -84,24 +85,27 @@ def run_program(program: Program, arguments: Sequence[str]) -> Ending:
         raised = error
     else:
         return Ending(0)
-    # not while it is handled: whatever the script's hook raises would then follow from it
-    return _ended_by(raised)
+    # outside the handler, so that an error of the script's excepthook is not chained to this one
+    return _ending_of(raised)
 
 
 class _NotFound(Exception):
-    """There is no such module, or it cannot be run. No script can raise this."""
+    """Raised when a module does not exist or cannot be run. No script can raise this."""
 
 
 def _enter(program: Program, arguments: Sequence[str]) -> tuple[ModuleType, CodeType]:
-    """Make `__main__`, `sys.argv` and `sys.path` what the script expects. It stays so until the
-    process ends: handlers that run at exit, pickles and spawned workers look there."""
+    """Set `__main__`, `sys.argv` and `sys.path` as the script expects them.
+
+    They stay so until the process ends, because exit handlers, pickles and spawned workers use
+    them.
+    """
     if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
         sys.path[0] = program.folder
     sys.argv[:] = [program.name if program.path else "-m", *arguments]
     main = ModuleType("__main__")
     vars(main).update(__builtins__=builtins, __annotations__={}, __cached__=None)
     sys.modules["__main__"] = main
-    if "__mp_main__" in sys.modules:  # how multiprocessing names it, from its import on
+    if "__mp_main__" in sys.modules:  # the name that multiprocessing uses
         sys.modules["__mp_main__"] = main
     return main, _script(program.path, main) if program.path else _module(program.name, main)
 
@@ -131,22 +135,22 @@ def _module(name: str, main: ModuleType) -> CodeType:
 
 
 def _find_module(name: str) -> ModuleSpec:
-    """Of a package its ``__main__``. Imports the packages that the module is in."""
+    """Return the spec of a module, or of the ``__main__`` of a package. Parents are imported."""
     try:
         spec = find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
             name += ".__main__"
             spec = find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        # these only, as Python itself: another is raised by the user's code, and shown as that
+        # only these, as in Python itself: other errors come from the user's code
         raise _NotFound(f"the module {name} cannot be found: {error}.") from None
     if spec is None:
-        raise _NotFound(f"there is no module {name}.")
+        raise _NotFound(f"the module {name} does not exist.")
     return spec
 
 
-def _ended_by(error: BaseException) -> Ending:
-    _hide_us(error)
+def _ending_of(error: BaseException) -> Ending:
+    _strip_own_frames(error)
     if isinstance(error, SystemExit):
         if error.code in (None, 0):
             return Ending(error.code)
@@ -158,7 +162,7 @@ def _ended_by(error: BaseException) -> Ending:
         return Ending(exit_.code, f"raised {type(error).__name__}")
     except BaseException as broken:
         log_caught(_log, broken, "the script's own excepthook failed")
-        _hide_us(broken)
+        _strip_own_frames(broken)
         print("Error in sys.excepthook:", file=sys.stderr)
         sys.__excepthook__(type(broken), broken, broken.__traceback__)
         print("\nOriginal exception was:", file=sys.stderr)
@@ -168,30 +172,30 @@ def _ended_by(error: BaseException) -> Ending:
     return Ending(1, f"raised {type(error).__name__}")
 
 
-def _hide_us(error: BaseException) -> None:
-    """Take our frames out of the tracebacks of ``error`` and of those that led to it."""
-    seen: set[int] = set()
+def _strip_own_frames(error: BaseException) -> None:
+    """Remove frames of pipeprof from the tracebacks of ``error`` and of the errors behind it."""
+    visited: set[int] = set()
     chain: list[BaseException | None] = [error]
     while chain:
         each = chain.pop()
-        if each is None or id(each) in seen:
+        if each is None or id(each) in visited:
             continue
-        seen.add(id(each))
-        each.__traceback__ = _without_us(each.__traceback__)
+        visited.add(id(each))
+        each.__traceback__ = _without_own_frames(each.__traceback__)
         chain += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
 
 
-def _without_us(trace: TracebackType | None) -> TracebackType | None:
+def _without_own_frames(trace: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(_HIDDEN):
+        if not file.startswith(_HIDDEN_PATHS):
             kept.append(trace)
-        elif file == _IMPORT_HOOK:  # Python hides its own frames of an import, but not around ours
+        elif file == _IMPORT_HOOK:  # Python hides its import frames, but not next to ours
             while kept and kept[-1].tb_frame.f_code.co_filename.startswith("<frozen importlib"):
                 kept.pop()
         trace = trace.tb_next
-    rest: TracebackType | None = None
+    chain: TracebackType | None = None
     for each in reversed(kept):
-        rest = TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return rest
+        chain = TracebackType(chain, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return chain

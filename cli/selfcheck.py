@@ -1,4 +1,4 @@
-"""`pipeprof selfcheck`: is what pipeprof says right on this machine, and what does it cost?"""
+"""Implement `pipeprof selfcheck`: the accuracy and the overhead of pipeprof on this machine."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("--quick", is_flag=True, help="Shorter runs, and not every way to start workers.")
+@click.option(
+    "--quick", is_flag=True, help="Make shorter runs, and skip some start methods of workers."
+)
 @click.option("--only", multiple=True, metavar="NAME",
-              help="Run this part of the check alone; may be given several times.")  # fmt: skip
+              help="Run only this part of the check; may be repeated.")  # fmt: skip
 @json_option
 def command(quick: bool, only: tuple[str, ...], as_json: bool) -> int:
-    """Run loaders whose truth is known, and compare.
+    """Profile loaders that time themselves, and compare both measurements.
 
-    They sleep, compute, read, crowd the cores or send many small tensors, and clock all that
-    themselves. Each stage must come out within 3 % of a batch's wall time or 0.2 ms, whichever is
-    larger. The verdict and the stage to blame must be right, and the blame must add up to the
-    stall within 1 %. The profiler's overhead is measured as well. It takes about a minute, and
-    exits with 1 when anything is beyond its bar.
+    The loaders sleep, compute, read, use more workers than cores, or send many small tensors. The
+    error of each stage may be 3 % of a batch's wall time or 0.2 ms, whichever is larger. The
+    verdict and the blamed stage must be correct, and the blame must sum to the stall within 1 %.
+    The profiler's overhead is measured as well. The check takes about a minute, and exits with 1
+    when a limit is exceeded.
     """
     from pipeprof.cli.selfcheck_page import print_outcome, selfcheck_document
     from pipeprof.report.terminal.render import print_document
     from pipeprof.selfcheck.run import check
 
-    found = check((lambda _: None) if as_json else print_outcome, quick, only)
+    result = check((lambda _: None) if as_json else print_outcome, quick, only)
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        print_document(selfcheck_document(found))
-    return 0 if found.passed else 1
+        print_document(selfcheck_document(result))
+    return 0 if result.passed else 1

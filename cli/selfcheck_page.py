@@ -1,4 +1,4 @@
-"""How a self-check is shown: a line a part while it runs, on stderr; then the figures."""
+"""Show a self-check: one line per part on stderr while it runs, then the figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pipeprof.units import counted, format_duration
 
 
 def print_outcome(result: PipelineResult | ProfilerCost) -> None:
-    """A line on stderr for a part of the check that has ended."""
+    """Print a line to stderr for a finished part of the check."""
     if isinstance(result, ProfilerCost):
         name, word, why = "overhead", _worst(result), ""
     else:
@@ -40,7 +40,7 @@ def print_outcome(result: PipelineResult | ProfilerCost) -> None:
 def selfcheck_document(check: SelfCheck) -> Document:
     method = figures(
         [
-            ("truth", "each pipeline's own code reads the clock around all that it does"),
+            ("truth", "each pipeline's own code reads the clock around all of its work"),
             ("bar", "3 % of a batch's wall time or 0.2 ms, whichever is larger"),
             ("machine", machine(check.environment)),
             ("run", f"{check.created}{', quick' if check.quick else ''}"),
@@ -83,7 +83,7 @@ def _pipeline(result: PipelineResult) -> Section:
         rows = tuple(map(_row, result.figures))
         blocks.append(Table((Column("stage", "name"), *titles, Column("", "name")), rows))
     if result.claims:
-        blocks.append(Paragraph("; ".join(_words(claim) for claim in result.claims)))
+        blocks.append(Paragraph("; ".join(_claim_text(claim) for claim in result.claims)))
     blocks = blocks or [Paragraph("Nothing was measured.")]
     return Section(result.name, f"{result.name}: {result.outcome}", tuple(blocks), result.says)
 
@@ -104,7 +104,7 @@ def _row(figure: CheckedFigure) -> Row:
     )
 
 
-def _words(claim: Claim) -> str:
+def _claim_text(claim: Claim) -> str:
     if not claim.holds:
         return f"{claim.name} {claim.found}: OFF, it is {claim.expected}"
     truth = f" (truth {claim.expected})" if claim.found != claim.expected else ""
@@ -121,8 +121,8 @@ def _cost(cost: ProfilerCost) -> Section:
     rows = (_cost_row("wall time", cost.wall), _cost_row("CPU time", cost.cpu))
     blocks: list[Block] = [Table(titles, rows)]
     if "inconclusive" in (cost.wall.status, cost.cpu.status):
-        text = "inconclusive: plain against plain differs too much on this machine now to tell; "
-        blocks.append(Paragraph(f"{text}let it be idle and try again"))
+        text = "inconclusive: two plain runs differ too much on this machine at present; "
+        blocks.append(Paragraph(f"{text}repeat the check on an idle machine"))
     return Section("overhead", "overhead", tuple(blocks), note)
 
 
@@ -136,9 +136,9 @@ def _cost_row(name: str, one: CostComparison) -> Row:
 
 
 def _worst(cost: ProfilerCost) -> str:
-    """Of wall and CPU time."""
-    found = {cost.wall.status, cost.cpu.status}
-    return next(status for status in ("beyond", "inconclusive", "within") if status in found)
+    """Return the worse status of wall and CPU time."""
+    statuses = {cost.wall.status, cost.cpu.status}
+    return next(status for status in ("beyond", "inconclusive", "within") if status in statuses)
 
 
 def _signed(share: float) -> str:

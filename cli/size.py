@@ -1,4 +1,4 @@
-"""`pipeprof size`: what storage, hosts and network must give to feed N accelerators."""
+"""Implement `pipeprof size`: the storage, hosts and network that N accelerators need."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Examples:
   pipeprof size --samples-per-s 2000 --bytes-per-sample 150kB --gpus 1024 --request-bytes 8MiB
       --first-byte-ms 30 --stream-bandwidth 85MB --what-if request-bytes=2x
 """
-_INSTEAD = {
+_REPLACED_INPUTS = {
     "samples_per_s": {"step_s"},
     "dataset_samples": {"dataset_bytes"},
     "request_s": {"first_byte_s", "stream_bandwidth"},
@@ -45,19 +45,18 @@ _INSTEAD = {
     "first_byte_s": {"request_s"},
     "stream_bandwidth": {"request_s"},
 }
-"""Of these, one follows from the other: what is written takes the place of what a profile or a
-workload says."""
+"""Option → inputs of a profile or workload that it replaces, because one follows from the other."""
 _SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 
 def _number(text: str) -> float:
-    """``25``, ``70B``, ``1.5e24``."""
+    """Parse ``25``, ``70B`` or ``1.5e24``."""
     scale = _SUFFIXES.get(text[-1:], 1.0)
     return float(text[:-1] if text[-1:] in _SUFFIXES else text) * scale
 
 
 def _parser(each: Input) -> Any:
-    """Of what is written after the option: a number in its base unit."""
+    """Return the parser of an option's value, which returns a number in its base unit."""
 
     def parse(text: str) -> float:
         try:
@@ -77,7 +76,7 @@ def _parser(each: Input) -> Any:
 
 
 def _inputs(command: Any) -> Any:
-    """An option for each number that sizing may be given."""
+    """Add an option for each input of the sizing."""
     for each in reversed(INPUTS):
         assumed = f"  [assumed: {each.assumed:g}]" if each.assumed is not None else ""
         command = click.option(
@@ -92,14 +91,20 @@ def _inputs(command: Any) -> Any:
 @click.command(epilog=EXAMPLE)
 @click.option("--profile", "file", default=None, metavar="FILE", help="A saved profile.")
 @click.option(
-    "--workload", default=None, metavar="NAME", help="One of MLPerf Storage's, e.g. unet3d."
+    "--workload", default=None, metavar="NAME", help="A workload of MLPerf Storage, e.g. unet3d."
 )
-@click.option("--accelerator", default=None, metavar="NAME", help="For example b200.")
-@click.option("--gpus", type=INT_LIST(1), required=True, help="Accelerators, e.g. 8,64,512.")
+@click.option("--accelerator", default=None, metavar="NAME", help="Accelerator, e.g. b200.")
+@click.option(
+    "--gpus", type=INT_LIST(1), required=True, help="Numbers of accelerators, e.g. 8,64,512."
+)
 @_inputs
-@click.option("--what-if", default=None, metavar="NAME=2x", help="Change one number, and compare.")
-@click.option("--simulate", is_flag=True, help="Run the cluster in simulated time too: stragglers.")
-@click.option("--explain", is_flag=True, help="Each formula, with its numbers and its source.")
+@click.option(
+    "--what-if", default=None, metavar="NAME=2x", help="Change one input, and compare the results."
+)
+@click.option(
+    "--simulate", is_flag=True, help="Also simulate the cluster over time, to show stragglers."
+)
+@click.option("--explain", is_flag=True, help="Show each formula with its numbers and its source.")
 @html_option
 @markdown_option
 @json_option
@@ -118,8 +123,8 @@ def command(
 ) -> None:
     """Size storage, hosts, network and checkpoints for --gpus accelerators.
 
-    Start from a --profile, a --workload, or plain figures; what is given beside them counts more.
-    A number that nobody gave is asked for by name, never guessed.
+    Start from a --profile, a --workload, or single figures. An explicit figure overrides that of a
+    profile or workload. A required figure without a value is named in the report, never guessed.
     """
     from pipeprof.report.terminal.render import print_document
     from pipeprof.sizing.size import size
@@ -128,7 +133,7 @@ def command(
     refuse_clashes(markdown, as_json, html)
     given = _given(file, workload, accelerator, numbers)
     if workload and html is None and (note := pick_workload(workload, accelerator).note):
-        click.echo(note, err=True)  # a page says it at each number
+        click.echo(note, err=True)  # the HTML page shows it at each number
     changes = (None, what_if) if what_if else (None,)
     sizings = [size(given, count, change, simulate) for change in changes for count in gpus]
     if html is not None:
@@ -159,25 +164,25 @@ def _given(
     accelerator: str | None,
     numbers: dict[str, float | None],
 ) -> dict[str, SizingInput]:
-    """Later ones count more: tables, the profile or workload, what was written."""
+    """Collect the inputs. The profile or workload overrides tables, and options override both."""
     from pipeprof.sizing import sources
     from pipeprof.sizing.inputs import BY_NAME
 
     if file and workload:
-        raise UsageError("--profile and --workload exclude one another; give one")
+        raise UsageError("--profile and --workload exclude each other; give one")
     given = sources.from_accelerator(accelerator) if accelerator else {}
     if workload:
         given |= sources.from_workload(workload, accelerator)
     if file:
         given |= sources.from_profile(load_profile(file), file)
-    written = {
+    options = {
         name: BY_NAME[name].taken(value, "given")
         for name, value in numbers.items()
         if value is not None
     }
-    for name, instead in _INSTEAD.items():  # of the two, what was written counts
-        if name in written:
-            given = {each: value for each, value in given.items() if each not in instead}
-    if not given and not written:
+    for name, replaced in _REPLACED_INPUTS.items():
+        if name in options:
+            given = {each: value for each, value in given.items() if each not in replaced}
+    if not given and not options:
         raise UsageError("give a --profile, a --workload, or figures such as --samples-per-s")
-    return given | written
+    return given | options

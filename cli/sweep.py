@@ -1,4 +1,4 @@
-"""`pipeprof sweep`: try loader settings on data sets, and say which feeds the accelerator."""
+"""Implement `pipeprof sweep`: try loader settings on data sets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import click
 from pipeprof.cli.options import (
     INT_LIST,
     SHARE,
-    apart,
-    listing_shown,
     read_option,
     s3_client_option,
+    show_listing_progress,
+    split_client,
     storage_options_option,
 )
 from pipeprof.cli.output import (
@@ -22,9 +22,9 @@ from pipeprof.cli.output import (
     full_option,
     html_option,
     json_option,
-    judge,
     markdown_option,
     print_markdown,
+    raise_if_starved,
     refuse_clashes,
     write_page,
 )
@@ -34,7 +34,7 @@ from pipeprof.errors import PipeprofError
 if TYPE_CHECKING:
     from pipeprof.model import CacheWanted, SweepSpec
     from pipeprof.sweep.plan import SweepPlan
-    from pipeprof.sweep.runner import Outcome
+    from pipeprof.sweep.runner import SweepOutcome
 
 EXAMPLE = """\b
 Examples:
@@ -46,9 +46,9 @@ Examples:
   pipeprof sweep --script 'train.py --epochs 1' --workers 2,4,8
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
 """
-_GIVE_AGAIN = (
-    "pipeprof: this sweep was begun with --storage-options, which are not saved: unless the "
-    "environment says the same, give them again"
+_OPTIONS_NOT_SAVED = (
+    "pipeprof: this sweep was begun with --storage-options, which are not saved: give them again, "
+    "unless the environment provides the same"
 )
 
 
@@ -59,52 +59,52 @@ def _columns(text: str) -> tuple[str, ...] | None:
 @click.command(epilog=EXAMPLE)
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option("--workers", type=INT_LIST(0), default="0,1,2,4", show_default=True,
-              help="DataLoader workers to try.")  # fmt: skip
+              help="Numbers of DataLoader workers to try.")  # fmt: skip
 @click.option("--prefetch", type=INT_LIST(1), default="2", show_default=True,
-              help="Batches prefetched per worker to try.")  # fmt: skip
+              help="Numbers of prefetched batches per worker to try.")  # fmt: skip
 @click.option("--batch-size", "batch_sizes", type=INT_LIST(1), default=None,
-              help="Batch sizes to try.  [default: 256; with --loader or --script their "
+              help="Batch sizes to try.  [default: 256; with --loader or --script, their "
               "own]")  # fmt: skip
 @click.option("--step-ms", type=click.FloatRange(min=0), default=None,
-              help="Emulate an accelerator: a sleep of so many ms for a batch of the first size, "
-              "other sizes in proportion.  [default: 10]")  # fmt: skip
+              help="Emulate an accelerator that takes this time for a batch of the first size, and "
+              "for other sizes in proportion.  [default: 10]")  # fmt: skip
 @click.option("--accelerator", default=None, metavar="NAME",
-              help="Emulate one of MLPerf Storage's, e.g. retinanet/b200, its step scaled to the "
-              "batch size.")  # fmt: skip
+              help="Emulate an accelerator of MLPerf Storage, e.g. retinanet/b200. Its step time "
+              "is scaled to the batch size.")  # fmt: skip
 @click.option("--step", default=None, metavar="MODULE:FUNCTION",
-              help="Your own training step, called with each batch; no sleep then.")  # fmt: skip
+              help="Your own training step, called with each batch.")  # fmt: skip
 @click.option("--loader", default=None, metavar="MODULE:FUNCTION",
-              help="Instead of URLs: your own function, which takes num_workers, prefetch_factor, "
-              "batch_size (the first at least) and returns a DataLoader.")  # fmt: skip
+              help="Instead of URLs: your own function that returns a DataLoader. It takes "
+              "num_workers, and optionally prefetch_factor and batch_size.")  # fmt: skip
 @click.option("--script", default=None, metavar="'train.py ARGS'",
-              help="Instead of URLs: your own training script, run once for each setting; its "
-              "DataLoaders are given that as by pipeprof run --set.")  # fmt: skip
+              help="Instead of URLs: your own training script. It runs once per setting, which its "
+              "DataLoaders get as by pipeprof run --set.")  # fmt: skip
 @click.option("--transform", default=None, metavar="MODULE:FUNCTION",
-              help="Your own decode or augmentation of a batch, in the workers.")  # fmt: skip
+              help="Your own function that decodes or augments batches in workers.")  # fmt: skip
 @click.option("--columns", type=_columns, default=None, metavar="A,B,…",
               help="Read only these columns.")  # fmt: skip
 @click.option("--trial-time", "trial_s", type=click.FloatRange(min=0, min_open=True), default=3.0,
-              show_default=True, help="Seconds that a trial measures, at least.")  # fmt: skip
+              show_default=True, help="Minimum seconds that a trial measures.")  # fmt: skip
 @click.option("--warmup-time", "warmup_s", type=click.FloatRange(min=0), default=1.0,
-              show_default=True, help="Seconds of a trial left out first, at least.")  # fmt: skip
+              show_default=True, help="Minimum seconds of warm-up before each trial.")  # fmt: skip
 @click.option("--cache", type=click.Choice(["cold", "warm", "as-is"]), default="cold",
-              show_default=True, help="Before each trial, evict local files from memory, read them "
-              "into it, or leave them.")  # fmt: skip
+              show_default=True, help="Before each trial, evict local files from memory (cold), "
+              "read them into it (warm), or leave them (as-is).")  # fmt: skip
 @read_option
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), default="fail", show_default=True,
-              help="Data that cannot be read: stop, or leave it out and count it.")  # fmt: skip
+              help="When data cannot be read, stop, or skip and count them.")  # fmt: skip
 @click.option("--exhaustive", is_flag=True,
-              help="Try every setting. Otherwise, of a data set with more than six settings for a "
-              "batch size, only those are tried that can change the answer.")  # fmt: skip
+              help="Try every setting. By default, with more than six settings for a batch size, "
+              "settings that cannot change the answer are left out.")  # fmt: skip
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), default=None,
-              help="Start no trial after so many seconds; --resume continues.")  # fmt: skip
+              help="Start no trial after this many seconds; --resume continues.")  # fmt: skip
 @click.option("--threshold", type=SHARE, default="5%", show_default=True,
-              help="The starved share that counts as starved.")  # fmt: skip
+              help="Starved fraction from which a setting counts as starved.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=None,
               help="Folder for results.  [default: pipeprof-results/sweep-DATE-TIME]")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), default=None,
-              help="Go on with the sweep in this folder, as it was asked for; storage options and "
-              "URLs that hold secrets are not saved, so give them again.")  # fmt: skip
+              help="Continue the sweep in this folder with its settings. Storage options and URLs "
+              "with secrets are not saved, so give them again.")  # fmt: skip
 @conversion_options
 @storage_options_option
 @s3_client_option
@@ -127,12 +127,12 @@ def command(
     markdown: bool,
     fail_if_starved: float | None,
     as_json: bool,
-    **asked: Any,
+    **fields: Any,
 ) -> int:
-    """Try loader settings on the data at each URL; say which feeds the accelerator.
+    """Try loader settings on the data at each URL, and report which one feeds the accelerator.
 
-    Each trial runs a real DataLoader over the real files and feeds an emulated accelerator (a
-    sleep), or your own step. Results are saved as each trial ends; Ctrl-C loses nothing.
+    Each trial runs a real DataLoader over the real files. It feeds an emulated accelerator (a
+    sleep) or your own step. Results are saved after each trial, so Ctrl-C loses no finished trial.
     """
     from pipeprof.cli.sweep_progress import ProgressLines
     from pipeprof.report.document.build import full_report
@@ -141,24 +141,24 @@ def command(
 
     refuse_clashes(markdown, as_json, html)
     with each_warning_once():
-        plan = _planned(resume, out, urls, s3_client, storage_options, storages, as_json, asked)
+        plan = _plan(resume, out, urls, s3_client, storage_options, storages, as_json, fields)
         from pipeprof.sweep.runner import run_sweep
 
         try:
             with nullcontext(SweepListener()) if as_json else ProgressLines() as listener:
                 outcome = run_sweep(plan, listener, max_time, keep)
         except PipeprofError:
-            _say_what_is_saved(plan.folder)
+            _print_saved_trials(plan.folder)
             raise
-    _show(outcome, plan.folder, full, markdown, as_json)
+    _print_outcome(outcome, plan.folder, full, markdown, as_json)
     if html is not None:
         write_page(full_report(outcome.result), html)
     if fail_if_starved is not None:
-        judge(outcome.result, str(plan.folder), fail_if_starved)
+        raise_if_starved(outcome.result, str(plan.folder), fail_if_starved)
     return 130 if outcome.stopped == "interrupted" else 0
 
 
-def _planned(
+def _plan(
     resume: Path | None,
     out: Path | None,
     urls: tuple[str, ...],
@@ -166,19 +166,19 @@ def _planned(
     storage_options: dict[str, Any] | None,
     storages: tuple[str, ...] | None,
     quiet: bool,
-    asked: dict[str, Any],
+    fields: dict[str, Any],
 ) -> SweepPlan:
-    """A new sweep, or what one lacks that was begun. Raises what planning it does."""
+    """Plan a new sweep, or the remaining trials of one. Raises the errors of the planning."""
     from pipeprof.sweep.plan import new_folder, plan_rest, plan_sweep
 
-    client, options = apart(s3_client, storage_options)
+    client, options = split_client(s3_client, storage_options)
     if resume is not None:
         plan = plan_rest(resume, urls, options, storages, client)
         if plan.spec.with_options and not options:
-            click.echo(_GIVE_AGAIN, err=True)
+            click.echo(_OPTIONS_NOT_SAVED, err=True)
         return plan
-    spec = _spec(urls, storages, client, bool(options), **asked)
-    with listing_shown(quiet):
+    spec = _spec(urls, storages, client, bool(options), **fields)
+    with show_listing_progress(quiet):
         return plan_sweep(spec, out or new_folder(), urls, options, storages)
 
 
@@ -194,29 +194,31 @@ def _spec(
     batch_sizes: tuple[int, ...] | None,
     step_ms: float | None,
     cache: CacheWanted,
-    **asked: Any,
+    **fields: Any,
 ) -> SweepSpec:
-    """``asked``: fields of `SweepSpec` by their names. Raises `UsageError`."""
+    """Return the spec. ``fields`` are further fields of `SweepSpec`. Raises `UsageError`."""
     from pipeprof.errors import UsageError
     from pipeprof.model import SweepSpec
     from pipeprof.storage.urls import redact
 
-    own = [asked[name] for name in ("loader", "script") if asked[name] is not None]
+    own = [fields[name] for name in ("loader", "script") if fields[name] is not None]
     if not urls and not own:
-        raise UsageError("name at least one URL to sweep, or --resume a sweep's folder")
+        raise UsageError("name at least one URL, or the folder of a sweep with --resume")
     if len(own) + bool(urls) > 1:
-        raise UsageError("URLs, --loader and --script exclude one another; give one of them")
+        raise UsageError("URLs, --loader and --script exclude each other; give one of them")
     if batch_sizes is None:
         batch_sizes = () if own else (256,)
     return SweepSpec(
         urls=tuple(own) or tuple(map(redact, urls)),
         batch_sizes=batch_sizes,
-        step_s=_step_s(step_ms, asked["accelerator"], asked["step"], asked["script"], batch_sizes),
+        step_s=_step_s(
+            step_ms, fields["accelerator"], fields["step"], fields["script"], batch_sizes
+        ),
         cache="as-is" if own else cache,
         conversion=conversion_spec(formats, storages, sample_bytes, row_group_bytes, shard_bytes),
         s3_client=s3_client,
         with_options=with_options,
-        **asked,
+        **fields,
     )
 
 
@@ -227,26 +229,28 @@ def _step_s(
     script: str | None,
     batch_sizes: tuple[int, ...],
 ) -> float | None:
-    """Of the accelerator that is emulated; ``None``: the step is the user's own."""
+    """Return the emulated step in seconds; ``None`` where the user provides the step."""
     from pipeprof.errors import UsageError
     from pipeprof.sizing.mlperf import find_workload
 
     if sum(value is not None for value in (step_ms, accelerator, step)) > 1:
-        raise UsageError("--step-ms, --accelerator and --step exclude one another; give one")
+        raise UsageError("--step-ms, --accelerator and --step exclude each other; give one")
     if step_ms is not None:
         return step_ms / 1000
     if accelerator is not None:
         if not batch_sizes:
-            raise UsageError("--accelerator's step is of a batch size: give --batch-size")
-        found = find_workload(accelerator)
-        if found.note:
-            click.echo(found.note, err=True)
-        return found.step_s(batch_sizes[0])
+            raise UsageError(
+                "the step of --accelerator depends on the batch size: give --batch-size"
+            )
+        workload = find_workload(accelerator)
+        if workload.note:
+            click.echo(workload.note, err=True)
+        return workload.step_s(batch_sizes[0])
     return 0.010 if step is None and script is None else None
 
 
-def _say_what_is_saved(folder: Path) -> None:
-    """Before the error that ended a sweep."""
+def _print_saved_trials(folder: Path) -> None:
+    """Print how many trials are saved, before the error that ended the sweep."""
     from pipeprof.model import SweepResult
     from pipeprof.store import SWEEP_FILE, load
 
@@ -254,13 +258,15 @@ def _say_what_is_saved(folder: Path) -> None:
     if isinstance(saved, SweepResult):
         count = len(saved.trials)
         click.echo(
-            f"pipeprof: {count} finished trials are saved; once the cause is gone, go on with: "
+            f"pipeprof: {count} finished trials are saved; once the cause is fixed, continue with: "
             f"pipeprof sweep --resume {folder}",
             err=True,
         )
 
 
-def _show(outcome: Outcome, folder: Path, full: bool, markdown: bool, as_json: bool) -> None:
+def _print_outcome(
+    outcome: SweepOutcome, folder: Path, full: bool, markdown: bool, as_json: bool
+) -> None:
     from pipeprof.report.document.build import first_screen, full_report
     from pipeprof.report.terminal.render import print_document
     from pipeprof.store import dumps
@@ -278,6 +284,6 @@ def _show(outcome: Outcome, folder: Path, full: bool, markdown: bool, as_json: b
         done, planned = len(outcome.result.trials), outcome.result.planned
         click.echo(
             f"pipeprof: {outcome.stopped} after {done} of {planned} trials, which are saved; "
-            f"go on with: pipeprof sweep --resume {folder}",
+            f"continue with: pipeprof sweep --resume {folder}",
             err=True,
         )

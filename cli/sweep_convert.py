@@ -1,4 +1,4 @@
-"""The options of `pipeprof sweep` that try other formats and storages."""
+"""Define the options of `pipeprof sweep` that try other formats and storages."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from pipeprof.model import ConversionSpec
 
 _ROW_GROUPS = tuple(count * 2**20 for count in (1, 8, 64))
-"""In RAM: what ``auto`` tries."""
+"""Sizes in RAM that ``auto`` tries."""
 _SAMPLE_BYTES = 256_000_000
 
 
 def names(text: str) -> tuple[str, ...]:
-    """``csv,parquet:zstd``, each once."""
-    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    if "" in found:
+    """Parse names such as ``csv,parquet:zstd``, without duplicates."""
+    unique = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if "" in unique:
         raise click.BadParameter(f"{text!r} has an empty name between its commas.")
-    return found
+    return unique
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """``8MiB,64MiB``, each once, the smallest first."""
+    """Parse sizes such as ``8MiB,64MiB``, without duplicates, in ascending order."""
     return tuple(sorted({SIZE(part) for part in text.split(",")}))
 
 
 def row_groups(text: str) -> tuple[int, ...]:
-    """``auto``, or sizes."""
+    """Parse ``auto`` or sizes."""
     return _ROW_GROUPS if text == "auto" else sizes(text)
 
 
@@ -41,25 +41,24 @@ names.__name__, sizes.__name__, row_groups.__name__ = "name,name,…", "size,siz
 
 _OPTIONS = (
     click.option("--formats", type=NAMES, default=None,
-                 help="What would converting bring? Write a sample of the data in these formats, "
-                 "e.g. csv,parquet:zstd,tfrecord, and try each as well; it is removed "
-                 "afterwards."),
+                 help="Also try a sample of the data in these formats, e.g. csv,parquet:zstd,"
+                 "tfrecord, to show what conversion would bring. The sample is then removed."),
     click.option("--storage", "storages", type=NAMES, default=None,
-                 help="Where the sample is written: local (a folder beside --out), a folder, or "
-                 "any URL that fsspec knows.  [default: local]"),
+                 help="Where to write the sample: local (a folder next to --out), another folder, "
+                 "or any URL that fsspec supports.  [default: local]"),
     click.option("--sample", "sample_bytes", type=SIZE, default=None,
-                 help="The most that is taken of the data, from all over it, as it lies in RAM.  "
+                 help="Maximum size in RAM of the sample, which is taken evenly from all data.  "
                  "[default: 256MB]"),
     click.option("--row-group", "row_group_bytes", type=ROW_GROUPS, default=None,
-                 help="Row groups of Parquet to try, in RAM; auto: 1, 8 and 64 MiB."),
+                 help="Sizes in RAM of Parquet row groups to try; auto: 1, 8 and 64 MiB."),
     click.option("--shard-size", "shard_bytes", type=SIZES, default=None,
-                 help="Least file sizes to try, on storage."),
-    click.option("--keep", is_flag=True, help="Leave what was written where it is."),
+                 help="Minimum file sizes on storage to try."),
+    click.option("--keep", is_flag=True, help="Keep the written sample."),
 )  # fmt: skip
 
 
 def conversion_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command's, each in the order of the help."""
+    """Add the options to ``command`` in the order of the help."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -72,7 +71,7 @@ def conversion_spec(
     row_group_bytes: tuple[int, ...] | None,
     shard_bytes: tuple[int, ...] | None,
 ) -> ConversionSpec | None:
-    """What was asked for; ``None`` without ``--formats``. Raises `UsageError`."""
+    """Return the requested conversions; ``None`` without ``--formats``. Raises `UsageError`."""
     from pipeprof.model import ConversionSpec
     from pipeprof.storage.urls import redact
 
@@ -81,9 +80,9 @@ def conversion_spec(
             "--storage": storages, "--sample": sample_bytes,
             "--row-group": row_group_bytes, "--shard-size": shard_bytes,
         }  # fmt: skip
-        alone = next((name for name, value in given.items() if value is not None), None)
-        if alone:
-            raise UsageError(f"{alone} is of use with --formats only; say which formats to try")
+        unused = next((name for name, value in given.items() if value is not None), None)
+        if unused:
+            raise UsageError(f"{unused} needs --formats; name the formats to try")
         return None
     return ConversionSpec(
         formats=formats,

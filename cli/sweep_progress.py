@@ -1,4 +1,4 @@
-"""How a running sweep is shown: a bar on a terminal, a line a trial elsewhere; always on stderr."""
+"""Show the progress of a sweep on stderr: a bar on a terminal, elsewhere one line per trial."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from pipeprof.units import counted, format_count, format_share
 
 
 class ProgressLines(SweepListener):
-    """A bar with the time left, and above it a line for each trial that ended."""
+    """Prints a bar with the remaining time, and above it one line per finished trial."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
-        # no refresh thread: workers are forked from this process, and a lock that another thread
-        # holds at that moment stays locked in them
+        # no refresh thread: a lock that it holds while workers are forked stays locked in them
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
@@ -68,8 +67,8 @@ class ProgressLines(SweepListener):
 
     def repeating(self, setting: TrialSetting) -> None:
         if not self._console.is_terminal:
-            self._console.print("  one trial once more, to measure how much runs differ")
-        self._draw(0.0, f"once more: {describe(setting)}")
+            self._console.print("  repeating one trial, to measure how much runs differ")
+        self._draw(0.0, f"repeating: {describe(setting)}")
 
     def writing(self, name: str, share: float) -> None:
         if share == 0.0 and not self._console.is_terminal:
@@ -78,8 +77,8 @@ class ProgressLines(SweepListener):
 
     def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         if number == 0 and not self._console.is_terminal:
-            self._console.print("  the best setting and the next, once more, alternating")
-        self._draw(0.0, f"by turns, {number + 1} of {planned}: {describe(setting)}")
+            self._console.print("  repeating the best two settings, alternating")
+        self._draw(0.0, f"alternating, {number + 1} of {planned}: {describe(setting)}")
 
     def _draw(self, share: float, description: str | None = None) -> None:
         self._progress.update(
@@ -101,5 +100,5 @@ def _setting(trial: Trial) -> str:
 
 
 def _batch(size: int | None) -> str:
-    """Nothing where the loader does not say."""
+    """Return the batch size as text; empty where it is unknown."""
     return f", batch {size}" if size else ""

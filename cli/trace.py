@@ -1,4 +1,4 @@
-"""`pipeprof trace merge`: a profile's workers in a trace of torch.profiler."""
+"""Implement `pipeprof trace merge`, which adds a profile to a trace of torch.profiler."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ Examples:
 
 @click.group(epilog=EXAMPLE)
 def command() -> None:
-    """Traces that other tools read. One of a profile alone: pipeprof report FILE --trace OUT."""
+    """Combine traces. For the trace of one profile, use pipeprof report FILE --trace OUT."""
 
 
 @command.command(epilog=EXAMPLE)
 @click.argument("torch_trace", type=click.Path(path_type=Path))
 @click.argument("profile", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True,
-              help="File, or a folder in which it gets the trace's name.")  # fmt: skip
+              help="Output file, or a folder for a file named like TORCH_TRACE.")  # fmt: skip
 @json_option
 def merge(torch_trace: Path, profile: Path, out: Path, as_json: bool) -> None:
-    """Add PROFILE's workers to TORCH_TRACE, both taken of the same run, and repair the DataLoader
-    column that TensorBoard leaves at 0."""
+    """Add the workers of PROFILE to TORCH_TRACE. Both must be of the same run.
+
+    It also repairs the DataLoader time, which TensorBoard otherwise shows as 0.
+    """
     import orjson
 
     from pipeprof.report.trace.merge import merge as merged
@@ -45,19 +47,19 @@ def merge(torch_trace: Path, profile: Path, out: Path, as_json: bool) -> None:
     if out.is_dir():
         out = out / torch_trace.name
     if out.exists() and out.samefile(torch_trace):
-        raise UsageError(f"--out {out} is the trace itself; name another file or folder.")
+        raise UsageError(f"--out {out} is the input trace; name another file or folder.")
     data = orjson.dumps(whole)
     write_atomically(out, gzip.compress(data, mtime=0) if out.suffix == ".gz" else data)
-    added, mended = len(whole["traceEvents"]) - len(trace["traceEvents"]), repaired(trace)
+    added, repairs = len(whole["traceEvents"]) - len(trace["traceEvents"]), repaired(trace)
     if as_json:
-        told = {"out": str(out), "events_added": added, "waits_repaired": mended}
-        click.echo(orjson.dumps(told).decode())
+        summary = {"out": str(out), "events_added": added, "waits_repaired": repairs}
+        click.echo(orjson.dumps(summary).decode())
     else:
-        click.echo(f"{out}: {added:,} events added, {mended:,} waits repaired.", err=True)
+        click.echo(f"{out}: {added:,} events added, {repairs:,} waits repaired.", err=True)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Raises `ProfileError`."""
+    """Load a trace of torch.profiler, compressed or not. Raises `ProfileError`."""
     import orjson
 
     try:

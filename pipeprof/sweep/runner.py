@@ -26,7 +26,7 @@ from pipeprof.sweep.trial_summary import summarise_trial
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """What a sweep did, and why it ended."""
 
     result: SweepResult
@@ -36,7 +36,7 @@ class Outcome:
 
 def run_sweep(
     plan: SweepPlan, listener: SweepListener, max_s: float | None = None, keep: bool = False
-) -> Outcome:
+) -> SweepOutcome:
     """Run the trials that ``plan.begun`` lacks. Ctrl-C, or ``max_s`` seconds gone, ends it after
     the last whole trial; what is done stays saved, and `plan_rest` plans the others. So it does
     when a trial raises. ``keep``: leave the copies of a conversion where they are.
@@ -49,14 +49,14 @@ def run_sweep(
         else:
             runner.tune()
     except KeyboardInterrupt:
-        return Outcome(runner.result, "interrupted")
+        return SweepOutcome(runner.result, "interrupted")
     except PipeprofError:
         if not runner.result.trials:  # there is nothing to go on with
             with suppress(OSError):
                 (plan.folder / SWEEP_FILE).unlink()
                 plan.folder.rmdir()
         raise
-    return Outcome(runner.result, runner.stopped)
+    return SweepOutcome(runner.result, runner.stopped)
 
 
 class SweepRunner:

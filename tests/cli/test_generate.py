@@ -21,7 +21,7 @@ import pytest
 from pipeprof.bench_data.generate import JOURNAL, GenerateSpec, generate
 from pipeprof.cli import options
 from pipeprof.cli.app import run
-from pipeprof.cli.generate import GenerateLines
+from pipeprof.cli.generate import GenerateProgressLines
 from pipeprof.manifest import MANIFEST
 from tests.support.env import UNWATCHED
 from tests.support.requirements import missing
@@ -48,7 +48,7 @@ def test_it_tells_what_it_wrote_and_does_nothing_twice(tmp_path: Path, capsys: C
     assert run(["generate", str(tmp_path), *SMALL]) == 0
     told = capsys.readouterr()
     assert told.err == ""
-    assert told.out.endswith(" on storage; already there: nothing written\n")
+    assert told.out.endswith(" on storage; already complete: nothing written\n")
 
 
 def test_json_is_the_manifest_and_nothing_else(tmp_path: Path, capsys: Captured) -> None:
@@ -63,7 +63,7 @@ def test_json_is_the_manifest_and_nothing_else(tmp_path: Path, capsys: Captured)
 def test_help_explains_the_size_and_has_an_example(capsys: Captured) -> None:
     assert run(["generate", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "About what the rows occupy in RAM" in told
+    assert "Approximate size of the rows in RAM" in told
     assert "pipeprof generate data/csv --kind tabular --format csv --size 200MB" in told
 
 
@@ -141,7 +141,7 @@ def test_after_ctrl_c_and_a_kill_the_same_command_goes_on(tmp_path: Path) -> Non
     assert out == ""
     told = [line for line in err.splitlines() if line and not line.startswith("generating ")]
     assert told == [
-        "Finished files stay: run the same command to go on.",
+        "Finished files stay: repeat the command to continue.",
         "pipeprof: interrupted.",
     ]
     kept = files_in(broken)
@@ -191,7 +191,7 @@ def test_a_disk_that_fills_up(tmp_path: Path) -> None:
     _, err = process.communicate()
     assert process.returncode == 1
     assert "cannot be written: file too large" in err
-    assert "Finished files stay: run the same command to go on." in err
+    assert "Finished files stay: repeat the command to continue." in err
     assert "Traceback" not in err
     assert sorted(files_in(tmp_path)) == [JOURNAL]
 
@@ -237,7 +237,7 @@ def test_a_terminal_gets_a_bar(tmp_path: Path) -> None:
 
 def test_elsewhere_a_line_now_and_then_tells_the_time_left(capsys: Captured) -> None:
     now = 0.0
-    lines = GenerateLines(0, lambda: now)
+    lines = GenerateProgressLines(0, lambda: now)
     for second in range(26):
         now = float(second)
         lines(second * 1_000_000, 100_000_000)

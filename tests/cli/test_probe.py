@@ -43,8 +43,8 @@ def test_it_says_what_the_storage_gives_and_writes_nothing(folder):
     done = CliRunner().invoke(command, [str(folder), *QUICK])
     assert done.exit_code == 0, done.output
     assert "3 objects, 3.15 MB" in done.stdout
-    assert "What it can give" in done.stdout
-    assert "random 4.10 kB, 1 request under way: " in done.stderr
+    assert "Limits of the storage" in done.stdout
+    assert "random 4.10 kB, 1 concurrent request: " in done.stderr
     assert sorted(folder.iterdir()) == before
 
 
@@ -76,7 +76,7 @@ def test_what_a_store_may_bill_is_said_before_it_is_read():
     finally:
         memory.rm("/probed", recursive=True)
     assert done.stderr.splitlines()[0] == (
-        "memory://probed: 1 object; this will make at most 70 read requests for at most 5.00 MB "
+        "memory://probed: 1 object; the probe makes at most 70 read requests for at most 5.00 MB "
         "(--max-requests, --max-bytes), and write 200 kB and 200 small objects. "
         "Stores may bill both."
     )
@@ -102,7 +102,7 @@ def test_several_processes_share_the_requests(folder):
         (["/no/such/place"], 1, "/no/such/place does not exist"),
         (["nothing://x"], 2, "nothing://x cannot be opened"),
         (["x", "--block", "0"], 2, "the least is 1 byte"),
-        (["x", "--block", "1000"], 2, "--block 1000 is no multiple of 4096 bytes"),
+        (["x", "--block", "1000"], 2, "--block 1000 must be a multiple of 4096 bytes"),
         (["x", "--max-requests", "0"], 2, "max-requests"),
     ],
 )
@@ -120,7 +120,7 @@ def test_what_training_needs_is_told(folder):
     before = sorted(folder.iterdir())
     done = CliRunner().invoke(command, [str(folder), *QUICK, "--write", "1MB"])
     assert done.exit_code == 0, done.output
-    assert "checkpoint  1.00 MB kept at " in done.stdout
+    assert "checkpoint  1.00 MB saved at " in done.stdout
     assert "small files/s" in done.stdout
     assert sorted(folder.iterdir()) == before
 

@@ -194,9 +194,9 @@ def test_a_module_runs_as_under_python(module, tmp_path):
     [
         (["missing.py"], 2, "pipeprof: missing.py does not exist; a module is run with -m."),
         (["broken"], 1, "pipeprof: broken is a folder; run a module with -m, or name a script."),
-        (["-m", "missing"], 1, "pipeprof: there is no module missing."),
+        (["-m", "missing"], 1, "pipeprof: the module missing does not exist."),
         (["-m", "missing.x"], 1, "pipeprof: the module missing.x cannot be found: No module"),
-        (["-m", "package.missing"], 1, "pipeprof: there is no module package.missing."),
+        (["-m", "package.missing"], 1, "pipeprof: the module package.missing does not exist."),
         (["-m", "needy.x"], 1, "pipeprof: the module needy.x cannot be found: No module"),
         (["-m", "math"], 1, "pipeprof: the module math cannot be run: it holds no Python code."),
     ],

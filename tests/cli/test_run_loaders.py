@@ -267,7 +267,7 @@ def test_an_error_of_the_data_set_is_shown_as_without_us(workers, tmp_path):
     assert done.stderr.startswith(expected.stderr)
     ours = done.stderr.removeprefix(expected.stderr)
     assert ours.startswith("pipeprof: script.py raised ValueError; its loaders were measured")
-    assert "pipeprof: /proc/nowhere cannot be made: " in ours
+    assert "pipeprof: /proc/nowhere cannot be created: " in ours
     assert re.search("[345] batches", ours)
 
 

@@ -167,7 +167,7 @@ def test_the_cost_stands_beside_its_control():
     assert "wall time +0.40 % +0.10 % to +0.70 % +0.00 % -0.20 % to +0.30 % within" in words
     noisy = text_of(made_up(cost=ProfilerCost(0.0015, 30, 110, NOISY, QUIET)))
     assert noisy.startswith("PASSED: overhead inconclusive.\n")
-    assert "let it be idle and try again" in " ".join(noisy.split())
+    assert "repeat the check on an idle machine" in " ".join(noisy.split())
 
 
 @pytest.mark.parametrize("after_s", [0.1, 1.5])

@@ -124,7 +124,7 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["x", "--batch-size", "0"], 2, "0"),
         (["x", "--trial-time", "0"], 2, "trial-time"),
         (["x", "--accelerator", "resnet50/k80"], 2, "known are unet3d/b200"),
-        (["x", "--accelerator", "resnet50/h100", "--step-ms", "3"], 2, "exclude one another"),
+        (["x", "--accelerator", "resnet50/h100", "--step-ms", "3"], 2, "exclude each other"),
         (["x", "--cache", "lukewarm"], 2, "'cold', 'warm', 'as-is'"),
         (["x", "--storage-options", "{{"], 2, "JSON object"),
         (["--resume", "{tmp}/nowhere"], 1, "sweep.json does not exist"),
@@ -180,7 +180,7 @@ def test_a_trial_that_fails_keeps_those_before_it(data, tmp_path, capsys):
     assert run(["sweep", f"{tmp_path}/data", *QUICK, *sizes, "--step-ms", "0", "--out", out]) == 1
     shown = capsys.readouterr()
     assert (
-        f"1 finished trials are saved; once the cause is gone, go on with: pipeprof sweep "
+        f"1 finished trials are saved; once the cause is fixed, continue with: pipeprof sweep "
         f"--resume {out}" in shown.err
     )
     assert "'id'" in shown.err

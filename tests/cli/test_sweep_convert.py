@@ -17,7 +17,7 @@ import pytest
 
 from pipeprof import formats
 from pipeprof.cli.app import run
-from pipeprof.cli.output import judge
+from pipeprof.cli.output import raise_if_starved
 from pipeprof.errors import StarvedError
 from tests.support.requirements import missing
 from tests.sweep_samples import sample_conversion
@@ -82,9 +82,9 @@ def test_only_the_data_as_it_is_is_judged() -> None:
     own, *copies = sweep.trials
     fed = replace(sweep, trials=(replace(own, starved_fraction=0.01), *copies))
     assert max(trial.starved_fraction for trial in copies) > 0.5
-    judge(fed, "x", limit=0.05)
+    raise_if_starved(fed, "x", limit=0.05)
     with pytest.raises(StarvedError, match="clicks-csv"):
-        judge(sweep, "x", limit=0.05)
+        raise_if_starved(sweep, "x", limit=0.05)
 
 
 def test_ctrl_c_removes_what_was_written(data: str, tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_disk_that_fills_up_is_told_and_left_as_it_was(data: str, tmp_path: Pa
         (["--formats", "parquet", "--sample", "4"], 2, "not one row fits into a sample of 4 B"),
         (["--formats", "parquet", "--sample", "0"], 2, "too small"),
         (["--formats", "parquet", "--row-group", "8MiB,many"], 2, "'many' is not a size"),
-        (["--sample", "1MB"], 2, "--sample is of use with --formats only"),
-        (["--storage", "local"], 2, "--storage is of use with --formats only"),
+        (["--sample", "1MB"], 2, "--sample needs --formats"),
+        (["--storage", "local"], 2, "--storage needs --formats"),
         (["{tmp}", "--formats", "parquet"], 2, "name one URL"),
     ],
 )

@@ -77,8 +77,8 @@ def test_a_script_is_run_once_for_each_setting(
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ("data --loader mine.py:make", "exclude one another"),
-        ("--loader mine.py:make --script mine.py", "exclude one another"),
+        ("data --loader mine.py:make", "exclude each other"),
+        ("--loader mine.py:make --script mine.py", "exclude each other"),
         ("--loader mine.py:Sleeping", "does not take num_workers"),
         ("--loader mine.py:make --batch-size 4,8", "does not take batch_size"),
         ("--loader mine.py:make --accelerator resnet50/h100", "give --batch-size"),

@@ -172,5 +172,5 @@ def test_the_trace_itself_is_never_overwritten(run, tmp_path):
     before = path.read_bytes()
     arguments = [str(path), str(tmp_path / "run.json"), "--out", str(path.parent)]
     done = CliRunner().invoke(app, ["trace", "merge", *arguments])
-    assert "is the trace itself" in str(done.exception)
+    assert "is the input trace" in str(done.exception)
     assert path.read_bytes() == before

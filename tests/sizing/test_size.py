@@ -202,7 +202,7 @@ def test_a_change_that_cannot_be_is_refused(what_if, said):
         ("--gpus 8 --bytes-per-sample big", "'big' is not a number; write it like 8MiB"),
         ("--gpus 8 --workload unet3d/h100 --samples-per-s 3 --step-ms 9", "leave one of them out"),
         ("--gpus 8 --tensor-bytes 2GB --node-ram 1GB", "no sample would fit"),
-        ("--gpus 8 --profile no.json --workload dlrm/b200", "exclude one another; give one"),
+        ("--gpus 8 --profile no.json --workload dlrm/b200", "exclude each other; give one"),
     ],
 )
 def test_impossible_figures_are_refused_by_name(arguments, said):

@@ -16,7 +16,7 @@ from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.errors import OutputError, ProfileError, UsageError
 from pipeprof.model import ConversionSpec, SweepResult, SweepSpec
 from pipeprof.sweep.plan import check, plan_rest, plan_sweep
-from pipeprof.sweep.runner import Outcome, run_sweep
+from pipeprof.sweep.runner import SweepOutcome, run_sweep
 from tests.sweep.test_sweep import Listener, saved_in
 
 
@@ -64,7 +64,7 @@ def spec_for(url: str, names: str, **changes: Any) -> SweepSpec:
 
 def sweep(
     out: Path, spec: SweepSpec, stop_after: int | None = None, **options: Any
-) -> tuple[Outcome, WritingListener]:
+) -> tuple[SweepOutcome, WritingListener]:
     listener = WritingListener(stop_after, Path(f"{out}-data"))
     return run_sweep(plan_sweep(spec, out), listener, **options), listener
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pipeprof.analyze.advice import capacity_needed
 from pipeprof.analyze.advice.findings import cores, main_process, order, start, transfer
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.advice.proposal import Outcome, Proposal
+from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
 from pipeprof.analyze.advice.roofline_estimate import cores_are_the_limit, enough_for_cores, rate
 from pipeprof.analyze.profile.stall_attribution import SAMPLER
 from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES, MANY_TENSORS, MOSTLY
@@ -67,10 +67,14 @@ def _receive(facts: Facts) -> list[Proposal]:
         each_s = facts.received_s / facts.tensors
         packed = rate(facts, facts.workers, received_s=each_s)
         if packed >= LEAST_GAIN * facts.rate:
-            found.append(Proposal("pack", "collate_fn", {"each_s": each_s}, Outcome(packed)))
+            found.append(
+                Proposal("pack", "collate_fn", {"each_s": each_s}, PredictedEffect(packed))
+            )
     if transfer.inline_is_faster(facts):
         figures = {"transfer_s": facts.stage_s(Stage.TRANSFER)}
-        found.append(Proposal("no-workers", "num_workers", figures, Outcome(rate(facts, 0))))
+        found.append(
+            Proposal("no-workers", "num_workers", figures, PredictedEffect(rate(facts, 0)))
+        )
     return sorted(found, key=lambda change: -(change.outcome.predicted_samples_per_s or 0.0))
 
 
@@ -78,10 +82,10 @@ def _pass_slow(facts: Facts) -> Iterator[Proposal]:
     """A few slow batches hold up the rest."""
     enough = facts.summary.sums["slow"] >= LEAST_SLOW_BATCHES
     if order.out_of_order_helps(facts):
-        outcome = Outcome(rate(facts, facts.workers, in_order=False) if enough else None)
+        outcome = PredictedEffect(rate(facts, facts.workers, in_order=False) if enough else None)
         yield Proposal("out-of-order", "in_order", {}, outcome)
     if (prefetch := order.useful_prefetch(facts)) is not None:
-        outcome = Outcome(rate(facts, facts.workers, prefetch) if enough else None)
+        outcome = PredictedEffect(rate(facts, facts.workers, prefetch) if enough else None)
         figures = {
             "wanted": prefetch,
             "wanted_under_way": facts.workers * prefetch,

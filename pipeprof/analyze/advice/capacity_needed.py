@@ -13,7 +13,7 @@ from math import ceil, hypot, isfinite, sqrt
 from pipeprof.analyze.advice import roofline_estimate
 from pipeprof.analyze.advice.findings.reading import read_bytes
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.advice.proposal import Figures, Outcome, Proposal
+from pipeprof.analyze.advice.proposal import Figures, PredictedEffect, Proposal
 from pipeprof.analyze.profile.intervals import NORMAL_90
 from pipeprof.analyze.profile.stage_times import BLOCKED, CPU
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
@@ -124,7 +124,7 @@ def batch_size(facts: Facts) -> Iterator[Proposal]:
     low, high = low * (1 - DRIFT_OF_COMPUTING), high * (1 + DRIFT_OF_COMPUTING)
     demand = facts.samples / facts.step_s
     under_way = (times - 1) * facts.workers * facts.prefetch * facts.batch_bytes
-    outcome = Outcome(
+    outcome = PredictedEffect(
         predicted_samples_per_s=predicted,
         interval=(low, high),
         predicted_starved=1 - predicted / demand,

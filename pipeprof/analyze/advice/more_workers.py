@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import ceil, isnan
 
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.advice.proposal import Outcome, Proposal
+from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
 from pipeprof.analyze.advice.roofline_estimate import (
     best_workers,
     cores_are_the_limit,
@@ -95,14 +95,14 @@ def expected(facts: Facts, run: OneRun, workers: int) -> Proposal:
     """To set so many workers, with what that would bring by the simulated ``run``."""
     predicted, more_batches = run.predict(workers), slow_ones_wanted(facts)
     if more_batches:
-        outcome = Outcome(cost=_cost(facts, workers, None))
+        outcome = PredictedEffect(cost=_cost(facts, workers, None))
         return _change(facts, workers, outcome, more_batches=more_batches)
     fills = bool(predicted.settle) and run.shares
     doubt = fills or (bool(predicted.settle) and predicted.half_width > _WIDE)
     alone = not facts.diagnosis.has_step  # then nothing is starved
     low, high = (facts.samples * rate for rate in predicted.interval)
     samples_per_s = None if doubt else facts.samples * predicted.batches_per_s
-    outcome = Outcome(
+    outcome = PredictedEffect(
         predicted_samples_per_s=samples_per_s,
         interval=(low, high),
         predicted_starved=None if doubt or alone else predicted.starved_fraction,
@@ -119,12 +119,12 @@ def _by_roofline(facts: Facts, workers: int) -> Proposal:
     """Without batches to simulate."""
     full = facts.diagnosis.bottleneck == BANDWIDTH
     samples_per_s = None if full else rate(facts, workers)
-    outcome = Outcome(samples_per_s, cost=_cost(facts, workers, samples_per_s))
+    outcome = PredictedEffect(samples_per_s, cost=_cost(facts, workers, samples_per_s))
     few = max(0, LEAST_BATCHES_TO_SIMULATE - facts.summary.measured)
     return _change(facts, workers, outcome, roofline=True, few_batches=few or None, fills=full)
 
 
-def _change(facts: Facts, workers: int, outcome: Outcome, **figures: object) -> Proposal:
+def _change(facts: Facts, workers: int, outcome: PredictedEffect, **figures: object) -> Proposal:
     limit = _next_limit(facts, workers)
     given = {
         "wanted": workers,

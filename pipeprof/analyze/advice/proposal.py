@@ -15,7 +15,7 @@ Figures = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PredictedEffect:
     """What a change would bring; ``None`` is unknown. The fields are those of `Recommendation`."""
 
     predicted_samples_per_s: float | None = None
@@ -32,4 +32,4 @@ class Proposal:
     setting: str
     """What to change, e.g. ``num_workers``; several are joined by `` + ``."""
     figures: Figures
-    outcome: Outcome = Outcome()
+    outcome: PredictedEffect = PredictedEffect()

@@ -72,7 +72,7 @@ def test_where_no_file_can_be_nothing_is_left(
 def test_a_profile_is_not_replaced_by_its_own_page(saved: Path, capsys: Captured) -> None:
     before = saved.read_bytes()
     assert run(["report", str(saved), "--html", str(saved)]) == 2
-    assert "is the file itself; name another" in capsys.readouterr().err
+    assert "is the input file; name another" in capsys.readouterr().err
     assert saved.read_bytes() == before
 
 
