@@ -1,8 +1,8 @@
-"""Pipelines of known truth, run on the user's own machine: is what pipeprof says right here?
+"""Check pipeprof on the user's own machine with pipelines whose true times are known.
 
-A sleep oversleeps and a burn is interrupted, more so on a busy machine. So a pipeline's truth is
-not what it was asked to do, but what it did: its own code reads the clock around everything it
-does, and its batches carry the readings to the training loop, which clocks itself as well. These
-readings pass through none of pipeprof's hooks, and they are of the very batches that pipeprof
-measured; so the two must agree, however noisy the machine.
+A sleep lasts longer than requested, and computing is interrupted, above all on a busy machine. A
+pipeline's truth is therefore not what it was asked to do but what it did. Its own code reads the
+clock around all of its work, and its batches carry the readings to the training loop, which times
+itself as well. These readings use none of pipeprof's hooks, and they belong to the same batches
+that pipeprof measured. So both must agree, however noisy the machine is.
 """

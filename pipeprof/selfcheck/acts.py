@@ -1,4 +1,4 @@
-"""What a data set does for a sample: sleep, compute, read."""
+"""Define the work that a data set does for a sample: sleep, compute, read."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ _BLOCK = bytes(1 << 19)
 
 @dataclass(frozen=True)
 class Act:
-    """One of the things that it does."""
+    """One kind of work that a data set does for a sample."""
 
     do: Callable[[float], Sequence[Buffer]]
-    """Performs it, so many times as long as usual. Returns what was read, a part per request."""
+    """Performs the work, scaled in duration by the argument. Returns the data read, one part per
+    request."""
     stage: Stage = Stage.FETCH
-    """The stage to report; *fetch* where the code does not name one."""
+    """The stage of this work; *fetch* where the code does not report a stage."""
     sleeps_s: float = 0.0
-    """Seconds asleep by intent."""
+    """Intended seconds of sleep."""
 
 
 def sleeps(seconds: float, name: Stage = Stage.FETCH) -> Act:
-    """Blocks, as on a slow storage; names its stage unless that is *fetch*."""
+    """Return an act that blocks, as on slow storage. It reports its stage unless that is
+    *fetch*."""
     return Act(partial(_sleep, seconds, name), name, seconds)
 
 
@@ -41,9 +43,10 @@ def _sleep(seconds: float, name: Stage, stretch: float) -> Sequence[Buffer]:
 
 
 def computes(seconds: float, locked: bool = False) -> Act:
-    """So many seconds of CPU time, as a decoder does: without the interpreter's lock.
+    """Return an act that uses CPU time as a decoder does, without the interpreter's lock.
 
-    With ``locked``, as pure Python does: the thread that serialises a batch then has to wait.
+    With ``locked`` it holds the lock as pure Python does: the thread that serialises a batch has to
+    wait.
     """
     return Act(partial(_compute, seconds, locked))
 
@@ -56,8 +59,8 @@ def _compute(seconds: float, locked: bool, stretch: float) -> Sequence[Buffer]:
 
 
 def reads(path: Path, size: int, times: int) -> Act:
-    """Reads an object of ``size`` bytes, ``times`` over, through pipeprof's own store, which names
-    the stage itself."""
+    """Return an act that reads an object of ``size`` bytes, ``times`` over, through pipeprof's own
+    storage, which reports the stage."""
     item = ObjectInfo(str(path), str(path), size)
     return Act(partial(_read, open_store(str(path)), item, times), Stage.READ)
 
@@ -67,7 +70,8 @@ def _read(store: Store, item: ObjectInfo, times: int, stretch: float) -> Sequenc
 
 
 def opens(path: Path, times: int) -> Act:
-    """Reads a whole file, ``times`` over, as any code may, and says nothing of it."""
+    """Return an act that reads a whole file, ``times`` over, with `open`, which reports no
+    stage."""
     return Act(partial(_open, path, times), Stage.READ)
 
 

@@ -1,4 +1,5 @@
-"""A data set and its collate that clock themselves: each batch brings its own account along."""
+"""Define a data set and a collate function that time themselves. Each batch carries its own
+readings."""
 
 from __future__ import annotations
 
@@ -17,29 +18,29 @@ from pipeprof.selfcheck.acts import Act
 
 @dataclass(frozen=True)
 class ClockedSample:
-    """A worker's account of one sample."""
+    """A worker's readings for one sample."""
 
     index: int
     spans: tuple[Span, ...]
-    """A span for each act."""
+    """One span per act."""
     start_s: float
     end_s: float
     cpu_start_s: float
-    """CPU time of the thread, at ``start_s``."""
+    """CPU time of the thread at ``start_s``."""
     sleeps_s: float
-    """Seconds asleep by intent."""
+    """Intended seconds of sleep."""
 
 
 @dataclass(frozen=True)
 class ClockedDataset(Dataset[ClockedSample]):
-    """Does ``acts`` for each sample."""
+    """A data set that performs ``acts`` for each sample."""
 
     length: int
     acts: tuple[Act, ...]
     jitter: float = 0.0
-    """A sample takes up to this share more or less, the same in each run."""
+    """Largest relative change of a sample's duration; the changes are the same in each run."""
     slow_every: int = 0
-    """The last of so many samples takes ``slow_by`` times as long; 0: none does."""
+    """One in this many samples takes ``slow_by`` times as long; 0: none does."""
     slow_by: float = 1.0
 
     def __len__(self) -> int:
@@ -53,7 +54,7 @@ class ClockedDataset(Dataset[ClockedSample]):
         return ClockedSample(index, spans, start_s, perf_counter(), cpu_start_s, sleeps_s)
 
     def _stretch(self, index: int) -> float:
-        # steps of the golden ratio: even over any stretch of the run, and never in phase
+        # multiples of the golden ratio: evenly distributed over any part of the run
         stretch = 1 + self.jitter * (2 * math.modf(index * 0.6180339887)[0] - 1)
         slow = self.slow_every and index % self.slow_every == self.slow_every - 1
         return stretch * self.slow_by if slow else stretch
@@ -67,29 +68,29 @@ def _clocked(act: Act, stretch: float) -> Span:
 
 
 class Mark:
-    """Notes when it is pickled, unpickled and pinned. First and last in a batch, two of them tell
-    when torch began with the batch and when it was done."""
+    """Records when it is pickled, unpickled and pinned. One as the first and one as the last
+    element of a batch show when torch began and finished with the batch."""
 
     def __init__(self, pickled_s: float = math.nan, unpickled_s: float = math.nan) -> None:
         self.pickled_s, self.unpickled_s = pickled_s, unpickled_s
         self.pinned_s = math.nan
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (perf_counter(),)
+        return _unpickle, (perf_counter(),)
 
     def pin_memory(self, device: object = None) -> Mark:
-        """Called by torch, as for any part of a batch that has such a method."""
+        """Record the moment. Torch calls this for any part of a batch that has such a method."""
         self.pinned_s = perf_counter()
         return self
 
 
-def _unpickled(pickled_s: float) -> Mark:
+def _unpickle(pickled_s: float) -> Mark:
     return Mark(pickled_s, perf_counter())
 
 
 @dataclass(frozen=True)
-class Made:
-    """A worker's account of one batch; moments on the clock that all processes share."""
+class ClockedFetch:
+    """A worker's readings for one batch; moments are on the clock that all processes share."""
 
     samples: tuple[ClockedSample, ...]
     collate_start_s: float
@@ -115,26 +116,26 @@ class Made:
 
 
 class ClockedBatch(NamedTuple):
-    """In this order, torch pickles, unpickles and pins it."""
+    """A batch; torch pickles, unpickles and pins the fields in this order."""
 
     begin: Mark
-    made: Made
+    fetch: ClockedFetch
     tensors: list[torch.Tensor]
     end: Mark
 
 
 @dataclass(frozen=True)
 class ClockedCollate:
-    """Sleeps, then computes in pure Python, then makes tensors."""
+    """A collate function that sleeps, computes in pure Python, and then creates tensors."""
 
     sleeps_s: float = 0.0
     tensors: int = 1
     values: int = 16
     """Numbers in each tensor."""
     computes_s: float = 0.0
-    _kept: deque[list[torch.Tensor]] = field(default_factory=lambda: deque(maxlen=2), repr=False)
-    """To free many tensors takes time. Kept until after they were sent, they are freed in here,
-    where that can be clocked."""
+    _recent: deque[list[torch.Tensor]] = field(default_factory=lambda: deque(maxlen=2), repr=False)
+    """The tensors of the last two batches. Freeing many tensors takes time, so they are kept until
+    they have been sent and are then freed in here, where that is timed."""
 
     def __call__(self, samples: list[ClockedSample]) -> ClockedBatch:
         start_s = perf_counter()
@@ -145,7 +146,7 @@ class ClockedCollate:
             sum(range(500))
         index = float(samples[0].index)
         tensors = [torch.full((self.values,), index) for _ in range(self.tensors)]
-        self._kept.append(tensors)
+        self._recent.append(tensors)
         cpu_s = thread_time() - samples[0].cpu_start_s
-        made = Made(tuple(samples), start_s, perf_counter(), cpu_s)
-        return ClockedBatch(Mark(), made, tensors, Mark())
+        fetch = ClockedFetch(tuple(samples), start_s, perf_counter(), cpu_s)
+        return ClockedBatch(Mark(), fetch, tensors, Mark())

@@ -1,5 +1,8 @@
-"""What profiling costs on this machine: plain, plain again and profiled, in random order, over and
-over. Plain against plain shows how much of a difference is due to the machine."""
+"""Measure the overhead of profiling on this machine.
+
+Each round has two plain runs and a profiled run, in random order. The two plain runs show how large
+a difference the machine alone causes.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ from pipeprof.selfcheck.results import Bar, CostComparison, ProfilerCost
 Floats = npt.NDArray[np.float64]
 
 BAR = 0.01
-"""The highest upper end of the interval that is within the bar."""
+"""Highest upper end of the interval that counts as *within*."""
 QUIET = 0.005
-"""How near to 0 both ends of the control's interval must lie, or the result is inconclusive."""
+"""Highest absolute end of the control's interval; beyond it the result is *inconclusive*."""
 
 BATCH_S = 0.0015
 BATCH_SIZE = 8
@@ -30,7 +33,8 @@ _BLOCK = bytes(16384)
 
 
 class Hashing(Dataset[float]):
-    """A fixed amount of work a sample: for a fixed time it would hide what our hooks add."""
+    """A data set with a fixed amount of work per sample. With a fixed duration it would hide the
+    time that our hooks add."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
@@ -39,7 +43,7 @@ class Hashing(Dataset[float]):
         return BATCHES * BATCH_SIZE
 
     def __getitem__(self, index: int) -> float:
-        """CPU time that all threads of this process have used so far."""
+        """Return the CPU time that all threads of this process have used before this sample."""
         used_s = process_time()
         for _ in range(self._blocks):
             sha256(_BLOCK).digest()
@@ -47,7 +51,7 @@ class Hashing(Dataset[float]):
 
 
 def measure_cost(limit_s: float, seed: int = 0) -> ProfilerCost:
-    """Repeat rounds for ``limit_s`` seconds, and at least `_LEAST_ROUNDS`."""
+    """Run rounds for ``limit_s`` seconds, but at least `_LEAST_ROUNDS`."""
     dataset = Hashing(_blocks_for(BATCH_S / BATCH_SIZE))
     random = np.random.default_rng(seed)
     rounds: list[list[tuple[float, float]]] = []
@@ -66,10 +70,10 @@ def measure_cost(limit_s: float, seed: int = 0) -> ProfilerCost:
 
 
 def compare(rounds: npt.ArrayLike, seed: int = 0) -> CostComparison:
-    """``rounds``: what a plain, another plain and a profiled run took. [rounds, 3]
+    """Compare what two plain runs and a profiled run took: ``rounds`` has the shape [rounds, 3].
 
-    The median over rounds, and its 95 % interval by bootstrap: when something else keeps the
-    machine busy during one run, that round says nothing.
+    The figures are medians over rounds with 95 % bootstrap intervals: a round in which another
+    process disturbs one run must not decide.
     """
     plain, again, profiled = np.array(rounds, dtype=np.float64).T
     picks = np.random.default_rng(seed).integers(0, len(plain), size=(_RESAMPLES, len(plain)))
@@ -87,7 +91,7 @@ def compare(rounds: npt.ArrayLike, seed: int = 0) -> CostComparison:
 
 
 def _blocks_for(seconds: float) -> int:
-    """How many blocks are hashed in ``seconds`` here and now."""
+    """Return how many blocks this machine hashes in ``seconds`` at present."""
     times = []
     for _ in range(200):
         start = perf_counter()
@@ -97,8 +101,8 @@ def _blocks_for(seconds: float) -> int:
 
 
 def _run(dataset: Hashing, profiled: bool) -> tuple[float, float]:
-    """One epoch, of which the first `WARMUP` batches are left out. Seconds per batch: wall time,
-    and CPU time of main and worker together."""
+    """Run one epoch without its first `WARMUP` batches. Return seconds per batch: wall time, and
+    CPU time of the main process and the worker together."""
     loader: Any = DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=1)
     if profiled:
         loader = wrap(loader)

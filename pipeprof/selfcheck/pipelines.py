@@ -1,4 +1,4 @@
-"""The pipelines of known truth: one more is one more entry of the tables below."""
+"""Define the pipelines of the check. To add one, add an entry to the tables below."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ _ALWAYS = ("fetch", "collate", "wait", "step")
 _NAMED = ("read", "decode", "transform", *_ALWAYS)
 _READ_AND_DECODE = ("read", "decode", *_ALWAYS)
 TRANSFER = ("transfer", "serialise", "pipe", "unpickle")
-"""The transfer to main, and its parts."""
+"""The transfer to the main process, and its parts."""
 _IN_DECODE = ("awaited in decode", "awaited in transform", "awaited in collate")
 
 _NO_TENSORS = ClockedCollate(tensors=0)
-"""For loaders that must be on time: to receive a tensor takes two processes some milliseconds where
-the machine is busy."""
+"""For loaders that must be on time: on a busy machine, passing a tensor between two processes takes
+some milliseconds."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What must come out on any machine."""
+    """What pipeprof must report for a pipeline on any machine."""
 
     verdict: Verdict
     culprits: tuple[str, ...]
-    """The bottleneck is one of these: first the planned one, then others that it may become on a
-    machine that is busy with other things."""
+    """Allowed bottlenecks: first the planned one, then others that are possible on a busy
+    machine."""
     figures: tuple[str, ...]
-    """Stages and resources to compare, as `pipeprof.selfcheck.truth.true_seconds` names them."""
+    """Stages and resources to compare, with the names of
+    `pipeprof.selfcheck.truth.true_seconds`."""
     finding: str | None = None
     """Code of a finding that must be reported."""
     more_workers: bool = True
-    """``False``: more workers would not help, and must not be advised."""
+    """``False``: more workers would not help, and must not be recommended."""
     counted: tuple[str, ...] = ()
-    """What must be exact of the reads: ``bytes``, ``requests``."""
+    """Counts of the reads that must be exact: ``bytes``, ``requests``."""
     awaited_in: tuple[str, ...] = ()
-    """Where awaited batches may mostly be; empty: in ``culprits``."""
+    """Stages in which most of the awaited batches may be; empty: those in ``culprits``."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -51,7 +52,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A real DataLoader over a data set that does ``acts`` for each sample."""
+    """A real DataLoader over a data set that performs ``acts`` for each sample."""
 
     name: str
     says: str
@@ -66,10 +67,10 @@ class Pipeline:
     slow_every: int = 0
     slow_by: float = 1.0
     cores: int | None = None
-    """The most cores that it may use; ``None``: all."""
+    """Maximum number of cores to use; ``None``: all."""
     pin_memory: bool = False
     quick: bool = True
-    """Whether it is part of a quick check."""
+    """Whether a quick check includes it."""
 
 
 _NAMED_STAGES = (
@@ -79,7 +80,7 @@ _NAMED_STAGES = (
         batches=160, workers=2, collate=ClockedCollate(0.0005),
     ),
     Pipeline(
-        "spawn", "sleeps in named stages that take turns, workers spawned",
+        "spawn", "sleeps in alternating named stages, workers spawned",
         _ALTERNATING, Truth("starved", ("decode",), _READ_AND_DECODE),
         batches=80, workers=2, start_method="spawn", batch_size=8,
     ),
@@ -139,7 +140,7 @@ _CIRCUMSTANCES = (
         batches=400, workers=4, cores=2,
     ),
     Pipeline(
-        "tensors", "next to no work, but 100 tiny tensors a batch",
+        "tensors", "almost no work, but 100 tiny tensors per batch",
         (), Truth("starved", TRANSFER, (*_ALWAYS, *TRANSFER), more_workers=False),
         batches=60, step_s=0.002, collate=ClockedCollate(tensors=100),
     ),
@@ -168,7 +169,7 @@ _CIRCUMSTANCES = (
 
 
 def pipelines(folder: Path) -> tuple[Pipeline, ...]:
-    """All of them. Two read a file in ``folder``, which `write_files` writes."""
+    """Return all pipelines. Two of them read a file in ``folder``, which `write_files` writes."""
     file = folder / _FILE
     reading = (
         Pipeline(
@@ -189,5 +190,5 @@ def pipelines(folder: Path) -> tuple[Pipeline, ...]:
 
 
 def write_files(folder: Path) -> None:
-    """What the pipelines read."""
+    """Write the file that some pipelines read."""
     (folder / _FILE).write_bytes(bytes(_FILE_BYTES))

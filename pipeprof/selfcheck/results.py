@@ -1,4 +1,4 @@
-"""What a self-check found. Times in seconds, shares 0..1; ``None`` is unknown, never zero."""
+"""Define the results of a self-check. Times are in seconds, shares 0..1; ``None`` means unknown."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Bar = Literal["within", "beyond", "inconclusive"]
 
 @dataclass(frozen=True)
 class CheckedFigure:
-    """What a stage or a resource took per batch: by the pipeline's own clock, and by pipeprof."""
+    """Seconds per batch of a stage or a resource: by the pipeline's own clock, and by pipeprof."""
 
     name: str
     truth_s: float
     measured_s: float | None
     bar_s: float
-    """So far apart they may be."""
+    """Allowed difference."""
     status: Status
-    """*unknown*: pipeprof does not claim to have seen it."""
+    """*unknown*: pipeprof reports the figure as not observed."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that pipeprof says of the run, in words."""
+    """A statement of pipeprof about the run."""
 
     name: str
     expected: str
@@ -39,20 +39,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """One pipeline, run and compared."""
+    """The result of one pipeline."""
 
     name: str
     says: str
-    """What the pipeline does."""
+    """Description of the pipeline."""
     outcome: Outcome
     """*unsettled*: the machine was too busy for the pipeline to run as planned."""
     why: str = ""
-    """Not *right*, in a sentence."""
+    """Reason when the outcome is not *right*."""
     config: LoaderConfig | None = None
     batches: int = 0
-    """Compared: those of the steady state."""
+    """Compared batches of the steady state."""
     batch_s: float = 0.0
-    """Wall time of one."""
+    """Mean wall time of a batch."""
     figures: tuple[CheckedFigure, ...] = ()
     claims: tuple[Claim, ...] = ()
     runs: int = 0
@@ -60,46 +60,46 @@ class PipelineResult:
 
 @dataclass(frozen=True)
 class CostComparison:
-    """Ratios less 1, of one quantity per batch; 95 % intervals."""
+    """Ratios minus 1 of one quantity per batch, with 95 % intervals."""
 
     cost: float
     """Profiled against plain."""
     interval: tuple[float, float]
     control: float
-    """Plain against plain: what the machine alone does to such a figure."""
+    """Plain against plain: the difference that the machine alone causes."""
     control_interval: tuple[float, float]
     status: Bar
-    """Of the bar, where the control is quiet enough to say."""
+    """Whether the cost is within the limit; *inconclusive* where the control varies too much."""
 
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What profiling costs, on a loader of short batches."""
+    """The overhead of profiling for a loader of short batches."""
 
     batch_s: float
-    """Wall time of a plain one."""
+    """Wall time of a batch without profiling."""
     rounds: int
-    """In each a plain, a plain and a profiled run, in random order."""
+    """Number of rounds, each with two plain runs and a profiled run in random order."""
     batches: int
-    """Of each run."""
+    """Batches per run."""
     wall: CostComparison
     cpu: CostComparison
-    """CPU time of main and worker together."""
+    """CPU time of the main process and the worker together."""
 
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """The whole of it."""
+    """The result of the whole check."""
 
     created: str
     """ISO 8601, UTC."""
     environment: Environment
     quick: bool
     passed: bool
-    """Nothing was off, failed, or beyond its bar."""
+    """``False`` when anything was off, failed, or beyond its limit."""
     pipelines: tuple[PipelineResult, ...]
     cost: ProfilerCost | None
-    """``None`` when not asked for."""
+    """``None`` when it was not requested."""
     schema: Literal["pipeprof.selfcheck/1"] = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

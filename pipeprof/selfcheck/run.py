@@ -1,4 +1,4 @@
-"""Runs the pipelines one after the other, and compares."""
+"""Run the pipelines one after the other, and compare their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.model import Profile
 from pipeprof.selfcheck.clocked import ClockedDataset
 from pipeprof.selfcheck.cost import measure_cost
-from pipeprof.selfcheck.judge import as_planned, judge
+from pipeprof.selfcheck.evaluate import as_planned, evaluate
 from pipeprof.selfcheck.pipelines import Pipeline, pipelines, write_files
 from pipeprof.selfcheck.results import PipelineResult, ProfilerCost, SelfCheck
 from pipeprof.selfcheck.surroundings import (
@@ -31,12 +31,12 @@ from pipeprof.selfcheck.surroundings import (
     shielded,
     workers_ended_by_ctrl_c,
 )
-from pipeprof.selfcheck.truth import Taken, take
+from pipeprof.selfcheck.truth import Iteration, train_epoch
 
 _log = logging.getLogger(__name__)
 
 COST = "overhead"
-"""The name of the part that is no pipeline."""
+"""Name of the part that measures the overhead."""
 _ATTEMPTS = 3
 _JITTER = 0.1
 _QUICK_SHARE = 0.35
@@ -44,21 +44,21 @@ _LEAST_BATCHES = 40
 _COST_S, _QUICK_COST_S = 16.0, 5.0
 
 Report: TypeAlias = Callable[["PipelineResult | ProfilerCost"], None]
-"""Called with each part's result once it is there."""
+"""Called with the result of each part as soon as it is available."""
 
 
 def check(report: Report, quick: bool = False, only: Sequence[str] = ()) -> SelfCheck:
     """Run the pipelines, or those named in ``only``. Raises `UsageError` for an unknown name."""
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
-        every = pipelines(Path(folder))
-        names = [pipeline.name for pipeline in every]
+        available = pipelines(Path(folder))
+        names = [pipeline.name for pipeline in available]
         for name in only:
             if name not in (*names, COST):
                 raise UsageError(
-                    f"{name!r} is no part of the check; those are {', '.join(names)} and {COST}"
+                    f"the check has no part {name!r}; its parts are {', '.join(names)} and {COST}"
                 )
         chosen = [
-            pipeline for pipeline in every
+            pipeline for pipeline in available
             if (pipeline.name in only if only else pipeline.quick or not quick)
         ]  # fmt: skip
         write_files(Path(folder))
@@ -80,7 +80,7 @@ def check_pipelines(
     beyond = cost is not None and "beyond" in (cost.wall.status, cost.cpu.status)
     return SelfCheck(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        environment=read_environment("emulated: sleeps in the place of training steps"),
+        environment=read_environment("emulated: sleeps instead of training steps"),
         quick=quick,
         passed=not wrong and not beyond,
         pipelines=tuple(results),
@@ -89,10 +89,11 @@ def check_pipelines(
 
 
 def run(pipeline: Pipeline, quick: bool = False) -> PipelineResult:
-    """Run it and compare; once or twice again when the machine did not let it run as planned.
+    """Run a pipeline and compare. Repeat it once or twice when the machine did not let it run as
+    planned.
 
-    So too when something was off: a process that loses its core just between the pipeline's reading
-    of the clock and ours shows a difference that is no error. What is wrong is off again.
+    It is also repeated when something was off. A process that loses its core between the pipeline's
+    reading of the clock and ours shows a difference that is no error. A real error recurs.
     """
     if lacking := _lacking(pipeline):
         return PipelineResult(pipeline.name, pipeline.says, "skipped", lacking)
@@ -109,7 +110,7 @@ def run(pipeline: Pipeline, quick: bool = False) -> PipelineResult:
 
 
 def _lacking(pipeline: Pipeline) -> str:
-    """What the machine lacks for it; empty when nothing."""
+    """Return what the machine lacks to run the pipeline; empty when nothing."""
     if pipeline.workers and pipeline.start_method not in multiprocessing.get_all_start_methods():
         return f"this system cannot start processes by {pipeline.start_method}"
     if pipeline.pin_memory and not torch.cuda.is_available():
@@ -119,31 +120,30 @@ def _lacking(pipeline: Pipeline) -> str:
 
 def _run_once(pipeline: Pipeline, quick: bool) -> PipelineResult:
     try:
-        turns, profile = _profile(pipeline, quick)
+        iterations, profile = _profile(pipeline, quick)
     except Exception as error:
         log_caught(_log, error, f"pipeline {pipeline.name} has no result")
-        # each pipeline is told of, also one that our own hooks broke
-        error.__traceback__ = None  # it holds the iterator, and with it the workers
+        error.__traceback__ = None  # it refers to the iterator, which keeps the workers alive
         line = (str(error).strip() or "no message").splitlines()[-1]
         why = f"{type(error).__name__}: {line}"
         return PipelineResult(pipeline.name, pipeline.says, "failed", why)
-    result, truth = judge(pipeline, turns, profile), pipeline.truth
-    if as_planned(pipeline, turns, profile.diagnosis.threshold):
+    result, truth = evaluate(pipeline, iterations, profile), pipeline.truth
+    if as_planned(pipeline, iterations, profile.diagnosis.threshold):
         return result
-    by = f" by {truth.culprits[0]}" if truth.verdict == "starved" else ""
-    why = f"the run was not {truth.verdict}{by} as planned: the machine is too busy"
+    cause = f" by {truth.culprits[0]}" if truth.verdict == "starved" else ""
+    why = f"the run was not {truth.verdict}{cause} as planned: the machine is too busy"
     return replace(result, outcome="unsettled", why=why)
 
 
-def _profile(pipeline: Pipeline, quick: bool) -> tuple[list[Taken], Profile]:
-    """The turns of the steady state, and what pipeprof says of them."""
+def _profile(pipeline: Pipeline, quick: bool) -> tuple[list[Iteration], Profile]:
+    """Return the steady-state iterations, and the profile that measured them."""
     accelerator = EmulatedAccelerator(pipeline.step_s)
     with few_cores(pipeline.cores), more_workers_than_cores(), workers_ended_by_ctrl_c():
-        # each turn is held against what is known of it
+        # each batch is compared with its own truth, so none may be left out
         loader = wrap(_loader(pipeline, quick), pipeline.name, accelerator.label, whole=True)
-        turns = take(shielded(loader), accelerator.step)
+        iterations = train_epoch(shielded(loader), accelerator.step)
         profile = loader.profile()
-    return turns[len(turns) - profile.measured_batches :], profile
+    return iterations[len(iterations) - profile.measured_batches :], profile
 
 
 def _loader(pipeline: Pipeline, quick: bool) -> DataLoader[Any]:

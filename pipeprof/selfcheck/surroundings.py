@@ -1,4 +1,4 @@
-"""What a pipeline needs around it: few cores, no warnings, and a Ctrl-C that is clean."""
+"""Provide the conditions that pipelines need: few cores, no warnings, and a clean end by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 @contextmanager
 def few_cores(count: int | None) -> Iterator[None]:
-    """This process, and what it starts, on ``count`` cores at most, so that a few workers are too
-    many on any machine; ``None``: on all."""
+    """Restrict this process and its children to ``count`` cores, so that a few workers are too many
+    on any machine. ``None``: no restriction."""
     if count is None or not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -29,16 +29,16 @@ def few_cores(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def more_workers_than_cores() -> Iterator[None]:
-    """torch does not warn of them: it is what one of the pipelines is about."""
+    """Suppress torch's warning about too many workers, which one pipeline uses on purpose."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
         yield
 
 
 def shielded(loader: Iterable[Any]) -> Iterator[Any]:
-    """Starts to iterate, with workers that never hear of Ctrl-C: while they still load Python they
-    would each print a traceback. This process hears of it, and ends them."""
-    # started in between, it would let the signal through again
+    """Start to iterate with workers that ignore Ctrl-C. While they load Python, each would print a
+    traceback. This process receives the signal and ends them."""
+    # start the tracker first: starting it later would unblock the signal
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -49,12 +49,12 @@ def shielded(loader: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def workers_ended_by_ctrl_c() -> Iterator[None]:
-    """At once: torch would wait for a worker that still loads Python, 5 s for each."""
+    """End the workers at once on Ctrl-C: torch would wait 5 s for each that still loads Python."""
     others = set(multiprocessing.active_children())
     try:
         yield
     except KeyboardInterrupt:
-        # torch's handler raises when a worker ends that it did not end itself
+        # torch's handler would raise when a worker ends that torch did not end
         of_torch = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()

@@ -87,14 +87,14 @@ def test_json_is_all_that_is_on_stdout(capsys):
         "starved",
         "to blame",
         "blame adds up to",
-        "batches seen being made",
+        "batches observed",
     }
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--only", "teleport"], "'teleport' is no part of the check; those are stages,"),
+        (["--only", "teleport"], "the check has no part 'teleport'; its parts are stages,"),
         (["--frobnicate"], "frobnicate"),
         (["stages"], "unexpected extra argument"),
     ],

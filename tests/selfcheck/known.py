@@ -1,4 +1,4 @@
-"""Turns of a training loop and a profile of them, made up so that every figure is known."""
+"""Invented iterations of a training loop and their profile, in which every figure is known."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from typing import Any
 
 from pipeprof.model import Diagnosis, Profile, Span, Stage, StageStats
 from pipeprof.selfcheck.acts import sleeps
-from pipeprof.selfcheck.clocked import ClockedSample, Made, Mark
-from pipeprof.selfcheck.judge import RESOURCES
+from pipeprof.selfcheck.clocked import ClockedFetch, ClockedSample, Mark
+from pipeprof.selfcheck.evaluate import RESOURCES
 from pipeprof.selfcheck.pipelines import Pipeline, Truth
-from pipeprof.selfcheck.truth import AWAITED, Taken
+from pipeprof.selfcheck.truth import AWAITED, Iteration
 from tests.samples import sample_profile, stage_stats
 
 COUNT = 20
 CYCLE_S = 0.020
 
 
-def turn(n: int = 0, worker: bool = True) -> Taken:
-    """Of 20 ms: main waits 12, then trains for 8. Read 2 ms, decode 6, collate 1; main asks when
-    the read is half done. Serialised in 1 ms, 1 in the pipe, unpickled in 2, 0 until delivered."""
+def iteration(n: int = 0, worker: bool = True) -> Iteration:
+    """Return an iteration of 20 ms in which main waits 12 ms and then trains for 8 ms.
+
+    Reading takes 2 ms, decoding 6, collating 1, and main requests the batch halfway through the
+    read. It is serialised in 1 ms, is in the pipe for 1, and is unpickled in 2.
+    """
     start = 100.0 + n * CYCLE_S
     asked = start + 0.001
     read = Span(Stage.READ, start, start + 0.002, bytes=500, requests=2)
     decode = Span(Stage.DECODE, start + 0.002, start + 0.008)
     sample = ClockedSample(n, (read, decode), start, start + 0.008, 5.0, 0.003)
-    made = Made((sample,), start + 0.008, start + 0.009, 0.004)
+    fetch = ClockedFetch((sample,), start + 0.008, start + 0.009, 0.004)
     begin, end = Mark(), Mark()
     if worker:
         begin, end = Mark(start + 0.0095, start + 0.011), Mark(start + 0.010, start + 0.013)
-    return Taken(asked, asked + 0.012, asked + CYCLE_S, made, begin, end)
+    return Iteration(asked, asked + 0.012, asked + CYCLE_S, fetch, begin, end)
 
 
-def turns(count: int = COUNT, **how: bool) -> list[Taken]:
-    return [turn(n, **how) for n in range(count)]
+def iterations(count: int = COUNT, **options: bool) -> list[Iteration]:
+    return [iteration(n, **options) for n in range(count)]
 
 
 TRUE_MS = {
@@ -53,17 +56,17 @@ _STALL_S = {
 
 
 def pipeline(figures: Iterable[str] = ("read", "wait"), **truth: Any) -> Pipeline:
-    what = Truth("starved", ("decode",), tuple(figures), **truth)
-    return Pipeline("made-up", "is made up", (sleeps(0.001),), what, batches=COUNT)
+    expected = Truth("starved", ("decode",), tuple(figures), **truth)
+    return Pipeline("made-up", "is made up", (sleeps(0.001),), expected, batches=COUNT)
 
 
 def profile(**changes: Any) -> Profile:
-    """What pipeprof would say of `turns`, were it without error; ``changes`` replace fields."""
-    seen = [name for name in TRUE_MS if name not in RESOURCES and not name.startswith(AWAITED)]
+    """Return the exact profile of `iterations`; ``changes`` replace fields."""
+    stages = [name for name in TRUE_MS if name not in RESOURCES and not name.startswith(AWAITED)]
     return sample_profile(
         **{
             "measured_batches": COUNT,
-            "stages": {name: stats(TRUE_MS[name]) for name in seen},
+            "stages": {name: stats(TRUE_MS[name]) for name in stages},
             "missing": {},
             "resources": {"run-queue": stats(2), "blocked": stats(3)},
             "stall_s": 0.012 * COUNT,
@@ -82,5 +85,5 @@ def stats(mean_ms: float) -> StageStats:
 
 
 def diagnosis(**changes: Any) -> Diagnosis:
-    said = replace(sample_profile().diagnosis, starved_fraction=0.6, bottleneck="decode")
-    return replace(said, **changes)
+    exact = replace(sample_profile().diagnosis, starved_fraction=0.6, bottleneck="decode")
+    return replace(exact, **changes)

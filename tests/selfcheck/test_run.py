@@ -155,5 +155,5 @@ def test_parts_are_chosen_by_name_and_no_file_is_left(tmp_path, monkeypatch):
 
 
 def test_an_unknown_name_is_refused_and_the_known_ones_are_named():
-    with pytest.raises(UsageError, match="'teleport' is no part of the check; those are stages,"):
+    with pytest.raises(UsageError, match="the check has no part 'teleport'; its parts are stages,"):
         check(Heard(), only=["inline", "teleport"])

@@ -1,32 +1,41 @@
-"""The bars, on results made up so that it is known what must come out."""
+"""The limits, applied to invented results whose evaluation is known."""
 
 from dataclasses import replace
 
 import pytest
 
 from pipeprof.model import BatchLog, Finding, Recommendation
-from pipeprof.selfcheck.judge import as_planned, judge
+from pipeprof.selfcheck.evaluate import as_planned, evaluate
 from pipeprof.selfcheck.pipelines import Pipeline
-from tests.selfcheck.known import COUNT, TRUE_MS, diagnosis, pipeline, profile, stats, turn, turns
+from tests.selfcheck.known import (
+    COUNT,
+    TRUE_MS,
+    diagnosis,
+    iteration,
+    iterations,
+    pipeline,
+    profile,
+    stats,
+)
 
 
-def judged(made_up: Pipeline, **said):
-    return judge(made_up, turns(), profile(**said))
+def evaluated(invented: Pipeline, **changes):
+    return evaluate(invented, iterations(), profile(**changes))
 
 
-def figure(name, made_up=None, **said):
-    result = judged(made_up or pipeline([name]), **said)
+def figure(name, invented=None, **changes):
+    result = evaluated(invented or pipeline([name]), **changes)
     return next(figure for figure in result.figures if figure.name == name)
 
 
-def claim(name, made_up=None, **said):
-    result = judged(made_up or pipeline(), **said)
+def claim(name, invented=None, **changes):
+    result = evaluated(invented or pipeline(), **changes)
     return next(claim for claim in result.claims if claim.name == name)
 
 
-def test_what_is_without_error_is_right():
+def test_an_exact_profile_is_right():
     every = [name for name in TRUE_MS if name not in ("cpu", "run-queue")]
-    result = judged(pipeline(every, counted=("bytes", "requests")))
+    result = evaluated(pipeline(every, counted=("bytes", "requests")))
     assert (result.outcome, result.why) == ("right", "")
     assert [figure.name for figure in result.figures] == every
     assert {figure.status for figure in result.figures} == {"right"}
@@ -47,8 +56,8 @@ def test_a_stage_may_be_off_by_3_percent_of_a_batch(off_ms, status):
 
 
 def test_of_short_batches_a_stage_may_be_off_by_200_microseconds():
-    short = [replace(turn(), asked_s=0.0, delivered_s=0.001, done_s=0.002)] * COUNT
-    result = judge(pipeline(["read"]), short, profile())
+    short = [replace(iteration(), asked_s=0.0, delivered_s=0.001, done_s=0.002)] * COUNT
+    result = evaluate(pipeline(["read"]), short, profile())
     assert result.figures[0].bar_s == 0.0002
 
 
@@ -61,37 +70,37 @@ def test_a_stage_that_is_not_shown_is_off_unless_pipeprof_says_so():
 
 
 def test_a_figure_without_truth_is_left_out():
-    result = judge(pipeline(["pin"]), turns(), profile())
+    result = evaluate(pipeline(["pin"]), iterations(), profile())
     assert result.figures == ()
 
 
 def test_resources_are_compared_over_the_batches_that_were_sampled():
-    some = turns()
+    some = iterations()
     for n in (3, 7):
-        made = replace(some[n].made, collate_end_s=some[n].made.collate_end_s + 0.010)
-        some[n] = replace(some[n], made=made)
+        fetch = replace(some[n].fetch, collate_end_s=some[n].fetch.collate_end_s + 0.010)
+        some[n] = replace(some[n], fetch=fetch)
     sampled = BatchLog(runqueue_s=tuple(0.0 if n in (3, 7) else None for n in range(COUNT)))
-    said = profile(resources={"run-queue": stats(15)}, batches=sampled)
-    (found,) = judge(pipeline(["run-queue"]), some, said).figures
+    changes = profile(resources={"run-queue": stats(15)}, batches=sampled)
+    (found,) = evaluate(pipeline(["run-queue"]), some, changes).figures
     assert (found.truth_s, found.status) == (pytest.approx(0.015), "right")
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "changes"),
     [
         ("verdict", {"diagnosis": diagnosis(verdict="inconclusive")}),
         ("starved", {"diagnosis": diagnosis(starved_fraction=0.64)}),
         ("to blame", {"diagnosis": diagnosis(bottleneck="read")}),
         ("to blame", {"diagnosis": diagnosis(bottleneck=None)}),
         ("blame adds up to", {"stall_s": 0.012 * COUNT * 1.02}),
-        ("batches seen being made", {"stages": {"read": stats(2), "wait": stats(12)}}),
+        ("batches observed", {"stages": {"read": stats(2), "wait": stats(12)}}),
     ],
 )
-def test_a_wrong_claim_makes_the_pipeline_off(name, said):
-    result = judged(pipeline(), **said)
+def test_a_wrong_claim_makes_the_pipeline_off(name, changes):
+    result = evaluated(pipeline(), **changes)
     assert result.outcome == "off"
     assert result.why == name
-    assert not claim(name, **said).holds
+    assert not claim(name, **changes).holds
 
 
 def test_blame_may_miss_one_percent_of_the_stall():
@@ -99,21 +108,21 @@ def test_blame_may_miss_one_percent_of_the_stall():
 
 
 def test_bytes_and_requests_are_exact():
-    made_up = pipeline(counted=("bytes", "requests"))
-    assert claim("bytes read", made_up).expected == "10,000"
+    invented = pipeline(counted=("bytes", "requests"))
+    assert claim("bytes read", invented).expected == "10,000"
     short = replace(stats(2), bytes=9_999, requests=39)
     stages = {**profile().stages, "read": short}
-    assert judged(made_up, stages=stages).why == "bytes read, requests read"
+    assert evaluated(invented, stages=stages).why == "bytes read, requests read"
     named = {"read": "it is a black box"}
-    assert "bytes read" not in judged(made_up, stages=stages, missing=named).why
+    assert "bytes read" not in evaluated(invented, stages=stages, missing=named).why
 
 
 def test_a_finding_that_must_be_there():
-    made_up = pipeline(finding="cpu-oversubscribed")
-    assert claim("finding", made_up).found == "nothing"
-    assert not claim("finding", made_up).holds
+    invented = pipeline(finding="cpu-oversubscribed")
+    assert claim("finding", invented).found == "nothing"
+    assert not claim("finding", invented).holds
     found = Finding("cpu-oversubscribed", "", "", "")
-    assert claim("finding", made_up, findings=(found,)).holds
+    assert claim("finding", invented, findings=(found,)).holds
 
 
 @pytest.mark.parametrize(
@@ -122,22 +131,24 @@ def test_a_finding_that_must_be_there():
 )
 def test_more_workers_are_not_advised_where_they_do_not_help(setting, proposed, holds):
     advice = Recommendation(setting, current="2", proposed=proposed, why="")
-    made_up = pipeline(more_workers=False)
-    assert claim("advice", made_up, recommendations=(advice,)).holds is holds
-    assert judged(pipeline(), recommendations=(advice,)).outcome == "right", "nothing was said"
+    invented = pipeline(more_workers=False)
+    assert claim("advice", invented, recommendations=(advice,)).holds is holds
+    assert evaluated(pipeline(), recommendations=(advice,)).outcome == "right", (
+        "nothing was excluded"
+    )
 
 
-def test_a_run_that_was_not_starved_as_it_was_meant_to_be_says_nothing():
-    assert as_planned(pipeline(), turns(), 0.05)
-    assert not as_planned(pipeline(), turns(), 0.31), "60 % is not clearly above 31 %"
-    on_time = [replace(one, delivered_s=one.asked_s + 0.0001) for one in turns()]
+def test_a_run_that_was_not_starved_is_not_as_planned():
+    assert as_planned(pipeline(), iterations(), 0.05)
+    assert not as_planned(pipeline(), iterations(), 0.31), "60 % is not clearly above 31 %"
+    on_time = [replace(one, delivered_s=one.asked_s + 0.0001) for one in iterations()]
     assert not as_planned(pipeline(), on_time, 0.05)
     fed = pipeline()
     fed = replace(fed, truth=replace(fed.truth, verdict="fed"))
     assert as_planned(fed, on_time, 0.05)
-    assert not as_planned(fed, turns(), 0.05)
+    assert not as_planned(fed, iterations(), 0.05)
 
 
-def test_a_run_that_something_else_held_up_says_nothing():
-    held_up = [replace(one, delivered_s=one.delivered_s + 0.007) for one in turns()]
-    assert not as_planned(pipeline(), held_up, 0.05), "7 ms in main, but 6 in decode"
+def test_a_run_that_something_else_delayed_is_not_as_planned():
+    delayed = [replace(one, delivered_s=one.delivered_s + 0.007) for one in iterations()]
+    assert not as_planned(pipeline(), delayed, 0.05), "7 ms in main, but 6 in decode"

@@ -1,4 +1,4 @@
-"""The truth compared with what pipeprof says, and the bars. Nothing runs here."""
+"""Compare the true times with what pipeprof reports, and apply the limits. Nothing runs here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pipeprof.selfcheck.truth import (
     AWAITED,
     OFF_CORE,
     Floats,
+    Iteration,
     Mask,
-    Taken,
     charges,
     read_in,
     true_seconds,
@@ -22,46 +22,50 @@ from pipeprof.selfcheck.truth import (
 from pipeprof.units import format_duration, format_share
 
 BAR_SHARE = 0.03
-"""Of a batch's wall time …"""
+"""Allowed error of a figure as a share of a batch's wall time. The larger of this and `BAR_S`
+applies."""
 BAR_S = 0.0002
-"""… or this, whichever is larger, may lie between a figure and the truth."""
+"""Allowed error of a figure in seconds."""
 BLAME_BAR = 0.01
-"""Share of the stall by which the sum of the blame may be off."""
+"""Allowed difference between the sum of the blame and the stall, as a share of the stall."""
 RESOURCES = ("cpu", OFF_CORE, "run-queue", "blocked")
 """Resources that not every kernel reports."""
 
 
-def judge(pipeline: Pipeline, turns: Sequence[Taken], profile: Profile) -> PipelineResult:
-    """Compare ``turns``, which are those that ``profile`` measured, with what that says."""
-    truth = true_seconds(turns)
+def evaluate(
+    pipeline: Pipeline, iterations: Sequence[Iteration], profile: Profile
+) -> PipelineResult:
+    """Compare ``iterations`` with the profile that measured the same batches."""
+    truth = true_seconds(iterations)
     batch_s = float(np.mean(truth["wait"] + truth["step"]))
-    asked = [_figure(name, truth, batch_s, profile) for name in pipeline.truth.figures]
-    figures = tuple(figure for figure in asked if figure is not None)
-    claims = _claims(pipeline.truth, turns, float(np.mean(truth["wait"])) / batch_s, profile)
+    compared = [_figure(name, truth, batch_s, profile) for name in pipeline.truth.figures]
+    figures = tuple(figure for figure in compared if figure is not None)
+    claims = _claims(pipeline.truth, iterations, float(np.mean(truth["wait"])) / batch_s, profile)
     wrong = [figure.name for figure in figures if figure.status == "off"]
     wrong += [claim.name for claim in claims if not claim.holds]
     return PipelineResult(
         pipeline.name, pipeline.says, "off" if wrong else "right", ", ".join(wrong),
-        profile.config, len(turns), batch_s, figures, tuple(claims),
+        profile.config, len(iterations), batch_s, figures, tuple(claims),
     )  # fmt: skip
 
 
-def as_planned(pipeline: Pipeline, turns: Sequence[Taken], threshold: float) -> bool:
-    """Whether the run was as clearly starved, or fed, as planned, and for the planned cause. On a
-    machine that is busy with other things even a loader that is fast enough comes late."""
-    stalled_s = sum(turn.delivered_s - turn.asked_s for turn in turns)
-    share = stalled_s / sum(turn.done_s - turn.asked_s for turn in turns)
+def as_planned(pipeline: Pipeline, iterations: Sequence[Iteration], threshold: float) -> bool:
+    """Return whether the run was clearly starved or fed as planned, and for the planned cause. On a
+    busy machine even a loader that is fast enough may be late."""
+    stalled_s = sum(iteration.delivered_s - iteration.asked_s for iteration in iterations)
+    share = stalled_s / sum(iteration.done_s - iteration.asked_s for iteration in iterations)
     if pipeline.truth.verdict == "fed":
         return share < threshold / 2
-    charged = {name: float(charge.sum()) for name, charge in charges(turns).items()}
-    place = max(charged, key=charged.__getitem__)  # where the awaited batches mostly were
+    charged = {name: float(charge.sum()) for name, charge in charges(iterations).items()}
+    place = max(charged, key=charged.__getitem__)
     return share > threshold * 2 and place in pipeline.truth.places
 
 
 def _figure(
     name: str, truth: Mapping[str, Floats], batch_s: float, profile: Profile
 ) -> CheckedFigure | None:
-    """``None`` where there is no truth: of the pipe, when main never waited for it."""
+    """Compare one figure. ``None`` where there is no truth, e.g. when the main process never waited
+    for the pipe."""
     seconds = truth[name]
     if name in RESOURCES:
         seconds = seconds[_sampled(name, profile, len(seconds))]
@@ -79,16 +83,17 @@ def _figure(
 
 
 def _sampled(name: str, profile: Profile, count: int) -> Mask:
-    """For which of the last ``count`` batches the resource ``name`` was sampled."""
+    """Return for which of the last ``count`` batches the resource ``name`` was sampled. Shape:
+    [count]."""
     column = profile.batches.cpu_s if name == "cpu" else profile.batches.runqueue_s
-    seen = column[-count:]
-    if len(seen) < count:
+    sampled = column[-count:]
+    if len(sampled) < count:
         return np.ones(count, dtype=bool)
-    return np.array([value is not None for value in seen])
+    return np.array([value is not None for value in sampled])
 
 
 def _measured(name: str, profile: Profile) -> float | None:
-    """Seconds per batch; ``None`` when ``profile`` does not show it."""
+    """Return seconds per batch; ``None`` when ``profile`` does not have the figure."""
     if name.startswith(AWAITED):
         waited_s = profile.awaited_in.get(name.removeprefix(AWAITED), 0.0)
         return waited_s / profile.measured_batches
@@ -99,25 +104,31 @@ def _measured(name: str, profile: Profile) -> float | None:
     return stats.mean_s if stats else None
 
 
-def _claims(truth: Truth, turns: Sequence[Taken], share: float, profile: Profile) -> list[Claim]:
-    """What pipeprof claims besides figures. ``share``: the true starved fraction."""
-    said, fetch, read = profile.diagnosis, profile.stages.get("fetch"), profile.stages.get("read")
-    charged_s, culprit = sum(profile.blame.values()), said.bottleneck or "nothing"
-    starved, off = said.starved_fraction, abs(said.starved_fraction - share)
+def _claims(
+    truth: Truth, iterations: Sequence[Iteration], share: float, profile: Profile
+) -> list[Claim]:
+    """Check what pipeprof reports besides figures. ``share`` is the true starved fraction."""
+    diagnosis, fetch, read = (
+        profile.diagnosis,
+        profile.stages.get("fetch"),
+        profile.stages.get("read"),
+    )
+    charged_s, culprit = sum(profile.blame.values()), diagnosis.bottleneck or "nothing"
+    starved, error = diagnosis.starved_fraction, abs(diagnosis.starved_fraction - share)
     claims = [
-        Claim("verdict", truth.verdict, said.verdict, said.verdict == truth.verdict),
-        Claim("starved", format_share(share), format_share(starved), off <= BAR_SHARE),
-        Claim("to blame", truth.culprits[0], culprit, said.bottleneck in truth.culprits),
+        Claim("verdict", truth.verdict, diagnosis.verdict, diagnosis.verdict == truth.verdict),
+        Claim("starved", format_share(share), format_share(starved), error <= BAR_SHARE),
+        Claim("to blame", truth.culprits[0], culprit, diagnosis.bottleneck in truth.culprits),
         Claim(
             "blame adds up to", format_duration(profile.stall_s), format_duration(charged_s),
             abs(charged_s - profile.stall_s) <= BLAME_BAR * profile.stall_s,
         ),
-        _same("batches seen being made", len(turns), fetch.count if fetch else 0),
+        _same("batches observed", len(iterations), fetch.count if fetch else 0),
     ]  # fmt: skip
     if "read" not in profile.missing:
-        for what in truth.counted:
-            found = getattr(read, what) if read else 0
-            claims.append(_same(f"{what} read", read_in(turns, what), found))
+        for quantity in truth.counted:
+            count = getattr(read, quantity) if read else 0
+            claims.append(_same(f"{quantity} read", read_in(iterations, quantity), count))
     if truth.finding is not None:
         codes = [finding.code for finding in profile.findings]
         listed = ", ".join(codes) or "nothing"
@@ -133,7 +144,7 @@ def _same(name: str, expected: int, found: int) -> Claim:
 
 
 def _more_workers(profile: Profile) -> str:
-    """The advice to use more workers; empty when there is none."""
+    """Return the recommendation to use more workers; empty when there is none."""
     for advice in profile.recommendations:
         proposed = advice.proposed
         more = proposed.isdecimal() and int(proposed) > profile.config.num_workers
