@@ -1,7 +1,7 @@
-"""Find each `except Exception` and `suppress(Exception)` that says nothing about what it caught.
+"""Find each `except Exception` and `suppress(Exception)` that hides an error.
 
-A broad handler passes the error on, or calls `pipeprof.log.log_caught`, itself or by a function of
-its module. In place of `contextlib.suppress` there is `pipeprof.log.suppress_and_log`.
+A broad handler must raise the error again, or call `pipeprof.log.log_caught`, directly or through a
+function of its module. `pipeprof.log.suppress_and_log` replaces `contextlib.suppress`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 BROAD = {"Exception", "BaseException"}
 ROOMS = ("pipeprof", "loaders", "formats", "cli", "bench_data")
 EXEMPT = ("pipeprof/log.py",)
-"""The logger itself cannot log that it failed."""
+"""Files that are not checked: the logger itself cannot log that it failed."""
 
 
 def silent(source: str) -> list[int]:
-    """Lines of broad handlers in ``source`` that neither pass the error on nor log it."""
+    """Return the lines of broad handlers in ``source`` that neither raise the error nor log it."""
     tree = ast.parse(source)
     logging = {"log_caught"} | {
         node.name
@@ -31,7 +31,7 @@ def silent(source: str) -> list[int]:
 def _silent(tree: ast.AST, logging: set[str]) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler) and _is_broad(node.type):
-            hidden = not _passes_on(node) and not _called(node) & logging
+            hidden = not _raises(node) and not _called(node) & logging
         elif isinstance(node, ast.Call) and _name(node.func) == "suppress":
             hidden = any(_is_broad(kind) for kind in node.args)
         else:
@@ -46,8 +46,8 @@ def _is_broad(kind: ast.expr | None) -> bool:
     return kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD)
 
 
-def _passes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether the handler ends by raising, and the error itself stays to be seen."""
+def _raises(handler: ast.ExceptHandler) -> bool:
+    """Return whether the handler ends by raising, without hiding the original error."""
     last = handler.body[-1]
     if not isinstance(last, ast.Raise):
         return False
@@ -65,7 +65,7 @@ def _name(function: ast.expr) -> str:
 
 
 def main() -> int:
-    """Print each place; 1 when there is any."""
+    """Print each place, and return 1 when there is one."""
     found = [
         f"{path}:{line}: a broad except that logs nothing"
         for room in ROOMS

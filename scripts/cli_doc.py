@@ -15,13 +15,13 @@ from pipeprof.cli.app import app
 _HEAD = """\
 # Command line
 
-What `--help` says of each command, written by `make docs`. `-h` and `--help` work everywhere.
+The output of `--help` for each command, written by `make docs`. All commands accept `-h` too.
 `python -m pipeprof` is the same as `pipeprof`.
 
 | exit code | meaning |
 |---|---|
-| 0 | all is well |
-| 1 | the command failed; standard error says why |
+| 0 | success |
+| 1 | the command failed; standard error has the reason |
 | 2 | wrong usage |
 | 3 | starved beyond `--fail-if-starved`, or slower beyond `--fail-if-slower` |
 | 130 | interrupted by Ctrl-C |
@@ -31,6 +31,7 @@ What `--help` says of each command, written by `make docs`. `-h` and `--help` wo
 
 
 def document() -> str:
+    """Return the page."""
     root = click.Context(app, info_name="pipeprof")
     return "\n".join([_HEAD, *_commands(root, 2)])
 
@@ -72,7 +73,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _cell(text: str, *, one_line: bool = False) -> str:
-    """``text`` as Markdown that shows it as it is: options as code, no HTML."""
+    """Return ``text`` as Markdown with options as code and everything else escaped."""
     text = (
         text.replace("<", "&lt;")
         .replace("|", "\\|")

@@ -1,8 +1,7 @@
-"""What `make demo` runs: a training that starves, why, the fix, and whether its promise holds; then
-one table in three formats and on S3.
+"""Run the demo: a training that starves, its cause, the fix, and whether the prediction holds.
 
-It uses the command line as anyone would, prints one screen, and keeps in demo/*.log what the
-commands print.
+A table in three formats and on S3 follows. The demo uses the command line, prints one screen, and
+saves the output of the commands in demo/*.log.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ WIDTH = 100
 SCRIPT = "examples/train_photos.py"
 TRAIN_MS = 80
 COLUMNS = "x0,x1,x2,x3,x4,x5,x6,label"
-"""What the training reads of the table."""
+"""Columns that the training reads."""
 BATCH, STEP_MS = 8192, 32
 FORMATS = {"csv": "gzip", "tfrecord": "none", "parquet": "snappy"}
-"""Each as it is mostly kept → its compression."""
+"""Format → its usual compression."""
 LABELS = {"csv": "CSV (gzip)", "tfrecord": "TFRecord", "parquet": "Parquet"}
 
 
 class Demo:
-    """Commands of pipeprof, and the folder that holds all that they leave."""
+    """Runs commands of pipeprof, with a folder for all of their files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.env = {**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1"}
 
     def run(self, log: str, *words: str, show: bool = True) -> None:
-        """``pipeprof WORDS``; what it prints goes to the file ``log``."""
+        """Run ``pipeprof WORDS`` with its output in the file ``log``."""
         if show:
             line = fill(f"$ pipeprof {shlex.join(words)}", WIDTH - 2, subsequent_indent="    ",
                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
@@ -54,10 +53,10 @@ class Demo:
         with (self.folder / log).open("a") as file:
             done = subprocess.run(command, env=self.env, stdout=file, stderr=file)
         if done.returncode:
-            sys.exit(f"The demo ends here: that failed, as {self.folder / log} says.")
+            sys.exit(f"The demo ends here: the command failed, see {self.folder / log}.")
 
     def train(self, name: str, settings: str, batches: int) -> Profile:
-        """The profile of the training script in ``settings``, such as ``num_workers=2``."""
+        """Profile the training script with ``settings``, such as ``num_workers=2``."""
         out = self.folder / name
         shutil.rmtree(out, ignore_errors=True)
         changed = ["--set", settings] if settings else []
@@ -69,25 +68,25 @@ class Demo:
         return profile
 
     def saved(self, name: str, suffix: str = ".json") -> Path:
-        """What `train` left: the profile, or its page."""
+        """Return the file that `train` saved: the profile, or its page."""
         return next((self.folder / name).glob(f"*{suffix}"))
 
 
 def show_fix(demo: Demo, batches: int) -> None:
-    say("1  A first training script: a folder of JPEGs, Pillow, a plain DataLoader")
+    heading("1  A first training script: a folder of JPEGs, Pillow, a plain DataLoader")
     print(f"  Its accelerator is emulated: a sleep of {TRAIN_MS} ms for each batch.")
     before = demo.train("before", "", batches)
-    tell("verdict", verdict(before))
-    tell("cause", cause(before))
+    entry("verdict", verdict(before))
+    entry("cause", cause(before))
     for name, worth in list(before.worth.items())[:1]:
-        tell("worth", f"{name} 25 % cheaper: {gained(worth.cheaper)}; free: {gained(worth.free)}")
+        entry("worth", f"{name} 25 % cheaper: {gained(worth.cheaper)}; free: {gained(worth.free)}")
     advice = next((each for each in before.recommendations if settings_in(each)), None)
     if advice is None:
-        tell("advice", "no setting of the DataLoader would help, so there is nothing to try here")
+        entry("advice", "no setting of the DataLoader would help, so there is nothing to try")
         return
-    tell("advice", f"{advice.setting}: {advice.current} → {advice.proposed}; {promise(advice)}")
+    entry("advice", f"{advice.setting}: {advice.current} → {advice.proposed}; {promise(advice)}")
 
-    say("2  The advice taken, without an edit: what was promised, and what came of it")
+    heading("2  The advice applied without an edit: the prediction, and the result")
     after = demo.train("after", settings_in(advice), batches)
     files = [str(demo.saved(name)) for name in ("before", "after")]
     demo.run("compare.log", "compare", *files, "--html", f"{demo.folder}/compare.html")
@@ -106,10 +105,10 @@ def show_fix(demo: Demo, batches: int) -> None:
         between(after.throughput.interval), waits(after))  # fmt: skip
     if advice.interval:
         low, high = advice.interval
-        held = "within" if low <= got <= high else "outside"
-        print(f"  What was measured is {held} the interval that was promised.")
+        where = "within" if low <= got <= high else "outside"
+        print(f"  The measured rate is {where} the promised interval.")
     if after.diagnosis.verdict == "starved":
-        tell("now", after.diagnosis.headline)
+        entry("now", after.diagnosis.headline)
 
 
 def verdict(profile: Profile) -> str:
@@ -122,9 +121,9 @@ def verdict(profile: Profile) -> str:
 
 
 def cause(profile: Profile) -> str:
-    """The first to be blamed, its share, and what it takes."""
+    """Return the first cause, its share of the wait, and its time per batch."""
     if not profile.blame:
-        return "none: nothing was waited for"
+        return "none: nothing stalled"
     first, seconds = next(iter(profile.blame.items()))
     stage = profile.stages.get(first)
     takes = f"; it takes {format_duration(stage.mean_s)} a batch" if stage else ""
@@ -140,19 +139,19 @@ def promise(advice: Recommendation) -> str:
     if advice.predicted_samples_per_s:
         return f"it promises {format_count(advice.predicted_samples_per_s)} samples/s"
     if advice.interval:
-        return f"it may bring {between(advice.interval)} samples/s, no closer from this run"
-    return "how much it brings, this run cannot say"
+        return f"it may bring {between(advice.interval)} samples/s"
+    return "its effect is unknown from this run"
 
 
 def settings_in(advice: Recommendation) -> str:
-    """For ``--set``: ``num_workers=2`` of ``DataLoader(…, num_workers=2)``. Empty: it is no such
-    advice."""
+    """Return the value for ``--set``: ``num_workers=2`` for ``DataLoader(…, num_workers=2)``. It is
+    empty for other advice."""
     found = re.fullmatch(r"DataLoader\(…, ((?:\w+=\w+(?:, )?)+)\)", advice.code or "")
     return found[1].replace(", ", ",") if found else ""
 
 
 def show_formats(demo: Demo, size: str, trial_s: float) -> None:
-    say("3  A table of 201 columns, of which a training reads 8: three formats, and S3")
+    heading("3  A table of 201 columns, of which a training reads 8: three formats, and S3")
     urls = [write_table(demo, name, size) for name in FORMATS]
     results = demo.folder / "sweep"
     shutil.rmtree(results, ignore_errors=True)
@@ -185,7 +184,10 @@ def show_formats(demo: Demo, size: str, trial_s: float) -> None:
 
 
 def on_s3(demo: Demo, stack: ExitStack) -> list[str]:
-    """The URLs there, of a server that runs until ``stack`` is left; or why there are none."""
+    """Start a server that runs until ``stack`` ends, and return the URLs on it.
+
+    Without a server, print the reason and return none.
+    """
     try:
         demo.env |= stack.enter_context(serve_s3(demo.folder))
     except NoServer as reason:
@@ -199,7 +201,7 @@ def on_s3(demo: Demo, stack: ExitStack) -> list[str]:
 
 
 def write_photos(folder: Path, count: int) -> None:
-    """JPEGs of 160 to 500 pixels a side, in ten classes, unless they are there."""
+    """Write JPEGs of 160 to 500 pixels a side in ten classes, unless they exist."""
     if len(list(folder.glob("*/*.jpg"))) == count:
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -212,7 +214,7 @@ def write_photos(folder: Path, count: int) -> None:
 
 
 def write_table(demo: Demo, name: str, size: str) -> str:
-    """Where it is in this format; written unless it is there."""
+    """Write the table in this format unless it exists, and return its URL."""
     url = str(demo.folder / "table" / name)
     written = ["--format", name, "--compression", FORMATS[name], "--size", size, "--quiet"]
     demo.run("generate.log", "generate", url, "--kind", "wide", *written, show=False)
@@ -227,12 +229,12 @@ def between(interval: tuple[float, float] | None) -> str:
     return "–".join(map(format_count, interval)) if interval else ""
 
 
-def say(text: str) -> None:
+def heading(text: str) -> None:
     bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
     print(f"\n{bold}{text}{plain}", flush=True)
 
 
-def tell(name: str, text: str) -> None:
+def entry(name: str, text: str) -> None:
     print(fill(text, WIDTH, initial_indent=f"  {name:9}", subsequent_indent=" " * 11), flush=True)
 
 
@@ -242,11 +244,11 @@ def row(name: str, *cells: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The demo; what it is given makes it shorter.")
+    parser = argparse.ArgumentParser(description="Run the demo, or with options a shorter one.")
     parser.add_argument("--folder", type=Path, default=Path("demo"))
     parser.add_argument("--photos", type=int, default=640)
     parser.add_argument("--batches", type=int, default=80)
-    parser.add_argument("--table", default="40MB", help="of the rows in RAM")
+    parser.add_argument("--table", default="40MB", help="size of the rows in RAM")
     parser.add_argument("--trial-s", type=float, default=1.5)
     asked = parser.parse_args()
     started, demo = monotonic(), Demo(asked.folder)
@@ -257,7 +259,7 @@ def main() -> None:
     show_fix(demo, asked.batches)
     show_formats(demo, asked.table, asked.trial_s)
     print(f"\nOpen {demo.saved('before', '.html')} in a browser: the run that starved.")
-    print(f"Beside it: {demo.folder}/compare.html, {demo.folder}/sweep.html; logs of each command.")
+    print(f"Also: {demo.folder}/compare.html, {demo.folder}/sweep.html; logs of each command.")
     print(f"Done in {monotonic() - started:.0f} s.")
 
 

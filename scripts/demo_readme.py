@@ -1,4 +1,4 @@
-"""Runs the demo, and puts what it prints into the README, and its pictures into docs/img.
+"""Run the demo, put its output into the README and its pictures into docs/img.
 
 make setup && PATH=.venv/bin:$PATH python -m scripts.demo_readme     # needs Chromium
 """
@@ -53,13 +53,13 @@ def circumstances() -> str:
 
 
 def draw_terminal(saved: Path) -> None:
-    """What `pipeprof run` shows of this profile in a terminal, colours included."""
+    """Draw the output of `pipeprof run` for this profile as a coloured terminal."""
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
     console.print(f"$ pipeprof run {SCRIPT} photos\n", highlight=False)
     screen = render_terminal(first_screen(pipeprof.load(saved)), color=True)
     console.print(Text.from_ansi(screen))
     svg = console.export_svg(title="pipeprof", theme=MONOKAI, unique_id="pipeprof")
-    # a picture may load nothing, so the font is whichever the reader has
+    # the picture must not load a font, so it uses one of the reader's
     svg = re.sub(r"(?s)@font-face \{.*?\}\s*", "", svg).replace("Fira Code, ", "")
     TERMINAL_PICTURE.write_text(svg, encoding="utf-8")
 

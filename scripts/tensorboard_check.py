@@ -1,8 +1,7 @@
-"""Whether TensorBoard's profiler shows who opens our trace the DataLoader's share that the profile
-has: its page in Chromium, of which a picture is kept.
+"""Check that TensorBoard's profiler shows the same DataLoader share for our trace as the profile.
 
-Its charts are drawn by a script that Google serves and nobody else may. A stand-in writes their
-figures down instead, so that nothing of the network is needed.
+The page is opened in Chromium, and a picture is saved. Its charts are drawn by a script of Google
+that may not be redistributed. A stand-in prints their figures, so that no network is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from scripts.viewer_check import ROOT, chromium, real_profile
 from tests.report.test_tensorboard import tensorboard, wait_until_loaded
 
 PICTURE = ROOT / ".screens" / "tensorboard.png"
-_SAID = "% of the step time is in DataLoader"
+_SHARE_TEXT = "% of the step time is in DataLoader"
 _CHARTS = """
 class DataTable {
     rows = []
@@ -30,9 +29,9 @@ class DataTable {
 class Chart {
     constructor(place) { this.place = place }
     draw(table, { title }) {
-        const told = row => row.map(cell => cell?.f ?? cell)
+        const text = row => row.map(cell => cell?.f ?? cell)
             .filter(cell => !`${cell}`.startsWith('<')).join('  ');
-        this.place.innerText = [title ?? '', ...table.rows.slice(0, 10).map(told)].join('\\n');
+        this.place.innerText = [title ?? '', ...table.rows.slice(0, 10).map(text)].join('\\n');
     }
     clearChart() {} setSelection() {}
 }
@@ -45,7 +44,7 @@ window.google = {
 
 
 def shown(profile: Profile) -> str:
-    """What the Overview recommends."""
+    """Return the text of the Overview that has the DataLoader share."""
     with TemporaryDirectory() as folder:
         run = Path(folder) / "logs" / "run"
         run.mkdir(parents=True)
@@ -53,13 +52,13 @@ def shown(profile: Profile) -> str:
         with tensorboard(run.parent) as server, sync_playwright() as playwright:
             wait_until_loaded(server)
             page = chromium(playwright).new_page(viewport={"width": 1400, "height": 1000})
-            page.route("https://www.gstatic.com/charts/**", lambda asked: asked.fulfill(
+            page.route("https://www.gstatic.com/charts/**", lambda route: route.fulfill(
                 body=_CHARTS, content_type="text/javascript"))  # fmt: skip
             page.goto(f"{server}/#pytorch_profiler")
-            said = page.frame_locator("iframe").get_by_text(_SAID).inner_text(timeout=60_000)
+            text = page.frame_locator("iframe").get_by_text(_SHARE_TEXT).inner_text(timeout=60_000)
             PICTURE.parent.mkdir(exist_ok=True)
             page.screenshot(path=PICTURE)
-    return said
+    return text
 
 
 def main() -> int:
@@ -67,11 +66,11 @@ def main() -> int:
     log = profile.batches
     waited_s = sum(d - a for a, d in zip(log.asked_s, log.delivered_s, strict=True))
     ours = 100 * waited_s / sum(d - a for a, d in zip(log.asked_s, log.done_s, strict=True))
-    theirs = float(re.findall(rf"([0-9.]+){_SAID}", shown(profile))[0])
-    well = abs(theirs - ours) < 0.1
+    theirs = float(re.findall(rf"([0-9.]+){_SHARE_TEXT}", shown(profile))[0])
+    agrees = abs(theirs - ours) < 0.1
     print(f"TensorBoard: {theirs:.1f} % in DataLoader; the profile: {ours:.1f} %: "
-          f"{'alike' if well else 'NOT ALIKE'}; picture: {PICTURE.relative_to(ROOT)}")  # fmt: skip
-    return 0 if well else 1
+          f"{'equal' if agrees else 'UNEQUAL'}; picture: {PICTURE.relative_to(ROOT)}")  # fmt: skip
+    return 0 if agrees else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Whether the legacy trace viewer (chrome://tracing, as TensorBoard's profiler plugin brings it)
-accepts our trace: each track, span and arrow, without a warning.
+"""Check that the legacy trace viewer accepts our trace: each track, span and arrow, no warning.
 
-It is written for a Chrome of ten years ago, so what it needs of that is taken from npm, once.
+The viewer is chrome://tracing as TensorBoard's profiler plugin contains it. It needs features of a
+Chrome of ten years ago, which a package from npm provides.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ASK = """() => {
 _NO_PARENT = """window.addEventListener('message', message => {
     if (message.data.msg) message.stopImmediatePropagation();
 })"""
-"""The page tells a page around it that it is ready; alone, it would take that for a trace."""
+"""The page tells its parent that it is ready. Without a parent, it would read that as a trace."""
 _OPEN = "text => window.postMessage({name: 'pipeprof', data: text}, '*')"
 
 
@@ -56,7 +56,7 @@ class Slow(Dataset[torch.Tensor]):
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *said: Any) -> None:
+    def log_message(self, *args: Any) -> None:
         pass
 
 
@@ -68,7 +68,7 @@ def real_profile() -> Profile:
 
 
 def old_chrome() -> Path:
-    """The script that makes a Chrome of today do what one did then."""
+    """Return the script that adds the removed features to a present-day Chrome."""
     name, version = OLD_CHROME
     packed = FOLDER / f"{name}-{version}.tgz"
     if not packed.exists():
@@ -89,7 +89,7 @@ def chromium(playwright: Playwright) -> Browser:
 
 
 def shown(trace: bytes) -> dict[str, Any]:
-    """What the viewer makes of it; a picture is kept."""
+    """Open the trace in the viewer, save a picture, and return what it shows."""
     script = old_chrome()
     static = Path(torch_tb_profiler.__file__).parent / "static"
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(static)))
@@ -98,7 +98,7 @@ def shown(trace: bytes) -> dict[str, Any]:
         browser = chromium(playwright)
         page = browser.new_page(viewport={"width": 1400, "height": 500})
         page.add_init_script(_NO_PARENT)
-        page.route("https://cdnjs.cloudflare.com/**", lambda asked: asked.fulfill(path=script))
+        page.route("https://cdnjs.cloudflare.com/**", lambda request: request.fulfill(path=script))
         page.goto(f"http://127.0.0.1:{server.server_port}/trace_embedding.html")
         page.wait_for_selector("#trace-viewer", state="attached", timeout=60_000)
         page.evaluate(_OPEN, trace.decode())

@@ -22,8 +22,8 @@ from tests.s3.server import rclone
 
 
 @pytest.fixture
-def beside_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As make has it: programs of this environment are found first."""
+def path_of_venv(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the programs of this environment first on the path, as make does."""
     monkeypatch.setenv("PATH", f"{Path(rclone()).parent}:{os.environ['PATH']}")
 
 
@@ -34,38 +34,38 @@ def test_the_fix_that_is_advised_feeds_the_accelerator(
     monkeypatch.chdir(repo)
     write_photos(tmp_path / "photos", 128)
     show_fix(Demo(tmp_path), batches=32)
-    said = capsys.readouterr().out
-    assert re.search(r"^  verdict  STARVED: ", said, re.MULTILINE)
-    assert re.search(r"^  cause    fetch, ", said, re.MULTILINE)
-    [proposed] = re.findall(r"^  advice   num_workers: 0 → (\d+)", said, re.MULTILINE)
-    assert f"$ pipeprof run --set num_workers={proposed}," in said
-    assert re.search(r"^  promised ", said, re.MULTILINE)
-    [gain] = re.findall(r"^  measured +\d+ +([\d.]+)×", said, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert re.search(r"^  verdict  STARVED: ", output, re.MULTILINE)
+    assert re.search(r"^  cause    fetch, ", output, re.MULTILINE)
+    [proposed] = re.findall(r"^  advice   num_workers: 0 → (\d+)", output, re.MULTILINE)
+    assert f"$ pipeprof run --set num_workers={proposed}," in output
+    assert re.search(r"^  promised ", output, re.MULTILINE)
+    [gain] = re.findall(r"^  measured +\d+ +([\d.]+)×", output, re.MULTILINE)
     assert float(gain) > 1.2
     for name in ("compare.html", "before.log", "after.log"):
         assert (tmp_path / name).stat().st_size > 0
 
 
-@pytest.mark.usefixtures("beside_python")
+@pytest.mark.usefixtures("path_of_venv")
 def test_it_fits_a_screen_and_formats_differ_in_what_they_read(repo: Path, tmp_path: Path) -> None:
-    """With a training too short to be judged."""
+    """The training is too short for a verdict."""
     short = ["--photos", "32", "--batches", "6", "--table", "16MB", "--trial-s", "0.2"]
     done = subprocess.run(
         [sys.executable, "-m", "scripts.demo", "--folder", tmp_path / "demo", *short],
         cwd=repo, capture_output=True, text=True,
     )  # fmt: skip
-    said = done.stdout
-    assert (done.returncode, done.stderr) == (0, ""), said
-    assert len(said.splitlines()) < 60
+    output = done.stdout
+    assert (done.returncode, done.stderr) == (0, ""), output
+    assert len(output.splitlines()) < 60
 
     figures = r" +([\d,]+) +([\d,]+) +([\d.]+) (k?)B   [\d.]+ %, \w+"
     read = {}
     for label in ("CSV (gzip)", "TFRecord", "Parquet", "Parquet on S3"):
-        [(*_, size, kilo)] = re.findall(f"^  {re.escape(label)}{figures}", said, re.MULTILINE)
+        [(*_, size, kilo)] = re.findall(f"^  {re.escape(label)}{figures}", output, re.MULTILINE)
         read[label] = float(size) * (1000 if kilo else 1)
     assert read["Parquet"] < read["CSV (gzip)"] / 5 < read["TFRecord"] / 5
 
-    [page] = re.findall(r"^Open (\S+\.html) ", said, re.MULTILINE)
+    [page] = re.findall(r"^Open (\S+\.html) ", output, re.MULTILINE)
     assert "train_photos.py" in Path(page).read_text()
     for name in ("sweep.html", "before.log", "sweep.log"):
         assert (tmp_path / "demo" / name).stat().st_size > 0
@@ -89,7 +89,7 @@ def test_advice_is_taken_where_it_is_of_the_loaders_settings(
     assert settings_in(Recommendation("it", "so", "so", "why", code=code)) == settings
 
 
-@pytest.mark.usefixtures("beside_python")
+@pytest.mark.usefixtures("path_of_venv")
 def test_the_bucket_is_as_far_away_as_is_said_and_gone_with_the_demo(tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     with serve_s3(tmp_path) as env:
@@ -117,8 +117,8 @@ def test_without_a_server_it_says_so_in_a_line_and_goes_on(
         (tmp_path / "rclone").chmod(stat.S_IRWXU)
     with ExitStack() as stack:
         assert on_s3(Demo(tmp_path), stack) == []
-    said = capsys.readouterr().out
-    assert said.startswith("  S3 is left out: ")
-    assert len(said.splitlines()) == 1
+    output = capsys.readouterr().out
+    assert output.startswith("  S3 is left out: ")
+    assert len(output.splitlines()) == 1
     with pytest.raises(NoServer), serve_s3(tmp_path):
         pass

@@ -65,5 +65,5 @@ def test_of_one_that_crashes_nothing_is_kept(
 ) -> None:
     code = f"print('half', flush=True); {end}"
     assert figures["record"]("mine", [sys.executable, "-c", code]) != 0
-    assert "Not kept" in capfd.readouterr().err
+    assert "Not saved" in capfd.readouterr().err
     assert not (tmp_path / "figures").exists()
