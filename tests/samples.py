@@ -1,7 +1,8 @@
-"""Profiles with realistic figures, for the tests of every room.
+"""Profiles with realistic figures, for the tests of all packages.
 
-One story: a CSV data set, two workers, an emulated accelerator of 10 ms a step. A batch takes a
-worker 34 ms, so two workers deliver one each 17 ms, and the accelerator waits 7 ms of them.
+They describe one run: a CSV data set, two workers, and an emulated accelerator of 10 ms per step. A
+batch takes a worker 34 ms. So two workers deliver one batch each 17 ms, and the accelerator waits
+7 ms of them.
 """
 
 from __future__ import annotations
@@ -25,12 +26,9 @@ from pipeprof.model import (
     PauseKind,
     Pauses,
     PauseStats,
-    Percentiles,
     Profile,
     QueueDepth,
     Recommendation,
-    RequestFit,
-    RequestStats,
     Source,
     Speedup,
     StageStats,
@@ -38,6 +36,7 @@ from pipeprof.model import (
     WorkerStats,
     Worth,
 )
+from tests.request_samples import sample_requests
 
 BATCHES = 1800
 BATCH_SIZE = 1024
@@ -64,7 +63,7 @@ def stage_stats(
     requests: int = 0,
     source: Source = "measured",
 ) -> StageStats:
-    """A stage whose times have the tail that real ones have."""
+    """Return the statistics of a stage with a realistic tail."""
     mean_s = mean_ms / 1e3
     return StageStats(
         count=count,
@@ -100,7 +99,7 @@ def sample_stages(count: int = BATCHES) -> dict[str, StageStats]:
 
 
 def sample_workers(number: int = 2, slow: int | None = None) -> tuple[WorkerStats, ...]:
-    """``number`` workers alike, but for ``slow``, which takes twice as long to fetch."""
+    """Return ``number`` equal workers, except for ``slow``, which takes twice as long to fetch."""
     share = BATCHES // number
     return tuple(
         WorkerStats(
@@ -144,8 +143,6 @@ FINDING = Finding(
     evidence="3 splits for 2 workers: one worker reads 2, the other 1.",
     fix="Generate the data set with --shards 8, or set split_bytes to 16 MiB.",
 )
-
-
 _CEILINGS = {
     "workers": Ceiling(61_700.0, "2 × 1,024 samples / 33.2 ms to make a batch"),
     "worker-cpu": Ceiling(63_000.0, "2 cores × 1,024 samples / 32.5 ms of CPU a batch"),
@@ -194,8 +191,6 @@ _BATCHES = BatchLog(
     bytes=(190_000.0, 190_000.0),
     requests=(1.0, 0.0),
 )
-
-
 _VAL = PauseKind("val.csv", "loader")
 _PAUSES = Pauses(
     count=2,
@@ -208,19 +203,27 @@ _PAUSES = Pauses(
 )
 
 
+_CONFIG = LoaderConfig(
+    num_workers=2, prefetch_factor=2, batch_size=BATCH_SIZE, start_method="fork", kind="iterable"
+)
+_THROUGHPUT = Throughput(
+    samples_per_s=60_235.0,
+    batches_per_s=58.8,
+    bytes_per_s=11_180_000.0,
+    interval=(57_900.0, 62_600.0),
+)
+_WORTH = {
+    "decode": Worth(Speedup(0.31, (0.25, 0.36)), Speedup(0.69, (0.6, 0.78))),
+    "read": Worth(Speedup(0.01, (-0.01, 0.03)), Speedup(0.05, (0.03, 0.07))),
+}
+
+
 def sample_profile(**changes: Any) -> Profile:
-    """A starved run; ``changes`` replace fields of `Profile`."""
-    stall_s = 12.6
+    """Return a starved run; ``changes`` replace fields of `Profile`."""
     profile = Profile(
         name="train.csv",
         created=CREATED,
-        config=LoaderConfig(
-            num_workers=2,
-            prefetch_factor=2,
-            batch_size=BATCH_SIZE,
-            start_method="fork",
-            kind="iterable",
-        ),
+        config=_CONFIG,
         environment=ENVIRONMENT,
         source=DataSource("/data/clicks-csv", "csv", objects=3, bytes=1_073_000_000),
         cache=CacheState("warm", "99.8 % of the pages were in memory before the first read"),
@@ -228,31 +231,14 @@ def sample_profile(**changes: Any) -> Profile:
         warmup_batches=16,
         measured_batches=BATCHES,
         first_batch_s=0.41,
-        throughput=Throughput(
-            samples_per_s=60_235.0,
-            batches_per_s=58.8,
-            bytes_per_s=11_180_000.0,
-            interval=(57_900.0, 62_600.0),
-        ),
+        throughput=_THROUGHPUT,
         stages=sample_stages(),
-        missing={
-            "pin": "pin_memory is off",
-            "h2d": "no CUDA device: the accelerator is emulated",
-        },
+        missing={"pin": "pin_memory is off", "h2d": "no CUDA device: the accelerator is emulated"},
         workers=sample_workers(),
-        stall_s=stall_s,
-        blame={
-            "decode": 10.4,
-            "read": 0.77,
-            "transform": 0.7,
-            "transfer": 0.51,
-            "collate": 0.22,
-        },
+        stall_s=12.6,
+        blame={"decode": 10.4, "read": 0.77, "transform": 0.7, "transfer": 0.51, "collate": 0.22},
         awaited_in={"transfer": 11.6, "decode": 0.51, "read": 0.49},
-        worth={
-            "decode": Worth(Speedup(0.31, (0.25, 0.36)), Speedup(0.69, (0.6, 0.78))),
-            "read": Worth(Speedup(0.01, (-0.01, 0.03)), Speedup(0.05, (0.03, 0.07))),
-        },
+        worth=_WORTH,
         ceilings=_CEILINGS,
         diagnosis=_STARVED,
         recommendations=(RECOMMENDATION,),
@@ -266,29 +252,6 @@ def sample_profile(**changes: Any) -> Profile:
         batches=_BATCHES,
     )
     return replace(profile, **changes)
-
-
-def sample_requests(**changes: Any) -> RequestStats:
-    stats = RequestStats(
-        count=84,
-        bytes=343_900_000,
-        requests_per_s=2.75,
-        in_flight=0.1,
-        at_once=1.9,
-        size=Percentiles(4_094_000.0, 4_194_000.0, 4_194_000.0, 4_194_000.0),
-        latency_s=Percentiles(0.0371, 0.0362, 0.0514, 0.0623),
-        first_byte_s=Percentiles(0.0121, 0.0117, 0.0204, 0.0310),
-        retries=3,
-        throttled=2,
-        errors=0,
-        lost=0,
-        client_cpu_s=0.0031,
-        client_share=0.16,
-        core_wait_share=0.02,
-        fit=RequestFit(0.0118, 163_000_000.0, 0.87, 0.32, (0.27, 0.38)),
-        fit_missing="",
-    )
-    return replace(stats, **changes)
 
 
 _FED = Diagnosis(
@@ -306,7 +269,7 @@ _FED = Diagnosis(
 
 
 def fed_profile(**changes: Any) -> Profile:
-    """A healthy run: batches lie ready before they are asked for."""
+    """Return a healthy run: batches are ready before they are requested."""
     stages = sample_stages() | {
         "decode": stage_stats(4.0),
         "fetch": stage_stats(8.2),

@@ -3,20 +3,11 @@
 import json
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 
-from tests.support.env import UNWATCHED
-
-RUN = [sys.executable, "-m", "pipeprof", "run"]
-
-
-def call(command, folder, env=UNWATCHED):
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=100, check=False, env=env
-    )
+from tests.cli.running import RUN, call
 
 
 def line(script, mark):
@@ -279,34 +270,3 @@ def test_the_whole_report_is_printed_where_it_is_asked_for(tmp_path):
     assert "Where the time goes" in full.stderr
     assert "Where the time goes" not in brief.stderr
     assert len(brief.stderr.splitlines()) <= 34, "a screen, and what is said around it"
-
-
-RANKS = """
-import torch
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-if __name__ == "__main__":
-    dist.init_process_group("gloo")
-    data = torch.arange(80.0)
-    total = torch.zeros(1)
-    for batch in DataLoader(data, 4, sampler=DistributedSampler(data)):
-        total += batch.sum()
-    dist.all_reduce(total)
-    print(f"total {total.item()}")
-    dist.destroy_process_group()
-"""
-
-
-def test_under_torchrun_each_rank_has_its_profiles_and_the_first_reports(tmp_path):
-    (tmp_path / "script.py").write_text(RANKS)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = call([*launch, "-m", "pipeprof", "run", "script.py"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("total 3160.0") == 2
-    for rank in (0, 1):
-        (profile,) = profiles(tmp_path / f"pipeprof-run/rank{rank}").values()
-        assert delivered(profile) == 10
-    assert done.stderr.count("\nConfidence\n") == 1
-    assert "pipeprof: rank 1: saved pipeprof-run/rank1/script.py-11.json" in done.stderr

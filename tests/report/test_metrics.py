@@ -10,7 +10,8 @@ from math import isfinite, nan
 import pytest
 
 from pipeprof.model import Overhead, Profile
-from tests.samples import fed_profile, sample_profile, sample_requests
+from tests.request_samples import sample_requests
+from tests.samples import fed_profile, sample_profile
 from tests.support.env import UNWATCHED
 from tests.support.requirements import missing
 

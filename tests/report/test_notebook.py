@@ -11,7 +11,8 @@ from pipeprof.report.notebook.render import render_notebook
 from tests.contracts.report_contract import ReportContract, renamed
 from tests.report.full import full_notebook
 from tests.report.html.pages import HOSTILE, PAGES, links, read
-from tests.samples import sample_profile, sample_requests
+from tests.request_samples import sample_requests
+from tests.samples import sample_profile
 from tests.strategies import values
 from tests.sweep_samples import sample_sweep
 

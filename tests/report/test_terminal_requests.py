@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tests.report.full import full_text
-from tests.samples import sample_profile, sample_requests
+from tests.request_samples import sample_requests
+from tests.samples import sample_profile
 
 
 def block(**changes: object) -> str:

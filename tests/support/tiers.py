@@ -27,6 +27,7 @@ SLOW = (
     "cli/test_ranks.py",
     "cli/test_run_live.py",
     "cli/test_run_loaders.py",
+    "cli/test_run_ranks.py",
     "cli/test_selfcheck.py",
     "cli/test_sweep_convert.py",
     "cli/test_sweep_own.py",

@@ -1,0 +1,36 @@
+"""`pipeprof run` under torchrun: each rank has profiles of its own."""
+
+import sys
+
+from tests.cli.running import call
+from tests.cli.test_run_loaders import delivered, profiles
+
+RANKS = """
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    data = torch.arange(80.0)
+    total = torch.zeros(1)
+    for batch in DataLoader(data, 4, sampler=DistributedSampler(data)):
+        total += batch.sum()
+    dist.all_reduce(total)
+    print(f"total {total.item()}")
+    dist.destroy_process_group()
+"""
+
+
+def test_under_torchrun_each_rank_has_its_profiles_and_the_first_reports(tmp_path):
+    (tmp_path / "script.py").write_text(RANKS)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = call([*launch, "-m", "pipeprof", "run", "script.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("total 3160.0") == 2
+    for rank in (0, 1):
+        (profile,) = profiles(tmp_path / f"pipeprof-run/rank{rank}").values()
+        assert delivered(profile) == 10
+    assert done.stderr.count("\nConfidence\n") == 1
+    assert "pipeprof: rank 1: saved pipeprof-run/rank1/script.py-11.json" in done.stderr
