@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 ALIGNED = 4096
 """Direct reads begin and end at multiples of it."""
+_CACHE_LINE = 64
+"""Bytes."""
 _ALONE_BYTES = 2**20
 """Up to here a read takes no other thread. Planning reads no more at a time, in the main process,
 shortly before it forks its workers: they must find no thread there."""
@@ -54,13 +56,13 @@ class LocalReader:
         Raises `OSError`, and `StorageError` when the file ends before.
         """
         spans = [_widened(*each) if direct else each for each in ranges]
-        total = sum(length for _, length in spans)
-        memory = _memory(total, ALIGNED if direct else 1)
+        places, total = _places(spans)
+        memory = _memory(total, ALIGNED if direct else _CACHE_LINE)
         alone = total <= _ALONE_BYTES or (not direct and _all_cached(descriptor, ranges))
         size = max(1, total) if alone else self._request_bytes(direct)
         requests: deque[Request] = deque()
-        buffers, at = [], 0
-        for (offset, length), (start, reach) in zip(ranges, spans, strict=True):
+        buffers = []
+        for (offset, length), (start, reach), at in zip(ranges, spans, places, strict=True):
             inner = offset - start
             view = memory[at : at + reach]
             requests += (
@@ -70,7 +72,6 @@ class LocalReader:
                 for done in range(0, inner + length, size)
             )
             buffers.append(view[inner : inner + length].toreadonly())
-            at += reach
         count = len(requests)
         self._all(descriptor, path, requests, 1 if alone else self._options.queue_depth)
         if self._options.forget and not direct:
@@ -104,6 +105,19 @@ class LocalReader:
             work()
         if failed:
             raise min(failed, key=lambda each: each[0])[1].with_traceback(None)
+
+
+def _places(spans: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
+    """Where each (offset, length) begins in one piece of memory, and how long that must be.
+
+    A byte is as far into a cache line there as in the file: the kernel's copy is then up to five
+    times as fast.
+    """
+    places, end = [], 0
+    for offset, length in spans:
+        places.append(end + (offset - end) % _CACHE_LINE)
+        end = places[-1] + length
+    return places, end
 
 
 def _memory(size: int, alignment: int) -> memoryview:

@@ -124,12 +124,19 @@ def address(buffer):
     return np.frombuffer(buffer, np.uint8).ctypes.data
 
 
+@pytest.mark.usefixtures("cached")
+def test_bytes_lie_in_a_cache_line_as_they_do_in_the_file(file):
+    store, item = opened(file)
+    for (offset, _), buffer in zip(RANGES, store.read(item, RANGES), strict=True):
+        assert not len(buffer) or address(buffer) % 64 == offset % 64
+
+
 def test_memory_is_used_again_once_nobody_holds_it(file, content):
     def place(offset):
         store, item = opened(file)  # whoever opens a data set again finds the memory of the last
         (buffer,) = store.read(item, [(offset, 700 * KIB)])
         assert buffer == content[offset : 700 * KIB + offset]
-        return address(buffer)
+        return address(buffer) // 64
 
     assert len({place(offset) for offset in range(20)}) <= 3
 
