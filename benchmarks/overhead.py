@@ -28,7 +28,7 @@ from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed, say
 from benchmarks.overhead_switched import Mode, hold_switched_session
-from pipeprof.loaders.instrument.sampling import affordable
+from pipeprof.loaders.instrument.sampling import affordable_share
 from pipeprof.units import format_duration
 
 PLAIN, AGAIN = Arm("plain"), Arm("plain again")
@@ -69,7 +69,11 @@ class Series:
 
     def watched(self) -> float:
         """The share of batches that is watched, as fast as they come here."""
-        return affordable(float(np.median(self.of(PLAIN, "wall_s")))) if self.case.workers else 1.0
+        return (
+            affordable_share(float(np.median(self.of(PLAIN, "wall_s"))))
+            if self.case.workers
+            else 1.0
+        )
 
     def in_use(self, measure: str) -> Estimate:
         """What pipeprof costs: watching, and clocking, as much as there is of each."""

@@ -32,7 +32,7 @@ from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders.instrument.iterator import TimedPass
-from pipeprof.loaders.instrument.sampling import FOREVER
+from pipeprof.loaders.instrument.sampling import ALL_TASKS
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
@@ -143,7 +143,7 @@ class Stream:
         followed = Followed(case.dataset, case.batch_size, self.plan)
         self._case = case
         self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
-        self.turn: TimedPass = self.profiled._turn
+        self.turn: TimedPass = self.profiled._timed_pass
         self.bare: Iterator[Any] = self.turn.iterator
         if case.workers:
             self.plan.add(self._turn_main)
@@ -174,9 +174,9 @@ class Stream:
     def _turn_main(self, mode: Mode) -> None:
         turn, observer = self.turn, self.turn._observer
         assert isinstance(observer, WorkerObserver)
-        turn._watch(mode is not Mode.CLOCKING)
-        turn._look_in = FOREVER
-        observer.watch(mode is Mode.WATCHING)
+        turn._set_recording(mode is not Mode.CLOCKING)
+        turn._until_check = ALL_TASKS
+        observer.set_active(mode is Mode.WATCHING)
 
 
 class _Pause:
@@ -205,7 +205,7 @@ class _Maker:
         if on != self._on:
             self._on = on
             self._pause.turn(on)
-            self._hooks.watch(on)
+            self._hooks.set_active(on)
 
 
 def _let_hooks_be_switched(plan: Plan) -> None:

@@ -16,8 +16,8 @@ from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples, 
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import Headspace
 
-_LEAST = 10
-"""Batches that each side is measured on, however long they take."""
+_FEWEST_BATCHES = 10
+"""Fewest batches that a phase measures, however long they take."""
 
 
 def headspace(
@@ -54,72 +54,81 @@ def headspace(
         >>> print(pipeprof.headspace(loader, train_step))
         If data were free: 1.74× (1.44–2.15), 637 instead of 366 samples/s, ...
     """
-    timer = _Timer(step, clock)
+    timer = _StepTimer(step, clock)
     batches = _endless(loader)
-    kept = _first(batches, timer, keep, keep_bytes)
+    kept = _keep_first(batches, timer, keep, keep_bytes)
     replayed = cycle(kept)
-    free, loaded = _Turn(), _Turn()
-    timer.take(replayed, free, seconds / 4)
-    for _ in range(_ahead(loader)):
-        timer.once(batches)
-    timer.take(batches, loaded, seconds / 2)
-    timer.take(replayed, free, seconds / 4)
+    free, loaded = _Phase(), _Phase()
+    timer.measure(replayed, free, seconds / 4)
+    for _ in range(_prefetched(loader)):
+        timer.step(batches)
+    timer.measure(batches, loaded, seconds / 2)
+    timer.measure(replayed, free, seconds / 4)
     return _headspace_of(loaded, free, len(kept))
 
 
 @dataclass
-class _Turn:
-    """Batches that were stepped on under the clock."""
+class _Phase:
+    """Samples and seconds of each timed batch of one source."""
 
     samples: list[float] = field(default_factory=list)
     cycle_s: list[float] = field(default_factory=list)
 
     def rate(self) -> tuple[float, tuple[float, float]]:
+        """Return samples per second, and their 95 % interval."""
         samples, seconds = np.array(self.samples), np.array(self.cycle_s)
         return float(samples.sum() / seconds.sum()), ratio_interval(samples, seconds)
 
 
-class _Timer:
+class _StepTimer:
+    """Runs the training step on batches, and times it."""
+
     def __init__(self, step: Callable[[Any], Any], clock: Clock) -> None:
         self._step, self._clock = step, clock
 
-    def once(self, batches: Iterator[Any]) -> Any:
+    def step(self, batches: Iterator[Any]) -> Any:
+        """Run one step, and return its batch."""
         batch = next(batches)
         self._step(batch)
         return batch
 
-    def take(self, batches: Iterator[Any], turn: _Turn, seconds: float) -> None:
+    def measure(self, batches: Iterator[Any], phase: _Phase, seconds: float) -> None:
+        """Run steps for about ``seconds``, and add their times to ``phase``."""
         _wait_for_device()
-        begun = at = self._clock.now()
+        began = last = self._clock.now()
         count = 0
-        while count < _LEAST or at - begun < seconds:
-            batch = self.once(batches)
+        while count < _FEWEST_BATCHES or last - began < seconds:
+            batch = self.step(batches)
             count += 1
-            if count >= _LEAST and self._clock.now() - begun >= seconds:
-                _wait_for_device()  # the last one's share is the work that is left
+            if count >= _FEWEST_BATCHES and self._clock.now() - began >= seconds:
+                _wait_for_device()  # the queued device work counts for the last batch
             now = self._clock.now()
-            turn.samples.append(float(count_samples(batch)))
-            turn.cycle_s.append(now - at)
-            at = now
+            phase.samples.append(float(count_samples(batch)))
+            phase.cycle_s.append(now - last)
+            last = now
 
 
-def _first(batches: Iterator[Any], timer: _Timer, keep: int, keep_bytes: float) -> list[Any]:
+def _keep_first(
+    batches: Iterator[Any], timer: _StepTimer, keep: int, keep_bytes: float
+) -> list[Any]:
+    """Run steps on the first batches, and return these for the replay."""
     kept: list[Any] = []
     size = 0.0
     while len(kept) < max(1, keep) and (not kept or size < keep_bytes):
-        batch = timer.once(batches)
+        batch = timer.step(batches)
         kept.append(batch)
         size += np.nan_to_num(batch_nbytes(batch)[1])
     return kept
 
 
 def _endless(loader: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches of one epoch after another. Raises `UsageError` where an epoch is empty."""
     yield from epochs(loader)
-    raise UsageError("the loader gave no batch: there is nothing to feed or to replay.")
+    raise UsageError("the loader yielded no batch, so there is nothing to measure or to replay.")
 
 
-def _ahead(loader: Any) -> int:
-    """Batches that may lie ready when nobody has asked for a while."""
+def _prefetched(loader: Any) -> int:
+    """Return the most batches that workers may have ready."""
     workers = getattr(loader, "num_workers", 0) or 0
     return int(workers * (getattr(loader, "prefetch_factor", None) or 2))
 
@@ -130,7 +139,7 @@ def _wait_for_device() -> None:
         cuda.synchronize()
 
 
-def _headspace_of(loaded: _Turn, free: _Turn, kept: int) -> Headspace:
+def _headspace_of(loaded: _Phase, free: _Phase, kept: int) -> Headspace:
     rate, interval = loaded.rate()
     free_rate, free_interval = free.rate()
     return Headspace(

@@ -1,8 +1,9 @@
-"""Let a worker end when its parent is killed.
+"""End a worker when its parent is killed.
 
-torch's workers find out by themselves, but then wait for the thread that hands batches over, which
-may wait for good: the pipe is full, nobody reads it, and the other workers hold its end open. For
-workers of our own data sets and of sweeps only: other loaders are the user's.
+torch's workers notice that by themselves, but then wait for the thread that sends batches. That
+thread may block for ever, because the pipe is full and other workers keep its read end open.
+
+Only workers of `open_dataset` and of sweeps use this; other loaders belong to the user.
 """
 
 from __future__ import annotations
@@ -14,24 +15,26 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-_watching: int | None = None
-"""The process that has a watch, as a fork copies this too."""
+_watching_process: int | None = None
+"""Id of the process that has a watching thread; a fork copies this variable, but no thread."""
 
 
 def end_with_parent() -> None:
-    """Once its parent has ended, end this process at once, whatever it does; to be called in a
-    worker's main thread. In a worker that is itself a thread it does nothing."""
-    global _watching
+    """End this process at once when its parent has ended, whatever it is doing then.
+
+    Call it in a worker's main thread. In a worker that is itself a thread it does nothing.
+    """
+    global _watching_process
     parent: Any = multiprocessing.parent_process()
     in_main = threading.current_thread() is threading.main_thread()
-    if parent is None or not in_main or _watching == os.getpid():
+    if parent is None or not in_main or _watching_process == os.getpid():
         return
-    _watching = os.getpid()
-    threading.Thread(target=_follow, args=(parent,), name="parent-watch", daemon=True).start()
+    _watching_process = os.getpid()
+    threading.Thread(target=_exit_after, args=(parent,), name="parent-watch", daemon=True).start()
 
 
 class WorkerInit:
-    """`end_with_parent` ahead of the user's ``worker_init_fn``; picklable if that is."""
+    """Calls `end_with_parent`, then the user's ``worker_init_fn``; picklable if that is."""
 
     def __init__(self, user_init: Callable[[int], None] | None) -> None:
         self._user_init = user_init
@@ -42,13 +45,14 @@ class WorkerInit:
             self._user_init(worker)
 
 
-def _follow(parent: Any) -> None:
+def _exit_after(parent: Any) -> None:
+    """Wait until ``parent`` has ended, and exit this process."""
     try:
         descriptor = os.pidfd_open(parent.pid)
     except ProcessLookupError:
         pass  # it has ended already
     except (AttributeError, OSError):  # an old kernel, or a sandbox
-        parent.join()  # by a pipe, which workers that began later hold open: last begun, first gone
+        parent.join()  # waits for a pipe that later workers keep open: the last of them ends first
     else:
         ended = select.poll()
         ended.register(descriptor, select.POLLIN)

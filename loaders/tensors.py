@@ -1,7 +1,7 @@
-"""A batch: column → tensor, and how it travels between processes.
+"""Batches of tensors by column, and how they travel between processes.
 
-A column of numbers is a tensor [n], one of lists of a fixed size k a tensor [n, k], one of strings,
-bytes or other lists a `Ragged`; `pipeprof.loaders.dataset.arrow_arrays` tells which becomes what.
+A column of numbers is a tensor [n], and one of lists of a fixed size k is a tensor [n, k]. Strings,
+bytes and other lists are a `Ragged`. `pipeprof.loaders.dataset.arrow_arrays` has the full table.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import torch
 
 
 class Batch(dict[str, Any]):
-    """Column name → `torch.Tensor` or `Ragged`.
+    """Maps column names to `torch.Tensor` or `Ragged`.
 
-    Between processes it travels in one piece: torch sends each tensor of a plain dict through a
-    shared-memory file and a hand-shake of its own, for which the receiver waits until the worker
-    lets go of its interpreter lock. A large batch is one such tensor, a small one plain bytes.
+    It travels between processes in one piece: a large batch as one tensor, a small one as bytes.
+    Of a plain dict torch sends each tensor through its own shared-memory file and handshake, for
+    which the receiver waits until the worker releases its interpreter lock.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        flat, parts, rest = _packed(self)
+        flat, parts, others = _pack(self)
         if flat.numel() > _SMALL_BYTES:
-            return _unpacked, (flat, parts, rest)
-        return _unpacked, (flat.numpy().tobytes(), parts, rest)
+            return _unpack, (flat, parts, others)
+        return _unpack, (flat.numpy().tobytes(), parts, others)
 
     def __copy__(self) -> Batch:
         return Batch(self)
@@ -33,11 +33,11 @@ class Batch(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Ragged:
-    """n rows of different lengths: ``values[offsets[i]:offsets[i + 1]]`` is row i."""
+    """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``."""
 
     values: torch.Tensor
     offsets: torch.Tensor
-    """int64 [n + 1]"""
+    """Offsets of n rows, int64 [n + 1]."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -49,7 +49,7 @@ class Ragged:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     def bytes_at(self, row: int) -> bytes:
-        """Row of a string or binary column."""
+        """Return a row of a string or binary column as bytes."""
         return self[row].numpy().tobytes()
 
     def to(self, *arguments: Any, **options: Any) -> Ragged:
@@ -60,30 +60,31 @@ class Ragged:
 
 
 _SMALL_BYTES = 256 * 2**10
-"""Up to here bytes through a pipe are quicker than the hand-shake of a shared-memory file."""
+"""Up to this size a pipe is faster than the handshake of a shared-memory file."""
 _ALIGNMENT = 16
 _OFFSETS = "\0offsets"
-"""Ends the name under which the offsets of a `Ragged` travel."""
+"""Suffix of the name under which the offsets of a `Ragged` are packed."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One tensor in a packed batch."""
+    """The place of one tensor in a packed batch."""
 
     name: str
     dtype: torch.dtype
     shape: tuple[int, ...]
     start: int
-    """Bytes from the beginning; a multiple of `_ALIGNMENT`."""
+    """Offset in bytes; a multiple of `_ALIGNMENT`."""
 
-    def of(self, views: _Views) -> torch.Tensor:
+    def view(self, views: _Views) -> torch.Tensor:
+        """Return the tensor as a view of the packed bytes."""
         first = self.start // self.dtype.itemsize
         tensor = views[self.dtype][first : first + math.prod(self.shape)]
         return tensor.view(self.shape) if len(self.shape) != 1 else tensor
 
 
 class _Views(dict[torch.dtype, torch.Tensor]):
-    """The same bytes as elements of any type."""
+    """The packed bytes viewed as elements of each type, made when first asked for."""
 
     def __init__(self, flat: torch.Tensor) -> None:
         self._flat = flat
@@ -93,19 +94,21 @@ class _Views(dict[torch.dtype, torch.Tensor]):
         return self[dtype]
 
 
-def _packed(batch: Batch) -> tuple[torch.Tensor, list[_Part], dict[str, Any]]:
-    """All tensors end to end in one, where to find them in it, and the batch with whatever else
-    the user has put into it; a tensor's place there is kept by None."""
+def _pack(batch: Batch) -> tuple[torch.Tensor, list[_Part], dict[str, Any]]:
+    """Copy all tensors into one, and return it, the tensors' places in it, and all other values.
+
+    The other values keep the order of the batch, with None in place of each tensor.
+    """
     tensors: dict[str, torch.Tensor] = {}
-    rest: dict[str, Any] = {}
+    others: dict[str, Any] = {}
     for name, value in batch.items():
-        rest[name] = None
+        others[name] = None
         if isinstance(value, Ragged):
             tensors[name], tensors[name + _OFFSETS] = value.values, value.offsets
         elif isinstance(value, torch.Tensor) and _is_plain(value):
             tensors[name] = value
         else:
-            rest[name] = value
+            others[name] = value
     parts, size = [], 0
     for name, tensor in tensors.items():
         parts.append(_Part(name, tensor.dtype, tuple(tensor.shape), size))
@@ -113,11 +116,12 @@ def _packed(batch: Batch) -> tuple[torch.Tensor, list[_Part], dict[str, Any]]:
     flat = torch.empty(size, dtype=torch.uint8)
     views = _Views(flat)
     for part, tensor in zip(parts, tensors.values(), strict=True):
-        part.of(views).copy_(tensor)
-    return flat, parts, rest
+        part.view(views).copy_(tensor)
+    return flat, parts, others
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
+    """Return whether the bytes and the shape are all there is to ``tensor``."""
     return (
         tensor.device.type == "cpu"
         and tensor.layout is torch.strided
@@ -126,10 +130,10 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _unpacked(flat: torch.Tensor | bytes, parts: list[_Part], rest: dict[str, Any]) -> Batch:
-    batch = Batch(rest)
+def _unpack(flat: torch.Tensor | bytes, parts: list[_Part], others: dict[str, Any]) -> Batch:
+    batch = Batch(others)
     if isinstance(flat, bytes):
-        # a copy, since bytes are read-only; none at all has no buffer to make a tensor of
+        # copied, because bytes are read-only; torch makes no tensor of an empty buffer
         flat = (
             torch.frombuffer(bytearray(flat), dtype=torch.uint8)
             if flat
@@ -137,7 +141,7 @@ def _unpacked(flat: torch.Tensor | bytes, parts: list[_Part], rest: dict[str, An
         )
     views = _Views(flat)
     for part in parts:
-        tensor = part.of(views)
+        tensor = part.view(views)
         if part.name.endswith(_OFFSETS):
             owner = part.name.removesuffix(_OFFSETS)
             batch[owner] = Ragged(batch[owner], tensor)

@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
-from pipeprof.loaders.bad_data import Skips
+from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import batches_of
 from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
 from pipeprof.loaders.dataset.prefetch import First, Reads, ReadsAhead
@@ -94,7 +94,7 @@ def open_dataset(
     if min(reading.block_bytes, reading.request_bytes, reading.queue_depth) < 1:
         raise UsageError("block_bytes, request_bytes and queue_depth must be at least 1")
     rank, world_size = find_rank(rank, world_size)
-    skips = Skips(on_error)
+    skips = SkipCounter(on_error)
     plan = plan_dataset(url, columns, types, reading, storage_options, skips)
     batching = BatchOptions(
         batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, rank, world_size
@@ -121,7 +121,7 @@ class FileDataset(IterableDataset[Any]):
     """Made by `open_dataset`."""
 
     def __init__(
-        self, plan: DatasetPlan, batching: BatchOptions, read: ReadOptions, skips: Skips
+        self, plan: DatasetPlan, batching: BatchOptions, read: ReadOptions, skips: SkipCounter
     ) -> None:
         self._plan, self._batching, self._read = plan, batching, read
         self.skips = skips
@@ -196,7 +196,7 @@ class FileDataset(IterableDataset[Any]):
                         empty = False
                         yield rows
                 if empty:
-                    self.skips.check_barren(epoch, *_this_worker())
+                    self.skips.check_empty_epoch(epoch, *_this_worker())
                 if not self._batching.repeat or empty:
                     return
 
@@ -269,7 +269,7 @@ class FileDataset(IterableDataset[Any]):
     def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:
         """Count it, or raise it."""
         worker, _ = _this_worker()
-        self.skips.note(item.url, explain(fault.error, item), fault.rows, worker)
+        self.skips.skip_rows(item.url, explain(fault.error, item), fault.rows, worker)
 
 
 def _this_worker() -> tuple[int, int]:

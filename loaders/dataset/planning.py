@@ -12,7 +12,7 @@ from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
 from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, Split, drive_plan
 from pipeprof.formats.types import parse_type
-from pipeprof.loaders.bad_data import Skips
+from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.model import DataSource
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.urls import join, redact
@@ -37,7 +37,7 @@ def plan_dataset(
     types: Mapping[str, str] | None,
     options: ReadOptions,
     storage_options: Mapping[str, Any] | None,
-    skips: Skips | None = None,
+    skips: SkipCounter | None = None,
 ) -> DatasetPlan:
     """List ``url``, find its format, and cut each object.
 
@@ -46,7 +46,7 @@ def plan_dataset(
     raises unless told otherwise.
     Raises `StorageError`, `FormatError`.
     """
-    skips = skips or Skips("fail")
+    skips = skips or SkipCounter("fail")
     store = open_store(url, storage_options, options)
     items = store.find(url)
     chosen = _one_format(store, items, redact(url), skips)
@@ -75,12 +75,12 @@ def _plan(
     columns: Sequence[str] | None,
     types: Mapping[str, pa.DataType],
     options: ReadOptions,
-    skips: Skips,
+    skips: SkipCounter,
 ) -> FilePlan:
     def on_fault(fault: Fault) -> None:
-        if not skips.wanted:
+        if not skips.enabled:
             raise fault.error
-        skips.note(item.url, explain(fault.error, item), fault.rows)
+        skips.skip_rows(item.url, explain(fault.error, item), fault.rows)
 
     try:
         return drive_plan(
@@ -92,7 +92,7 @@ def _plan(
         raise explain(error, item) from None
 
 
-def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: Skips) -> Format:
+def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: SkipCounter) -> Format:
     """By the content of one object of each suffix."""
     found: dict[str, tuple[Format, ObjectInfo]] = {}
     seen: set[str] = set()
@@ -106,7 +106,7 @@ def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: Skip
         try:
             chosen = formats.detect(item.url, bytes(head), bytes(tail))
         except FormatError as error:
-            skips.note(item.url, error, 0)  # its turn comes when all are planned
+            skips.skip_rows(item.url, error, 0)  # its turn comes when all are planned
             refused = refused or error
             continue
         seen.add(suffix)
@@ -129,7 +129,7 @@ def _plan_all(
     columns: Sequence[str] | None,
     types: Mapping[str, pa.DataType],
     options: ReadOptions,
-    skips: Skips,
+    skips: SkipCounter,
 ) -> tuple[pa.Schema | None, list[tuple[ObjectInfo, FilePlan]]]:
     """The schema of the first object that has one; the others must have its columns, in any
     order, with the same types. Raises `FormatError` when no object can be read."""
@@ -146,7 +146,7 @@ def _plan_all(
                     f"{_difference(plan.schema, schema)}. Read them apart, or give types=…"
                 )
         except FormatError as error:
-            skips.note_object(item.url, error)
+            skips.skip_object(item.url, error)
             refused = refused or error
             continue
         plans.append((item, plan))

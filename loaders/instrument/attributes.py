@@ -1,4 +1,4 @@
-"""Attributes of objects that we do not know."""
+"""Read attributes of a user's objects safely."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 def safe_getattr(thing: Any, name: str) -> Any:
-    """The attribute ``name``; ``None`` where there is none, or a user's object raises any error."""
+    """Return the attribute ``name``; ``None`` if there is none, or reading it raises any error."""
     try:
         return getattr(thing, name, None)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a batch holds, whatever its shape."""
+"""Count the samples and bytes of a batch of any structure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeprof.loaders.tensors import Batch, Ragged
 
 
 def epochs(loader: Iterable[Any]) -> Iterator[Any]:
-    """Batches of one epoch after another, without end; ends when an epoch has none."""
+    """Yield the batches of epoch after epoch, until an epoch is empty."""
     while True:
         empty = True
         for batch in loader:
@@ -24,14 +24,14 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def count_samples(batch: Any, batch_size: int | None = None) -> int:
-    """Samples in ``batch``: the length of its first part that has one; 1 when none has.
+    """Return the number of samples: the length of the first part that has one, else 1.
 
-    A list may be the samples themselves, or parts that each hold all samples, as
-    ``[inputs, labels]``; ``batch_size``, when known, settles which.
+    A list may hold the samples themselves, or parts that each hold all samples, as
+    ``[inputs, labels]``. It holds the samples where its length is ``batch_size``.
     """
     if isinstance(batch, torch.Tensor):
         return batch.size(0) if batch.ndim else 1
-    # exact types first: to ask whether something is a Sequence is dear
+    # exact types first, because isinstance with Sequence is slow
     if type(batch) is list or type(batch) is tuple:
         return _count_parts(batch, batch_size)
     if not hasattr(batch, "__len__") and not hasattr(batch, "shape"):
@@ -57,54 +57,57 @@ def _count_parts(batch: Sequence[Any], batch_size: int | None) -> int:
 
 
 _MOST_PARTS = 2048
-"""Looked at in one batch: about a millisecond."""
+"""Most parts of a batch that are visited, which takes about a millisecond."""
 _NUMBER_BYTES = 8.0
-_NO_TENSORS = (int, float, complex, str, bytes, type(None))
+_SCALARS = (int, float, complex, str, bytes, type(None))
 
 
 def batch_nbytes(batch: Any) -> tuple[float, float, float]:
-    """Tensors in ``batch`` that travel to main one by one, their bytes in all, and the bytes of
-    what is pickled beside them, NaN where that cannot be told; all are NaN for a batch of too many
-    parts to look through. A sequence that begins with a number or a text holds no tensors."""
-    pieces, size, loose, waiting, looked = 0, 0.0, 0.0, [batch], 0
-    while waiting:
-        part = waiting.pop()
-        looked += 1
-        if looked > _MOST_PARTS:
+    """Return how many tensors travel to main one by one, their bytes, and all other pickled bytes.
+
+    The last is NaN where it is unknown. All are NaN for a batch of more than 2048 parts. A sequence
+    that begins with a number or a string is taken to hold no tensors.
+    """
+    tensors, tensor_bytes, other_bytes, pending, visited = 0, 0.0, 0.0, [batch], 0
+    while pending:
+        part = pending.pop()
+        visited += 1
+        if visited > _MOST_PARTS:
             return nan, nan, nan
         if isinstance(part, torch.Tensor):
-            pieces += 1
-            size += part.element_size() * part.numel()
-        elif isinstance(part, Batch):
-            pieces += 1
-            for _, own, beside in map(batch_nbytes, part.values()):
-                size, loose = size + own, loose + beside
-        elif inside := _inside(part):
-            waiting += inside
+            tensors += 1
+            tensor_bytes += part.element_size() * part.numel()
+        elif isinstance(part, Batch):  # it travels as one tensor
+            tensors += 1
+            for _, packed, other in map(batch_nbytes, part.values()):
+                tensor_bytes, other_bytes = tensor_bytes + packed, other_bytes + other
+        elif children := _children(part):
+            pending += children
         else:
-            loose += _loose_bytes(part, _MOST_PARTS // looked)  # so that all take no longer
-    return pieces, size, loose
+            other_bytes += _other_nbytes(part, _MOST_PARTS // visited)  # bounds the time of all
+    return tensors, tensor_bytes, other_bytes
 
 
-def _loose_bytes(part: Any, most: int) -> float:
-    """Of what holds no tensors; NaN: unknown, or it holds more than ``most`` parts."""
+def _other_nbytes(part: Any, most: int) -> float:
+    """Return the bytes of a part without tensors; NaN if unknown or of more than ``most`` items."""
     if isinstance(part, str | bytes | bytearray):
         return len(part)
-    if isinstance(part, _NO_TENSORS):
+    if isinstance(part, _SCALARS):
         return _NUMBER_BYTES
     if isinstance(part, np.ndarray | np.generic):
         return nan if part.dtype.hasobject else part.nbytes
     if not isinstance(part, Sequence | Mapping) or len(part) > most:
         return nan
-    plain = all(isinstance(each, _NO_TENSORS) for each in part)
-    return sum(_loose_bytes(each, 0) for each in part) if plain else nan
+    plain = all(isinstance(each, _SCALARS) for each in part)
+    return sum(_other_nbytes(each, 0) for each in part) if plain else nan
 
 
-def _inside(part: Any) -> Iterable[Any]:
+def _children(part: Any) -> Iterable[Any]:
+    """Return the items of ``part`` that may be or hold tensors."""
     if isinstance(part, Ragged):
         return part.values, part.offsets
     if isinstance(part, Mapping):
         return part.values()
     if not isinstance(part, Sequence) or isinstance(part, str | bytes) or not part:
         return ()
-    return () if isinstance(part[0], _NO_TENSORS) else part
+    return () if isinstance(part[0], _SCALARS) else part

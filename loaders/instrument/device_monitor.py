@@ -1,6 +1,6 @@
-"""What the accelerator did with the batches of one pass, where there is one to look at.
+"""Measure what the accelerator does with the batches of one pass, where there is one.
 
-Nothing here waits for the device: what it did is known some batches later.
+Nothing here waits for the device, so its times are known only some batches later.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from pipeprof.measure.nvml import DeviceSample, Nvml
 from pipeprof.measure.recorder import Recorder
 
 _REMEMBERED = 512
-"""Batches to which a copy may still be charged."""
+"""Number of last batches to which a copy can still be charged."""
 
 
 class DeviceTotals:
-    """Over all passes of a loader."""
+    """Copies and use of the device, summed over all passes of a loader."""
 
     def __init__(self) -> None:
         self.pageable_copies = self.blocking_copies = 0
         self.memory_bytes: int | None = None
-        self._used = 0.0
+        """Most device memory in use at any sample; ``None`` without samples."""
+        self._utilisation_sum = 0.0
         self._samples = 0
 
     def add_copy(self, copy: DeviceCopy) -> None:
@@ -33,16 +34,17 @@ class DeviceTotals:
     def add_sample(self, sample: DeviceSample) -> None:
         self.memory_bytes = max(sample.memory_bytes, self.memory_bytes or 0)
         if sample.utilisation is not None:
-            self._used += sample.utilisation
+            self._utilisation_sum += sample.utilisation
             self._samples += 1
 
     @property
     def utilisation(self) -> float | None:
-        return self._used / self._samples if self._samples else None
+        """Mean utilisation, 0 to 1; ``None`` without samples."""
+        return self._utilisation_sum / self._samples if self._samples else None
 
 
 class DeviceMonitor:
-    """Told when a batch is asked for and delivered; tells the recorder what became of it."""
+    """Measures idle, busy and copy times around each batch, and passes them to the recorder."""
 
     def __init__(self, recorder: Recorder, totals: DeviceTotals) -> None:
         events = cuda_events()
@@ -52,34 +54,36 @@ class DeviceMonitor:
         self._delivered: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
 
     @staticmethod
-    def there() -> bool:
-        """Whether this process uses CUDA, or `pipeprof.to_device`. About 0.3 µs."""
+    def has_work() -> bool:
+        """Return whether this process uses CUDA or `pipeprof.to_device`; takes about 0.3 µs."""
         return "pipeprof.measure.h2d" in sys.modules or cuda_events() is not None
 
     @property
     def stopped(self) -> str:
-        """Why the device is no longer looked at; empty while it is."""
+        """Why the device is no longer measured; empty while it is."""
         reason = self._clock.reason if self._clock is not None else None
-        return f"the accelerator was no longer looked at: {reason}" if reason else ""
+        return f"the accelerator was no longer measured: {reason}" if reason else ""
 
     def ask(self, number: int) -> None:
-        """``number``: the batch's `Pass.number`."""
+        """Note that the batch with this `Pass.number` is requested."""
         if self._clock is not None:
             self._clock.ask(number)
         self.collect()
 
     def deliver(self, number: int) -> None:
+        """Note that the batch with this `Pass.number` is delivered."""
         if self._clock is not None:
             self._clock.deliver(number)
         self._delivered.append((self._recorder.now(), number))
 
     def leave(self) -> None:
+        """Note that the pass has ended."""
         if self._clock is not None:
             self._clock.leave()
         self.collect()
 
     def collect(self) -> None:
-        """What is known by now."""
+        """Pass on all times that are known by now."""
         if self._clock is not None:
             for batch, starved_s, busy_s in self._clock.harvest():
                 self._recorder.note_device(batch, starved_s, busy_s)
@@ -91,7 +95,7 @@ class DeviceMonitor:
             self._totals.add_sample(sample)
 
     def _batch_at(self, moment_s: float) -> int:
-        """The batch last delivered before; -1 when it is forgotten."""
+        """Return the number of the last batch delivered before then; -1 if it is too long ago."""
         for delivered_s, number in reversed(self._delivered):
             if delivered_s <= moment_s:
                 return number

@@ -1,4 +1,4 @@
-"""Looks at the training process where a profile needs it: when a pass begins, and at the end."""
+"""Read the resources that the training process uses: threads, descriptors, memory, CPU time."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from pipeprof.measure import host
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import LoaderConfig, MainProcess
 
-_EVERY_S = 0.5
+_POLL_EVERY_S = 0.5
 
 
 class HostMonitor:
-    """From the first pass over a loader on."""
+    """Observes the training process from the first pass over a loader on."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._now = clock.now
         self._began: tuple[float, float] | None = None
         self._due_s = inf
-        """When to look at what is too expensive for a short run."""
+        """When to read next what takes too long for a short run."""
         self._core_time: host.CoreTime | None = None
         self._descriptors: int | None = None
         self._threads_at_fork: int | None = None
         self._python_threads_at_fork: tuple[str, ...] = ()
 
-    def look(self, config: LoaderConfig) -> None:
-        """A pass begins; its workers are not started yet."""
+    def begin_pass(self, config: LoaderConfig) -> None:
+        """Note the threads that exist before a pass starts its workers."""
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = self._now(), process_time()
-            self._due_s = self._began[0] + _EVERY_S
+            self._due_s = self._began[0] + _POLL_EVERY_S
         if starts and config.num_workers and config.start_method == "fork":
             self._threads_at_fork = host.live_threads()
             self._python_threads_at_fork = _other_threads()
 
-    def glance(self) -> None:
-        """In a pass, now and then: at what is too expensive for a short run."""
+    def poll(self) -> None:
+        """Read what takes too long for a short run, at most every 0.5 s."""
         now = self._now()
         if now < self._due_s:
             return
-        self._due_s = now + _EVERY_S
+        self._due_s = now + _POLL_EVERY_S
         self._count_descriptors()
         if self._core_time is None:
             self._core_time = host.core_time()
 
     def snapshot(self, device: DeviceTotals) -> MainProcess:
-        """At the end, or whenever a profile is wanted."""
+        """Return the figures of the process from the first pass until now."""
         self._count_descriptors()
         began_s, cpu_s = self._began or (self._now(), process_time())
         return MainProcess(
@@ -78,9 +78,9 @@ class HostMonitor:
 
 
 def _other_threads() -> tuple[str, ...]:
-    """Names of Python's threads beside this one."""
-    me = threading.get_ident()
-    return tuple(thread.name for thread in threading.enumerate() if thread.ident != me)
+    """Return the names of all Python threads except the current one."""
+    own = threading.get_ident()
+    return tuple(thread.name for thread in threading.enumerate() if thread.ident != own)
 
 
 def _sharing() -> str:

@@ -1,7 +1,7 @@
-"""In the main process: which worker made each batch, how it came, what the worker said of it.
+"""Observe the batches of a pass in the main process, where the loader has no workers.
 
-One observer per form of torch's iterator. Each hangs on the iterator by instance attributes that
-hold no reference back, so that it is dropped, and its workers end, just as without us.
+There is one observer for each kind of iterator. It sets instance attributes on the iterator that
+hold no reference back to it. So the iterator is dropped, and its workers end, as without pipeprof.
 """
 
 from __future__ import annotations
@@ -27,33 +27,38 @@ from pipeprof.measure.ring import IN_PARTS, PLAIN, TOLD
 from pipeprof.measure.rows import SEEN, Floats, Source, as_array, nothing_known
 
 _WORKER, _PINNED, _SAMPLES = (SEEN.index(name) for name in ("worker", "pinned_s", "samples"))
-_TOLD = SEEN.index(TOLD[0])
+_FIRST_FIELD = SEEN.index(TOLD[0])
 _START, _END = TOLD.index("fetch_start_s"), TOLD.index("fetch_end_s")
 _PARTS = slice(len(PLAIN), len(PLAIN) + len(IN_PARTS))
 
 
 class Observer(Protocol):
+    """Observes the batches of a pass beyond the moments of their delivery."""
+
     @property
     def key(self) -> Callable[[Any], Any] | None:
-        """Tells the batch that was just delivered to `source`. Takes the iterator, or the batch
-        where `of_batch`; ``None`` where the moments are enough."""
+        """A function that returns the key by which `source` finds the batch just delivered.
+
+        Its argument is the iterator, or the batch where `key_takes_batch`. ``None`` means that
+        the moments of delivery are enough.
+        """
         ...
 
-    of_batch: bool
+    key_takes_batch: bool
 
     def source(self) -> Source:
-        """Of the pass that begins now."""
+        """Return what fills in the rows of the pass that begins now."""
         ...
 
-    def leave(self) -> None:
-        """The pass has ended, or was left."""
+    def close(self) -> None:
+        """Stop observing, because the pass has ended or was left."""
         ...
 
 
 class HostObserver:
-    """Sees nothing but that a batch came: for iterables that cannot be hooked."""
+    """Counts the samples of each batch, for iterables that cannot be hooked."""
 
-    of_batch = True
+    key_takes_batch = True
 
     def __init__(self, batch_size: Any = None) -> None:
         self._batch_size = batch_size
@@ -69,36 +74,39 @@ class HostObserver:
         table[:, _SAMPLES] = [nan if key is None else key for key in keys]
         return table, 0
 
-    def leave(self) -> None:
+    def close(self) -> None:
         pass
 
 
-_ROOM = 2 * FLUSH_EVERY
+_MOST_RECORDS = 2 * FLUSH_EVERY
 
 
 class InlineObserver:
-    """``num_workers=0``: the fetcher lives in this process. A batch was fetched between the moments
-    at which it was asked for and delivered."""
+    """Observes a loader with ``num_workers=0``, whose fetcher runs in this process.
 
-    key, of_batch = None, False
+    A batch's record is found by its time: the fetch lies between request and delivery.
+    """
+
+    key, key_takes_batch = None, False
 
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-        """``whole``: watch all, whatever that costs."""
+        """With ``whole`` the system's counters are sampled for every batch."""
         self._clock, self._meter = clock, ResourceSampler(batch_nbytes, whole, clock)
-        self._told: deque[Sequence[float]] = deque(maxlen=_ROOM)
-        """Of the batches last fetched."""
+        self._records: deque[Sequence[float]] = deque(maxlen=_MOST_RECORDS)
+        """Records of the last batches, in the order of their fetches."""
         self.requests = RequestCounts()
-        """Those of this pass."""
+        """The storage requests of this pass."""
         self._pins = False
-        self._watching = ExitStack()
+        self._active = ExitStack()
 
     def attach(self, iterator: Any) -> None:
-        fetcher, tell = iterator._dataset_fetcher, self._told.append
-        FetcherHooks(fetcher, tell, self._meter, self.requests, clock=self._clock)
+        """Hook the fetcher of ``iterator`` and, until `close`, the reads of this process."""
+        fetcher, add_record = iterator._dataset_fetcher, self._records.append
+        FetcherHooks(fetcher, add_record, self._meter, self.requests, clock=self._clock)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
-        self._watching.enter_context(reads_watched())
+        self._active.enter_context(reads_watched())
         begin_noting()
-        self._watching.callback(end_noting)
+        self._active.callback(end_noting)
 
     def source(self) -> Source:
         return self
@@ -108,25 +116,25 @@ class InlineObserver:
         table[:, _WORKER] = -1
         if self._pins:
             table[:, _PINNED] = moments[:, 1]
-        told = _table(list(self._told))
-        places = np.searchsorted(told[:, _START], moments[:, 0])
-        seen = places < len(told)
-        seen[seen] = told[places[seen], _END] <= moments[seen, 1]
-        rows = slice(None) if seen.all() else seen  # the former is faster
-        table[rows, _TOLD:] = told[places[rows]]
-        for _ in range(places[seen].max(initial=-1) + 1):
-            self._told.popleft()
-        return table, int((~seen).sum())
+        records = _table(list(self._records))
+        places = np.searchsorted(records[:, _START], moments[:, 0])
+        found = places < len(records)
+        found[found] = records[places[found], _END] <= moments[found, 1]
+        rows = slice(None) if found.all() else found  # the former is faster
+        table[rows, _FIRST_FIELD:] = records[places[rows]]
+        for _ in range(places[found].max(initial=-1) + 1):
+            self._records.popleft()
+        return table, int((~found).sum())
 
-    def leave(self) -> None:
-        self._watching.close()
+    def close(self) -> None:
+        self._active.close()
 
 
-def _table(told: list[Sequence[float]]) -> Floats:
-    """[batches, `TOLD`]"""
-    count = len(told)
-    lengths = np.fromiter(map(len, told), np.intp, count)
-    flat = as_array(list(chain.from_iterable(told)))
+def _table(records: list[Sequence[float]]) -> Floats:
+    """Return [records, `TOLD`]; fields that a record lacks are 0 for stages, else NaN."""
+    count = len(records)
+    lengths = np.fromiter(map(len, records), np.intp, count)
+    flat = as_array(list(chain.from_iterable(records)))
     starts = np.cumsum(lengths) - lengths
     table = np.full((count, len(TOLD)), nan)
     table[:, _PARTS] = 0.0

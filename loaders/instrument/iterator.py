@@ -1,4 +1,4 @@
-"""One pass over a loader, clocked."""
+"""Time one pass over a loader, batch by batch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.inline_observer import Observer
-from pipeprof.loaders.instrument.sampling import PAGE, SamplingSchedule
-from pipeprof.loaders.instrument.worker_observer import clocked
+from pipeprof.loaders.instrument.sampling import CHECK_EVERY, SamplingSchedule
+from pipeprof.loaders.instrument.worker_observer import unrecorded_key
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.loader_pass import Pass
@@ -17,159 +17,169 @@ from pipeprof.measure.loader_pass import Pass
 _log = logging.getLogger(__name__)
 
 
-class Finder(Protocol):
+class PassOwner(Protocol):
+    """The profiler to which a pass belongs."""
+
     schedule: SamplingSchedule
 
     def find_device(self) -> DeviceMonitor | None: ...
 
 
 class TimedPass:
-    """What ``iterator`` hands out, noted. Written for few steps: each costs a microsecond's tenth,
-    since the training loop has driven our code out of the caches."""
+    """Times each batch that ``iterator`` yields.
 
-    __slots__ = ("_device", "_finder", "_key", "_look_in", "_now", "_observer", "_of_batch",
-                 "_pass", "iterator")  # fmt: skip
+    The code takes few steps on purpose. A training loop evicts it from the caches, so that each
+    step costs about 0.1 µs.
+    """
+
+    __slots__ = ("_device", "_key", "_key_takes_batch", "_now", "_observer", "_owner", "_pass",
+                 "_until_check", "iterator")  # fmt: skip
 
     def __init__(
-        self, iterator: Iterator[Any], finder: Finder, turn: Pass, observer: Observer
+        self, iterator: Iterator[Any], owner: PassOwner, loader_pass: Pass, observer: Observer
     ) -> None:
         self.iterator = iterator
-        self._finder = finder
-        self._pass, self._now = turn, turn.now
-        self._observer, self._of_batch = observer, observer.of_batch
+        self._owner = owner
+        self._pass, self._now = loader_pass, loader_pass.now
+        self._observer, self._key_takes_batch = observer, observer.key_takes_batch
         self._device: DeviceMonitor | None = None
-        self._look_in = 1
-        """Batches, after which to look for an accelerator, and which batches to watch."""
-        turn.source, self._key = observer.source(), observer.key
-        # of a torch that we do not know
-        with suppress_and_log(_log, "the first batches of a pass are not watched"):
-            self._watch(finder.schedule.start(observer))
+        self._until_check = 1
+        """Number of batches until `_check` runs."""
+        loader_pass.source, self._key = observer.source(), observer.key
+        # an unknown version of torch may raise anything
+        with suppress_and_log(_log, "the first batches of a pass are not recorded"):
+            self._set_recording(owner.schedule.start(observer))
         self._find_device()
 
     @property
     def delivered(self) -> int:
-        """Batches of this pass so far."""
+        """Number of batches delivered in this pass."""
         return self._pass.nth
 
     @property
-    def in_stretches(self) -> bool:
-        """Batches are only clocked now."""
-        return self._key is clocked
+    def only_timed(self) -> bool:
+        """Whether batches are only timed now, and not recorded in full."""
+        return self._key is unrecorded_key
 
     def take(self) -> Any:
-        """The next batch."""
-        turn = self._pass
-        turn.asked_s = self._now()
-        if not self._look_in:
-            self._look()
+        """Return the next batch."""
+        current = self._pass
+        current.asked_s = self._now()
+        if not self._until_check:
+            self._check()
         device = self._device
         if device is not None:
-            device.ask(turn.number)
+            device.ask(current.number)
         try:
             batch = next(self.iterator)
         except StopIteration:
-            turn.leave(exhausted=True)
+            current.leave(exhausted=True)
             self._leave()
             raise
-        number = turn.number if device is not None else 0
-        key, told = self._key, None
+        number = current.number if device is not None else 0
+        key, batch_key = self._key, None
         if key is not None:
-            # A batch is any object at all, and torch may change: what cannot be told stays unknown,
-            # and is no reason to disturb the training.
+            # a batch is any object, and torch may change: an error must not reach the training
             try:
-                told = key(batch if self._of_batch else self.iterator)
+                batch_key = key(batch if self._key_takes_batch else self.iterator)
             except Exception as error:
                 log_caught(_log, error, "a batch's stages are not known")
-                told = None
-        turn.deliver(told)
+                batch_key = None
+        current.deliver(batch_key)
         if device is not None:
             device.deliver(number)
-        self._look_in -= 1
+        self._until_check -= 1
         return batch
 
     def leave(self) -> None:
+        """End the pass, whether or not it was exhausted."""
         self._pass.leave()
         self._leave()
 
-    def _look(self) -> None:
-        """After the first batch, then every page at least. What that takes is no stall."""
-        self._look_in = PAGE
+    def _check(self) -> None:
+        """Look for an accelerator, and decide whether the next batches are recorded.
+
+        It runs after the first batch, and then at least every `CHECK_EVERY` batches. Its own time
+        does not count as a stall.
+        """
+        self._until_check = CHECK_EVERY
         if self._device is None:
             self._find_device()
-        with suppress_and_log(_log, "which batches to watch next was not settled"):
-            watched, left = self._finder.schedule.look(
-                self._observer, self.iterator, not self.in_stretches
+        with suppress_and_log(_log, "which batches to record next was not decided"):
+            recorded, count = self._owner.schedule.check(
+                self._observer, self.iterator, not self.only_timed
             )
-            self._watch(watched)
-            self._look_in = min(PAGE, left)
+            self._set_recording(recorded)
+            self._until_check = min(CHECK_EVERY, count)
         self._pass.ask()
 
     def _find_device(self) -> None:
-        self._device = self._finder.find_device()
+        self._device = self._owner.find_device()
         if self._device is not None:
-            self._finder.schedule.watch_all()
+            self._owner.schedule.record_all()
 
-    def _watch(self, watched: bool) -> None:
-        self._key = self._observer.key if watched else clocked
+    def _set_recording(self, on: bool) -> None:
+        self._key = self._observer.key if on else unrecorded_key
 
     def _leave(self) -> None:
-        self._observer.leave()
+        self._observer.close()
         if self._device is not None:
             self._device.leave()
 
 
-class StandIn:
-    """What it has not itself, and is not of its ``_own``, it takes from the object for which it
-    stands; ``isinstance`` answers as for that, too."""
+class Proxy:
+    """Stands in for another object: attributes, length, truth and ``isinstance`` are that object's.
 
-    _own: tuple[str, ...]
-    """Names of the attributes that are not of that object."""
+    Only attributes of the class, and those in ``_own_attributes``, are the proxy's own.
+    """
 
-    def _stands_for(self) -> Any:
+    _own_attributes: tuple[str, ...]
+
+    def _wrapped_object(self) -> Any:
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._stands_for())
+        return len(self._wrapped_object())
 
     def __bool__(self) -> bool:
-        return bool(self._stands_for())  # which may have no length
+        return bool(self._wrapped_object())  # which may have no length
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._own:  # not made yet, as when it is copied
+        if name in self._own_attributes:  # not set yet, as while it is copied
             raise AttributeError(name)
-        return getattr(self._stands_for(), name)
+        return getattr(self._wrapped_object(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._stands_for(), name, value)
+        setattr(self._wrapped_object(), name, value)
 
     def __delattr__(self, name: str) -> None:
-        delattr(self._stands_for(), name)
+        delattr(self._wrapped_object(), name)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return type(self._stands_for())
+        return type(self._wrapped_object())
 
 
-class ProfiledIterator(StandIn):
-    """Hands out what the iterator of ``turn`` does; all else about that stays as it is."""
+class ProfiledIterator(Proxy):
+    """Yields the batches of a `TimedPass`, and otherwise behaves as the iterator of that pass."""
 
-    _own = ("_turn",)
-    _turn: TimedPass
+    _own_attributes = ("_timed_pass",)
+    _timed_pass: TimedPass
 
-    def __init__(self, turn: TimedPass) -> None:
-        object.__setattr__(self, "_turn", turn)
+    def __init__(self, timed_pass: TimedPass) -> None:
+        object.__setattr__(self, "_timed_pass", timed_pass)
 
-    def _stands_for(self) -> Any:
-        return self._turn.iterator
+    def _wrapped_object(self) -> Any:
+        return self._timed_pass.iterator
 
     def __iter__(self) -> ProfiledIterator:
         return self
 
     def __next__(self) -> Any:
-        return self._turn.take()
+        return self._timed_pass.take()
 
     @finalizer
     def __del__(self) -> None:
-        if "_turn" in self.__dict__:
+        if "_timed_pass" in self.__dict__:
             with suppress_and_log(_log, "the end of a pass is not recorded"):
-                self._turn.leave()
+                self._timed_pass.leave()

@@ -1,4 +1,4 @@
-"""What a loader is set to, and what of it cannot be seen."""
+"""Describe a loader's settings and its data source, and the stages that a run did not observe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
-from pipeprof.loaders.bad_data import Skips
+from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.log import log_caught
 from pipeprof.model import BatchLog, DataSource, LoaderConfig
@@ -22,38 +22,38 @@ _NO_WORKERS = LoaderConfig(num_workers=0)
 
 @dataclass(frozen=True)
 class LoaderInfo:
-    """A loader as it is set at the begin of a pass. Neither it nor its data set is kept alive."""
+    """A loader's settings at the start of a pass; neither it nor its data set is kept alive."""
 
     config: LoaderConfig = _NO_WORKERS
-    """Its settings, as far as it has them."""
+    """The settings of a torch ``DataLoader``; of other loaders, a loader without workers."""
     batch_size: Any = None
     source: DataSource | None = None
-    """What is read, of a data set that says so."""
-    skips: Skips | None = None
-    """What counts the data that was left out, of a data set of ours."""
+    """What is read; ``None`` where the data set does not say."""
+    skips: SkipCounter | None = None
+    """The counter of skipped data, for data sets of `open_dataset`."""
     notes: tuple[str, ...] = ()
-    """How the bytes are read, where the store of a data set of ours has something to say of it."""
+    """Notes of the store on how the bytes are read, for data sets of `open_dataset`."""
 
     @property
     def capacity(self) -> int:
-        """Batches that may lie ready at once."""
+        """Most batches that workers prefetch."""
         return self.config.num_workers * (self.config.prefetch_factor or 1)
 
     @property
     def warmup(self) -> int:
-        """Batches of an epoch's start that fill buffers: what is asked of the workers ahead."""
+        """Batches at an epoch's start that only fill the prefetch queue."""
         return max(1, self.capacity)
 
     @property
     def source_now(self) -> DataSource | None:
-        """`source` with what was left out of it until now."""
+        """The source, with what was skipped so far."""
         if self.source is None or self.skips is None:
             return self.source
         return replace(self.source, skipped=self.skips.total)
 
 
 def describe_loader(loader: Any) -> LoaderInfo:
-    """What ``loader`` and its data set say of themselves."""
+    """Read the settings of ``loader`` and its data set."""
     dataset = safe_getattr(loader, "dataset")
     source, skips = safe_getattr(dataset, "source"), safe_getattr(dataset, "skips")
     known = isinstance(source, DataSource)
@@ -62,7 +62,7 @@ def describe_loader(loader: Any) -> LoaderInfo:
         config=_config_of(loader) if isinstance(loader, DataLoader) else _NO_WORKERS,
         batch_size=safe_getattr(loader, "batch_size"),
         source=source if known else None,
-        skips=skips if isinstance(skips, Skips) else None,
+        skips=skips if isinstance(skips, SkipCounter) else None,
         notes=notes if isinstance(notes, tuple) else (),
     )
 
@@ -83,8 +83,10 @@ def _config_of(loader: DataLoader[Any]) -> LoaderConfig:
 
 
 def known_length(loader: Any) -> int | None:
-    """Batches of a pass, where to ask for it changes nothing: torch remembers that an iterable data
-    set was asked."""
+    """Return the number of batches of a pass; ``None`` where it is unknown.
+
+    An iterable data set is not asked, because torch warns later if it has more batches than that.
+    """
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
         return None
     try:
@@ -95,21 +97,21 @@ def known_length(loader: Any) -> int | None:
 
 
 def _start_method(loader: DataLoader[Any]) -> str:
-    """``fork``, ``forkserver`` or ``spawn``."""
+    """Return ``fork``, ``forkserver`` or ``spawn``."""
     context = loader.multiprocessing_context
-    chosen = context.get_start_method() if context is not None else None
-    # asking for the default without allow_none would fix it for the whole process
-    chosen = chosen or multiprocessing.get_start_method(allow_none=True)
-    return str(chosen or multiprocessing.get_all_start_methods()[0])
+    method = context.get_start_method() if context is not None else None
+    # without allow_none the call would set the default for the whole process
+    method = method or multiprocessing.get_start_method(allow_none=True)
+    return str(method or multiprocessing.get_all_start_methods()[0])
 
 
 def unobserved_stages(config: LoaderConfig, log: BatchLog) -> dict[str, str]:
-    """Stages that could not be seen in this run, and why."""
+    """Return each stage that this run did not observe, with the reason."""
     missing = {}
     if not log.h2d_s:
         missing["h2d"] = "no batch went through pipeprof.to_device"
     if config.pin_memory and not any(log.pinned_s):
-        missing["pin"] = "torch pinned nothing: it saw no accelerator"
+        missing["pin"] = "torch pinned nothing: it found no accelerator"
     if any(log.fetch_end_s) and not any((*log.read_s, *log.decode_s, *log.transform_s)):
         for stage in ("read", "decode", "transform"):
             missing[stage] = "the data set is a black box: it is part of fetch"

@@ -1,5 +1,8 @@
-"""What our own hooks cost: the very hooks, timed here and now around work that takes no time, times
-how often they ran."""
+"""Measure the profiler's own overhead.
+
+The hooks are run after the training, in the same process, around work that takes no time. Their
+times are then multiplied by how often they ran.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from typing import Any
 from pipeprof.loaders.instrument.batch_size import batch_nbytes
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
-from pipeprof.loaders.instrument.worker_observer import WorkerObserver, clocked
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver, unrecorded_key
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.log import log_caught
 from pipeprof.measure.loader_pass import FLUSH_EVERY
@@ -31,65 +34,66 @@ from pipeprof.model import LoaderConfig, Overhead, Stage
 _log = logging.getLogger(__name__)
 
 _ROUNDS = 31
-_IN_A_ROW = 16
-"""Stages, since those of a batch are clocked one soon after another: only the first finds the
-caches cold."""
-_ELSEWHERE = bytearray(4 << 20)
-"""Copied between two rounds, as a training step would: the hooks' code and data are then no longer
-at hand, which makes them two or three times as dear."""
+_STAGES_PER_ROUND = 16
+"""Stages timed in a row, as in a batch: only the first of them finds the caches cold."""
+_EVICTION_DATA = bytearray(4 << 20)
+"""Bytes copied before each round to evict the hooks from the caches, as a training step does.
+
+Cold caches make the hooks two to three times as slow.
+"""
 
 
 def measure_overhead(
     config: LoaderConfig,
     wall_s: float,
     *,
-    batches: int,
-    unwatched: int = 0,
+    recorded: int,
+    only_timed: int = 0,
     requests: int = 0,
     charges: int = 0,
 ) -> Overhead:
-    """Of worker and main together, against the run's ``wall_s``, for so many ``batches`` that were
-    watched, and others that were not; ``charges``: how often a stage or a read was clocked.
+    """Return the overhead of workers and main process together, against the run's ``wall_s``.
 
-    The worker's part is charged in full, though workers run beside the training loop: an upper
-    bound.
+    ``recorded`` batches were recorded in full and ``only_timed`` were not. ``charges`` is how often
+    a stage or a read was timed. The result is an upper bound, because the workers' part counts in
+    full, although they run in parallel to the training loop.
     """
-    if not batches or not wall_s > 0:
-        return Overhead(None, None, "no batch was seen")
+    if not recorded or not wall_s > 0:
+        return Overhead(None, None, "no batch was recorded")
     try:
         per_batch_s = _workers_s() if config.num_workers else _inline_s()
-        clocked_s = _clocked_s() if unwatched else 0.0
+        only_timed_s = _only_timed_s() if only_timed else 0.0
         sample_s = _median_s(_sample())
         request_s = _median_s(_request()) if requests else 0.0
-        charge_s = _median_s(_stages) / _IN_A_ROW if charges else 0.0
-    except Exception as error:  # what we cannot time must not cost the user the profile
+        charge_s = _median_s(_stages) / _STAGES_PER_ROUND if charges else 0.0
+    except Exception as error:  # an error here must not cost the user the profile
         log_caught(_log, error, "the profiler's own cost is not known")
         return Overhead(None, None, f"could not be timed: {type(error).__name__}")
-    spent_s = per_batch_s * batches + sample_s * min(batches, wall_s / SAMPLE_EVERY_S)
-    spent_s += request_s * requests + charge_s * charges + clocked_s * unwatched
+    spent_s = per_batch_s * recorded + sample_s * min(recorded, wall_s / SAMPLE_EVERY_S)
+    spent_s += request_s * requests + charge_s * charges + only_timed_s * only_timed
     return Overhead(
         spent_s / wall_s,
-        spent_s / (batches + unwatched),
+        spent_s / (recorded + only_timed),
         f"the hooks of a batch, timed {_ROUNDS} times after the run with cold caches, × batches / "
         "wall time; the worker's part in full"
         + ", and its requests" * (requests > 0)
-        + ", and each stage or read that was clocked" * (charges > 0)
-        + ", and what is left of them where batches are only clocked" * (unwatched > 0),
+        + ", and each stage or read that was timed" * (charges > 0)
+        + ", and what remains of the hooks for batches that were only timed" * (only_timed > 0),
     )
 
 
 class _Fetcher:
-    """Stands for torch's, with nothing to fetch."""
+    """Stands in for torch's fetcher, with nothing to fetch."""
 
     def __init__(self) -> None:
-        self.collate_fn: Callable[[Any], Any] = _same
+        self.collate_fn: Callable[[Any], Any] = _identity
 
     def fetch(self, index: Any) -> Any:
         return self.collate_fn(index)
 
 
 class _Iterator:
-    """Stands for torch's, with nothing to wait for."""
+    """Stands in for torch's iterator, with nothing to wait for."""
 
     def __init__(self) -> None:
         self._dataset_fetcher = _Fetcher()
@@ -112,7 +116,7 @@ class _Iterator:
 
 
 class _Queue:
-    """Stands for that of a worker's results, of which nobody takes any."""
+    """Stands in for a worker's result queue, from which nobody takes anything."""
 
     def __init__(self) -> None:
         self._wlock = Lock()
@@ -122,22 +126,24 @@ class _Queue:
         self._wlock.release()
 
 
-def _same(batch: Any) -> Any:
+def _identity(batch: Any) -> Any:
     return batch
 
 
 def _inline_s() -> float:
+    """Return the seconds that recording a batch takes in a loader without workers."""
     iterator, observer = _Iterator(), InlineObserver()
     observer.attach(iterator)
     try:
         return _main_s(iterator, observer, None, iterator.inline) - _median_s(_Iterator().inline)
     finally:
-        observer.leave()
+        observer.close()
 
 
 def _workers_s() -> float:
+    """Return the seconds that recording a batch takes in a worker and in main together."""
     ring = Ring(2 * FLUSH_EVERY)
-    sender, queue, fetcher, bare = (
+    sender, queue, fetcher, plain = (
         WorkerSender(ring.writer(0), 0, 1),
         _Queue(),
         _Fetcher(),
@@ -145,59 +151,60 @@ def _workers_s() -> float:
     )
     sender.begin_epoch()
     sender.attach(queue)
-    FetcherHooks(fetcher, sender.tell, ResourceSampler(batch_nbytes), RequestCounts())
-    made_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
-    made_s -= _median_s(lambda: _Queue().put((0, bare.fetch(0))))
+    FetcherHooks(fetcher, sender.add_record, ResourceSampler(batch_nbytes), RequestCounts())
+    worker_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
+    worker_s -= _median_s(lambda: _Queue().put((0, plain.fetch(0))))
     iterator, observer = _Iterator(), WorkerObserver(ring)
     observer.begin_epoch()
     observer.attach(iterator)
     main_s = _main_s(iterator, observer.source(), observer.key, iterator.from_worker)
-    return made_s + main_s - _median_s(_Iterator().from_worker)
+    return worker_s + main_s - _median_s(_Iterator().from_worker)
 
 
-def _clocked_s() -> float:
-    """What is left of the hooks where a batch is only clocked, in a worker and in main."""
+def _only_timed_s() -> float:
+    """Return the same seconds for a batch that is only timed."""
     sender, queue = WorkerSender(Ring(1).writer(0), 0, 1), _Queue()
     sender.attach(queue)
-    sent_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
+    worker_s = _median_s(lambda: queue.put((0, None)))
+    worker_s -= _median_s(lambda: _Queue().put((0, None)))
     observer = WorkerObserver(Ring(1))
-    main_s = _main_s(None, observer.source(), clocked, lambda: None)
-    return sent_s + main_s - _median_s(lambda: None)
+    main_s = _main_s(None, observer.source(), unrecorded_key, lambda: None)
+    return worker_s + main_s - _median_s(lambda: None)
 
 
 def _main_s(
     iterator: Any, source: Source, key: Callable[[Any], Any] | None, step: Callable[[], Any]
 ) -> float:
-    """Main's part of a batch, as `ProfiledIterator` does it, around ``step``."""
-    turn = Recorder().begin()
-    turn.source = source
+    """Return main's seconds per batch, with ``step`` and what `ProfiledIterator` does around it."""
+    loader_pass = Recorder().begin()
+    loader_pass.source = source
 
     def profiled() -> None:
-        turn.asked_s = turn.now()
+        loader_pass.asked_s = loader_pass.now()
         step()
-        turn.deliver(key(iterator) if key is not None else None)
+        loader_pass.deliver(key(iterator) if key is not None else None)
 
     each_s = _median_s(profiled)
-    while turn.nth < FLUSH_EVERY:
+    while loader_pass.nth < FLUSH_EVERY:
         profiled()
     start = perf_counter()
-    turn.flush()
+    loader_pass.flush()
     return each_s + (perf_counter() - start) / FLUSH_EVERY
 
 
 def _median_s(call: Callable[[], Any]) -> float:
-    """Seconds a ``call``, with cold caches."""
-    took = []
+    """Return the median seconds of a ``call`` with cold caches."""
+    durations_s = []
     for _ in range(_ROUNDS):
-        bytes(_ELSEWHERE)
+        bytes(_EVICTION_DATA)
         start = perf_counter()
         call()
-        took.append(perf_counter() - start)
-    return median(took)
+        durations_s.append(perf_counter() - start)
+    return median(durations_s)
 
 
 def _request() -> Callable[[], None]:
-    """One of a data set that waits for its store."""
+    """Return a function that counts one request, as of a data set that waits for its store."""
     counts, tally = RequestCounts(), Tally(noting=True)
 
     def request() -> None:
@@ -208,18 +215,19 @@ def _request() -> Callable[[], None]:
 
 
 def _stages() -> None:
+    """Time `_STAGES_PER_ROUND` empty stages."""
     with tallied(Tally(noting=True)):
-        for _ in range(_IN_A_ROW):
+        for _ in range(_STAGES_PER_ROUND):
             with stage(Stage.DECODE):
                 pass
 
 
 def _sample() -> Callable[[], None]:
-    """A look at the machine."""
-    meter, later = ResourceSampler(batch_nbytes), itertools.count(1.0)
+    """Return a function that samples the system's counters for one batch."""
+    meter, times = ResourceSampler(batch_nbytes), itertools.count(1.0)
 
     def sample() -> None:
-        meter.begin(next(later))
+        meter.begin(next(times))
         meter.end(None)
 
     return sample

@@ -1,4 +1,4 @@
-"""The measuring of one loader, however often it is iterated, and by whatever object."""
+"""Measure one loader over all of its passes, and build its recording and profile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeprof.loaders.instrument.loader_info import (
     unobserved_stages,
 )
 from pipeprof.loaders.instrument.overhead import measure_overhead
-from pipeprof.loaders.instrument.sampling import SamplingSchedule
+from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.log import log_caught
@@ -43,20 +43,23 @@ from pipeprof.model import Profile, Recording
 from pipeprof.storage.cache_state import tell_cache
 from pipeprof.units import format_share
 
-if TYPE_CHECKING:  # only who looks at a run while it goes on needs what draws it
+if TYPE_CHECKING:  # what draws the live view is imported only where one is shown
     from pipeprof.loaders.live.metrics import LiveFigures
     from pipeprof.loaders.live.view import Live
 
 _log = logging.getLogger(__name__)
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
-"""Records that main may not have read yet, above those of batches that are prefetched."""
-_KEPT_SIDES = 8
-"""Passes of which the accelerator may still have something to tell."""
+"""Slots of a ring for records that main has not read yet, beyond those of prefetched batches."""
+_KEPT_DEVICE_MONITORS = 8
+"""Number of recent passes whose accelerator results may still arrive."""
 
 
 class LoaderProfiler:
-    """All passes over one loader, or over the loaders that a framework makes in its place."""
+    """Records all passes over one loader, or over the loaders that a framework puts in its place.
+
+    With ``whole`` every batch is recorded in full, whatever that costs.
+    """
 
     def __init__(
         self,
@@ -65,9 +68,8 @@ class LoaderProfiler:
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``whole``: note every batch, whatever that costs."""
         self.live: Live | None = None
-        """Shows how it goes; to be set before a pass that is to be shown."""
+        """The live view; set it before the first pass that it should show."""
         self._figures: LiveFigures | None = None
         self._name = name
         self._whole, self._clock = whole, clock
@@ -78,27 +80,30 @@ class LoaderProfiler:
         self._earlier: Summary | None = None
         self._recorder = Recorder(clock, self._fold, name)
         self._device = DeviceTotals()
-        self._sides: deque[DeviceMonitor] = deque(maxlen=_KEPT_SIDES)
+        self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
         self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
-        self._kept: tuple[Callable[[], Any], WorkerObserver] | None = None
-        """The iterator that its loader keeps and that carries our hook, weakly; its observer."""
+        self._persistent: tuple[Callable[[], Any], WorkerObserver] | None = None
+        """A weak reference to the hooked iterator that the loader keeps, and its observer."""
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
-        """A pass over ``loader``; ``start`` makes its own iterator. Raises what that raises."""
+        """Begin a pass over ``loader``, whose own iterator ``start`` returns.
+
+        Raises whatever ``start`` raises.
+        """
         self._info = describe_loader(loader)
-        self._host.look(self._info.config)
+        self._host.begin_pass(self._info.config)
         if self._indexed is None:
             self._indexed = IndexedData(loader)
-        turn = self._recorder.begin()
-        turn.may_wait = not safe_getattr(loader, "persistent_workers")
-        iterator, observer = self._begin(loader, start)
-        turn.started()
-        return ProfiledIterator(self._turn(loader, iterator, turn, observer))
+        loader_pass = self._recorder.begin()
+        loader_pass.may_wait = not safe_getattr(loader, "persistent_workers")
+        iterator, observer = self._start(loader, start)
+        loader_pass.started()
+        return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
 
-    def ask_state(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
-        """What ``state_dict`` of ``loader`` returns; workers that it starts carry our hook."""
+    def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
+        """Return ``state_dict()`` of ``loader``, and hook the workers that it may start."""
         started = safe_getattr(loader, "_iterator") is not None
         if started or not isinstance(loader, DataLoader) or not loader.num_workers:
             return state_dict()
@@ -109,39 +114,39 @@ class LoaderProfiler:
             state = state_dict()
             return loader._iterator
 
-        self._hooked(loader, start)
+        self._start_hooked(loader, start)
         return state
 
     def __reduce__(self) -> Any:
-        # a copy in another process begins anew
+        # a copy in another process begins without measurements
         return LoaderProfiler, (self._name, self._accelerator, self._whole, self._clock)
 
     def find_device(self) -> DeviceMonitor | None:
-        """The accelerator's side of a pass, once there is anything to see of it."""
-        self._host.glance()
+        """Return a monitor of the accelerator for a new pass; ``None`` while none is in use."""
+        self._host.poll()
         try:
-            if not DeviceMonitor.there():
+            if not DeviceMonitor.has_work():
                 return None
-            side = DeviceMonitor(self._recorder, self._device)
-        except Exception as error:  # of a torch that we do not know
+            monitor = DeviceMonitor(self._recorder, self._device)
+        except Exception as error:  # an unknown version of torch may raise anything
             log_caught(_log, error, "the accelerator's time is not measured")
             return None
-        self._sides.append(side)
-        return side
+        self._device_monitors.append(monitor)
+        return monitor
 
     def profile(self, threshold: float = 0.05) -> Profile:
-        """All passes so far, analysed. ``threshold``: the starved share that counts as starved."""
+        """Analyse all passes so far; a starved share of at least ``threshold`` means starved."""
         return assemble(self.recording(), threshold, self._earlier)
 
     @property
     def batches(self) -> int:
-        """Delivered so far."""
+        """Number of batches delivered so far."""
         return self._recorder.count
 
     def recording(self) -> Recording:
-        """All passes so far, as measured: of a long run the end."""
-        for side in self._sides:
-            side.collect()
+        """Return the measurements of all passes so far; of a long run, only the last batches."""
+        for monitor in self._device_monitors:
+            monitor.collect()
         recorder, requests, info = self._recorder, self._requests.log(), self._info
         log = recorder.log()
         return Recording(
@@ -159,8 +164,8 @@ class LoaderProfiler:
             overhead=measure_overhead(
                 info.config,
                 recorder.wall_s,
-                batches=recorder.count - recorder.unwatched,
-                unwatched=recorder.unwatched,
+                recorded=recorder.count - recorder.unwatched,
+                only_timed=recorder.unwatched,
                 requests=requests.count,
                 charges=self._requests.charges,
             ),
@@ -169,8 +174,8 @@ class LoaderProfiler:
             missing={**unobserved_stages(info.config, log), **self._missing},
             notes=(
                 *info.notes,
-                *{side.stopped: None for side in self._sides if side.stopped},
-                *_notes_of(recorder),
+                *{each.stopped: None for each in self._device_monitors if each.stopped},
+                *sampling_note(recorder.count, recorder.unwatched),
                 *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),
@@ -178,11 +183,11 @@ class LoaderProfiler:
             indexing=self._indexed.snapshot() if self._indexed else None,
         )
 
-    def _turn(
-        self, loader: Any, iterator: Iterator[Any], turn: Pass, observer: Observer
+    def _timed_pass(
+        self, loader: Any, iterator: Iterator[Any], loader_pass: Pass, observer: Observer
     ) -> TimedPass:
         if self.live is None:
-            return TimedPass(iterator, self, turn, observer)
+            return TimedPass(iterator, self, loader_pass, observer)
         from pipeprof.loaders.live.metrics import LiveFigures
         from pipeprof.loaders.live.view import LivePass
         from pipeprof.report.live import LiveView
@@ -191,34 +196,36 @@ class LoaderProfiler:
             self._figures = LiveFigures(self._info.warmup, self._info.capacity)
             self._recorder.heard = self._figures.add
         view = LiveView(self._name, self._recorder.epoch_count, 0, known_length(loader))
-        return LivePass(iterator, self, turn, observer, self.live, self._figures, view)
+        return LivePass(iterator, self, loader_pass, observer, self.live, self._figures, view)
 
     def _fold(self, arrays: Arrays) -> None:
+        """Summarise the oldest rows, which the recorder is about to drop."""
         if self._earlier is None:
             self._earlier = Summary(self._info.warmup)
         self._earlier.add(Columns(arrays))
 
-    def _begin(
+    def _start(
         self, loader: Any, start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
+        """Return the iterator of a new pass and an observer that is attached to it."""
         if not isinstance(loader, DataLoader):
-            return start(), self._unseen(f"{type(loader).__name__} is not a torch DataLoader")
+            return start(), self._unobserved(f"{type(loader).__name__} is not a torch DataLoader")
         if loader.num_workers == 0:
-            return self._inline(loader, start())
+            return self._observe_inline(loader, start())
         observer = self._observer_of(safe_getattr(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
-            self.schedule.begin(observer.ring, self._info.capacity)
-            observer.watch(True)  # workers say through a hook that they begin anew
+            self.schedule.begin_pass(observer.ring, self._info.capacity)
+            observer.set_active(True)  # a hook notices that the workers begin an epoch
             return start(), observer
-        return self._hooked(loader, start)
+        return self._start_hooked(loader, start)
 
     def _observer_of(self, iterator: Any) -> WorkerObserver | None:
-        """Of an ``iterator`` that we hooked before."""
-        if iterator is not None and self._kept is not None and self._kept[0]() is iterator:
-            return self._kept[1]
+        """Return the observer that is already attached to ``iterator``, if any."""
+        if iterator is not None and self._persistent and self._persistent[0]() is iterator:
+            return self._persistent[1]
         return None
 
-    def _inline(
+    def _observe_inline(
         self, loader: DataLoader[Any], iterator: Iterator[Any]
     ) -> tuple[Iterator[Any], Observer]:
         observer = InlineObserver(self._whole, self._clock)
@@ -226,21 +233,23 @@ class LoaderProfiler:
             observer.attach(iterator)
         except Exception as error:
             log_caught(_log, error, "the stages of a loader without workers are not measured")
-            return iterator, self._unseen(f"{type(loader).__name__} makes an iterator of its own")
+            return iterator, self._unobserved(
+                f"{type(loader).__name__} makes an iterator of its own"
+            )
         self._requests.add(observer.requests)
         return iterator, observer
 
-    def _hooked(
+    def _start_hooked(
         self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
-        """Start workers that carry the hook, if none are running."""
+        """Start workers with our hook, unless they are running already."""
         running = safe_getattr(loader, "_iterator")
         try:
             ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
-            self.schedule.begin(ring, self._info.capacity)
+            self.schedule.begin_pass(ring, self._info.capacity)
             table = RequestTable(loader.num_workers)
         except OSError as error:
-            return start(), self._unseen(f"no shared memory for the workers' records: {error}")
+            return start(), self._unobserved(f"no shared memory for the workers' records: {error}")
         observer = WorkerObserver(ring, self._clock)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
@@ -249,16 +258,16 @@ class LoaderProfiler:
             iterator = start()
         finally:
             loader.worker_init_fn = user_init
-        known = self._observer_of(iterator)
-        if known is not None:
-            return iterator, known
-        unseen = _why_unseen(loader, iterator, running)
-        if unseen is not None:
-            return iterator, self._unseen(unseen)
+        attached = self._observer_of(iterator)
+        if attached is not None:
+            return iterator, attached
+        reason = _why_unobserved(loader, iterator, running)
+        if reason is not None:
+            return iterator, self._unobserved(reason)
         observer.attach(iterator)
         self._requests.add(table)
-        if safe_getattr(loader, "_iterator") is iterator:  # which keeps it for the next epoch
-            self._kept = weakref.ref(iterator), observer
+        if safe_getattr(loader, "_iterator") is iterator:  # kept for the next epoch
+            self._persistent = weakref.ref(iterator), observer
         return iterator, observer
 
     def _live_note(self) -> tuple[str, ...]:
@@ -268,30 +277,18 @@ class LoaderProfiler:
         share = format_share(self._figures.spent_s / wall_s)
         return (f"The live view took {share} of the time, on top of the profiler overhead.",)
 
-    def _unseen(self, reason: str) -> HostObserver:
-        """Step aside: the training goes on, and the profile says what is missing and why."""
+    def _unobserved(self, reason: str) -> HostObserver:
+        """Return an observer without hooks, and report ``reason`` for the stages it misses."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
         return HostObserver(self._info.batch_size)
 
 
-def _notes_of(recorder: Recorder) -> tuple[str, ...]:
-    if not recorder.unwatched:
-        return ()
-    share = format_share(1 - recorder.unwatched / recorder.count)
-    note = (
-        f"Of {recorder.count:,} batches {share} were watched on their way, in stretches, and all "
-        "others only clocked: they come so fast that to watch them all would cost some per cent. "
-        "pipeprof.wrap(loader, whole=True), or pipeprof run --whole, does it."
-    )
-    return (note,)
-
-
-def _why_unseen(loader: Any, iterator: Any, running: Any) -> str | None:
-    """Why our hook in the workers of ``iterator`` is of no use, if it is not."""
+def _why_unobserved(loader: Any, iterator: Any, running: Any) -> str | None:
+    """Return why the workers of ``iterator`` cannot be observed; ``None`` if they can."""
     if iterator is running:
         return "its workers were running before they could be hooked"
-    if not WorkerObserver.fits(iterator):
+    if not WorkerObserver.supports(iterator):
         return f"{type(loader).__name__} makes an iterator of its own"
     if iterator._rcvd_idx:
         return "it was resumed by dropping batches, which are not counted apart"

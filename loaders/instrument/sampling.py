@@ -1,9 +1,9 @@
-"""Which batches are watched, where to watch all of them would cost too much.
+"""Choose which batches are recorded in full, where recording all of them would cost too much.
 
-Hooks cost some 50 µs a batch in all processes together: nothing to a batch of 20 ms, and several
-per cent of one of 1 ms. So batches are watched in stretches, as many as a small share of the time
-pays for: the first stretch from the first batch on, those that follow as they can be afforded. What
-is watched is watched whole; the others are only clocked, in main.
+The hooks take about 50 µs per batch, summed over all processes. That is nothing for a batch of
+20 ms, and several per cent of one of 1 ms. So batches are recorded in windows, as many as a small
+share of the run's time pays for. The first window starts with the first batch. All batches outside
+the windows are only timed, in the main process.
 """
 
 from __future__ import annotations
@@ -14,145 +14,174 @@ from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
+from pipeprof.units import format_share
 
-FOREVER = 1 << 40
-"""More tasks than there are."""
-PAGE = 64
-"""Batches after which main looks again whether a stretch can be afforded."""
+ALL_TASKS = 1 << 40
+"""The end of a window that never ends: more tasks than any run has."""
+CHECK_EVERY = 64
+"""Number of batches after which main checks again whether it can afford a window."""
 LONGEST = 256
+"""Most batches of a window, unless a loader needs longer ones."""
 _SHORTEST = 16
 _COST_S = 50e-6
-"""Of watching a batch, all processes together, where batches drive the hooks out of the caches:
-`python -m benchmarks.overhead`."""
+"""CPU seconds to record a batch in all processes together, when batches evict the hooks from the
+caches; measured by `python -m benchmarks.overhead`."""
 _SHARE = 0.004
-"""Of the time that it may cost."""
-_MOST = 2 * LONGEST
-"""Batches that may be saved up, as while a validation runs."""
+"""Share of the run's time that recording may cost."""
+_MOST_SAVED = 2 * LONGEST
+"""Most batches that the budget saves up, for example during a validation."""
 
 
-def shortest(capacity: int) -> int:
-    """Batches of a stretch, of a loader that has so many under way: at the ends of a stretch it is
-    not known what workers did before and after."""
+def shortest_window(capacity: int) -> int:
+    """Return the fewest batches of a window, for a loader that prefetches ``capacity`` batches.
+
+    At both ends of a window it is unknown what the workers did before and after.
+    """
     return max(_SHORTEST, 2 * capacity + _SHORTEST // 2)
 
 
-def affordable(turn_s: float) -> float:
-    """The share of batches that is watched in the long run, where each takes so long in turn."""
-    return min(1.0, turn_s * _SHARE / _COST_S)
+def affordable_share(cycle_s: float) -> float:
+    """Return the share of batches that is recorded in the long run, at ``cycle_s`` per batch."""
+    return min(1.0, cycle_s * _SHARE / _COST_S)
+
+
+def sampling_note(batches: int, only_timed: int) -> tuple[str, ...]:
+    """Return a note for the profile on batches that were only timed; none if there are none."""
+    if not only_timed:
+        return ()
+    note = (
+        f"Of {batches:,} batches {format_share(1 - only_timed / batches)} were recorded in full, "
+        "in windows; the others were only timed. They come so fast that recording them all would "
+        "cost some per cent. pipeprof.wrap(loader, whole=True), or pipeprof run --whole, "
+        "records all."
+    )
+    return (note,)
 
 
 class SamplingBudget:
-    """How many batches may be watched: a token bucket."""
+    """A token bucket: how many batches may be recorded now."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._now, self._since = clock.now, clock.now()
         self._tokens: float | None = None
-        self._watched = 0
+        self._recorded = 0
 
     def begin(self, count: int) -> bool:
-        """Whether ``count`` batches may be watched from the start of a pass on; of the first pass
-        they always may."""
+        """Take ``count`` batches at the start of a pass if possible; the first pass always can."""
         if self._tokens is None:
             self._tokens = float(count)
         return self.take(count)
 
     def take(self, count: int) -> bool:
-        """Whether so many may be watched now; if so, they count as watched."""
+        """Take ``count`` batches from the budget; return False if it has fewer."""
         now = self._now()
         gained = (now - self._since) * _SHARE / _COST_S
-        self._tokens, self._since = min(_MOST, (self._tokens or 0.0) + gained), now
+        self._tokens, self._since = min(_MOST_SAVED, (self._tokens or 0.0) + gained), now
         if self._tokens < count:
             return False
         self._tokens -= count
-        self._watched += count
+        self._recorded += count
         return True
 
     def next_length(self, least: int) -> int:
-        """Of the next stretch: longer as the run gets longer, since its ends are half seen."""
-        return max(least, min(LONGEST, self._watched // 2))
+        """Return the length of the next window, which grows with the run.
+
+        Longer windows have fewer ends, where records are incomplete.
+        """
+        return max(least, min(LONGEST, self._recorded // 2))
 
 
 class SamplingSchedule:
-    """Of all passes over one loader: which batches are watched. Each ring holds the tasks of the
-    stretch that is watched, or will be next."""
+    """Decides for all passes over one loader which batches are recorded in full.
+
+    The ring tells the workers the current or the next window, as a range of tasks. With ``whole``
+    all batches are recorded, whatever that costs.
+    """
 
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-        """``whole``: all of them, whatever that costs."""
         self._whole = whole
         self._budget = SamplingBudget(clock)
 
-    def begin(self, ring: Ring, capacity: int) -> None:
-        """A pass begins, with ``capacity`` batches under way; its workers are to hear of it before
-        they make any."""
-        length = shortest(capacity)
+    def begin_pass(self, ring: Ring, capacity: int) -> None:
+        """Set the first window of a pass, before its workers fetch any batch.
+
+        ``capacity`` is the number of batches that the workers prefetch.
+        """
+        length = shortest_window(capacity)
         if self._whole:
-            length = FOREVER
+            length = ALL_TASKS
         elif not self._budget.begin(length):
             length = 0
         ring.say(0, length)
 
-    def watch_all(self) -> None:
-        """From the next look on, and in later passes."""
+    def record_all(self) -> None:
+        """Record all batches from the next check on, in later passes too."""
         self._whole = True
 
     def start(self, observer: Observer) -> bool:
-        """Whether the first batch of a pass, which is asked for next, is watched."""
+        """Return whether the first batch of a pass is recorded, and set the hooks accordingly."""
         if not isinstance(observer, WorkerObserver) or not observer.may_pause:
             return True
-        watched = observer.ring.said()[1] > 0
-        observer.watch(watched)
-        return watched
+        recorded = observer.ring.said()[1] > 0
+        observer.set_active(recorded)
+        return recorded
 
-    def look(self, observer: Observer, iterator: Any, watched: bool) -> tuple[bool, int]:
-        """Before a batch is asked for, and its predecessor was ``watched`` or not: whether it is,
-        and after how many batches to look again."""
+    def check(self, observer: Observer, iterator: Any, recorded: bool) -> tuple[bool, int]:
+        """Decide whether the next batch is recorded, and after how many batches to check again.
+
+        ``recorded`` says whether the previous batch was.
+        """
         if not isinstance(observer, WorkerObserver):
-            return True, PAGE
+            return True, CHECK_EVERY
         if not observer.may_pause or observer.ring.says_what_it_does():
             self._whole = True
-        if watched:
-            left = self._left(observer, iterator._rcvd_idx)
-            if left > 0:
-                return True, left
-            observer.watch(False)
-        left = self._until_next(observer, iterator)
-        return (False, left) if left > 0 else (True, self._left(observer, iterator._rcvd_idx))
+        if recorded:
+            remaining = self._remaining(observer, iterator._rcvd_idx)
+            if remaining > 0:
+                return True, remaining
+            observer.set_active(False)
+        remaining = self._until_next(observer, iterator)
+        if remaining > 0:
+            return False, remaining
+        return True, self._remaining(observer, iterator._rcvd_idx)
 
-    def _left(self, observer: WorkerObserver, task: int) -> int:
-        """Of the stretch that is watched, from ``task`` on: batches until the next look; 0 at its
-        end. It is prolonged if that can be afforded."""
+    def _remaining(self, observer: WorkerObserver, task: int) -> int:
+        """Return the batches until the next check, in the window that holds ``task``.
+
+        At the end of the window it is extended if the budget allows that; 0 means it has ended.
+        """
         ring, (first, end) = observer.ring, observer.ring.said()
         if self._whole:
-            if end != FOREVER:
-                ring.say(first, FOREVER)
-            return PAGE
-        # workers are so far ahead; they hear of it before they take their hooks off
-        left = end - observer.capacity - observer.workers - task
-        if left > 0 or task >= end:
-            return max(0, left)
-        length = shortest(observer.capacity)
+            if end != ALL_TASKS:
+                ring.say(first, ALL_TASKS)
+            return CHECK_EVERY
+        # workers are this far ahead, and must learn of an extension before they remove their hooks
+        remaining = end - observer.capacity - observer.workers - task
+        if remaining > 0 or task >= end:
+            return max(0, remaining)
+        length = shortest_window(observer.capacity)
         if not self._budget.take(length):
             return end - task
         ring.say(first, end + length)
         return length
 
     def _until_next(self, observer: WorkerObserver, iterator: Any) -> int:
-        """Batches until the next stretch, or until it is worth to look again; 0 where it begins."""
+        """Return the batches until the next window, or until the next check; 0 where it begins."""
         task: int = iterator._rcvd_idx
         first, end = observer.ring.said()
         if task >= end:
             length = self._next_length(observer)
             if not length:
-                return PAGE
-            # no worker has been sent these, and each of them is sent another before
+                return CHECK_EVERY
+            # no worker has received these tasks yet, and each receives another one before
             first = iterator._send_idx + observer.capacity
             observer.ring.say(first, first + length)
-            observer.watch(True)  # what is under way now comes half seen
+            observer.set_active(True)  # batches in flight now are recorded in part
         return max(0, first - task)
 
     def _next_length(self, observer: WorkerObserver) -> int:
-        """Of the next stretch; 0 until it can be afforded."""
+        """Return the length of the next window; 0 while the budget does not allow one."""
         if self._whole:
-            return FOREVER
-        length = self._budget.next_length(shortest(observer.capacity))
+            return ALL_TASKS
+        length = self._budget.next_length(shortest_window(observer.capacity))
         return length if self._budget.take(length) else 0

@@ -1,8 +1,8 @@
-"""Inside a process that makes batches: time `fetch` and `collate` of its fetcher.
+"""Time the ``fetch`` and ``collate_fn`` of torch's fetchers, in the process that fetches batches.
 
-The data set, its `WorkerInfo` and the loader stay untouched: `DataLoader` reads
-``worker_init_fn`` once, when an iterator is made, so a stand-in set around that moment runs in
-each worker just before the worker makes its fetcher.
+The data set, its `WorkerInfo` and the loader stay untouched. `DataLoader` reads
+``worker_init_fn`` once, when an iterator is made. A stand-in that is set just then runs in each
+worker right before the worker creates its fetcher.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from math import nan
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
+from pipeprof.loaders.instrument.worker_tracebacks import hide_our_frames
 from pipeprof.log import log_caught, suppress_and_log
-from pipeprof.measure import import_hook, requests
+from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
-from pipeprof.measure.patches import file_reads, fsspec_reads
 from pipeprof.measure.patches.all_reads import watch_reads
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
 from pipeprof.measure.resource_sampler import ResourceSampler
@@ -29,17 +29,15 @@ from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
 
 _log = logging.getLogger(__name__)
 
-Tell = Callable[[Sequence[float]], Any]
-"""Takes what is known of a batch, as in `pipeprof.measure.ring.TOLD`."""
+AddRecord = Callable[[Sequence[float]], Any]
+"""Takes the record of one batch, with the fields of `pipeprof.measure.ring.TOLD`."""
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
 
-_OUR_FILES = (__file__, import_hook.__file__, fsspec_reads.__file__, file_reads.__file__)
-
 
 class WorkerHook:
-    """Stands in for the user's ``worker_init_fn``, which it calls; picklable if that is."""
+    """Instruments a worker, then calls the user's ``worker_init_fn``; picklable if that is."""
 
     def __init__(
         self,
@@ -49,12 +47,12 @@ class WorkerHook:
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``whole``: watch all, whatever that costs."""
+        """With ``whole`` the system's counters are sampled for every batch."""
         self._ring, self._table, self._whole = ring, table, whole
         self._user_init, self._clock = user_init, clock
 
     def __call__(self, worker: int) -> None:
-        # a torch that we do not know must not cost the user the worker: its records are lost then
+        # an unknown version of torch may raise: then records are lost, but the worker runs
         with suppress_and_log(_log, f"the stages of worker {worker} are not measured"):
             instrument_worker(worker, self._ring, self._table, self._whole, self._clock)
         if self._user_init is not None:
@@ -64,7 +62,7 @@ class WorkerHook:
 def instrument_worker(
     worker: int, ring: Ring, table: RequestTable, whole: bool, clock: Clock
 ) -> None:
-    """Time every fetcher that this worker process makes for its data set, one per epoch."""
+    """Hook every fetcher that this worker process creates for its data set, one per epoch."""
     from torch.utils.data import _DatasetKind, get_worker_info
 
     kinds: Any = _DatasetKind
@@ -77,103 +75,67 @@ def instrument_worker(
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
         fetcher = create(kind, dataset, *arguments)
-        # a data set may run a loader of its own, in which we have no business
+        # the data set may iterate a loader inside the worker, which is not measured
         if info is None or dataset is info.dataset:
             sender.begin_epoch()
-            hooks = FetcherHooks(fetcher, sender.tell, meter, counts, alone=True, clock=clock)
-            sender.watch(hooks.watch)
+            hooks = FetcherHooks(
+                fetcher, sender.add_record, meter, counts, own_thread=True, clock=clock
+            )
+            sender.control_hooks(hooks.set_active)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
-    loop = _calling_loop()
+    loop = _worker_loop_frame()
     if loop is not None:
         hide_our_frames(loop.f_globals)
         sender.attach(loop.f_locals.get("data_queue"))
     watch_reads()
 
 
-def _calling_loop() -> FrameType | None:
-    """Of torch, or of whoever has a worker loop of its own after torch's pattern."""
+def _worker_loop_frame() -> FrameType | None:
+    """Return the frame of the calling worker loop, torch's or one that is modelled on it."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_worker_loop":
         frame = frame.f_back
     return frame
 
 
-def hide_our_frames(module: dict[str, Any]) -> None:
-    """In this worker: the traceback that the worker loop's ``module`` sends to main as the text of
-    an error is the one it would have sent without us."""
-    wrapper = module.get("ExceptionWrapper")
-    if wrapper is None:
-        return
-
-    def wrapper_without_us(exc_info: Any = None, where: str = "in background") -> Any:
-        kind, error, trace = exc_info or sys.exc_info()
-        _clean_causes(error)
-        return wrapper((kind, error, _without_us(trace)), where)
-
-    module["ExceptionWrapper"] = wrapper_without_us
-
-
-def _clean_causes(error: BaseException | None) -> None:
-    """Of the errors that led to ``error``, whose traces are told with its own."""
-    known: set[int] = set()
-    waiting = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in known:
-            continue
-        known.add(id(each))
-        waiting += [each.__cause__, each.__context__]
-        if each is not error:
-            each.__traceback__ = _without_us(each.__traceback__)
-
-
-def _without_us(trace: TracebackType | None) -> TracebackType | None:
-    """``trace`` less our frames."""
-    theirs = []
-    while trace is not None:  # not by recursion: that may be the very error
-        if trace.tb_frame.f_code.co_filename not in _OUR_FILES:
-            theirs.append(trace)
-        trace = trace.tb_next
-    rest = None
-    for each in reversed(theirs):
-        rest = TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return rest
-
-
 class FetcherHooks:
-    """Let a fetcher tell of each batch, also when making it raises. Slots rather than a closure's
-    cells, each of which lies elsewhere: what a batch touches is then in few cache lines."""
+    """Records each batch that a fetcher fetches, also where the fetch raises.
 
-    __slots__ = ("_alone", "_charged_s", "_clock", "_collate", "_collating_cpu_s", "_collating_s",
-                 "_counts", "_fetch", "_may_end", "_meter", "_noted", "_now", "_owner", "_tally",
-                 "_tell")  # fmt: skip
+    The state lies in slots and not in closure cells, so that a batch touches few cache lines.
+    """
+
+    __slots__ = ("_add_record", "_clock", "_collate", "_collate_cpu_start_s", "_collate_start_s",
+                 "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
+                 "_new_requests", "_now", "_own_thread", "_owner", "_tally")  # fmt: skip
 
     def __init__(
         self,
         fetcher: Any,
-        tell: Tell,
+        add_record: AddRecord,
         meter: ResourceSampler,
         counts: RequestCounts,
-        alone: bool = False,
+        own_thread: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``counts`` takes what the batch asked of storage. ``alone``: its thread, this one, does
-        nothing but make batches."""
-        # what hangs on the fetcher would keep it, and what it iterates, alive
+        """Hook ``fetcher``; ``counts`` receives the storage requests of its batches.
+
+        ``own_thread`` says that the current thread does nothing but fetch batches.
+        """
+        # a strong reference would keep the fetcher, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
         self._may_end = hasattr(fetcher, "ended")
-        self._tell, self._meter, self._counts, self._alone = tell, meter, counts, alone
-        self._clock, self._now = clock, clock.now
-        self._tally, self._noted = Tally(True, clock), requests.waiting
-        self._collating_s = self._collating_cpu_s = nan
-        self._charged_s = 0.0
-        self.watch(True)
+        self._add_record, self._meter, self._counts = add_record, meter, counts
+        self._own_thread, self._clock, self._now = own_thread, clock, clock.now
+        self._tally, self._new_requests = Tally(True, clock), requests.waiting
+        self._collate_start_s = self._collate_cpu_start_s = nan
+        self._inner_before_collate_s = 0.0
+        self.set_active(True)
 
-    def watch(self, on: bool) -> None:
-        """Put the hooks on, or take them off."""
+    def set_active(self, on: bool) -> None:
+        """Put the hooks in place, or remove them."""
         fetcher = self._owner()
         if on:
             self._tally = Tally(True, self._clock)
@@ -181,29 +143,33 @@ class FetcherHooks:
         else:
             del fetcher.fetch
             fetcher.collate_fn = self._collate
-        if self._alone:
-            # to find it takes longer than all else that a plain batch does here
+        if self._own_thread:
+            # set once, as the thread-local lookup costs more than the rest of a plain batch's hook
             current.tally = self._tally if on else None
 
     def collate(self, samples: Any) -> Any:
-        # it is the last that a fetcher does: its end is that of the fetch
-        self._charged_s = self._tally.inner_s
+        """Stand in for ``collate_fn``, and note when it starts.
+
+        Collating is the last thing that a fetcher does, so it ends when the fetch ends.
+        """
+        self._inner_before_collate_s = self._tally.inner_s
         if self._tally.cpu_s is not None:
-            self._collating_cpu_s = self._tally.cpu_now()
+            self._collate_cpu_start_s = self._tally.cpu_now()
         now, collate = self._now, self._collate
-        self._collating_s = now()
+        self._collate_start_s = now()
         return collate(samples)
 
     def fetch(self, index: Any) -> Any:
-        # as locals: what a slot holds is called more slowly
-        now, fetch, tell = self._now, self._fetch, self._tell
-        meter, batch, self._collating_s = self._meter, None, nan
-        if not self._alone:
+        """Stand in for the fetcher's ``fetch``, and record the batch."""
+        # locals, because calling what a slot holds is slower
+        now, fetch, add_record = self._now, self._fetch, self._add_record
+        meter, batch, self._collate_start_s = self._meter, None, nan
+        if not self._own_thread:
             outer, current.tally = current.tally, self._tally
         if sampled := not meter.skip:
-            sampled = _begun(meter, now())
+            sampled = _begin_sample(meter, now())
             if sampled:
-                self._tally.cpu_s, self._collating_cpu_s = {}, nan
+                self._tally.cpu_s, self._collate_cpu_start_s = {}, nan
         else:
             meter.skip -= 1
         start = now()
@@ -212,43 +178,45 @@ class FetcherHooks:
             return batch
         finally:
             end = now()
-            if not self._alone:
+            if not self._own_thread:
                 current.tally = outer
-            begun = self._collating_s
-            collate_s = end - begun if begun == begun else 0.0
-            # a list of indices says how many, but at the end of an iterable's data
-            whole = type(index) is list and not (self._may_end and self._owner().ended)
-            samples = len(index) if whole else _count(batch)
+            collate_start = self._collate_start_s
+            collate_s = end - collate_start if collate_start == collate_start else 0.0
+            # a list of indices gives the number of samples, except at the end of an iterable
+            complete = type(index) is list and not (self._may_end and self._owner().ended)
+            samples = len(index) if complete else _count(batch)
             if self._tally.seconds or sampled:
-                self._tell_more(start, end, collate_s, samples, batch, sampled)
+                self._add_full_record(start, end, collate_s, samples, batch, sampled)
             else:
-                tell((start, end, collate_s, samples))
-            if self._noted:
+                add_record((start, end, collate_s, samples))
+            if self._new_requests:
                 # a store may have noted anything
                 with suppress_and_log(_log, "the requests of a batch are not counted"):
                     self._counts.take()
 
-    def _tell_more(
+    def _add_full_record(
         self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
     ) -> None:
-        collate_cpu_s = self._clock.cpu_now() - self._collating_cpu_s if sampled else nan
-        made, self._tally = self._tally, Tally(True, self._clock)
+        """Record a batch whose stages were timed, or for which the system was sampled."""
+        collate_cpu_s = self._clock.cpu_now() - self._collate_cpu_start_s if sampled else nan
+        tally, self._tally = self._tally, Tally(True, self._clock)
         if collate_s:
-            collate_s -= made.inner_s - self._charged_s
-        collate_s += made.seconds.get(_COLLATE, 0.0)
-        ours = self._alone and current.tally is not None
-        if ours:
-            current.tally = None  # what we read now is no batch's
-        self._counts.add_tally(made)
-        sample = _ended(self._meter, batch) if sampled else ()
+            collate_s -= tally.inner_s - self._inner_before_collate_s
+        collate_s += tally.seconds.get(_COLLATE, 0.0)
+        suspended = self._own_thread and current.tally is not None
+        if suspended:
+            current.tally = None  # our own reads from here on belong to no batch
+        self._counts.add_tally(tally)
+        sample = _end_sample(self._meter, batch) if sampled else ()
         if sample:
-            sample = (*sample, *_cpu_of(made), collate_cpu_s)
-        self._tell((start, end, collate_s, samples, *_parts(made), *sample))
-        if ours:
+            sample = (*sample, *_cpu_of(tally), collate_cpu_s)
+        self._add_record((start, end, collate_s, samples, *_parts(tally), *sample))
+        if suspended:
             current.tally = self._tally
 
 
 def _parts(tally: Tally) -> tuple[float, ...]:
+    """Return the fields `pipeprof.measure.ring.IN_PARTS` of a batch."""
     seconds = tally.seconds.get
     return (
         seconds(_READ, 0.0), seconds(_DECODE, 0.0), seconds(_TRANSFORM, 0.0),
@@ -257,7 +225,7 @@ def _parts(tally: Tally) -> tuple[float, ...]:
 
 
 def _cpu_of(tally: Tally) -> tuple[float, ...]:
-    """Of reading, decoding and transforming; unknown where something else clocked them."""
+    """Return CPU seconds of reading, decoding and transforming; NaN where they were not timed."""
     cpu_s = tally.cpu_s or {}
     return tuple(cpu_s.get(name, nan if tally.seconds.get(name) else 0.0) for name in IN_FETCH[:3])
 
@@ -270,15 +238,17 @@ def _count(batch: Any) -> float:
         return nan
 
 
-def _begun(meter: ResourceSampler, now: float) -> bool:
+def _begin_sample(meter: ResourceSampler, now: float) -> bool:
+    """Read the system's counters before a batch; False where that failed."""
     with suppress_and_log(_log, "the system's counters were not read before a batch"):
         meter.begin(now)
         return True
     return False
 
 
-def _ended(meter: ResourceSampler, batch: Any) -> Sequence[float]:
-    # a batch is any object: weighing it may raise
+def _end_sample(meter: ResourceSampler, batch: Any) -> Sequence[float]:
+    """Return the counters' change over a batch; nothing where reading them failed."""
+    # a batch is any object, so taking its size may raise
     with suppress_and_log(_log, "the system's counters were not read after a batch"):
         return meter.end(batch)
     return ()

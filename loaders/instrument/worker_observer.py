@@ -1,5 +1,8 @@
-"""In the main process, of batches that workers make: who made each, how it came, what was said of
-it. Hangs on the iterator as `observe` does."""
+"""Observe batches from worker processes in the main process.
+
+The observer notes which worker fetched each batch and when it arrived, and reads the worker's
+record of it. It hooks the iterator as `pipeprof.loaders.instrument.inline_observer` does.
+"""
 
 from __future__ import annotations
 
@@ -17,50 +20,51 @@ from pipeprof.measure.rows import SEEN, WAY, Floats, Source, nothing_known
 from pipeprof.model import UNWATCHED
 
 Moments = tuple[float, float, float, float]
-"""Of a batch on its way to main: received, unpickled, pinned; and the CPU time of unpickling."""
+"""When a batch was received, unpickled and pinned, and the CPU seconds of unpickling."""
 
 _UNKNOWN: Moments = (nan, nan, nan, nan)
 _WORKER, _FETCH_START = SEEN.index("worker"), SEEN.index("fetch_start_s")
 
 
-def clocked(iterator: Any) -> int:
-    """The key of a batch of which no record is asked for: that of others is 1 or more."""
+def unrecorded_key(iterator: Any) -> int:
+    """Return 0, the key of a batch without a record; other keys are at least 1."""
     return 0
 
 
 class WorkerObserver:
-    """``num_workers`` ≥ 1."""
+    """Observes a loader with ``num_workers`` of at least 1."""
 
-    of_batch = False
+    key_takes_batch = False
 
     def __init__(self, ring: Ring, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self.ring, self._hooks = ring, Hooks()
-        self.workers = self.capacity = 0
-        """And batches that may be under way at once."""
-        self._sampler, self._way = SamplerTime(clock), _ReceiptTimes(clock)
+        self.workers = 0
+        self.capacity = 0
+        """The most batches that workers prefetch."""
+        self._sampler, self._receipts = SamplerTime(clock), _ReceiptTimes(clock)
         self._arrivals = Arrivals(ring, 0, self._sampler)
         self._resumed = 0
         self._next_task = 0
         self.may_pause = False
-        """Whether the hooks may be taken off meanwhile: it is known which batches pass unseen."""
+        """Whether hooks can be removed for a while, as it is known which batches that concerns."""
         self.key: Callable[[Any], Any] = attrgetter("_rcvd_idx")
-        """One more than the batch's task, as torch counts on when it hands a batch out."""
+        """Returns the batch's task + 1, because torch has counted on when it yields a batch."""
 
     def begin_epoch(self) -> None:
-        """The workers begin their first, or their next."""
+        """Expect the records of the workers' first or next epoch."""
         self._arrivals = Arrivals(self.ring, self._arrivals.epoch + 1, self._sampler)
 
     @staticmethod
-    def fits(iterator: Any) -> bool:
-        """Whether it is torch's own iterator, or behaves as that."""
+    def supports(iterator: Any) -> bool:
+        """Return whether ``iterator`` is torch's own, or has the attributes that hooks need."""
         return hasattr(type(iterator), "_get_data") and all(
             hasattr(iterator, name) for name in ("_rcvd_idx", "_num_workers")
         )
 
     def attach(self, iterator: Any) -> None:
-        """Note each arrival from now on; persistent iterators keep the hook over epochs."""
-        in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 knows no other
+        """Note each arrival from now on; a persistent iterator keeps the hook over epochs."""
+        in_order = getattr(iterator, "_in_order", True)  # torch < 2.6 always keeps the order
         if not in_order:
             self.key = self._last_arrived
         self.may_pause = in_order and all(
@@ -68,107 +72,110 @@ class WorkerObserver:
         )
         self.workers = iterator._num_workers
         self.capacity = self.workers * getattr(iterator, "_prefetch_factor", 2)
-        self._way.attach(iterator, self._hooks)
+        self._receipts.attach(iterator, self._hooks)
         self._sampler.attach(iterator, self._hooks)
-        owner, get_data, way = weakref.ref(iterator), type(iterator)._get_data, self._way
+        owner, get_data, receipts = weakref.ref(iterator), type(iterator)._get_data, self._receipts
         clock_now, cpu_now = self._clock.now, self._clock.cpu_now
 
         def observed_get_data() -> Any:
             itself: Any = owner()
             result = get_data(itself)
             now, task = clock_now(), result[0]
-            if way.pinned:
-                moments = way.noted.pop(task, _UNKNOWN)
+            if receipts.pinned:
+                moments = receipts.by_task.pop(task, _UNKNOWN)
             else:
-                moments = way.received_s, now, nan, cpu_now() - way.received_cpu_s
+                moments = receipts.received_s, now, nan, cpu_now() - receipts.received_cpu_s
             if isinstance(task, int):
-                self._arrivals.came.append((task, moments))
+                self._arrivals.undelivered.append((task, moments))
                 self._next_task = task + 1
             else:
                 self._resume(itself)
             return result
 
         self._hooks.add(iterator, "_get_data", observed_get_data)
-        self.watch(True)
+        self.set_active(True)
 
     def source(self) -> Source:
         return self._arrivals
 
-    def watch(self, on: bool) -> None:
-        """Put the hooks on, or take them off."""
+    def set_active(self, on: bool) -> None:
+        """Put the hooks in place, or remove them."""
         self._hooks.set(on)
-        if not on:  # what came since to the pin thread is of batches that nobody asks about
-            self._way.noted.clear()
+        if not on:  # what is left came from the pin thread, for batches that are not recorded
+            self._receipts.by_task.clear()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         pass
 
     def _last_arrived(self, iterator: Any) -> int:
         return self._next_task
 
     def _resume(self, iterator: Any) -> None:
-        """A persistent worker says that it begins an epoch."""
+        """Count the persistent workers that begin an epoch; it begins when all of them have."""
         self._resumed += 1
         if not self._resumed % iterator._num_workers:
             self.begin_epoch()
 
 
 class Hooks:
-    """Attributes of objects, in the place of what those have without; no object is kept alive."""
+    """Attributes set on objects in place of the original ones; no object is kept alive."""
 
     def __init__(self) -> None:
         self._on = False
-        self._known: list[tuple[Any, str, Any, Any]] = []
-        """Owner, weakly; name; hook; what the owner itself has else, or `_NOTHING`."""
+        self._hooks: list[tuple[Any, str, Any, Any]] = []
+        """Weak reference to the owner, name, hook, and the instance's own value or `_ABSENT`."""
 
     def add(self, owner: Any, name: str, hook: Any) -> None:
-        """To be there from the next `set` on."""
-        self._known.append((weakref.ref(owner), name, hook, vars(owner).get(name, _NOTHING)))
+        """Set ``owner.name`` to ``hook`` from the next `set` on."""
+        self._hooks.append((weakref.ref(owner), name, hook, vars(owner).get(name, _ABSENT)))
 
     def set(self, on: bool) -> None:
+        """Put all hooks in place, or restore the original attributes."""
         if on == self._on:
             return
         self._on = on
-        for reference, name, hook, plain in self._known:
+        for reference, name, hook, original in self._hooks:
             owner = reference()
             if owner is None:
                 continue
-            if on or plain is not _NOTHING:
-                setattr(owner, name, hook if on else plain)
+            if on or original is not _ABSENT:
+                setattr(owner, name, hook if on else original)
             else:
                 delattr(owner, name)
 
 
-_NOTHING = object()
+_ABSENT = object()
 
 
 class SamplerTime:
-    """The time that main spends on picking indices."""
+    """Measures the time that the main process takes to draw indices from the sampler."""
 
     def __init__(self, clock: Clock) -> None:
         self._now = clock.now
         self._spent: list[tuple[float, float]] = []
-        """When it ended, and the seconds."""
+        """When each draw ended, and its seconds."""
 
     def attach(self, iterator: Any, hooks: Hooks) -> None:
-        owner, pick = weakref.ref(iterator), getattr(type(iterator), "_next_index", None)
+        owner, next_index = weakref.ref(iterator), getattr(type(iterator), "_next_index", None)
         now = self._now
-        if pick is None:
+        if next_index is None:
             return
 
         def timed_next_index() -> Any:
             start = now()
             try:
-                return pick(owner())
+                return next_index(owner())
             finally:
                 end = now()
                 self._spent.append((end, end - start))
 
         hooks.add(iterator, "_next_index", timed_next_index)
 
-    def until(self, moments: Floats) -> Floats:
-        """Spent before each of these ``moments``, and after the one before it. They must come after
-        those of earlier calls."""
+    def between(self, moments: Floats) -> Floats:
+        """Return the seconds of the draws that ended between each of ``moments`` and the last.
+
+        ``moments`` ascend, also from one call to the next.
+        """
         spent = np.array(self._spent).reshape(-1, 2)
         reached = np.searchsorted(spent[:, 0], moments, side="right")
         del self._spent[: reached.max(initial=0)]
@@ -176,56 +183,59 @@ class SamplerTime:
 
 
 class Arrivals:
-    """The results of one epoch's workers, as they came."""
+    """The source of one epoch's rows: arrivals in main, joined with the workers' records."""
 
     def __init__(self, ring: Ring, epoch: int, sampler: SamplerTime) -> None:
         self._ring, self._sampler = ring, sampler
         self.epoch = epoch
-        self._new = True
-        self.came: list[tuple[int, Moments]] = []
-        """Task, and its moments: of what is not yet delivered, as far as we know."""
+        self._first_read = True
+        self.undelivered: list[tuple[int, Moments]] = []
+        """Task and moments of each batch that arrived and is not known to be delivered."""
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
-        unwatched = tasks < 0
-        tasks[unwatched] = nan
-        came = dict(self.came)
+        unrecorded = tasks < 0
+        tasks[unrecorded] = nan
+        arrived = dict(self.undelivered)
         table = nothing_known(len(tasks))
-        table[:, : len(WAY) - 1] = [came.get(task, _UNKNOWN) for task in tasks.tolist()]
-        table[:, len(WAY) - 1] = self._sampler.until(moments[:, 1])
-        if not unwatched.all():
+        table[:, : len(WAY) - 1] = [arrived.get(task, _UNKNOWN) for task in tasks.tolist()]
+        table[:, len(WAY) - 1] = self._sampler.between(moments[:, 1])
+        if not unrecorded.all():
             table[:, len(WAY) :] = self._read_records(tasks)
-        lost = np.isnan(table[:, _FETCH_START]) & ~unwatched
+        lost = np.isnan(table[:, _FETCH_START]) & ~unrecorded
         table[lost, _WORKER] = -2
-        table[unwatched] = nan
-        table[unwatched, _WORKER] = UNWATCHED
+        table[unrecorded] = nan
+        table[unrecorded, _WORKER] = UNWATCHED
         last = np.nanmax(tasks, initial=-1.0)
-        self.came = [one for one in self.came if one[0] > last]
+        self.undelivered = [each for each in self.undelivered if each[0] > last]
         return table, int(lost.sum())
 
     def _read_records(self, tasks: Floats) -> Floats:
-        told = self._ring.read(self.epoch, tasks)
-        # torchdata's loader, resumed at an epoch's end, begins the next as it is made
-        if self._new and np.isnan(told).all():
+        """Return [tasks, `pipeprof.measure.ring.FIELDS`] from the ring."""
+        records = self._ring.read(self.epoch, tasks)
+        # torchdata's loader begins the next epoch at once when it is resumed at an epoch's end
+        if self._first_read and np.isnan(records).all():
             later = self._ring.read(self.epoch + 1, tasks)
             if not np.isnan(later).all():
-                self.epoch, told = self.epoch + 1, later
-        self._new = False
-        return told
+                self.epoch, records = self.epoch + 1, later
+        self._first_read = False
+        return records
 
 
 class _ReceiptTimes:
-    """Of a batch from the pipe to main: received, unpickled, and, by the pin thread, pinned."""
+    """Notes when each batch from the pipe is received, unpickled and, with a pin thread, pinned."""
 
     def __init__(self, clock: Clock) -> None:
         self._now, self._cpu_now = clock.now, clock.cpu_now
         self.received_s = self.received_cpu_s = nan
-        """The bytes that came last: without a pin thread, those of the batch that main takes. On
-        the clock, and in CPU time of the thread that received them."""
+        """When the last bytes were received, and the CPU time of the receiving thread by then.
+
+        Without a pin thread these are the bytes of the batch that main takes next.
+        """
         self.pinned = False
-        """There is a pin thread, which fills `noted`."""
-        self.noted: dict[Any, Moments] = {}
-        """Task → its moments, until main takes it."""
+        """Whether there is a pin thread, which fills `by_task`."""
+        self.by_task: dict[Any, Moments] = {}
+        """The moments of each task until main takes its batch."""
 
     def attach(self, iterator: Any, hooks: Hooks) -> None:
         results = getattr(iterator, "_worker_result_queue", None)
@@ -248,22 +258,22 @@ class _ReceiptTimes:
         hooks.add(results, "_recv_bytes", timed_receive)
 
     def _time_pinning(self, results: Any, pinned: Any, hooks: Hooks) -> None:
-        """In the pin thread, which takes from ``results`` and puts into ``pinned``."""
-        taker, take = weakref.ref(results), type(results).get
+        """Hook the queues of the pin thread, which moves batches from ``results`` to ``pinned``."""
+        taker, get = weakref.ref(results), type(results).get
         putter, put = weakref.ref(pinned), type(pinned).put
         now, cpu_now = self._now, self._cpu_now
         unpickled_s = cpu_s = nan
 
         def timed_get(*arguments: Any, **options: Any) -> Any:
             nonlocal unpickled_s, cpu_s
-            item = take(taker(), *arguments, **options)
+            item = get(taker(), *arguments, **options)
             unpickled_s = now()
             cpu_s = cpu_now() - self.received_cpu_s
             return item
 
         def timed_put(item: Any, *arguments: Any, **options: Any) -> Any:
             if isinstance(item[0], int):
-                self.noted[item[0]] = self.received_s, unpickled_s, now(), cpu_s
+                self.by_task[item[0]] = self.received_s, unpickled_s, now(), cpu_s
             return put(putter(), item, *arguments, **options)
 
         hooks.add(results, "get", timed_get)

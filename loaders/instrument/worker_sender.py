@@ -1,8 +1,8 @@
-"""In a worker, where it hands its batches over: write the record of each, note when it is
-serialised, and take the hooks off where batches are not watched.
+"""Write the record of each batch in a worker, at the moment when the worker sends the batch.
 
-torch puts a finished batch into a `multiprocessing.Queue`; the queue's feeder thread pickles it,
-which copies its tensors into shared memory, and writes the bytes into a pipe.
+torch puts a finished batch into a `multiprocessing.Queue`. The queue's feeder thread pickles it,
+which copies its tensors into shared memory, and writes the bytes into a pipe. The sender also
+notes when a batch is serialised, and removes the hooks while batches are not recorded.
 """
 
 from __future__ import annotations
@@ -22,50 +22,52 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerSender:
-    """One worker's. Written for few steps, as all that runs once a batch."""
+    """Sends the records of one worker. It takes few steps, as all code that runs once a batch."""
 
-    __slots__ = ("_clock", "_kept", "_on", "_put", "_waiting", "_watch", "_worker", "_workers",
-                 "_writer", "tell")  # fmt: skip
+    __slots__ = ("_active", "_clock", "_pending", "_put", "_record", "_set_active", "_worker",
+                 "_workers", "_writer", "add_record")  # fmt: skip
 
     def __init__(
         self, writer: RingWriter, worker: int, workers: int, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._clock = clock
         self._writer, self._worker, self._workers = writer, worker, workers
-        self._kept: deque[Sequence[float]] = deque(maxlen=1)
-        self.tell = self._kept.append
-        """Takes what is known of the batch that is handed over next, as in `TOLD`."""
-        self._waiting: deque[int | None] = deque()
-        """Of what is put and not yet serialised: where to note the moment."""
-        self._watch: Callable[[bool], object] | None = None
-        self._on = True
+        self._record: deque[Sequence[float]] = deque(maxlen=1)
+        self.add_record = self._record.append
+        """Takes the record of the batch that is sent next, with the fields of `TOLD`."""
+        self._pending: deque[int | None] = deque()
+        """For each batch that is put and not yet serialised: where to note the moment."""
+        self._set_active: Callable[[bool], object] | None = None
+        self._active = True
 
     def begin_epoch(self) -> None:
-        """Before `watch` is given the hooks of it."""
+        """Begin an epoch; `control_hooks` then receives the hooks of its fetcher."""
         self._writer.begin_epoch()
-        self._on = True
+        self._active = True
 
-    def watch(self, watch: Callable[[bool], object]) -> None:
-        """``watch`` puts the hooks on and takes them off; they are on."""
-        self._watch = watch
-        self._look(self._worker - self._workers)  # it is sent its own number first
+    def control_hooks(self, set_active: Callable[[bool], object]) -> None:
+        """Switch hooks by ``set_active`` from now on; they are active when this is called."""
+        self._set_active = set_active
+        self._update_hooks(self._worker - self._workers)  # the first task is the worker's number
 
     def attach(self, queue: Any) -> None:
-        """Before anything is put into ``queue``. To what is no `multiprocessing.Queue` nothing is
-        done: the records are lost then."""
+        """Hook ``queue`` before anything is put into it.
+
+        Anything but a `multiprocessing.Queue` is left as it is, and the records are lost.
+        """
         put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
         if put is None or pipe is None:
             return
         self._put = put
-        acquire, memory, waiting = pipe.acquire, self._writer.memory, self._waiting
+        acquire, memory, pending = pipe.acquire, self._writer.memory, self._pending
         now, cpu_now, before_s = self._clock.now, self._clock.cpu_now, 0.0
 
         def timed_acquire() -> Any:
             nonlocal before_s
             try:  # an error would end the feeder thread's work on a batch
-                place = waiting.popleft()
+                place = pending.popleft()
                 if place is None:
-                    before_s = nan  # to ask for it takes as long as all else here
+                    before_s = nan  # reading the CPU clock costs as much as all the rest here
                 else:
                     cpu_s = cpu_now()
                     note_sent(memory, place, now(), cpu_s - before_s)
@@ -74,27 +76,30 @@ class WorkerSender:
                 log_caught(_log, error, "when a batch was serialised is not known")
             return acquire()
 
-        # the feeder thread asks for the pipe when it has pickled, and may wait for other workers
+        # the feeder thread acquires the pipe after pickling, and may wait for other workers
         queue.put = self.put
         queue._wlock = SimpleNamespace(acquire=timed_acquire, release=pipe.release)
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Stand in for the queue's ``put``, and write the record of the batch first."""
         place, task = None, obj[0]
-        if type(task) is int:  # else it says that the worker begins an epoch
-            if self._kept:
-                place = self._writer.write(task, self._kept.pop())
-            self._look(task)
-        self._waiting.append(place)
+        if type(task) is int:  # anything else announces that the worker begins an epoch
+            if self._record:
+                place = self._writer.write(task, self._record.pop())
+            self._update_hooks(task)
+        self._pending.append(place)
         self._put(obj, block, timeout)
 
-    def _look(self, task: int) -> None:
-        """Whether what comes after ``task`` is to be watched: mostly ``task + workers``, but sooner
-        once other workers have nothing left."""
+    def _update_hooks(self, task: int) -> None:
+        """Switch the hooks on or off for the task after ``task``.
+
+        That is mostly ``task + workers``, and a nearer one once other workers have none left.
+        """
         try:
             first, end = self._writer.heard()
             on = first <= task + self._workers and task + 1 < end
-            if on is not self._on and self._watch is not None:
-                self._on = on
-                self._watch(on)
-        except Exception as error:  # no memory, or a fetcher that we do not know
-            log_caught(_log, error, "which batches to watch next was not heard")
+            if on is not self._active and self._set_active is not None:
+                self._active = on
+                self._set_active(on)
+        except Exception as error:  # no shared memory, or a fetcher of an unknown version
+            log_caught(_log, error, "which batches to record next is not known")

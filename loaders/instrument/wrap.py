@@ -1,4 +1,4 @@
-"""`pipeprof.wrap`: the loader you have, seen from inside."""
+"""`pipeprof.wrap`: profile an existing loader while it is iterated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from pipeprof.errors import UsageError
-from pipeprof.loaders.instrument.iterator import ProfiledIterator, StandIn
+from pipeprof.loaders.instrument.iterator import ProfiledIterator, Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.model import Profile, Recording
 
@@ -50,7 +50,7 @@ def wrap(
         raise UsageError(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
-    kind = ProfiledSource if hasattr(type(loader), "__next__") else ProfiledLoader
+    kind = ProfiledGenerator if hasattr(type(loader), "__next__") else ProfiledLoader
     profiler = LoaderProfiler(name, accelerator, whole)
     if live:
         from pipeprof.loaders.live.view import live_view
@@ -59,10 +59,10 @@ def wrap(
     return kind(loader, profiler)
 
 
-class ProfiledLoader(StandIn):
+class ProfiledLoader(Proxy):
     """The stand-in that `pipeprof.wrap` returns: the wrapped loader, with a profile."""
 
-    _own: tuple[str, ...] = ("_loader", "_profiler")
+    _own_attributes: tuple[str, ...] = ("_loader", "_profiler")
     _loader: Any
     _profiler: LoaderProfiler
 
@@ -70,7 +70,7 @@ class ProfiledLoader(StandIn):
         object.__setattr__(self, "_loader", loader)
         object.__setattr__(self, "_profiler", profiler)
 
-    def _stands_for(self) -> Any:
+    def _wrapped_object(self) -> Any:
         return self._loader
 
     def __iter__(self) -> ProfiledIterator:
@@ -89,40 +89,43 @@ class ProfiledLoader(StandIn):
         return self._profiler.profile(threshold)
 
     def recording(self) -> Recording:
-        """Return all epochs so far as they were measured; of a long run, its end."""
+        """Return the measurements of all epochs so far; of a long run, only the last batches."""
         return self._profiler.recording()
 
     def __getattr__(self, name: str) -> Any:
         value = super().__getattr__(name)
-        if name == "state_dict":  # of torchdata's: it starts the workers when nobody has
-            return partial(self._profiler.ask_state, self._loader, value)
+        if name == "state_dict":  # torchdata's starts the workers if they are not running
+            return partial(self._profiler.hooked_state_dict, self._loader, value)
         return value
 
     def __reduce__(self) -> Any:
         return type(self), (self._loader, self._profiler)
 
 
-class ProfiledSource(ProfiledLoader):
-    """Of what is its own iterator, such as a generator: `next` works on it too."""
+class ProfiledGenerator(ProfiledLoader):
+    """The stand-in for a loader that is its own iterator, such as a generator.
 
-    _own = ("_loader", "_profiler", "_open")
+    `next` works on it as on the loader.
+    """
 
-    _open: ProfiledIterator | None
-    """The pass that `next` is in."""
+    _own_attributes = ("_loader", "_profiler", "_open_pass")
+
+    _open_pass: ProfiledIterator | None
+    """The iterator that `next` advances; ``None`` outside a pass."""
 
     def __init__(self, loader: Any, profiler: LoaderProfiler) -> None:
         super().__init__(loader, profiler)
-        object.__setattr__(self, "_open", None)
+        object.__setattr__(self, "_open_pass", None)
 
     def __iter__(self) -> ProfiledIterator:
-        object.__setattr__(self, "_open", None)
+        object.__setattr__(self, "_open_pass", None)
         return super().__iter__()
 
     def __next__(self) -> Any:
-        turn = super().__iter__() if self._open is None else self._open
-        object.__setattr__(self, "_open", turn)
+        iterator = super().__iter__() if self._open_pass is None else self._open_pass
+        object.__setattr__(self, "_open_pass", iterator)
         try:
-            return next(turn)
+            return next(iterator)
         except StopIteration:
-            object.__setattr__(self, "_open", None)
+            object.__setattr__(self, "_open_pass", None)
             raise

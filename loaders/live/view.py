@@ -1,7 +1,7 @@
-"""A view of the run while it goes on, at the bottom of the terminal or as lines of a log.
+"""Show a run while it continues, at the bottom of the terminal or as lines of a log.
 
-It is painted by the training loop itself, when a batch has come and enough time has passed: there
-is no thread, of which a fork would warn. So while the loop stands still, the view does, too.
+The training loop itself paints the view, after a batch, when enough time has passed. A thread would
+make Python warn of forks. So while the loop stands still, the view does, too.
 """
 
 from __future__ import annotations
@@ -30,104 +30,106 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipeprof.loaders.instrument.inline_observer import Observer
-    from pipeprof.loaders.instrument.iterator import Finder
+    from pipeprof.loaders.instrument.iterator import PassOwner
     from pipeprof.loaders.live.metrics import LiveFigures
     from pipeprof.measure.loader_pass import Pass
 
 _log = logging.getLogger(__name__)
 
 REPAINT_S = 1.0
-"""Between two paintings at least."""
+"""Fewest seconds between two repaints of the panel."""
 LINE_S = 10.0
-"""Between two lines, where there is no terminal."""
-SHARE = 0.002
-"""Of the time that showing may take: a painting takes some 3 ms, as it finds its code and data in
-no cache, and is the rarer the longer it takes."""
+"""Fewest seconds between two lines, where there is no terminal."""
+MOST_SHARE = 0.002
+"""Most of the run's time that the view may take, as a share.
+
+A repaint takes about 3 ms, because its code and data are in no cache. Slower ones are rarer.
+"""
 
 
 @cache
 def live_view() -> Live:
-    """That of this process: a terminal has one bottom."""
+    """Return the view of this process, which all loaders share."""
     return Live(sys.stderr)
 
 
 class Live:
-    """Shows the loader that was iterated last, of however many there are."""
+    """Shows one loader at a time: the one that delivered the batch when the view is due."""
 
     def __init__(
         self, file: TextIO, line_s: float = LINE_S, now: Callable[[], float] = perf_counter
     ) -> None:
         self.now = now
         self.due_s = inf
-        """When to show something again."""
+        """When to show the figures next; infinite while there is nothing to show."""
         self.line_s = line_s
         self._file = file
         self._process = os.getpid()
-        self._screen = TerminalRegion.of(file) if _is_first_rank() else None
+        self._region = TerminalRegion.of(file) if _is_first_rank() else None
         self._silent = not _is_first_rank()
-        self._under_way: set[int] = set()
-        """`id` of each pass that is shown by turns."""
+        self._open_passes: set[int] = set()
+        """The `id` of each pass that has begun and not ended."""
         self._lock = Lock()
         self._has_shown = False
-        """The first time takes longer than any other, once: it says nothing of the next."""
+        """Whether it was shown before; the first time takes longest, and predicts no other."""
         atexit.register(self.close)
 
-    def begin(self, turn: LivePass) -> None:
-        """A pass begins."""
+    def begin(self, live_pass: LivePass) -> None:
+        """Show ``live_pass`` from now on."""
         if self._silent or os.getpid() != self._process:
             return
-        self._under_way.add(id(turn))
+        self._open_passes.add(id(live_pass))
         if self.due_s == inf:
-            self.due_s = self.now() + self._pause_s
+            self.due_s = self.now() + self._interval_s
 
-    def end(self, turn: LivePass) -> None:
-        """The pass has ended, or was left: the terminal is as before when all have."""
-        self._under_way.discard(id(turn))
-        if not self._under_way and self._screen is not None:
-            self._screen.close()
+    def end(self, live_pass: LivePass) -> None:
+        """End a pass; when all have ended, the terminal is as it was before."""
+        self._open_passes.discard(id(live_pass))
+        if not self._open_passes:
+            self.close()
 
-    def show(self, turn: LivePass) -> None:
-        """It is time to. Whatever fails in here must not disturb the training."""
+    def show(self, live_pass: LivePass) -> None:
+        """Show the figures of ``live_pass`` now. An error here must not disturb the training."""
         began_s = self.now()
-        self.due_s = began_s + self._pause_s
+        self.due_s = began_s + self._interval_s
         if os.getpid() != self._process:
             self.due_s = inf
         elif self._lock.acquire(blocking=False):
             try:
-                self._show(turn)
+                self._show(live_pass)
             except RuntimeError:
-                raise  # of torch's handler, where a worker has died: it raises wherever we are
+                raise  # torch's signal handler raises it anywhere when a worker has died
             except Exception as error:
                 log_caught(_log, error, "the live view has ended")
                 self._silent, self.due_s = True, inf
                 self.close()
             finally:
-                took_s = self.now() - began_s
-                turn.figures.spent_s += took_s
+                duration_s = self.now() - began_s
+                live_pass.figures.spent_s += duration_s
                 if self._has_shown:
-                    self.due_s = max(self.due_s, began_s + took_s / SHARE)
+                    self.due_s = max(self.due_s, began_s + duration_s / MOST_SHARE)
                 self._has_shown = True
                 self._lock.release()
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        if self._screen is not None:
-            self._screen.close()
+        if self._region is not None:
+            self._region.close()
 
     @property
-    def _pause_s(self) -> float:
-        return self.line_s if self._screen is None else REPAINT_S
+    def _interval_s(self) -> float:
+        return self.line_s if self._region is None else REPAINT_S
 
-    def _show(self, turn: LivePass) -> None:
-        view = turn.view()
-        if self._screen is None:
-            print(f"pipeprof: {self._shown(line(view))}", file=self._file, flush=True)
+    def _show(self, live_pass: LivePass) -> None:
+        view = live_pass.view()
+        if self._region is None:
+            print(f"pipeprof: {self._encodable(line(view))}", file=self._file, flush=True)
             return
-        rows = panel(view, self._screen.width, self._screen.color)
-        self._screen.show([self._shown(row) for row in rows])
+        rows = panel(view, self._region.width, self._region.color)
+        self._region.show([self._encodable(row) for row in rows])
 
-    def _shown(self, text: str) -> str:
-        """As the other side can show it."""
+    def _encodable(self, text: str) -> str:
+        """Return ``text``, in ASCII where the file's encoding lacks one of its characters."""
         with suppress(UnicodeEncodeError):
             text.encode(getattr(self._file, "encoding", None) or "ascii")
             return text
@@ -135,27 +137,27 @@ class Live:
 
 
 class LivePass(TimedPass):
-    """Hands out what `TimedPass` does, and shows how it goes now and then."""
+    """A `TimedPass` that shows its figures in a live view whenever that is due."""
 
     __slots__ = ("_live", "_view", "figures")
 
     def __init__(
         self,
         iterator: Iterator[Any],
-        finder: Finder,
-        turn: Pass,
+        owner: PassOwner,
+        loader_pass: Pass,
         observer: Observer,
         live: Live,
         figures: LiveFigures,
         view: LiveView,
     ) -> None:
-        """``view``: what it shows before the first batch."""
-        super().__init__(iterator, finder, turn, observer)
+        """Begin to show the pass; ``view`` holds what is known before the first batch."""
+        super().__init__(iterator, owner, loader_pass, observer)
         self._live, self.figures, self._view = live, figures, view
         live.begin(self)
 
     def take(self) -> Any:
-        """The next batch."""
+        """Return the next batch."""
         batch = super().take()
         live = self._live
         if live.now() >= live.due_s:
@@ -163,10 +165,10 @@ class LivePass(TimedPass):
         return batch
 
     def view(self) -> LiveView:
-        """What is known by now."""
+        """Return the figures that are known by now."""
         self._pass.flush()
-        return self.figures.of_now(
-            replace(self._view, batches=self.delivered, in_stretches=self.in_stretches)
+        return self.figures.complete(
+            replace(self._view, batches=self.delivered, in_stretches=self.only_timed)
         )
 
     def _leave(self) -> None:
@@ -175,5 +177,5 @@ class LivePass(TimedPass):
 
 
 def _is_first_rank() -> bool:
-    """Of those that torchrun started: the others' loaders are much the same."""
+    """Return whether this is rank 0 of torchrun; the loaders of other ranks are much the same."""
     return os.environ.get("RANK", "0") in ("", "0")

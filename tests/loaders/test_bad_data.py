@@ -20,7 +20,7 @@ from pipeprof import formats
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch, StorageError, UsageError
 from pipeprof.formats.base import ReadOptions
 from pipeprof.formats.tfrecord.framing import frame
-from pipeprof.loaders.bad_data import Skips
+from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.model import Skipped
 from tests.contracts.format_contract import drive
@@ -246,7 +246,7 @@ def test_warnings_are_one_per_object_and_ten_in_all(tmp_path: Path) -> None:
     assert ids == [1, 2] * 15
     assert dataset.source.skipped == Skipped(15, 0, 0)
     assert len(told) == 10
-    assert told[-1].endswith("Further objects are counted without a word.")
+    assert told[-1].endswith("Further objects are counted without a warning.")
 
 
 def test_what_is_damaged_is_an_error_unless_told_otherwise(tmp_path: Path) -> None:
@@ -260,11 +260,11 @@ def test_what_is_damaged_is_an_error_unless_told_otherwise(tmp_path: Path) -> No
 
 
 def test_counts_of_workers_add_up_in_shared_memory() -> None:
-    skips = Skips("skip")
+    skips = SkipCounter("skip")
     copy = pickle.loads(pickle.dumps(skips))
     assert copy.total == Skipped(0, 0, 0)
     with pytest.warns(UserWarning, match="left out"):
-        skips.note("a", CorruptData("a is bad"), 3, worker=0)
-    skips.note("a", CorruptData("a is bad"), 4, worker=1)
-    skips.note("a", CorruptData("a is bad"), None, worker=1)
+        skips.skip_rows("a", CorruptData("a is bad"), 3, worker=0)
+    skips.skip_rows("a", CorruptData("a is bad"), 4, worker=1)
+    skips.skip_rows("a", CorruptData("a is bad"), None, worker=1)
     assert skips.total == Skipped(7, 1, 0)

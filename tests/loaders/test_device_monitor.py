@@ -85,4 +85,4 @@ def test_a_driver_that_fails_stops_the_looking_and_not_the_training(cuda):
             cuda.failure = RuntimeError("CUDA error: bad address")
     assert seen == 20
     (note,) = loader.profile().notes
-    assert note == "the accelerator was no longer looked at: RuntimeError: CUDA error: bad address"
+    assert note == "the accelerator was no longer measured: RuntimeError: CUDA error: bad address"

@@ -76,7 +76,7 @@ def test_the_step_gets_the_loaders_first_batches_again():
 
 
 def test_an_empty_loader_is_refused():
-    with pytest.raises(UsageError, match="gave no batch"):
+    with pytest.raises(UsageError, match="yielded no batch"):
         pipeprof.headspace([], lambda batch: None)
 
 

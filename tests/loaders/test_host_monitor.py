@@ -16,7 +16,7 @@ def test_cores_that_were_stolen_meanwhile(monkeypatch, tmp_path, at_end, share):
     machine = tmp_path / "stat"
     machine.write_text("cpu  900 0 400 5000 0 0 0 0\n")
     monkeypatch.setattr(host, "core_time", partial(host.core_time, str(tmp_path)))
-    monkeypatch.setattr(host_monitor, "_EVERY_S", 0.0)  # else it is too short a run
+    monkeypatch.setattr(host_monitor, "_POLL_EVERY_S", 0.0)  # else it is too short a run
     loader = pipeprof.wrap(DataLoader(torch.zeros(40, 2), 4))
     assert len(list(loader)) == 10
     machine.write_text(f"cpu  {at_end}\n")

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 import pipeprof
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.live.metrics import LiveFigures
-from pipeprof.loaders.live.view import LINE_S, REPAINT_S, SHARE, Live, live_view
+from pipeprof.loaders.live.view import LINE_S, MOST_SHARE, REPAINT_S, Live, live_view
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.pauses import Named
 from pipeprof.measure.recorder import Recorder
@@ -46,7 +46,7 @@ def clock():
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
     """Whatever other tests did in this process: with a device to look at all are watched."""
-    monkeypatch.setattr(DeviceMonitor, "there", staticmethod(lambda: False))
+    monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))
 
 
 def watched(live, loader, name="train"):
@@ -190,7 +190,7 @@ class Tensors(Quick):
 
 def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
     """To show what is known, rows are asked for before there are many."""
-    monkeypatch.setattr("pipeprof.loaders.live.view.SHARE", 1.0)
+    monkeypatch.setattr("pipeprof.loaders.live.view.MOST_SHARE", 1.0)
     file = io.StringIO()
     live = Live(file, line_s=0.05)
     count = 1500
@@ -209,7 +209,7 @@ def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
 
 
 def test_shown_or_not_the_figures_are_the_same(monkeypatch):
-    monkeypatch.setattr("pipeprof.loaders.live.view.SHARE", 1.0)
+    monkeypatch.setattr("pipeprof.loaders.live.view.MOST_SHARE", 1.0)
     rows = []
     for live in (None, Live(io.StringIO(), line_s=1e-9)):
         loader = pipeprof.wrap(DataLoader(Numbers(), 1, num_workers=2), whole=True)
@@ -241,7 +241,7 @@ def test_what_takes_long_to_show_is_shown_rarely(clock):
     for _ in loader:
         clock.sleep(60.0)
     count = len(file.getvalue().splitlines())
-    assert 2 < count <= (clock.now() - began_s) * SHARE + 2, "but for the first time"
+    assert 2 < count <= (clock.now() - began_s) * MOST_SHARE + 2, "but for the first time"
 
 
 def test_no_thread_and_no_descriptor_is_needed(clock, terminal):
@@ -293,6 +293,6 @@ def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
             clock.sleep(5.0)
             turn.hear(Named(begin_s, clock.now(), PauseKind("checkpoint", "named")))
     turn.leave()
-    view = figures.of_now(LiveView("train", 1, 20, 40))
+    view = figures.complete(LiveView("train", 1, 20, 40))
     assert (view.starved, view.starved_of_all) == pytest.approx((0.75, 0.75))
     assert view.left_s == pytest.approx(20 * 0.04)

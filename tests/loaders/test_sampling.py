@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 import pipeprof
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
-from pipeprof.loaders.instrument.sampling import FOREVER, LONGEST, SamplingBudget, shortest
+from pipeprof.loaders.instrument.sampling import ALL_TASKS, LONGEST, SamplingBudget, shortest_window
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.ring import PLAIN, TOLD, Ring
@@ -22,7 +22,7 @@ MANY = 1_007
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
     """Whatever other tests did in this process: with a device to look at all are watched."""
-    monkeypatch.setattr(DeviceMonitor, "there", staticmethod(lambda: False))
+    monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))
 
 
 class Quick(Dataset):
@@ -45,7 +45,7 @@ class Named(Quick):
 
 def watched_of(turn_s: float, batches: int) -> int:
     """Of a loader whose batches take so long in turn, with two of them under way."""
-    clock, length = FakeClock(), shortest(2)
+    clock, length = FakeClock(), shortest_window(2)
     budget = SamplingBudget(clock)
     assert budget.begin(length), "a run begins with a stretch"
     watched = length
@@ -60,11 +60,11 @@ def watched_of(turn_s: float, batches: int) -> int:
     ("turn_s", "most", "least"), [(0.02, 1.0, 0.95), (0.005, 0.41, 0.38), (0.0005, 0.042, 0.038)]
 )
 def test_the_faster_the_batches_the_fewer_are_watched(turn_s, most, least):
-    assert least * 10_000 <= watched_of(turn_s, 10_000) <= most * 10_000 + 2 * shortest(2)
+    assert least * 10_000 <= watched_of(turn_s, 10_000) <= most * 10_000 + 2 * shortest_window(2)
 
 
 def test_of_a_short_run_there_is_one_stretch():
-    assert watched_of(0.0005, 200) == watched_of(0.0015, 100) == shortest(2)
+    assert watched_of(0.0005, 200) == watched_of(0.0015, 100) == shortest_window(2)
 
 
 def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
@@ -118,7 +118,7 @@ def test_a_worker_has_its_hooks_on_where_main_wants_records():
     sender.begin_epoch()
     sender.attach(results)
     ring.say(0, 16)
-    sender.watch(turned.append)
+    sender.control_hooks(turned.append)
     on, made_watched = True, []
     for task in range(1, 100, 3):
         on = turned[-1] if turned else True
@@ -130,7 +130,7 @@ def test_a_worker_has_its_hooks_on_where_main_wants_records():
     assert set(made_watched) >= {*range(1, 16, 3), *range(52, 66, 3)}
     assert turned == [False, True, False]
     assert len(made_watched) <= 5 + 5 + 3, "and hardly any more"
-    ring.say(0, FOREVER)
+    ring.say(0, ALL_TASKS)
     results.put((100, None))
     assert turned[-1] is True
 
@@ -140,7 +140,7 @@ def test_a_worker_that_begins_where_nothing_is_wanted_makes_no_record():
     sender, turned = WorkerSender(ring.writer(0), 0, 1), []
     sender.begin_epoch()
     ring.say(0, 0)
-    sender.watch(turned.append)
+    sender.control_hooks(turned.append)
     assert turned == [False]
 
 
@@ -152,7 +152,7 @@ def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept):
     profile = loader.profile()
     assert [epoch.batches for epoch in profile.epochs] == [BATCHES, BATCHES]
     assert profile.measured_batches + profile.warmup_batches == 2 * BATCHES
-    assert shortest(4) <= len(profile.batches.index) < BATCHES
+    assert shortest_window(4) <= len(profile.batches.index) < BATCHES
     assert profile.lost_records == 0
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
     assert profile.overhead.share is not None
@@ -160,9 +160,9 @@ def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept):
     assert note.startswith(f"Of {2 * BATCHES:,} batches ")
     # a run's beginning is watched, and a stretch is whole
     epochs, nth = np.array(profile.batches.epoch), np.array(profile.batches.nth)
-    assert nth[: shortest(4)].tolist() == list(range(shortest(4)))
+    assert nth[: shortest_window(4)].tolist() == list(range(shortest_window(4)))
     stretches = np.split(nth, np.flatnonzero((np.diff(nth) != 1) | (np.diff(epochs) != 0)) + 1)
-    assert all(len(stretch) >= shortest(4) for stretch in stretches[:-1])
+    assert all(len(stretch) >= shortest_window(4) for stretch in stretches[:-1])
 
 
 class Slow(Quick):
@@ -261,7 +261,7 @@ def test_all_batches_are_clocked_though_few_are_watched():
     assert profile.measured_batches + profile.warmup_batches + profile.pauses.rested_batches == (
         count - 1
     )
-    assert profile.batches.nth == tuple(range(shortest(4)))
+    assert profile.batches.nth == tuple(range(shortest_window(4)))
     assert (profile.pauses.count, profile.pauses.kinds[0].kind.name) == (1, "checkpoint")
     assert profile.throughput.samples_per_s == pytest.approx(8 * profile.throughput.batches_per_s)
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)

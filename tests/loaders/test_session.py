@@ -352,7 +352,7 @@ def test_no_order_is_lost_where_it_is_kept_or_the_data_are_others(changes, loade
 @pytest.mark.parametrize("whole", [True, False])
 def test_of_a_fast_loader_all_batches_are_watched_when_told_so(whole, loaders, monkeypatch):
     # whatever other tests did in this process: with a device to look at all are watched
-    monkeypatch.setattr(DeviceMonitor, "there", staticmethod(lambda: False))
+    monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))
     session, batches = begin(loaders, whole=whole), 1_000
     for count, _ in enumerate(loaders(range(10_000), None, num_workers=1), 1):
         if count == batches:

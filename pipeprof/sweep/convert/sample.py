@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Fault, ReadOptions, ReadRequest, Split
-from pipeprof.loaders.bad_data import Skips
+from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
 from pipeprof.model import OnError, Sample
 from pipeprof.storage import ObjectInfo
@@ -42,7 +42,7 @@ def plan_sample(
     Raises `StorageError`, `FormatError`.
     """
     reading = read or ReadOptions()
-    skips = Skips(on_error)
+    skips = SkipCounter(on_error)
     trial = plan_dataset(url, columns, None, reading, storage_options, skips)
     if not trial.splits:
         raise FormatError(f"{redact(url)} holds no rows; there is nothing to convert.")
@@ -203,7 +203,9 @@ def _with_footers(data: DatasetPlan, rows: int, stored: float) -> float:
 class _SplitReader:
     """One split, decoded as far as it is asked."""
 
-    def __init__(self, data: DatasetPlan, read: ReadOptions, skips: Skips, place: _Place) -> None:
+    def __init__(
+        self, data: DatasetPlan, read: ReadOptions, skips: SkipCounter, place: _Place
+    ) -> None:
         self._item, self._split = place
         self._store, self._skips = data.store, skips
         self._decoding = formats.get(data.format_name).decode(
@@ -248,4 +250,4 @@ class _SplitReader:
         self._decoding.close()
 
     def _leave_out(self, fault: Fault) -> None:
-        self._skips.note(self._item.url, explain(fault.error, self._item), fault.rows)
+        self._skips.skip_rows(self._item.url, explain(fault.error, self._item), fault.rows)
