@@ -1,7 +1,7 @@
-"""Generates a data set: plans it, keeps what an earlier run finished, writes the rest.
+"""Generate a data set: plan it, keep what an earlier run finished, and write the remaining shards.
 
-A folder is in one of four states, told by what lies in it: nothing; a journal, and the shards
-finished so far; a manifest, and all shards; or something that is not ours.
+A folder is in one of four states. It is empty; it has a journal and the shards finished so far; it
+has a manifest and all shards; or it holds files that pipeprof did not write.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from pipeprof.storage.write import object_sizes, open_object, read_object, remov
 from pipeprof.units import format_bytes
 
 JOURNAL: Final = "_pipeprof.partial.json"
-"""File name of the plan, which lies in the folder until the data set is whole."""
+"""File name of the plan, which stays in the folder until the data set is complete."""
 SHARD_BYTES = 64 * 2**20
+"""Default size of a shard in RAM."""
 FEWEST_SHARDS = 8
 
 _SUFFIXES = {"gzip": ".gz", "zlib": ".zz"}
-"""Of formats that are compressed as a whole."""
+"""Suffixes that a compression of the whole file adds to its name."""
 
 Progress = Callable[[int, int], None]
-"""Told (done, total) in bytes in RAM; first with what an earlier run finished. Not called when
-the data set is already there."""
+"""Receives (done, total) in bytes in RAM, first with what an earlier run finished. It is not called
+when the data set is complete already."""
 
 
 @dataclass(frozen=True)
@@ -39,51 +40,51 @@ class GenerateSpec:
     """The data set to generate, and how."""
 
     url: str
-    """A folder: a path, or any URL that fsspec knows."""
+    """A folder: a path, or any URL that fsspec supports."""
     kind: str
     format: str
     size_bytes: int
-    """About what the rows occupy in RAM: the same size gives the same rows in every format."""
+    """Approximate size of the rows in RAM; the same size gives the same rows in every format."""
     seed: int = 0
     shards: int | None = None
-    """``None``: of about 64 MiB in RAM each, but at least 8 (fewer when there are fewer rows)."""
+    """Number of files; ``None`` for 64 MiB in RAM each, but at least 8, or as many as rows."""
     compression: str | None = None
-    """``None``: the format's default."""
+    """The codec; ``None`` for the format's default."""
     jobs: int = 1
-    """Processes. More than 1 needs an importable main module, as multiprocessing always does."""
+    """Number of processes. More than 1 needs an importable main module, for multiprocessing."""
     overwrite: bool = False
-    """Replace another data set of pipeprof; never any other file."""
+    """Whether to replace another data set of pipeprof; other files are never replaced."""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Of the fsspec file system."""
+    """Options of the fsspec file system."""
 
 
 def generate(spec: GenerateSpec, progress: Progress | None = None) -> Manifest:
-    """Write the data set, or what is missing of it; return what its manifest says.
+    """Write the data set, or its missing shards, and return its manifest.
 
-    Raises `UsageError`, `OutputError`, `FormatError` (a damaged manifest lies in the folder).
+    Raises `UsageError`, `OutputError`, and `FormatError` for a damaged manifest in the folder.
     """
     plan = make_plan(spec)
     folder = _Folder(spec)
-    whole = folder.prepare(plan, spec.overwrite)
-    if len(whole) == plan.shards and folder.has(MANIFEST):
+    complete = folder.prepare(plan, spec.overwrite)
+    if len(complete) == plan.shards and folder.has(MANIFEST):
         folder.remove(JOURNAL)
         return folder.manifest(MANIFEST)
-    whole |= _write_missing(spec, plan, whole, progress)
-    result = replace(plan, files=tuple(replace(f, bytes=whole[f.name]) for f in plan.files))
+    complete |= _write_missing(spec, plan, complete, progress)
+    result = replace(plan, files=tuple(replace(f, bytes=complete[f.name]) for f in plan.files))
     folder.write(MANIFEST, result)
     folder.remove(JOURNAL)
     return result
 
 
 def make_plan(spec: GenerateSpec) -> Manifest:
-    """The manifest as it will be, but for the bytes of the files. Raises `UsageError`."""
+    """Return the manifest as it will be, with sizes of 0 for the files. Raises `UsageError`."""
     kind = rows.get(spec.kind)
     encoding = formats.get(spec.format)
     compression = spec.compression or encoding.compressions[0]
     if compression not in encoding.compressions:
         raise UsageError(
             f"{spec.format} cannot be compressed with {compression!r}; "
-            f"there are {', '.join(encoding.compressions)}."
+            f"choose one of {', '.join(encoding.compressions)}."
         )
     if spec.size_bytes < 1 or spec.seed < 0:
         raise UsageError("--size must be at least 1 byte, and --seed not negative.")
@@ -115,21 +116,21 @@ def make_plan(spec: GenerateSpec) -> Manifest:
 
 
 def suffix_of(format_name: str, compression: str) -> str:
-    """How names of files end in this format, compressed so: ``".csv.gz"``."""
+    """Return the suffix of files of this format and compression, such as ``".csv.gz"``."""
     known = formats.get(format_name).suffixes
     longer = known[0] + _SUFFIXES.get(compression, "")
     return longer if longer in known else known[0]
 
 
 def _bounds(count: int, shards: int) -> list[tuple[int, int]]:
-    """First row and the one after the last, of each shard."""
+    """Return the first row of each shard, and the row after its last."""
     return [(count * i // shards, count * (i + 1) // shards) for i in range(shards)]
 
 
 def _write_missing(
-    spec: GenerateSpec, plan: Manifest, whole: Mapping[str, int], progress: Progress | None
+    spec: GenerateSpec, plan: Manifest, complete: Mapping[str, int], progress: Progress | None
 ) -> dict[str, int]:
-    """Name → bytes of the shards that are not ``whole``, now written."""
+    """Write the shards that are not ``complete``, and return their names and bytes."""
     row_bytes = rows.get(plan.kind).mean_row_bytes
     shards = {
         file.name: GeneratedShard(
@@ -137,17 +138,17 @@ def _write_missing(
             replace(plan, files=()),
             start,
             stop,
-            needs=(plan.rows - start) * row_bytes,
+            needed_bytes=(plan.rows - start) * row_bytes,
             options=spec.options,
         )
         for file, (start, stop) in zip(plan.files, _bounds(plan.rows, plan.shards), strict=True)
-        if file.name not in whole
+        if file.name not in complete
     }
     done = plan.rows - sum(shard.stop - shard.start for shard in shards.values())
 
-    def advance(more: int) -> None:
+    def advance(count: int) -> None:
         nonlocal done
-        done += more
+        done += count
         if progress is not None:
             progress(done * row_bytes, plan.rows * row_bytes)
 
@@ -159,7 +160,7 @@ def _write_missing(
 
 
 class _Folder:
-    """The folder of the data set, as it was found."""
+    """The folder of the data set, and the sizes of the files in it."""
 
     def __init__(self, spec: GenerateSpec) -> None:
         self._url = spec.url
@@ -183,9 +184,9 @@ class _Folder:
             remove_object(join(self._url, name), self._options)
 
     def prepare(self, plan: Manifest, overwrite: bool) -> dict[str, int]:
-        """Name → bytes of the plan's shards that are there and whole; else make room for it.
+        """Return the names and bytes of complete shards of ``plan``, or clear the folder for it.
 
-        Raises `OutputError` when something else is there.
+        Raises `OutputError` when the folder holds anything else.
         """
         found = {name: self.manifest(name) for name in (MANIFEST, JOURNAL) if self.has(name)}
         if MANIFEST in found and _same(found[MANIFEST], plan) and not overwrite:
@@ -194,7 +195,7 @@ class _Folder:
             return {f.name: f.bytes for f in files if self._sizes.get(f.name) == f.bytes}
         if list(found) == [JOURNAL] and _same(found[JOURNAL], plan):
             self._remove_leftovers(plan)
-            # a shard gets its name when it is whole
+            # a shard gets its name only when it is complete
             return {f.name: self._sizes[f.name] for f in plan.files if self.has(f.name)}
         if found and not overwrite:
             raise OutputError(
@@ -206,10 +207,10 @@ class _Folder:
         return {}
 
     def _clear(self, found: Mapping[str, Manifest]) -> None:
-        """Remove what the manifest and the journal name, and then these; refuse anything else."""
-        ours = {file.name for content in found.values() for file in content.files}
+        """Remove the manifests ``found`` and their files. Raises `OutputError` for other files."""
+        named = {file.name for content in found.values() for file in content.files}
         visible = {name for name in self._sizes if not name.startswith(("_", "."))}
-        foreign = sorted(visible - ours)
+        foreign = sorted(visible - named)
         if foreign:
             raise OutputError(
                 f"{redact(self._url)} holds files that pipeprof did not write, {foreign[0]} for "
@@ -217,12 +218,12 @@ class _Folder:
             )
         for content in found.values():
             self._remove_leftovers(content)
-        for name in [*sorted(ours), *found]:
+        for name in [*sorted(named), *found]:
             self.remove(name)
         self._sizes = {}
 
     def _remove_leftovers(self, content: Manifest) -> None:
-        """What a killed run left half-written."""
+        """Remove the unfinished files of a killed run."""
         targets = [MANIFEST, JOURNAL, *(file.name for file in content.files)]
         for name in [name for name in self._sizes if name.endswith(".tmp")]:
             if any(is_leftover(name, target) for target in targets):
@@ -230,5 +231,5 @@ class _Folder:
 
 
 def _same(one: Manifest, other: Manifest) -> bool:
-    """Whether both are the same rows in the same shards; written or not."""
+    """Return whether both have the same rows in the same shards, written or not."""
     return replace(one, files=()) == replace(other, files=())

@@ -1,7 +1,7 @@
-"""Real JPEGs of varied size, with the smooth and the busy regions that photographs have.
+"""Draw real JPEGs of varied size, with smooth and detailed regions as in photographs.
 
-Each image is two crops of a few large textures, blended: drawing noise anew for each would cost
-more than the encoding.
+Each image blends two crops of a few large textures, because drawing noise for each image would take
+longer than encoding it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from PIL import Image
 
-from pipeprof.bench_data.rows import Kind, random_of
+from pipeprof.bench_data.rows import Kind, block_random
 
 _SHORTEST, _LONGEST = 160, 500
-"""Pixels on a side."""
+"""Range of an image's width and height, in pixels."""
 _QUALITY = 92
 _TEXTURES = 6
 _SIDE = 768
-"""Pixels on a side of a texture."""
+"""Width and height of a texture, in pixels."""
 
 
 _SCHEMA = pa.schema(
@@ -55,27 +55,27 @@ def _crop(random: np.random.Generator, seed: int, width: int, height: int) -> Im
 
 @lru_cache(maxsize=2 * _TEXTURES)
 def _texture(seed: int, index: int) -> Image.Image:
-    """Noise at every scale; the fine scales are strong in some regions and faint in others."""
-    random = random_of("texture", seed, index)
+    """Draw noise at every scale, with fine scales that are strong in some regions only."""
+    random = block_random("texture", seed, index)
     coarse = sum(amount * _noise(random, cells) for cells, amount in ((3, 40), (6, 30), (12, 20)))
     fine = sum(
         amount * _noise(random, cells)
         for cells, amount in ((24, 10), (48, 9), (96, 9), (192, 9), (384, 9), (768, 8))
     )
-    busy = np.clip(0.8 + 0.9 * _noise(random, 4), 0.05, 2.5)
-    busy /= busy.mean()
+    detail = np.clip(0.8 + 0.9 * _noise(random, 4), 0.05, 2.5)
+    detail /= detail.mean()
     bands = [
-        128 + coarse + busy * fine,
+        128 + coarse + detail * fine,
         *(128 + 16 * _noise(random, 3) + 12 * _noise(random, 24) for _ in range(2)),
     ]
-    # luminance and colour apart, as JPEG stores them: nothing to convert for each image
+    # luminance and colour, as JPEG stores them, so that no image needs a conversion
     return Image.merge(
         "YCbCr", [Image.fromarray(np.clip(band, 0, 255).astype(np.uint8)) for band in bands]
     )
 
 
 def _noise(random: np.random.Generator, cells: int) -> npt.NDArray[np.float32]:
-    """Smooth noise with ``cells`` bumps a side, zero mean and unit variance."""
+    """Draw smooth noise with ``cells`` bumps per side, zero mean and unit variance."""
     small = Image.fromarray(random.standard_normal((cells, cells), np.float32))
     noise = np.array(small.resize((_SIDE, _SIDE), Image.Resampling.BICUBIC), np.float32)
     noise -= noise.mean()

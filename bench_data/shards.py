@@ -1,4 +1,4 @@
-"""Shards: each one object, written on its own, by this process or by several."""
+"""Write the shards of a data set, each as one object, in this process or in several."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from pipeprof.manifest import Manifest
 from pipeprof.storage.write import open_object
 
 ROW_GROUP_BYTES = 8 * 2**20
-"""A Parquet row group in RAM, about."""
+"""Approximate size of a Parquet row group in RAM."""
 BATCH_BYTES = 2**20
-"""Rows encoded at once in other formats: few, for steady progress and little memory."""
+"""Approximate size of the rows encoded at once in other formats; small, for steady progress."""
 
 Advance = Callable[[int], None]
-"""Hears how many more rows have been encoded."""
+"""Receives the number of rows that were encoded since the last call."""
 
 
 @dataclass(frozen=True)
 class GeneratedShard:
-    """Rows ``start`` to ``stop`` of a data set, as one object."""
+    """One object to write: rows ``start`` to ``stop`` of a data set."""
 
     url: str
     data_set: Manifest
-    """Without its files."""
+    """The data set's manifest, without files."""
     start: int
     stop: int
-    needs: int
-    """About the bytes that this and all later shards take, for the message when a disk fills."""
+    needed_bytes: int
+    """Approximate bytes of this and all later shards, for the message when a disk fills."""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def write_shard(shard: GeneratedShard, advance: Advance) -> int:
-    """Bytes written. Raises `OutputError`."""
-    whole = shard.data_set
-    kind = rows.get(whole.kind)
-    encoder = formats.get(whole.format).encoder(kind.schema, whole.compression)
-    batch_bytes = ROW_GROUP_BYTES if whole.format == "parquet" else BATCH_BYTES
+    """Write a shard, and return its bytes. Raises `OutputError`."""
+    data_set = shard.data_set
+    kind = rows.get(data_set.kind)
+    encoder = formats.get(data_set.format).encoder(kind.schema, data_set.compression)
+    batch_bytes = ROW_GROUP_BYTES if data_set.format == "parquet" else BATCH_BYTES
     size = max(1, batch_bytes // kind.mean_row_bytes)
-    with open_object(shard.url, shard.options, shard.needs) as sink:
-        for batch in rows.batches(kind, whole.seed, shard.start, shard.stop, size):
+    with open_object(shard.url, shard.options, shard.needed_bytes) as sink:
+        for batch in rows.batches(kind, data_set.seed, shard.start, shard.stop, size):
             sink.write(encoder.write(batch))
             advance(batch.num_rows)
         sink.write(encoder.finish())
@@ -61,35 +61,40 @@ def write_shard(shard: GeneratedShard, advance: Advance) -> int:
 
 
 def write_shards(shards: Sequence[GeneratedShard], jobs: int, advance: Advance) -> list[int]:
-    """Bytes of each shard. The first error, or Ctrl-C, ends all: whole shards stay."""
+    """Write all shards, and return their bytes.
+
+    The first error, or Ctrl-C, stops all of them; complete shards stay.
+    """
     if jobs <= 1 or len(shards) <= 1:
         return [write_shard(shard, advance) for shard in shards]
     context = get_context("spawn")
     written, stop = context.Value("q", 0), context.Event()
-    pool = ProcessPoolExecutor(min(jobs, len(shards)), context, _begin, (written, stop))
+    pool = ProcessPoolExecutor(min(jobs, len(shards)), context, _init_worker, (written, stop))
     try:
-        # what Ctrl-C ends is this process: it then lets the others clean up after themselves
+        # Ctrl-C interrupts only this process, which then lets the workers clean up
         with _ctrl_c_deferred():
             futures = [pool.submit(_write_in_worker, shard) for shard in shards]
-        _follow(futures, written, advance)
+        _report_progress(futures, written, advance)
         return [future.result() for future in futures]
     except BrokenProcessPool:
         raise OutputError(
-            "A process that was writing shards was killed, perhaps for want of memory. Whole "
-            "shards stay: run the same command to go on, with fewer --jobs."
+            "A process that wrote shards was killed, perhaps because memory ran out. Complete "
+            "shards stay: run the same command again with fewer --jobs to continue."
         ) from None
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
 
 
-def _follow(futures: Sequence[Future[int]], written: Synchronized[int], advance: Advance) -> None:
-    """Pass on what the workers wrote until all is done, or one of them fails."""
+def _report_progress(
+    futures: Sequence[Future[int]], written: Synchronized[int], advance: Advance
+) -> None:
+    """Report the rows that workers have written until all are done, or one of them fails."""
     reported = 0
     pending = set(futures)
     while pending:
         finished, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-        # without its lock, which a worker that was killed may have taken with it
+        # read without the lock, which a killed worker may have held
         now = written.get_obj().value
         advance(now - reported)
         reported = now
@@ -99,7 +104,7 @@ def _follow(futures: Sequence[Future[int]], written: Synchronized[int], advance:
 
 @contextmanager
 def _ctrl_c_deferred() -> Iterator[None]:
-    """Processes started in the body never get Ctrl-C; this one gets it afterwards."""
+    """Deliver Ctrl-C after the body; processes that are started in the body never receive it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -107,17 +112,17 @@ def _ctrl_c_deferred() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# In a worker process.
+# What follows runs in a worker process.
 
 
 class _Stopped(Exception):
-    """The process that asked for the shard no longer wants it."""
+    """Raised when the parent process no longer wants the shard."""
 
 
 _advance: Advance
 
 
-def _begin(written: Synchronized[int], stop: Event) -> None:
+def _init_worker(written: Synchronized[int], stop: Event) -> None:
     global _advance
     _advance = partial(_count, written, stop)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -128,6 +133,7 @@ def _write_in_worker(shard: GeneratedShard) -> int:
 
 
 def _count(written: Synchronized[int], stop: Event, batch_rows: int) -> None:
+    """Add ``batch_rows`` to ``written``. Raises `_Stopped` once ``stop`` is set."""
     with written:
         written.value += batch_rows
     if stop.is_set():
@@ -135,7 +141,7 @@ def _count(written: Synchronized[int], stop: Event, batch_rows: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A pool's workers would outlive a parent that was killed, and wait for ever."""
+    """Exit when the parent has ended; a pool's workers would otherwise wait for ever."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])

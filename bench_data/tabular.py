@@ -1,8 +1,8 @@
-"""Rows like a shop's click log: ids, categories, times, prices, correlated figures, a label.
+"""Draw rows like a shop's click log: ids, categories, times, prices, correlated features, a label.
 
-The columns compress as real tables do: few distinct values drawn by Zipf's law, times that only
-grow, prices of two decimals, flags; and eight float32 columns that hardly compress. Only float32
-columns have nulls, because no other null is the same in every format.
+The columns compress as real tables do. There are few distinct values drawn by Zipf's law, times
+that only grow, prices of two decimals and flags, and eight float32 columns that hardly compress.
+Only float32 columns have nulls, because other nulls differ between formats.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.bench_data.rows import Kind, random_of
+from pipeprof.bench_data.rows import Kind, block_random
 
 _Numbers = npt.NDArray[np.generic]
 
-_MILLISECONDS_A_ROW = 40
-_FIRST_MOMENT = 1_700_000_000_000
+_MILLISECONDS_PER_ROW = 40
+_FIRST_TIMESTAMP_MS = 1_700_000_000_000
 _FEATURES = 8
 
 _ONSETS = "b ch d dr f g gr h j k l m n p pl r s sh st t tr v w z"
@@ -28,8 +28,8 @@ _SYLLABLES = [onset + nucleus for onset in _ONSETS.split() for nucleus in _NUCLE
 
 
 def _words(count: int, syllables: int, key: str) -> pa.Array:
-    """Distinct made-up words: the same for every seed, as a language would be."""
-    random = random_of(f"words of {key}", 0, 0)
+    """Return distinct made-up words, which are the same for every seed, like a language."""
+    random = block_random(f"words of {key}", 0, 0)
     drawn = random.integers(len(_SYLLABLES), size=(2 * count, syllables)).tolist()
     words = dict.fromkeys("".join(_SYLLABLES[part] for part in parts) for parts in drawn)
     return pa.array(list(words)[:count], pa.string())
@@ -60,8 +60,8 @@ _SCHEMA = pa.schema(
 
 def _draw(random: np.random.Generator, numbers: npt.NDArray[np.int64], seed: int) -> dict[str, Any]:
     rows = len(numbers)
-    time = _FIRST_MOMENT + numbers * _MILLISECONDS_A_ROW
-    time += random.integers(0, _MILLISECONDS_A_ROW, rows)
+    time = _FIRST_TIMESTAMP_MS + numbers * _MILLISECONDS_PER_ROW
+    time += random.integers(0, _MILLISECONDS_PER_ROW, rows)
     item = _zipf(random, rows, 200_000)
     price = np.round(np.exp(2.0 + (item % 997) / 250) * random.uniform(0.9, 1.1, rows), 2)
     features = _correlated(random, rows)
@@ -92,21 +92,21 @@ def _draw(random: np.random.Generator, numbers: npt.NDArray[np.int64], seed: int
 
 
 def _zipf(random: np.random.Generator, rows: int, count: int) -> npt.NDArray[np.int64]:
-    """Integers 0..count-1; k about as often as 1 / (k + 1)."""
+    """Draw integers 0..count-1, each k with a frequency of about 1 / (k + 1)."""
     return (np.power(count + 1.0, random.random(rows)) - 1).astype(np.int64).clip(0, count - 1)
 
 
 def _correlated(random: np.random.Generator, rows: int) -> npt.NDArray[np.float32]:
-    """Columns that share three hidden causes, plus noise of their own."""
-    mixing = random_of("mixing", 0, 0).normal(size=(3, _FEATURES)).astype(np.float32)
-    causes = random.standard_normal((rows, 3), np.float32)
-    own = random.standard_normal((rows, _FEATURES), np.float32)
-    columns: npt.NDArray[np.float32] = causes @ mixing + np.float32(0.5) * own
+    """Draw columns that share three hidden factors, and have independent noise."""
+    mixing = block_random("mixing", 0, 0).normal(size=(3, _FEATURES)).astype(np.float32)
+    factors = random.standard_normal((rows, 3), np.float32)
+    noise = random.standard_normal((rows, _FEATURES), np.float32)
+    columns: npt.NDArray[np.float32] = factors @ mixing + np.float32(0.5) * noise
     return columns
 
 
 def _query(random: np.random.Generator, rows: int) -> pa.Array:
-    """One to three words of free text."""
+    """Draw one to three words of text for each row."""
     length = random.integers(1, 4, rows)
     words = [
         _QUERY_WORDS.take(pa.array(_zipf(random, rows, len(_QUERY_WORDS)), mask=length <= i))

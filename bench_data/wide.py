@@ -1,6 +1,6 @@
-"""Rows of many columns, as a feature store keeps them: a training reads few of them.
+"""Draw rows of many columns, as in a feature store, of which a training reads only a few.
 
-An id, a moment, 180 measured figures, 12 counts, 6 categories as text, and a label: 201 columns.
+The 201 columns are an id, a time, 180 measurements, 12 counts, 6 categories as text and a label.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeprof.bench_data.rows import Kind
 
 _MEASURED, _COUNTS, _CATEGORIES = 180, 12, 6
 _LEVELS = 500
-"""Different values of a category."""
+"""Number of different values of a category."""
 
 
 _SCHEMA = pa.schema(
@@ -30,7 +30,7 @@ _SCHEMA = pa.schema(
 
 def _draw(random: np.random.Generator, numbers: npt.NDArray[np.int64], seed: int) -> dict[str, Any]:
     rows = len(numbers)
-    # of two decimals, as sensors and prices have: text of them is not longer than they are
+    # rounded to two decimals like sensor values, so that their text is not longer than float32
     measured = np.round(random.normal(0.0, 30.0, (_MEASURED, rows)), 2).astype(np.float32)
     counts = random.geometric(0.05, (_COUNTS, rows))
     levels = random.integers(_LEVELS, size=(_CATEGORIES, rows))

@@ -78,7 +78,7 @@ def test_help_explains_the_size_and_has_an_example(capsys: Captured) -> None:
         (["--seed", "-1"], "-1 is not in the range"),
         (["--kind", "video"], "'tabular', 'wide', 'images', 'tokens'"),
         (["--format", "avro"], "'csv', 'parquet', 'tfrecord'"),
-        (["--compression", "lzma"], "there are none, gzip"),
+        (["--compression", "lzma"], "choose one of none, gzip"),
         (["--storage-options", "key=hunter2"], "must be a JSON object"),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
         break
     _, err = process.communicate()
     assert process.returncode == 1
-    assert "pipeprof: A process that was writing shards was killed" in err
+    assert "pipeprof: A process that wrote shards was killed" in err
     assert "Traceback" not in err
 
 

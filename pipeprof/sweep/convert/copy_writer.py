@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeprof import formats, manifest
 from pipeprof.bench_data.generate import FEWEST_SHARDS, JOURNAL, SHARD_BYTES, suffix_of
-from pipeprof.bench_data.rows import regrouped
+from pipeprof.bench_data.rows import rebatch
 from pipeprof.bench_data.shards import BATCH_BYTES, ROW_GROUP_BYTES
 from pipeprof.errors import FormatError
 from pipeprof.formats.base import Encoder
@@ -125,7 +125,7 @@ class CopyWriter:
     def _chunks(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for first in rows:
             size = max(1, first.num_rows * self._chunk_bytes // max(1, first.nbytes))
-            yield from regrouped(chain([first], rows), size)
+            yield from rebatch(chain([first], rows), size)
 
     def _timed(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         began = perf_counter()
