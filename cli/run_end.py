@@ -65,7 +65,7 @@ class RunReporter:
         """Return the exit code of the ended script. Where it succeeded but a loader was
         starved more than ``limit``, return that of `StarvedError`."""
         self._ending = ending
-        if self.session.is_ours:
+        if self.session.is_profiled_process:
             # import now: modules that start threads cannot be imported at exit
             import pipeprof.report.document.build
             import pipeprof.report.terminal.render
@@ -75,7 +75,7 @@ class RunReporter:
                 import pipeprof.report.html.page
             if self.mode == "markdown":
                 import pipeprof.report.markdown.render  # noqa: F401
-        if limit is None or ending.failure is not None or not self.session.is_ours:
+        if limit is None or ending.failure is not None or not self.session.is_profiled_process:
             return ending.code
         try:
             for profile in self._profiles:
@@ -87,7 +87,7 @@ class RunReporter:
 
     def report(self) -> None:
         """Print and save the profiles. Called at exit, after the script's own handlers."""
-        if self._ending is None or not self.session.is_ours:
+        if self._ending is None or not self.session.is_profiled_process:
             return
         try:
             self._report(self._ending)
@@ -100,7 +100,7 @@ class RunReporter:
             _exit_by_interrupt()
 
     def _report(self, ending: Ending) -> None:
-        profiles, made = self._profiles, self.session.made
+        profiles, made = self._profiles, self.session.created
         if ending.failure is not None:
             measured = "its loaders were" if profiles else "no loader was"
             self._print_line(f"{self.script} {ending.failure}; {measured} measured until then.")

@@ -1,6 +1,6 @@
-"""Everything that stands around a DataLoader while it is iterated.
+"""Measure data loaders while they are iterated, and load data sets from any storage.
 
-`instrument` measures it, `dataset` is the loader that `open_dataset` gives, `autopatch` finds the
-loaders of a script nobody edited, and `live` shows a run while it continues. `tensors` and
-`bad_data` are what the first two share: batches, and what was left out of them.
+`instrument` measures a loader, and `dataset` has the data set of `open_dataset`. `autopatch` finds
+the loaders of a script that is not edited, and `live` shows a run while it continues. `instrument`
+and `dataset` share `tensors`, the batches, and `bad_data`, the count of damaged data.
 """

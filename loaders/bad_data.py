@@ -44,10 +44,8 @@ class SkipCounter:
         return Skipped(rows, parts, self._objects)
 
     def skip_rows(self, url: str, error: FormatError, rows: int | None, worker: int = 0) -> None:
-        """Count skipped ``rows`` of an object; ``None`` means a part with an unknown number.
-
-        Raises ``error`` where nothing is skipped.
-        """
+        """Count skipped ``rows`` of an object; ``None`` means a part with an unknown number. Raises
+        ``error`` where nothing is skipped."""
         self._report(url, error)
         if rows is None:
             self._counts[worker % _WORKERS, _PARTS] += 1
@@ -60,11 +58,9 @@ class SkipCounter:
         self._objects += 1
 
     def check_empty_epoch(self, epoch: int, worker: int, workers: int) -> None:
-        """Note that this worker's share of an epoch gave no rows.
-
-        Raises `FormatError` when no worker's share gave any and data was skipped, because iterating
-        on would never yield a batch.
-        """
+        """Note that this worker's share of an epoch gave no rows. Raises `FormatError` when no
+        worker's share gave any and data was skipped, because continuing would never yield a
+        batch."""
         if not self.enabled:
             return
         self._counts[worker % _WORKERS, _EMPTY_EPOCH] = epoch + 1

@@ -20,10 +20,8 @@ _watching_process: int | None = None
 
 
 def end_with_parent() -> None:
-    """End this process at once when its parent has ended, whatever it is doing then.
-
-    Call it in a worker's main thread. In a worker that is itself a thread it does nothing.
-    """
+    """End this process at once when its parent has ended, whatever it is doing then. Call it in a
+    worker's main thread. In a worker that is itself a thread it does nothing."""
     global _watching_process
     parent: Any = multiprocessing.parent_process()
     in_main = threading.current_thread() is threading.main_thread()

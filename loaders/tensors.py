@@ -96,9 +96,7 @@ class _Views(dict[torch.dtype, torch.Tensor]):
 
 def _pack(batch: Batch) -> tuple[torch.Tensor, list[_Part], dict[str, Any]]:
     """Copy all tensors into one, and return it, the tensors' places in it, and all other values.
-
-    The other values keep the order of the batch, with None in place of each tensor.
-    """
+    The other values keep the order of the batch, with None in place of each tensor."""
     tensors: dict[str, torch.Tensor] = {}
     others: dict[str, Any] = {}
     for name, value in batch.items():

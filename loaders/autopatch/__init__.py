@@ -1,4 +1,4 @@
-"""`pipeprof run`: finds every loader that a script iterates, and watches it.
+"""Profile every loader that a script iterates, for `pipeprof run`.
 
 It uses `loaders.instrument`; only the command line uses it.
 """

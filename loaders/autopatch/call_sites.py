@@ -1,4 +1,4 @@
-"""Names for loaders that nobody named: the line of the user's code that makes them."""
+"""Name loaders by the line of the user's code that creates them."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 _OURS = os.path.dirname(os.path.abspath(pipeprof.__file__))
 
 Call = tuple[str, int]
-"""File and line."""
+"""File and line of a frame."""
 
 
 @dataclass
-class _Place:
-    """One way through the code that makes loaders."""
+class _CallSite:
+    """One call stack that creates loaders."""
 
     names: list[str] = field(default_factory=list)
-    made: int = 0
-    """Loaders, since one of them was last iterated."""
+    created: int = 0
+    """Number of loaders created here since one of them was last iterated."""
 
 
 class CallSites:
-    """``train.py:42`` for a loader made there; ``train.py:42 #2`` for another made there.
+    """Names loaders: ``train.py:42`` for the first at that line, ``train.py:42 #2`` for the next.
 
-    A loader made after its predecessor was iterated stands in its place, as in an epoch's loop or
-    when a framework rebuilds it: it has the same name. One made before, as in
-    ``[DataLoader(part) for part in parts]``, or made there by another call, is another.
+    A loader that is created after its predecessor was iterated replaces it and has its name, as in
+    a loop over epochs, or when a framework rebuilds it. A loader that is created before that, as in
+    ``[DataLoader(part) for part in parts]``, or through other calls, has a name of its own.
     """
 
     def __init__(self, folder: str) -> None:
-        """``folder`` is the script's: places in it are named from there."""
+        """Name files in ``folder``, the script's, relative to it, and others by their base name."""
         self._folder = os.path.realpath(folder)
-        self._places: dict[tuple[Call, ...], _Place] = {}
-        self._of_name: dict[str, _Place] = {}
+        self._sites: dict[tuple[Call, ...], _CallSite] = {}
+        self._by_name: dict[str, _CallSite] = {}
 
-    def name(self, frame: FrameType | None, otherwise: str) -> str:
-        """Of a loader that is being made in ``frame``; ``otherwise`` when no line of the user's
-        led there."""
+    def name(self, frame: FrameType | None, default: str) -> str:
+        """Return the name of a loader that is created in ``frame``. It begins with ``default``
+        where no line of the user's code led there."""
         calls = _calls(frame)
-        place = self._places.setdefault(calls, _Place())
-        if place.made == len(place.names):
-            name = self._free(self._line(calls) or otherwise)
-            place.names.append(name)
-            self._of_name[name] = place
-        place.made += 1
-        return place.names[place.made - 1]
+        site = self._sites.setdefault(calls, _CallSite())
+        if site.created == len(site.names):
+            name = self._unused(self._line(calls) or default)
+            site.names.append(name)
+            self._by_name[name] = site
+        site.created += 1
+        return site.names[site.created - 1]
 
     def iterated(self, name: str) -> None:
-        """The loader ``name`` is: whatever is made there from now on takes its place."""
-        if name in self._of_name:
-            self._of_name[name].made = 0
+        """Note that a loader is iterated: the next one created at its call site replaces it."""
+        if name in self._by_name:
+            self._by_name[name].created = 0
 
-    def _free(self, line: str) -> str:
+    def _unused(self, line: str) -> str:
         name, count = line, 1
-        while name in self._of_name:
+        while name in self._by_name:
             count += 1
             name = f"{line} #{count}"
         return name
 
     def _line(self, calls: tuple[Call, ...]) -> str | None:
-        """The nearest line of the user's; of an installed script's own, when there is no other."""
+        """Return the nearest line outside libraries, else of the script if that is installed."""
         script = os.path.dirname(getattr(sys.modules["__main__"], "__file__", None) or "")
         lines = [call for call in calls if not _is_library(call[0])]
         lines += [call for call in calls if _within(call[0], script)]
@@ -78,7 +78,7 @@ class CallSites:
 
 
 def _calls(frame: FrameType | None) -> tuple[Call, ...]:
-    """From ``frame`` out to the script; ours, and what has no file, are left out."""
+    """Return the calls from ``frame`` out to the script, without pipeprof's and generated code."""
     calls = []
     while frame is not None:
         file = frame.f_code.co_filename
@@ -89,7 +89,7 @@ def _calls(frame: FrameType | None) -> tuple[Call, ...]:
 
 
 def _is_script(frame: FrameType) -> bool:
-    """Beyond it is only who runs it."""
+    """Return whether ``frame`` is the script itself; frames beyond it belong to its runner."""
     return frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__"
 
 

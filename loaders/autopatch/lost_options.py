@@ -1,7 +1,7 @@
-"""Loaders that a framework makes anew from those of a script, and what is lost on the way.
+"""Detect options that a framework loses when it rebuilds the loaders of a script.
 
-Frameworks copy the arguments that they know. ``in_order=False`` is younger than most of them:
-without it batches come in order again, one slow batch holds up the rest, and nobody is told.
+Frameworks copy the arguments that they know, and ``in_order=False`` is newer than most of them.
+Without it batches arrive in order again, and one slow batch delays those after it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,33 @@ from pipeprof.loaders.instrument.attributes import safe_getattr
 
 
 class LostOptions:
-    """Of the loaders of a process, by their names."""
+    """Tracks which loaders of a process were rebuilt without ``in_order=False``, by their names."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, list[tuple[str, int]]] = {}
-        """Name → those that asked for ``in_order=False`` when it was made, and the `id` of their
-        data set."""
-        self._lost: dict[str, str] = {}
-        """Name → the one in whose place it seems to be."""
+        self._unordered: dict[str, list[tuple[str, int]]] = {}
+        """For each loader, those with ``in_order=False`` that existed when it was created. Each is
+        given by its name and the `id` of its data set."""
+        self._rebuilt: dict[str, str] = {}
+        """For each loader that lost the option, the loader that it seems to replace."""
 
-    def made(self, name: str, others: Iterable[tuple[Any, str]]) -> None:
-        """``name`` is being made, its data set is there, and these ``others`` live: each, and its
-        name."""
-        self._asked[name] = [
+    def created(self, name: str, others: Iterable[tuple[Any, str]]) -> None:
+        """Note that loader ``name`` is created while ``others``, with their names, exist."""
+        self._unordered[name] = [
             (other, id(safe_getattr(loader, "dataset")))
             for loader, other in others
             if safe_getattr(loader, "in_order") is False
         ]
 
     def iterated(self, name: str, loader: Any) -> None:
-        """``loader``, which was made as ``name``, is."""
-        asked = self._asked.pop(name, [])
+        """Note that ``loader``, which was created as ``name``, is iterated."""
+        unordered = self._unordered.pop(name, [])
         if safe_getattr(loader, "in_order") is True:
-            dataset = id(safe_getattr(loader, "dataset"))
-            self._lost.update((name, other) for other, theirs in asked if theirs == dataset)
+            own = id(safe_getattr(loader, "dataset"))
+            self._rebuilt.update((name, other) for other, dataset in unordered if dataset == own)
 
     def notes(self, name: str, iterated: Collection[str]) -> tuple[str, ...]:
-        """For the profile of ``name``, when all is over and these were ``iterated``."""
-        other = self._lost.get(name)
+        """Return notes for the profile of ``name``, given all loaders that were ``iterated``."""
+        other = self._rebuilt.get(name)
         if other is None or other in iterated:
             return ()
         note = (

@@ -1,4 +1,4 @@
-"""Change a class that is not ours: put something around its methods, and be told of its objects."""
+"""Patch foreign classes: wrap their methods, and observe the creation of their objects."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 Method = Callable[..., Any]
 
 
-def put_around(cls: type, name: str, around: Callable[[Method], Method]) -> None:
-    """Put something around the method of ``cls`` in which the work is done: the nearest that does
-    not call its parent's. Done once, however often it is asked for."""
+def wrap_method(cls: type, name: str, wrapper: Callable[[Method], Method]) -> None:
+    """Replace the method ``name`` of ``cls`` by ``wrapper(method)``, once. The method is replaced
+    in the first class of the hierarchy in which it does not call its parent's, because that is
+    where the work is done."""
     for owner in cls.__mro__:
         method = vars(owner).get(name)
         if method is None:
@@ -21,22 +22,22 @@ def put_around(cls: type, name: str, around: Callable[[Method], Method]) -> None
         code = getattr(inspect.unwrap(method), "__code__", None)
         if code is not None and name in code.co_names:
             continue
-        changed: Any = around(method)
-        changed._is_pipeprofs = True
-        setattr(owner, name, changed)
+        wrapped: Any = wrapper(method)
+        wrapped._is_pipeprofs = True
+        setattr(owner, name, wrapped)
         return
 
 
-def note_objects(base: Any, note: Callable[[Any], None]) -> None:
-    """Call ``note`` with each object of ``base`` and of its subclasses before it is initialised,
-    also where a subclass's ``__init__`` calls no other."""
+def observe_creation(base: Any, callback: Callable[[Any], None]) -> None:
+    """Call ``callback`` with each object of ``base`` or a subclass before it is initialised. That
+    holds also where the ``__init__`` of a subclass does not call its parent's."""
 
-    def noted_new(cls: type, *args: Any, **kwargs: Any) -> Any:
-        make: Method = super(base, cls).__new__
-        made = make(cls) if make is object.__new__ else make(cls, *args, **kwargs)
-        note(made)
-        return made
+    def observed_new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        new: Method = super(base, cls).__new__
+        created = new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
+        callback(created)
+        return created
 
-    # so that `inspect`, and whoever relies on it, still sees the arguments of the class
-    noted_new.__signature__ = inspect.signature(base.__init__)  # type: ignore[attr-defined]
-    base.__new__ = staticmethod(noted_new)
+    # `inspect`, and frameworks that use it, must still find the arguments of the class
+    observed_new.__signature__ = inspect.signature(base.__init__)  # type: ignore[attr-defined]
+    base.__new__ = staticmethod(observed_new)

@@ -1,4 +1,4 @@
-"""`--set`: other arguments for the DataLoaders that a script makes, without an edit of it."""
+"""Implement ``--set``: other arguments for the DataLoaders of a script that is not edited."""
 
 from __future__ import annotations
 
@@ -15,58 +15,58 @@ _NEED_WORKERS = {
     "multiprocessing_context": None,
     "timeout": 0,
 }
-"""Arguments that torch takes with workers only, and what it takes without."""
+"""Arguments that torch accepts only with workers, and their values without workers."""
 
-_FORM = "write it like num_workers=8,prefetch_factor=4 or train.py:42:num_workers=8"
+_USAGE = "write it like num_workers=8,prefetch_factor=4 or train.py:42:num_workers=8"
 
 
-class _Kind(NamedTuple):
-    """Of values: what their text looks like, what it stands for, and what else it is."""
+class _ValueType(NamedTuple):
+    """A type of argument: a pattern of valid text, a parser, and what to say of other text."""
 
     pattern: str
     parse: Callable[[str], Any]
     refusal: str
 
 
-_TRUTH = _Kind(
+_BOOL = _ValueType(
     "(?ai:true|yes|1|false|no|0)",
     lambda text: text.lower() in ("true", "yes", "1"),
     "is neither true nor false",
 )
-_FROM_0 = _Kind("[0-9]{1,9}", int, "is not a whole number of 0 or more")
-_FROM_1 = _Kind("(?=.{1,9}$)0*[1-9][0-9]*", int, "is not a whole number of 1 or more")
-_SECONDS = _Kind(r"[0-9]+(\.[0-9]*)?", float, "is not a number of seconds, 0 or more")
-_START_METHOD = _Kind("fork|forkserver|spawn", str, "is none of fork, forkserver, spawn")
-_KINDS = {
+_FROM_0 = _ValueType("[0-9]{1,9}", int, "is not a whole number of 0 or more")
+_FROM_1 = _ValueType("(?=.{1,9}$)0*[1-9][0-9]*", int, "is not a whole number of 1 or more")
+_SECONDS = _ValueType(r"[0-9]+(\.[0-9]*)?", float, "is not a number of seconds, 0 or more")
+_START_METHOD = _ValueType("fork|forkserver|spawn", str, "is none of fork, forkserver, spawn")
+_ARGUMENTS = {
     "num_workers": _FROM_0,
     "prefetch_factor": _FROM_1,
     "batch_size": _FROM_1,
-    "pin_memory": _TRUTH,
-    "persistent_workers": _TRUTH,
-    "in_order": _TRUTH,
+    "pin_memory": _BOOL,
+    "persistent_workers": _BOOL,
+    "in_order": _BOOL,
     "multiprocessing_context": _START_METHOD,
     "timeout": _SECONDS,
 }
-"""What can be set."""
+"""The arguments that can be set."""
 
 
 @dataclass(frozen=True)
 class Override:
-    """Arguments to put in the place of a script's own."""
+    """Arguments that replace a script's own."""
 
     text: str
     """As the user wrote it."""
     place: str | None
-    """``train.py:42``, ``train.py:42 #2`` or, for all in a file, ``train.py``; ``None``: all."""
+    """A name of `CallSites`, or a file for all loaders in it; ``None`` for all loaders."""
     arguments: Mapping[str, Any]
 
-    def is_for(self, name: str) -> bool:
-        """Whether it is for the loader that was given ``name`` by its place."""
+    def applies_to(self, name: str) -> bool:
+        """Return whether it applies to the loader that `CallSites` calls ``name``."""
         return self.place in (None, name, name.rpartition(":")[0])
 
 
 def parse_override(text: str) -> Override:
-    """Of ``num_workers=8,prefetch_factor=4``, with or without ``train.py:42:`` before it. Raises
+    """Parse ``num_workers=8,prefetch_factor=4``, with or without ``train.py:42:`` before it. Raises
     `UsageError`."""
     before, equals, _ = text.partition("=")
     place, colon, _ = before.rpartition(":")
@@ -74,47 +74,48 @@ def parse_override(text: str) -> Override:
     for setting in text[len(place + colon) :].split(","):
         name, equals, value = (part.strip() for part in setting.partition("="))
         if not equals:
-            raise UsageError(f"{text!r} sets nothing; {_FORM}")
-        if name not in _KINDS:
-            raise UsageError(f"{name!r} cannot be set; what can: {', '.join(_KINDS)}")
+            raise UsageError(f"{text!r} sets nothing; {_USAGE}")
+        if name not in _ARGUMENTS:
+            raise UsageError(f"{name!r} cannot be set; what can: {', '.join(_ARGUMENTS)}")
         if name in arguments:
             raise UsageError(f"{text!r} sets {name} twice")
-        kind = _KINDS[name]
-        if not re.fullmatch(kind.pattern, value):
-            raise UsageError(f"{name}={value} {kind.refusal}")
-        arguments[name] = kind.parse(value)
+        value_type = _ARGUMENTS[name]
+        if not re.fullmatch(value_type.pattern, value):
+            raise UsageError(f"{name}={value} {value_type.refusal}")
+        arguments[name] = value_type.parse(value)
     return Override(text, place.strip() or None, arguments)
 
 
-def merged(overrides: Sequence[Override], name: str) -> dict[str, Any]:
-    """Of those for the loader ``name``; one for its very place counts before one for all."""
+def merge_overrides(overrides: Sequence[Override], name: str) -> dict[str, Any]:
+    """Return the arguments to set for loader ``name``; the most specific place has precedence."""
     wanted: dict[str, Any] = {}
     for each in sorted(overrides, key=lambda each: len(each.place or "")):
-        if each.is_for(name):
+        if each.applies_to(name):
             wanted |= each.arguments
     return wanted
 
 
-def override(
+def override_arguments(
     given: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What to change of the arguments ``given`` to a DataLoader, defaults among them, so that they
-    are as ``wanted`` as torch allows; and a line for the report on each change and refusal."""
+    """Return what to change in the arguments of a DataLoader, and notes for the report. ``given``
+    are the script's arguments with all defaults. They become as ``wanted`` as torch allows. There
+    is a note on the changes, and one on each argument that was refused."""
     changes, notes = {}, []
     for name, value in wanted.items():
         refusal = _refusal(name, given)
         if refusal:
-            notes.append(f"--set {name}={_shown(value)} was left out: {refusal}")
+            notes.append(f"--set {name}={_text(value)} was left out: {refusal}")
         else:
             changes[name] = value
     if not changes.get("num_workers", given.get("num_workers", 0)):
-        for name, without in _NEED_WORKERS.items():
-            if changes.pop(name, without) != without:
+        for name, default in _NEED_WORKERS.items():
+            if changes.pop(name, default) != default:
                 notes.append(f"--set {name} was left out: it needs workers")
             if "num_workers" in changes and name in given:
-                changes[name] = without
+                changes[name] = default
     changes = {name: value for name, value in changes.items() if _differ(given[name], value)}
-    replaced = [f"{name} {_shown(given[name])} → {_shown(changes[name])}" for name in changes]
+    replaced = [f"{name} {_text(given[name])} → {_text(changes[name])}" for name in changes]
     if replaced:
         notes.insert(0, f"--set replaced {', '.join(replaced)}")
     return changes, tuple(notes)
@@ -131,10 +132,10 @@ def _refusal(name: str, given: Mapping[str, Any]) -> str | None:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    return bool(one != other) and _shown(one) != _shown(other)
+    return bool(one != other) and _text(one) != _text(other)
 
 
-def _shown(value: Any) -> str:
-    """Start methods by their name; torch takes a context too."""
+def _text(value: Any) -> str:
+    """Return ``value`` as text; a multiprocessing context by the name of its start method."""
     method = getattr(value, "get_start_method", None)
     return str(method() if method is not None else value)

@@ -1,9 +1,8 @@
-"""Watch every loader that a script iterates, though nobody edited it.
+"""Profile every loader that a script iterates, without an edit of the script.
 
-torch's `DataLoader` is changed in three places, from the moment at which the script imports it:
-``__new__`` notes where a loader is made, ``__init__`` puts other arguments in the place of the
-script's, and ``__iter__`` measures. Whatever fails in ours is noted, and the script goes on as
-without us.
+When the script imports torch, three methods of `DataLoader` are wrapped. ``__new__`` notes where a
+loader is created, ``__init__`` replaces arguments of the script, and ``__iter__`` measures. An
+error of pipeprof's own is reported, and the script continues as without pipeprof.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
 from pipeprof.loaders.autopatch.lost_options import LostOptions
-from pipeprof.loaders.autopatch.monkeypatch import Method, note_objects, put_around
-from pipeprof.loaders.autopatch.overrides import Override, merged, override
+from pipeprof.loaders.autopatch.monkeypatch import Method, observe_creation, wrap_method
+from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_arguments
 from pipeprof.log import log_caught
 from pipeprof.measure.import_hook import when_imported
 
@@ -36,211 +35,219 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """The loaders of this process, but not of those that it forks."""
+    """Profiles the loaders of this process; processes that it forks are left alone."""
 
     def __init__(
         self,
-        places: CallSites,
+        call_sites: CallSites,
         overrides: Sequence[Override] = (),
         live: Callable[[], Live] | None = None,
         whole: bool = False,
     ) -> None:
-        """``live`` makes what shows the loaders as they go; called when one is iterated first.
-        ``whole``: each batch of them is watched, whatever that costs."""
+        """Prepare a session; `install` starts it. ``live`` returns the live view, and is called
+        when a loader is first iterated. With ``whole`` every batch is recorded in full, whatever
+        that costs."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
-        self._places = places
+        self._call_sites = call_sites
         self._overrides = overrides
         self._live, self._whole = live, whole
-        self._made: dict[int, tuple[weakref.ref[Any], str]] = {}
-        """The `id` of each loader that lives → itself, not kept alive, and its name."""
+        self._alive: dict[int, tuple[weakref.ref[Any], str]] = {}
+        """A weak reference to each loader that exists, and its name, by its `id`."""
         self._names: dict[str, None] = {}
-        """Of all loaders that were made, in order."""
+        """Names of all loaders that were created, in order."""
         self._notes: dict[str, dict[str, None]] = {}
-        """Name → what was done to the arguments."""
-        self._rebuilt = LostOptions()
-        self._watches: dict[str, LoaderProfiler] = {}
+        """Notes on replaced arguments, by the name of the loader."""
+        self._lost_options = LostOptions()
+        self._profilers: dict[str, LoaderProfiler] = {}
         self._wrapped: list[LoaderProfiler] = []
-        """Those of loaders that the script itself wrapped."""
-        self._under_way = threading.local()
+        """The profilers of loaders that the script itself wrapped."""
+        self._measured = threading.local()
+        """The loader whose ``__iter__`` runs in this thread and is measured already."""
 
     def install(self) -> None:
-        """Wait for the script to import torch, or ours."""
+        """Hook the classes as soon as the script imports torch or pipeprof."""
         when_imported("torch.utils.data.dataloader", self._hook_torch)
         when_imported("pipeprof.loaders.instrument.wrap", self._hook_wrap)
 
     @property
-    def made(self) -> list[str]:
-        """Names of the loaders that were made, iterated or not."""
+    def created(self) -> list[str]:
+        """Names of the loaders that were created, iterated or not."""
         return list(self._names)
 
     def profiles(self, threshold: float) -> list[Profile]:
-        """One for each loader that delivered anything."""
-        found = []
-        for name, watch in [*self._watches.items(), *(("", each) for each in self._wrapped)]:
+        """Return the profile of each loader that delivered a batch."""
+        profiles = []
+        for name, profiler in [*self._profilers.items(), *(("", each) for each in self._wrapped)]:
             try:
-                profile = watch.profile(threshold)
+                profile = profiler.profile(threshold)
             except Exception as error:
                 self._failed(f"{name or 'a wrapped loader'} was measured, but not analysed", error)
                 continue
-            if watch.batches:
+            if profiler.batches:
                 notes = (*profile.notes, *self._notes.get(name, ()))
-                notes += self._rebuilt.notes(name, self._watches)
-                found.append(replace(profile, notes=notes))
+                notes += self._lost_options.notes(name, self._profilers)
+                profiles.append(replace(profile, notes=notes))
             else:
                 self.problems.append(f"{profile.name} was iterated, but delivered no batch")
-        return found
+        return profiles
 
     def remarks(self) -> list[str]:
-        """Of overrides, what no profile tells: a line each."""
-        made = f"they were made at {', '.join(self.made)}" if self.made else "none was made at all"
+        """Return a line on each override that applied to no loader, or to one never iterated."""
+        names = self.created
+        made = f"they were made at {', '.join(names)}" if names else "none was made at all"
         unused = [
             f"--set {each.text}: no DataLoader was made there; {made}"
             for each in self._overrides
-            if not any(each.is_for(name) for name in self.made)
+            if not any(map(each.applies_to, names))
         ]
-        # such as those that a framework has made anew, with the arguments as they are by now
-        not_iterated = [name for name in self._notes if name not in self._watches]
+        # a framework may have rebuilt them, with the arguments already replaced
+        not_iterated = [name for name in self._notes if name not in self._profilers]
         return unused + [f"{name}: {note}" for name in not_iterated for note in self._notes[name]]
 
     @property
-    def is_ours(self) -> bool:
-        """False in a process that was forked from the one we watch, such as a worker."""
+    def is_profiled_process(self) -> bool:
+        """False in a process that was forked from the profiled one, such as a worker."""
         return os.getpid() == self._process
 
     def _hook_torch(self, module: ModuleType) -> None:
         try:
             self._hook_class(module.DataLoader)
-            note_objects(module.DataLoader, self._note)
+            observe_creation(module.DataLoader, self._register)
         except Exception as error:
-            self._failed("torch's DataLoader cannot be watched", error)
+            self._failed("torch's DataLoader cannot be profiled", error)
 
     def _hook_wrap(self, module: ModuleType) -> None:
-        """A loader that the script wraps is measured by that, and reported with the others."""
+        """Report loaders that the script itself wraps, too, without measuring them twice."""
 
-        def around(original: Method) -> Method:
+        def wrapper(original: Method) -> Method:
             @wraps(original)
             def hooked_iter(loader: Any) -> Any:
-                if self.is_ours and loader._profiler not in self._wrapped:
+                if self.is_profiled_process and loader._profiler not in self._wrapped:
                     self._wrapped.append(loader._profiler)
-                    self._show(loader._profiler)
-                return self._apart(loader._loader, lambda: original(loader))
+                    self._set_live(loader._profiler)
+                return self._measure_once(loader._loader, lambda: original(loader))
 
             return hooked_iter
 
-        put_around(module.ProfiledLoader, "__iter__", around)
+        wrap_method(module.ProfiledLoader, "__iter__", wrapper)
 
-    def _note(self, loader: Any) -> None:
-        """``loader`` is being made."""
-        if not self.is_ours:
+    def _register(self, loader: Any) -> None:
+        """Name ``loader``, which is being created, and hook its class."""
+        if not self.is_profiled_process:
             return
         try:
             key = id(loader)
-            name = self._places.name(sys._getframe(2), type(loader).__name__)
-            lives = self._made.copy().values()  # which one that is collected now would change
-            self._rebuilt.made(name, [(ref(), other) for ref, other in lives])
-            ref = weakref.ref(loader, lambda _: self._made.pop(key, None))
-            self._made[key] = ref, name
+            name = self._call_sites.name(sys._getframe(2), type(loader).__name__)
+            alive = self._alive.copy().values()  # a copy, as garbage collection may remove some
+            self._lost_options.created(name, [(ref(), other) for ref, other in alive])
+            ref = weakref.ref(loader, lambda _: self._alive.pop(key, None))
+            self._alive[key] = ref, name
             self._names[name] = None
             self._hook_class(type(loader))
         except Exception as error:
-            self._failed(f"a {type(loader).__name__} cannot be watched", error)
+            self._failed(f"a {type(loader).__name__} cannot be profiled", error)
 
     def _hook_class(self, cls: type) -> None:
-        put_around(cls, "__iter__", self._around_iter)
+        wrap_method(cls, "__iter__", self._wrap_iter)
         if self._overrides:
-            put_around(cls, "__init__", self._around_init)
+            wrap_method(cls, "__init__", self._wrap_init)
 
-    def _around_init(self, original: Method) -> Method:
+    def _wrap_init(self, original: Method) -> Method:
         signature = inspect.signature(original)
 
         @wraps(original)
         def hooked_init(loader: Any, *args: Any, **kwargs: Any) -> None:
-            if self.is_ours:
-                args, kwargs = self._overridden(signature, loader, args, kwargs)
+            if self.is_profiled_process:
+                args, kwargs = self._override(signature, loader, args, kwargs)
             original(loader, *args, **kwargs)
 
         return hooked_init
 
-    def _overridden(
+    def _override(
         self,
         signature: inspect.Signature,
         loader: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments to make ``loader`` with."""
+        """Return the arguments to initialise ``loader`` with."""
         try:
             name = self._name_of(loader)
             call = signature.bind(loader, *args, **kwargs)
             defaults = {key: each.default for key, each in signature.parameters.items()}
-            changes, notes = override({**defaults, **call.arguments}, merged(self._overrides, name))
+            changes, notes = override_arguments(
+                {**defaults, **call.arguments}, merge_overrides(self._overrides, name)
+            )
             call.arguments.update(changes)
             self._notes.setdefault(name, {}).update(dict.fromkeys(notes))
             return call.args[1:], call.kwargs
-        except TypeError:  # a wrong call: torch says so
+        except TypeError:  # a wrong call, for which torch raises an error
             return args, kwargs
         except Exception as error:
             self._failed("--set was left out", error)
             return args, kwargs
 
-    def _around_iter(self, original: Method) -> Method:
+    def _wrap_iter(self, original: Method) -> Method:
         @wraps(original)
         def hooked_iter(loader: Any) -> Any:
-            if not self.is_ours or getattr(self._under_way, "loader", None) is loader:
+            measured = getattr(self._measured, "loader", None)
+            if not self.is_profiled_process or measured is loader:
                 return original(loader)
             return self._iterate(loader, lambda: original(loader))
 
         return hooked_iter
 
     def _iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        begin = _Begin(start)
+        guarded = _GuardedStart(start)
         try:
-            return self._apart(loader, lambda: self._watch(loader).iterate(loader, begin))
+            return self._measure_once(
+                loader, lambda: self._profiler(loader).iterate(loader, guarded)
+            )
         except Exception as error:
-            if begin.failed:
-                raise  # the script's own
+            if guarded.failed:
+                raise  # an error of the script's own
             self._failed(f"{self._name_of(loader)} was not measured", error)
-        return begin.iterator if begin.iterator is not None else start()
+        return guarded.iterator if guarded.iterator is not None else start()
 
-    def _watch(self, loader: Any) -> LoaderProfiler:
+    def _profiler(self, loader: Any) -> LoaderProfiler:
         name = self._name_of(loader)
-        self._places.iterated(name)
-        self._rebuilt.iterated(name, loader)
+        self._call_sites.iterated(name)
+        self._lost_options.iterated(name, loader)
         from pipeprof.loaders.instrument.profiler import LoaderProfiler
 
-        if name not in self._watches:
-            self._watches[name] = LoaderProfiler(name, whole=self._whole)
-            self._show(self._watches[name])
-        return self._watches[name]
+        if name not in self._profilers:
+            self._profilers[name] = LoaderProfiler(name, whole=self._whole)
+            self._set_live(self._profilers[name])
+        return self._profilers[name]
 
-    def _show(self, watch: LoaderProfiler) -> None:
+    def _set_live(self, profiler: LoaderProfiler) -> None:
         if self._live is not None:
-            watch.live = self._live()
+            profiler.live = self._live()
 
     def _name_of(self, loader: Any) -> str:
-        made = self._made.get(id(loader))
-        return made[1] if made is not None else type(loader).__name__
+        alive = self._alive.get(id(loader))
+        return alive[1] if alive is not None else type(loader).__name__
 
-    def _apart(self, loader: Any, measure: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        """``measure``, in which the ``__iter__`` of ``loader`` need not be measured once more."""
-        outer = getattr(self._under_way, "loader", None)
-        self._under_way.loader = loader
+    def _measure_once(self, loader: Any, measure: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """Call ``measure``, within which the ``__iter__`` of ``loader`` is not measured again."""
+        outer = getattr(self._measured, "loader", None)
+        self._measured.loader = loader
         try:
             return measure()
         finally:
-            self._under_way.loader = outer
+            self._measured.loader = outer
 
-    def _failed(self, what: str, error: Exception) -> None:
-        log_caught(_log, error, what)
-        line = f"{what} ({type(error).__name__})"  # its text might hold a secret
+    def _failed(self, problem: str, error: Exception) -> None:
+        log_caught(_log, error, problem)
+        line = f"{problem} ({type(error).__name__})"  # the error's text might hold a secret
         if line not in self.problems:
             self.problems.append(line)
 
 
-class _Begin:
-    """Starts an iterator, once, and remembers how that went."""
+class _GuardedStart:
+    """Starts the script's iterator, and remembers it or that the start failed."""
 
     def __init__(self, start: Callable[[], Iterator[Any]]) -> None:
         self._start = start

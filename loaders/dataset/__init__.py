@@ -1,4 +1,4 @@
-"""`open_dataset`: files on any storage as ready batches, shared out to ranks and workers.
+"""Read files on any storage as ready batches, shared among ranks and workers: `open_dataset`.
 
-It knows nothing of `loaders.instrument`. The sweep and the generated data sets use it.
+It does not import `loaders.instrument`. The sweep uses it.
 """

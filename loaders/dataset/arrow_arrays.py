@@ -1,4 +1,4 @@
-"""Arrow columns → arrays: one mapping, whatever the format.
+"""Convert Arrow columns to NumPy arrays, in the same way for every format.
 
 | Arrow column                   | n rows as                                     | null becomes |
 |--------------------------------|-----------------------------------------------|--------------|
@@ -9,8 +9,8 @@
 | list of fixed size k           | array [n, k]                                  | zeros, NaN   |
 | list                           | `RaggedArray` of the values                   | empty        |
 
-Arrays are views of Arrow's memory wherever they can be. Arrow calls it immutable; but decoded rows
-are in no other table, and go into one batch only, so whoever has that batch may write into it.
+Arrays are views of Arrow's memory wherever possible. Arrow calls its memory immutable. But decoded
+rows belong to no other table and go into one batch only, so the batch may be written to.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Numbers = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class RaggedArray:
-    """Rows of different lengths: ``values[offsets[i]:offsets[i + 1]]`` is row i."""
+    """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``."""
 
     values: Numbers
     offsets: Numbers
-    """[n + 1] of any integer type; the first need not be 0, nor the last all values."""
+    """Offsets of n rows, [n + 1] of any integer type; they may span only a part of the values."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -45,20 +45,20 @@ Array: TypeAlias = "Numbers | RaggedArray"
 
 
 def to_arrays(table: pa.RecordBatch, null_masks: bool = False) -> dict[str, Array]:
-    """The columns of ``table`` by name, and with ``null_masks`` a bool array [n] ``NAME.null`` for
-    each. Raises `SchemaMismatch`."""
+    """Return the columns of ``table`` by name. With ``null_masks`` there is a bool array
+    ``NAME.null`` [n] for each column. Raises `SchemaMismatch` for a column without tensor form."""
     arrays: dict[str, Array] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         array = _column(column)
         if array is None:
-            raise _refusal(field, table)
+            raise _no_tensor_form(field, table)
         arrays[field.name] = array
         if null_masks:
             arrays[f"{field.name}.null"] = _numbers(column.is_null())
     return arrays
 
 
-def _refusal(field: pa.Field, table: pa.RecordBatch) -> SchemaMismatch:
+def _no_tensor_form(field: pa.Field, table: pa.RecordBatch) -> SchemaMismatch:
     columns = zip(table.schema.names, table.columns, strict=True)
     others = [name for name, column in columns if _column(column[:0]) is not None]
     advice = f"leave it out, e.g. columns={others[:3]}" if others else "and neither has any other"
@@ -68,7 +68,7 @@ def _refusal(field: pa.Field, table: pa.RecordBatch) -> SchemaMismatch:
 
 
 def _column(column: pa.Array) -> Array | None:
-    """``None``: of a type that has no tensor form."""
+    """Return the array of ``column``; ``None`` if its type has no tensor form."""
     kind = column.type
     if _is_number(kind):
         return _numbers(column)
@@ -93,14 +93,14 @@ def _numbers(column: pa.Array) -> Numbers:
         column = pc.fill_null(column, pa.scalar(filler).cast(kind))
     if not pa.types.is_boolean(kind):
         return _view(column)
-    octets: Numbers = column.to_numpy(zero_copy_only=False)  # of bits, so it is a copy
-    return octets
+    unpacked: Numbers = column.to_numpy(zero_copy_only=False)  # a copy, as Arrow stores bits
+    return unpacked
 
 
 def _view(column: pa.Array) -> Numbers:
-    """Arrow's memory, to be written too."""
+    """Return a writable view of Arrow's memory."""
     _, memory = column.buffers()
-    if not len(column) or not memory.is_mutable:  # NumPy's own view of it could not be written
+    if not len(column) or not memory.is_mutable:  # NumPy's own view would be read-only
         view: Numbers = from_dlpack(column).numpy()
         return view
     stop = column.offset + len(column)
@@ -109,17 +109,17 @@ def _view(column: pa.Array) -> Numbers:
 
 def _fixed(column: pa.FixedSizeListArray) -> Numbers:
     size, kind = column.type.list_size, column.type.value_type
-    there = _numbers(column.flatten()).reshape(-1, size)
+    valid = _numbers(column.flatten()).reshape(-1, size)
     if not column.null_count:
-        return there
+        return valid
     filler = float("nan") if pa.types.is_floating(kind) else 0
-    whole = np.full((len(column), size), filler, there.dtype)
-    whole[column.is_valid().to_numpy(zero_copy_only=False)] = there
-    return whole
+    rows = np.full((len(column), size), filler, valid.dtype)
+    rows[column.is_valid().to_numpy(zero_copy_only=False)] = valid
+    return rows
 
 
 def _ragged(column: pa.ListArray) -> RaggedArray:
-    values = _numbers(column.flatten())  # those of nulls, which may have some, left out
+    values = _numbers(column.flatten())  # without those of null rows, which may have some
     if not column.null_count:
         offsets = column.offsets.to_numpy()
         return RaggedArray(values, offsets - offsets[0] if len(offsets) else np.zeros(1, np.int32))

@@ -1,4 +1,4 @@
-"""Decoded rows, in tables of any length → batches of the length asked for."""
+"""Cut and join tables of decoded rows to batches of tensors."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from pipeprof.loaders.tensors import Batch, Ragged
 from pipeprof.measure.stage_timer import Timed
 from pipeprof.model import Stage
 
-Piece = tuple[Mapping[str, Array], int, int]
-"""Columns, and which of their rows: from, to."""
+RowRange = tuple[Mapping[str, Array], int, int]
+"""Columns by name, and the first row and the row after the last."""
 
 
 def batches_of(
     tables: Iterator[pa.RecordBatch], rows: int, drop_last: bool, null_masks: bool = False
 ) -> Iterator[Batch]:
-    """Cut and join ``tables`` to ``rows`` rows each; the last may be shorter, or is dropped.
-
-    A batch from within one table is a view of it, and costs no copy. Raises `SchemaMismatch`.
-    """
-    waiting: list[Piece] = []
+    """Yield batches of ``rows`` rows from ``tables``; the last may be shorter, or is dropped. A
+    batch from within one table is a view of it, without a copy. Raises `SchemaMismatch`."""
+    pending: list[RowRange] = []
     count = 0
     for table in tables:
         with Timed(Stage.COLLATE):
@@ -32,29 +30,29 @@ def batches_of(
         at, end = 0, table.num_rows
         while count + end - at >= rows:
             stop = at + rows - count
-            waiting.append((arrays, at, stop))
-            yield _made(waiting)
-            waiting, count, at = [], 0, stop
+            pending.append((arrays, at, stop))
+            yield _join(pending)
+            pending, count, at = [], 0, stop
         if at < end:
-            waiting.append((arrays, at, end))
+            pending.append((arrays, at, end))
             count += end - at
-    if waiting and not drop_last:
-        yield _made(waiting)
+    if pending and not drop_last:
+        yield _join(pending)
 
 
-def _made(pieces: Sequence[Piece]) -> Batch:
+def _join(ranges: Sequence[RowRange]) -> Batch:
     with Timed(Stage.COLLATE):
-        if len(pieces) == 1:
-            [(arrays, start, stop)] = pieces
+        if len(ranges) == 1:
+            [(arrays, start, stop)] = ranges
         else:
-            arrays = {name: _joined(name, pieces) for name in pieces[0][0]}
-            start, stop = 0, sum(stop - start for _, start, stop in pieces)
+            arrays = {name: _join_column(name, ranges) for name in ranges[0][0]}
+            start, stop = 0, sum(stop - start for _, start, stop in ranges)
         return _batch(arrays, start, stop)
 
 
-def _joined(name: str, pieces: Sequence[Piece]) -> Array:
+def _join_column(name: str, ranges: Sequence[RowRange]) -> Array:
     parts, lengths = [], []
-    for arrays, start, stop in pieces:
+    for arrays, start, stop in ranges:
         array = arrays[name]
         if isinstance(array, RaggedArray):
             offsets = array.offsets[start : stop + 1]
@@ -62,15 +60,15 @@ def _joined(name: str, pieces: Sequence[Piece]) -> Array:
             lengths.append(np.diff(offsets))
         else:
             parts.append(array[start:stop])
-    values = _together(parts)
+    values = _concatenate(parts)
     if not lengths:
         return values
     return RaggedArray(values, np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
 
 
-def _together(parts: Sequence[Numbers]) -> Numbers:
-    """End to end, in memory of Arrow's pool, which keeps what is freed: fresh memory costs more
-    than the copy into it."""
+def _concatenate(parts: Sequence[Numbers]) -> Numbers:
+    """Concatenate into memory of Arrow's pool, which reuses what is freed. Fresh memory would cost
+    more than the copy into it."""
     size = sum(part.nbytes for part in parts)
     if not size:
         return np.concatenate(parts)
@@ -80,18 +78,18 @@ def _together(parts: Sequence[Numbers]) -> Numbers:
 
 
 def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
-    """The columns of ``table`` as tensors, which share its memory where they can (see
-    `pipeprof.loaders.dataset.arrow_arrays`). Raises `SchemaMismatch`."""
+    """Return the columns of ``table`` as tensors, which share its memory where possible.
+
+    `pipeprof.loaders.dataset.arrow_arrays` says which column becomes what. Raises `SchemaMismatch`.
+    """
     return _batch(to_arrays(table, null_masks), 0, table.num_rows)
 
 
 def _batch(arrays: Mapping[str, Array], start: int, stop: int) -> Batch:
-    """Rows ``start`` to ``stop``, in the arrays' memory.
-
-    Each tensor has a storage of its own: a slice of one of the whole column would be quicker, but
-    torch sends the whole storage of whatever a worker hands over.
-    """
-    # in one place, as a batch of many columns is mostly calls of functions
+    """Return rows ``start`` to ``stop`` as views of the arrays' memory. Each tensor has its own
+    storage. A slice of a tensor of the whole column would be faster to make, but torch sends the
+    whole storage of a tensor between processes."""
+    # one expression, because function calls dominate for batches of many columns
     return Batch(
         {
             name: _ragged(array, start, stop)

@@ -21,7 +21,7 @@ from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Spl
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import batches_of
 from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
-from pipeprof.loaders.dataset.prefetch import First, Reads, ReadsAhead
+from pipeprof.loaders.dataset.prefetch import FirstRequest, PrefetchingReader, StoreReader
 from pipeprof.loaders.dataset.sharding import find_rank, share_of, shuffled
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.loaders.tensors import Batch
@@ -30,7 +30,7 @@ from pipeprof.model import DataSource, OnError, Stage
 from pipeprof.storage import ObjectInfo, Store
 
 Transform = Callable[[Batch], Any]
-Part = tuple[ObjectInfo, Split]
+ObjectSplit = tuple[ObjectInfo, Split]
 
 
 def open_dataset(
@@ -63,15 +63,15 @@ def open_dataset(
         shuffle: Shuffle splits, and rows within a decoded block, anew in each epoch.
         seed: Decides the order together with the epoch, which ``set_epoch`` sets.
         drop_last: Leave out a worker's last batch where it is smaller.
-        repeat: Never end. Epochs are counted on, and batches continue from one into the next.
+        repeat: Never end. A batch may hold the end of one epoch and the start of the next.
         transform: Called with each batch, in the worker.
         types: Column to type, such as ``{"x": "float64"}``, where the file does not say.
         null_masks: Add a bool tensor ``NAME.null`` of shape [rows] for each column.
-        rank: This process among all; by default that of ``torch.distributed``.
-        world_size: The number of these processes; by default that of ``torch.distributed``.
+        rank: The rank of this process; by default that of ``torch.distributed``.
+        world_size: The number of processes; by default that of ``torch.distributed``.
         storage_options: Options of fsspec, for S3 those of s3fs. ``s3_client`` among them is
             ``"obstore"``, ``"pyarrow"`` or ``"s3fs"``.
-        read: How files are cut and bytes are fetched.
+        read: How files are split and bytes are fetched.
         on_error: ``"fail"`` stops at damaged data. ``"skip"`` leaves out as little as the format
             allows, warns, and counts it in ``source.skipped``.
 
@@ -88,23 +88,27 @@ def open_dataset(
         >>> dataset = pipeprof.open_dataset("data/parquet", batch_size=512, shuffle=True)
         >>> loader = DataLoader(dataset, batch_size=None, num_workers=4)
     """
-    if batch_size < 1:
-        raise UsageError(f"batch_size is {batch_size}; it must be at least 1")
     reading = read or ReadOptions()
-    if min(reading.block_bytes, reading.request_bytes, reading.queue_depth) < 1:
-        raise UsageError("block_bytes, request_bytes and queue_depth must be at least 1")
-    rank, world_size = find_rank(rank, world_size)
+    _check_sizes(batch_size, reading)
+    place = find_rank(rank, world_size)
     skips = SkipCounter(on_error)
     plan = plan_dataset(url, columns, types, reading, storage_options, skips)
     batching = BatchOptions(
-        batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, rank, world_size
+        batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, *place
     )
     return FileDataset(plan, batching, reading, skips)
 
 
+def _check_sizes(batch_size: int, read: ReadOptions) -> None:
+    if batch_size < 1:
+        raise UsageError(f"batch_size is {batch_size}; it must be at least 1")
+    if min(read.block_bytes, read.request_bytes, read.queue_depth) < 1:
+        raise UsageError("block_bytes, request_bytes and queue_depth must be at least 1")
+
+
 @dataclass(frozen=True)
 class BatchOptions:
-    """How batches are made of rows; see `open_dataset`."""
+    """How rows are ordered, shared out and joined to batches; see `open_dataset`."""
 
     batch_size: int
     shuffle: bool
@@ -118,21 +122,21 @@ class BatchOptions:
 
 
 class FileDataset(IterableDataset[Any]):
-    """Made by `open_dataset`."""
+    """The data set that `open_dataset` returns. Each worker of each rank reads its own splits."""
 
     def __init__(
         self, plan: DatasetPlan, batching: BatchOptions, read: ReadOptions, skips: SkipCounter
     ) -> None:
         self._plan, self._batching, self._read = plan, batching, read
         self.skips = skips
-        """What was left out so far."""
-        # in memory that is shared, so that set_epoch reaches persistent workers too: forked ones
-        # by this map, others by what torch makes of it as it is sent
+        """Raises errors of damaged data, or counts what is skipped."""
+        # shared memory, so that set_epoch reaches persistent workers: forked ones by this map,
+        # others because torch moves the tensor to shared memory when it sends it
         self._epoch = torch.frombuffer(mmap.mmap(-1, 8), dtype=torch.int64)
 
     @property
     def source(self) -> DataSource:
-        """What is read."""
+        """What is read, with what was skipped so far."""
         return replace(self._plan.source, skipped=self.skips.total)
 
     @property
@@ -142,38 +146,39 @@ class FileDataset(IterableDataset[Any]):
 
     @property
     def batch_size(self) -> int:
+        """Rows of a batch."""
         return self._batching.batch_size
 
     @property
     def splits(self) -> int:
-        """Parts that can be read side by side; more workers than that have nothing to do."""
+        """Number of parts that can be read in parallel; more workers than that stay idle."""
         return len(self._plan.splits)
 
     @property
     def store(self) -> Store:
-        """Where the objects are read."""
+        """The store that the objects are read from."""
         return self._plan.store
 
     @property
     def objects(self) -> tuple[ObjectInfo, ...]:
-        """Those that hold the splits."""
+        """The objects that hold the splits."""
         return tuple(dict.fromkeys(item for item, _ in self._plan.splits))
 
     def only(self, numbers: Collection[int]) -> FileDataset:
-        """The same, of these splits alone, counted from 0 in the order of the files."""
+        """Return a data set of these splits alone, numbered from 0 in the order of the files."""
         splits = tuple(self._plan.splits[number] for number in sorted(numbers))
         return FileDataset(
             replace(self._plan, splits=splits), self._batching, self._read, self.skips
         )
 
     def set_epoch(self, epoch: int) -> None:
-        """Before iterating: another epoch, another order."""
+        """Set the epoch before iterating; with ``shuffle`` each epoch has an order of its own."""
         self._epoch[0] = epoch
 
     def __iter__(self) -> Iterator[Any]:
         batching = self._batching
         for batch in batches_of(
-            self._my_rows(), batching.batch_size, batching.drop_last, batching.null_masks
+            self._share_rows(), batching.batch_size, batching.drop_last, batching.null_masks
         ):
             if batching.transform is None:
                 yield batch
@@ -182,17 +187,17 @@ class FileDataset(IterableDataset[Any]):
                 changed = batching.transform(batch)
             yield changed
 
-    def _my_rows(self) -> Iterator[pa.RecordBatch]:
-        """This worker's share of this rank's share; over and over if it is to repeat."""
+    def _share_rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of this worker's share, for one epoch or, with ``repeat``, for all."""
         if get_worker_info() is not None:
             end_with_parent()
         begin = int(self._epoch[0])
-        with closing(self._reads(begin)) as reads:
+        with closing(self._reader(begin)) as reader:
             for epoch in itertools.count(begin):
                 empty = True
-                for item, split in self._mine(epoch):
-                    reads.begin()
-                    for rows in self._rows(item, split, epoch, reads):
+                for item, split in self._share(epoch):
+                    reader.begin_split()
+                    for rows in self._split_rows(item, split, epoch, reader):
                         empty = False
                         yield rows
                 if empty:
@@ -200,34 +205,39 @@ class FileDataset(IterableDataset[Any]):
                 if not self._batching.repeat or empty:
                     return
 
-    def _mine(self, epoch: int) -> Sequence[Part]:
-        """The splits that this worker of this rank reads in ``epoch``, in order."""
+    def _share(self, epoch: int) -> Sequence[ObjectSplit]:
+        """Return the splits that this worker of this rank reads in ``epoch``, in order."""
         batching, splits = self._batching, self._plan.splits
         if batching.shuffle:
             splits = tuple(shuffled(splits, batching.seed, epoch))
         return share_of(splits, batching.rank, batching.world_size, *_this_worker())
 
-    def _reads(self, epoch: int) -> Reads:
-        """Of a pass that begins with ``epoch``."""
-        mine = self._mine(epoch)
-        only = self._first(*mine[0]) if len(mine) == 1 and not self._batching.repeat else None
-        at_once = only is not None and not only.prefetch
-        if self._read.read_ahead and not at_once:  # else nothing comes after what is read first
-            return ReadsAhead(self._plan.store, self._firsts(epoch))
-        return Reads(self._plan.store)
+    def _reader(self, epoch: int) -> StoreReader:
+        """Return a reader for a pass that begins with ``epoch``."""
+        share = self._share(epoch)
+        only = (
+            self._first_request(*share[0])
+            if len(share) == 1 and not self._batching.repeat
+            else None
+        )
+        one_request = only is not None and not only.prefetch
+        if self._read.read_ahead and not one_request:
+            return PrefetchingReader(self._plan.store, self._first_requests(epoch))
+        return StoreReader(self._plan.store)
 
-    def _first(self, item: ObjectInfo, split: Split) -> ReadRequest | None:
-        """What is read first of a split; what is wrong with it will be told when it is its turn."""
+    def _first_request(self, item: ObjectInfo, split: Split) -> ReadRequest | None:
+        """Return the first bytes that a split needs; ``None`` if unknown or the data is damaged.
+        Damage is reported when the split itself is decoded."""
         with suppress(FormatError):
             first = next(self._decoding(item, split), None)
             return first if isinstance(first, ReadRequest) else None
         return None
 
-    def _firsts(self, epoch: int) -> Iterator[First]:
-        """The splits that `_my_rows` comes to, and what is read first of each."""
-        while mine := self._mine(epoch):
-            for item, split in mine:
-                yield item, self._first(item, split)
+    def _first_requests(self, epoch: int) -> Iterator[FirstRequest]:
+        """Yield the first request of each split, in the order in which `_share_rows` reads them."""
+        while share := self._share(epoch):
+            for item, split in share:
+                yield item, self._first_request(item, split)
             if not self._batching.repeat:
                 return
             epoch += 1
@@ -236,43 +246,44 @@ class FileDataset(IterableDataset[Any]):
         chosen = formats.get(self._plan.format_name)
         return chosen.decode(item.size, split, self.schema, self._read)
 
-    def _rows(
-        self, item: ObjectInfo, split: Split, epoch: int, reads: Reads
+    def _split_rows(
+        self, item: ObjectInfo, split: Split, epoch: int, reader: StoreReader
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one split. Its format says which bytes it needs; the store reads them."""
+        """Yield the rows of one split; the format requests bytes, and ``reader`` reads them."""
         decoding = self._decoding(item, split)
-        order = self._order(item, split, epoch) if self._batching.shuffle else None
+        random = self._row_random(item, split, epoch) if self._batching.shuffle else None
         answer: Sequence[Any] | None = None
         while True:
             try:
                 with stage(Stage.DECODE):
-                    wanted, answer = decoding.send(answer), None
-                    if order is not None and isinstance(wanted, pa.RecordBatch):
-                        wanted = wanted.take(pa.array(order.permutation(wanted.num_rows)))
+                    output, answer = decoding.send(answer), None
+                    if random is not None and isinstance(output, pa.RecordBatch):
+                        order = random.permutation(output.num_rows)
+                        output = output.take(pa.array(order))
             except StopIteration:
                 return
             except FormatError as error:
-                self._leave_out(item, Fault(error, split.rows))
+                self._skip(item, Fault(error, split.rows))
                 return
-            if isinstance(wanted, Fault):
-                self._leave_out(item, wanted)
-            elif isinstance(wanted, ReadRequest):
-                answer = reads.read(item, wanted)
+            if isinstance(output, Fault):
+                self._skip(item, output)
+            elif isinstance(output, ReadRequest):
+                answer = reader.read(item, output)
             else:
-                yield wanted
+                yield output
 
-    def _order(self, item: ObjectInfo, split: Split, epoch: int) -> np.random.Generator:
-        """Of the rows of a split, by its object's name without the folder."""
+    def _row_random(self, item: ObjectInfo, split: Split, epoch: int) -> np.random.Generator:
+        """Return the generator that orders a split's rows, whatever folder its object is in."""
         name = crc32(item.url.rpartition("/")[2].encode())
         return np.random.default_rng([self._batching.seed, epoch, name, split.start])
 
-    def _leave_out(self, item: ObjectInfo, fault: Fault) -> None:
-        """Count it, or raise it."""
+    def _skip(self, item: ObjectInfo, fault: Fault) -> None:
+        """Count what ``fault`` leaves out, or raise its error."""
         worker, _ = _this_worker()
         self.skips.skip_rows(item.url, explain(fault.error, item), fault.rows, worker)
 
 
 def _this_worker() -> tuple[int, int]:
-    """Its number, and how many there are; (0, 1) in the main process."""
+    """Return the worker's number and the number of workers; (0, 1) in the main process."""
     info = get_worker_info()
     return (info.id, info.num_workers) if info is not None else (0, 1)

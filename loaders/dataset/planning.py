@@ -1,4 +1,4 @@
-"""From a URL to what can be read: objects, their one format, columns and splits."""
+"""Plan a data set: list the objects of a URL, find their format and columns, and split them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SNIFFED_BYTES = 4096
 
 @dataclass(frozen=True)
 class DatasetPlan:
-    """Everything a worker needs to read its share."""
+    """All that a worker needs to read its share of a data set."""
 
     store: Store
     format_name: str
@@ -39,12 +39,11 @@ def plan_dataset(
     storage_options: Mapping[str, Any] | None,
     skips: SkipCounter | None = None,
 ) -> DatasetPlan:
-    """List ``url``, find its format, and cut each object.
+    """List ``url``, find its format, and split each object.
 
-    ``types`` (column → e.g. ``"list<int64>"``) overrides what would be inferred; a data set that
-    ``pipeprof generate`` wrote says its types itself. ``skips`` hears of what cannot be read, and
-    raises unless told otherwise.
-    Raises `StorageError`, `FormatError`.
+    ``types`` maps columns to types such as ``"list<int64>"``, in place of inferred types and of
+    those that a manifest of ``pipeprof generate`` declares. ``skips`` counts what is skipped, or
+    raises. Raises `StorageError`, `FormatError`.
     """
     skips = skips or SkipCounter("fail")
     store = open_store(url, storage_options, options)
@@ -55,16 +54,14 @@ def plan_dataset(
     }
     schema, plans = _plan_all(chosen, store, items, columns, arrow_types, options, skips)
     if schema is None:
-        raise NothingFound(
-            f"{redact(url)} holds no rows, and nothing that says what its columns are."
-        )
+        raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
     source = DataSource(redact(url), chosen.name, len(items), sum(item.size for item in items))
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
     return DatasetPlan(store, chosen.name, schema, splits, source)
 
 
 def explain(error: FormatError, item: ObjectInfo) -> FormatError:
-    """A format knows no names: say which object it spoke of."""
+    """Return ``error`` with the URL of the object, which the format does not know."""
     return type(error)(f"{item.url}: {error}")
 
 
@@ -93,26 +90,26 @@ def _plan(
 
 
 def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: SkipCounter) -> Format:
-    """By the content of one object of each suffix."""
+    """Return the format of all objects, by the content of one object of each suffix."""
     found: dict[str, tuple[Format, ObjectInfo]] = {}
-    seen: set[str] = set()
-    refused: FormatError | None = None
+    known_suffixes: set[str] = set()
+    first_error: FormatError | None = None
     for item in items:
         suffix = item.url.rpartition("/")[2].partition(".")[2]
-        if suffix in seen:
+        if suffix in known_suffixes:
             continue
         size = min(item.size, _SNIFFED_BYTES)
         head, tail = store.read(item, [(0, size), (item.size - size, size)])
         try:
             chosen = formats.detect(item.url, bytes(head), bytes(tail))
         except FormatError as error:
-            skips.skip_rows(item.url, error, 0)  # its turn comes when all are planned
-            refused = refused or error
+            skips.skip_rows(item.url, error, 0)  # `_plan_all` counts the object
+            first_error = first_error or error
             continue
-        seen.add(suffix)
+        known_suffixes.add(suffix)
         found[chosen.name] = (chosen, item)
-    if refused and not found:
-        raise refused
+    if first_error and not found:
+        raise first_error
     if len(found) > 1:
         examples = ", ".join(f"{item.url} is {name}" for name, (_, item) in sorted(found.items()))
         raise FormatError(
@@ -131,15 +128,16 @@ def _plan_all(
     options: ReadOptions,
     skips: SkipCounter,
 ) -> tuple[pa.Schema | None, list[tuple[ObjectInfo, FilePlan]]]:
-    """The schema of the first object that has one; the others must have its columns, in any
-    order, with the same types. Raises `FormatError` when no object can be read."""
+    """Return the schema of the first object that has one, and the plan of each object. All objects
+    must have that schema's columns, in any order, with the same types. Raises `FormatError` when no
+    object can be read."""
     schema: pa.Schema | None = None
     plans: list[tuple[ObjectInfo, FilePlan]] = []
-    first, refused = items[0], None
+    first, first_error = items[0], None
     for item in items:
-        wanted = columns if schema is None else schema.names
+        names = columns if schema is None else schema.names
         try:
-            plan = _plan(chosen, store, item, wanted, types, options, skips)
+            plan = _plan(chosen, store, item, names, types, options, skips)
             if schema is not None and plan.schema is not None and not plan.schema.equals(schema):
                 raise SchemaMismatch(
                     f"{item.url} has other types than {first.url}: "
@@ -147,24 +145,24 @@ def _plan_all(
                 )
         except FormatError as error:
             skips.skip_object(item.url, error)
-            refused = refused or error
+            first_error = first_error or error
             continue
         plans.append((item, plan))
         if schema is None:
             first, schema = item, plan.schema
-    if refused and not plans:
-        raise refused
+    if first_error and not plans:
+        raise first_error
     return schema, plans
 
 
 def _difference(one: pa.Schema, other: pa.Schema) -> str:
-    """Of two schemas with the same names."""
+    """Describe the first column whose type differs; both schemas have the same names."""
     name = next(name for name in one.names if one.field(name).type != other.field(name).type)
     return f"{name!r} is {one.field(name).type}, not {other.field(name).type}"
 
 
 def _declared(store: Store, url: str) -> Mapping[str, str]:
-    """Column types from the manifest of a generated data set; none elsewhere."""
+    """Return the column types in the manifest of a generated data set; none elsewhere."""
     try:
         item = store.find(join(url, manifest.MANIFEST))[0]
         data = store.read(item, [(0, item.size)])[0]

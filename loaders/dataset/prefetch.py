@@ -1,4 +1,4 @@
-"""While a part is decoded, the bytes that will be wanted next are fetched."""
+"""Fetch the bytes that will be needed next, while a part of the data is decoded."""
 
 from __future__ import annotations
 
@@ -14,147 +14,150 @@ from pipeprof.measure.requests import reading
 from pipeprof.measure.stage_timer import Tally, record_read, tallied
 from pipeprof.storage import Buffer, ObjectInfo, Store
 
-_SMALL = 2**12
-"""Bytes of a request with hardly anything to decode, as a header: what follows comes beside it."""
-_MOST_SPLITS = 2 * PREFETCH_DEPTH
-"""Looked at before their turn, however small they are."""
+_SMALL_BYTES = 2**12
+"""Below this size a request, such as one for a header, gives little to decode. The request after it
+is fetched at the same time."""
+_MOST_SPLITS_AHEAD = 2 * PREFETCH_DEPTH
+"""Most splits whose first requests are known in advance, however small they are."""
 
-_PATIENCE_S = 5.0
-"""That a fork waits for reads under way."""
-_under_way = set[Future[Any]]()
-"""Of all passes in this process, those too that were left."""
+_FORK_WAIT_S = 5.0
+"""Most seconds that a fork waits for reads in flight."""
+_in_flight = set[Future[Any]]()
+"""Reads of all passes in this process, also of passes that were left."""
 
-First = tuple[ObjectInfo, ReadRequest | None]
-"""What the decoder of a split will want first; ``None``: it cannot say."""
-Wanted = tuple[ObjectInfo, tuple[ByteRange, ...]]
+FirstRequest = tuple[ObjectInfo, ReadRequest | None]
+"""The first request of a split's decoder; ``None`` where it is unknown."""
+Fetch = tuple[ObjectInfo, tuple[ByteRange, ...]]
+"""Ranges of an object to fetch in one read."""
 Fetched = tuple[Sequence[Buffer], int, int]
-"""The bytes, how many they are, and the requests made for them."""
+"""The buffers, their bytes in all, and the number of requests made for them."""
 
 
-class Reads:
-    """Of one pass over a store: one after another, by the thread that decodes."""
+class StoreReader:
+    """Reads a store during one pass, in the thread that decodes, when bytes are asked for."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def begin(self) -> None:
-        """What is read from now on is of the next split."""
+    def begin_split(self) -> None:
+        """Announce that the next reads belong to the next split."""
 
     def read(self, item: ObjectInfo, request: ReadRequest) -> Sequence[Buffer]:
-        """Recorded as stage `read`. Raises `StorageError`."""
+        """Return the bytes of ``request``, recorded as stage `read`. Raises `StorageError`."""
         with reading():
             return self._store.read(item, request.ranges)
 
     def close(self) -> None:
-        """Nothing more will be read."""
+        """End the pass, after which nothing more is read."""
 
 
-class ReadsAhead(Reads):
-    """Reads in threads of its own, which continue with the next `PREFETCH_DEPTH` requests: all at
-    once, unless the store answers one at a time.
+class PrefetchingReader(StoreReader):
+    """Reads in background threads, which fetch the next `PREFETCH_DEPTH` requests in advance. They
+    do so concurrently, unless the store answers one request at a time. An error is raised when its
+    bytes are asked for. Only the time in which decoding waits is recorded as stage `read`."""
 
-    What could not be read is reported when it is asked for. Only the time in which nobody decodes,
-    because the bytes are not there yet, is the stage `read`.
-    """
-
-    def __init__(self, store: Store, firsts: Iterator[First]) -> None:
-        """``firsts``: of all splits of the pass, in their order."""
+    def __init__(self, store: Store, first_requests: Iterator[FirstRequest]) -> None:
+        """Prepare a pass; ``first_requests`` has one entry for each split, in their order."""
         super().__init__(store)
         threads = 1 if store.one_at_a_time else PREFETCH_DEPTH
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="pipeprof-ahead")
-        self._firsts = firsts
-        self._coming: deque[tuple[Wanted, Future[Fetched]]] = deque()
-        self._known: deque[Wanted] = deque()
-        """Will be asked for after what is coming, in this order."""
-        self._ahead = 0
-        """Splits that were looked at and are not begun."""
-        self._more = True
-        """Whether the last split that was looked at, or begun, will want more than is known."""
+        self._first_requests = first_requests
+        self._started: deque[tuple[Fetch, Future[Fetched]]] = deque()
+        self._planned: deque[Fetch] = deque()
+        """Fetches that follow the started ones, in this order."""
+        self._splits_ahead = 0
+        """Splits whose first request was taken and that have not begun."""
+        self._incomplete = True
+        """Whether the last split considered will need more than its planned fetches."""
 
-    def begin(self) -> None:
-        self._ahead -= 1
-        if self._ahead < 0:  # the first, or the one before was damaged and left at once
-            next(self._firsts, None)
-            self._ahead, self._more = 0, True
-            self._forget()
+    def begin_split(self) -> None:
+        self._splits_ahead -= 1
+        if self._splits_ahead < 0:  # the first split, or one after damage that ended another early
+            next(self._first_requests, None)
+            self._splits_ahead, self._incomplete = 0, True
+            self._cancel()
 
     def read(self, item: ObjectInfo, request: ReadRequest) -> Sequence[Buffer]:
-        coming = self._taken((item, request.ranges))
-        if not self._ahead:  # else all that this split will want is known
-            self._learn(item, request)
+        pending = self._take((item, request.ranges))
+        if not self._splits_ahead:  # otherwise all fetches of this split are planned
+            self._plan_following(item, request)
         self._fetch_ahead()
         start = perf_counter()
         with reading():
-            buffers, size, requests = coming.result()
+            buffers, size, requests = pending.result()
         record_read(start, perf_counter(), size, requests)
         return buffers
 
-    def _taken(self, wanted: Wanted) -> Future[Fetched]:
-        if wanted in self._known or any(wanted == those for those, _ in self._coming):
-            while self._coming:
-                those, coming = self._coming.popleft()
-                if those == wanted:
-                    return coming
-                coming.cancel()  # a decoder that met damage never asked for it
-            while self._known.popleft() != wanted:
+    def _take(self, fetch: Fetch) -> Future[Fetched]:
+        """Return the read of ``fetch``, and drop all that was started or planned before it."""
+        if fetch in self._planned or any(fetch == each for each, _ in self._started):
+            while self._started:
+                each, pending = self._started.popleft()
+                if each == fetch:
+                    return pending
+                pending.cancel()  # the decoder found damage and never asked for it
+            while self._planned.popleft() != fetch:
                 pass
-        return self._fetch(wanted)  # also the rare row that ends far beyond its split
+        return self._start(fetch)  # also for the rare row that ends far beyond its split
 
-    def _learn(self, item: ObjectInfo, request: ReadRequest) -> None:
-        """What follows ``request`` in the split that is read now."""
-        line = [*(wanted for wanted, _ in self._coming), *self._known]
-        self._known += (wanted for wanted in _then(item, request) if wanted not in line)
-        self._more = len(request.prefetch) >= PREFETCH_DEPTH
+    def _plan_following(self, item: ObjectInfo, request: ReadRequest) -> None:
+        """Plan the fetches that follow ``request`` in the current split."""
+        known = [*(fetch for fetch, _ in self._started), *self._planned]
+        self._planned += (fetch for fetch in _following(item, request) if fetch not in known)
+        self._incomplete = len(request.prefetch) >= PREFETCH_DEPTH
 
     def _fetch_ahead(self) -> None:
-        while self._large() < PREFETCH_DEPTH and self._look():
-            wanted = self._known.popleft()
-            self._coming.append((wanted, self._fetch(wanted)))
+        while self._large_started() < PREFETCH_DEPTH and self._plan_next_split():
+            fetch = self._planned.popleft()
+            self._started.append((fetch, self._start(fetch)))
 
-    def _large(self) -> int:
-        sizes = (sum(length for _, length in ranges) for (_, ranges), _ in self._coming)
-        return sum(size >= _SMALL for size in sizes)
+    def _large_started(self) -> int:
+        """Return how many started fetches are not small."""
+        sizes = (sum(length for _, length in ranges) for (_, ranges), _ in self._started)
+        return sum(size >= _SMALL_BYTES for size in sizes)
 
-    def _look(self) -> bool:
-        """Whether anything is known to be wanted; where necessary, by a look at the next splits."""
-        while not self._known and not self._more and self._ahead < _MOST_SPLITS:
-            item, request = next(self._firsts, (None, None))
+    def _plan_next_split(self) -> bool:
+        """Plan the next splits' first fetches if none are planned; return whether any are."""
+        while (
+            not self._planned and not self._incomplete and self._splits_ahead < _MOST_SPLITS_AHEAD
+        ):
+            item, request = next(self._first_requests, (None, None))
             if item is None:
                 return False
-            self._ahead += 1
+            self._splits_ahead += 1
             if request is not None:
-                self._known += ((item, request.ranges), *_then(item, request))
-                self._more = len(request.prefetch) >= PREFETCH_DEPTH
-        return bool(self._known)
+                self._planned += ((item, request.ranges), *_following(item, request))
+                self._incomplete = len(request.prefetch) >= PREFETCH_DEPTH
+        return bool(self._planned)
 
-    def _fetch(self, wanted: Wanted) -> Future[Fetched]:
-        coming = self._threads.submit(_read, self._store, *wanted)
-        _under_way.add(coming)
-        coming.add_done_callback(_under_way.discard)
-        return coming
+    def _start(self, fetch: Fetch) -> Future[Fetched]:
+        pending = self._threads.submit(_read, self._store, *fetch)
+        _in_flight.add(pending)
+        pending.add_done_callback(_in_flight.discard)
+        return pending
 
-    def _forget(self) -> None:
-        for _, coming in self._coming:
-            coming.cancel()
-        self._coming.clear()
-        self._known.clear()
+    def _cancel(self) -> None:
+        for _, pending in self._started:
+            pending.cancel()
+        self._started.clear()
+        self._planned.clear()
 
     def close(self) -> None:
-        self._forget()
-        self._threads.shutdown(wait=False, cancel_futures=True)  # they end with what they read now
+        self._cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)  # current reads still finish
 
 
-def _let_them_end() -> None:
-    wait(tuple(_under_way), _PATIENCE_S)
+def _wait_before_fork() -> None:
+    wait(tuple(_in_flight), _FORK_WAIT_S)
 
 
-# a fork copies the locks that another thread holds, and nobody who would let go of them
+# a fork copies locks that other threads hold, but not the threads that would release them
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_let_them_end, after_in_child=_under_way.clear)
+    os.register_at_fork(before=_wait_before_fork, after_in_child=_in_flight.clear)
 
 
-def _then(item: ObjectInfo, request: ReadRequest) -> Iterator[Wanted]:
-    return ((item, (following,)) for following in request.prefetch)
+def _following(item: ObjectInfo, request: ReadRequest) -> Iterator[Fetch]:
+    return ((item, (each,)) for each in request.prefetch)
 
 
 def _read(store: Store, item: ObjectInfo, ranges: tuple[ByteRange, ...]) -> Fetched:

@@ -1,4 +1,4 @@
-"""Who reads what: splits divided among ranks and workers, without loss or repeat."""
+"""Divide splits among ranks and workers, so that each is read exactly once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 def share_of(
     items: Sequence[T], rank: int, world_size: int, worker: int, workers: int
 ) -> Sequence[T]:
-    """What a worker of a rank reads: disjoint parts that together are everything. Neighbouring
-    splits go to different ranks, so that each gets its share even of fewer splits than workers."""
+    """Return the items that a worker of a rank reads; the shares are disjoint and complete.
+    Neighbouring splits go to different ranks, so that ranks stay even where splits are few."""
     return items[worker * world_size + rank :: workers * world_size]
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """(rank, world size): as given, else of `torch.distributed`, else of torchrun's environment,
-    else (0, 1). Raises `UsageError` when contradictory."""
+    """Return (rank, world size) as given, else of `torch.distributed`, else of the environment.
+    Without any of these it is (0, 1). Raises `UsageError` where the two do not fit together."""
     if (rank is None) != (world_size is None):
         raise UsageError("give rank and world_size together, or neither")
     if rank is None or world_size is None:
@@ -44,6 +44,6 @@ def _ambient_rank() -> tuple[int, int]:
 
 
 def shuffled(items: Sequence[T], seed: int, epoch: int) -> list[T]:
-    """The same order for the same seed and epoch, in every process."""
+    """Return ``items`` in an order that seed and epoch decide, the same in every process."""
     order = np.random.default_rng([seed, epoch]).permutation(len(items))
     return [items[index] for index in order]

@@ -1,4 +1,4 @@
-"""The measuring of a loader: hooks in its workers, observers and a profiler in the main process.
+"""Measure a loader, by hooks in its workers, and observers and a profiler in the main process.
 
-It knows nothing of `loaders.dataset`. `loaders.autopatch`, the sweep and the self-check use it.
+It does not import `loaders.dataset`. `loaders.autopatch`, the sweep and the self-check use it.
 """

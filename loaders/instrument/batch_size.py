@@ -24,11 +24,9 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def count_samples(batch: Any, batch_size: int | None = None) -> int:
-    """Return the number of samples: the length of the first part that has one, else 1.
-
-    A list may hold the samples themselves, or parts that each hold all samples, as
-    ``[inputs, labels]``. It holds the samples where its length is ``batch_size``.
-    """
+    """Return the number of samples: the length of the first part that has one, else 1. A list may
+    hold the samples themselves, or parts that each hold all samples, as ``[inputs, labels]``. It
+    holds the samples where its length is ``batch_size``."""
     if isinstance(batch, torch.Tensor):
         return batch.size(0) if batch.ndim else 1
     # exact types first, because isinstance with Sequence is slow
@@ -64,10 +62,8 @@ _SCALARS = (int, float, complex, str, bytes, type(None))
 
 def batch_nbytes(batch: Any) -> tuple[float, float, float]:
     """Return how many tensors travel to main one by one, their bytes, and all other pickled bytes.
-
     The last is NaN where it is unknown. All are NaN for a batch of more than 2048 parts. A sequence
-    that begins with a number or a string is taken to hold no tensors.
-    """
+    that begins with a number or a string is taken to hold no tensors."""
     tensors, tensor_bytes, other_bytes, pending, visited = 0, 0.0, 0.0, [batch], 0
     while pending:
         part = pending.pop()

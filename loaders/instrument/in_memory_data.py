@@ -37,11 +37,9 @@ class IndexedData:
             self._data = weakref.ref(data)
 
     def snapshot(self) -> Indexing | None:
-        """Return the description; ``None`` where the data set is of another kind.
-
-        Torch's own `TensorDataset` is timed once, which takes little time and has no effects. A
-        user's data set is not called, and its times stay unknown.
-        """
+        """Return the description; ``None`` where the data set is of another kind. Torch's own
+        `TensorDataset` is timed once, which takes little time and has no effects. A user's data set
+        is not called, and its times stay unknown."""
         if self._name and self._indexing is None:
             self._indexing = Indexing(self._name)
             data = self._data() if self._data is not None else None
@@ -75,9 +73,7 @@ def _is_plain_tensor_dataset(data: Any) -> bool:
 
 def _fetch_times(data: Any, size: int) -> tuple[float, float]:
     """Return the seconds to fetch a batch of ``size`` sample by sample, and by `index_select`.
-
-    Unlike ``tensor[indices]``, `index_select` does not wait for native threads on few cores.
-    """
+    Unlike ``tensor[indices]``, `index_select` does not wait for native threads on few cores."""
     indices = np.random.default_rng(0).integers(0, len(data), size).tolist()
     seconds = []
     for _ in range(_ROUNDS):

@@ -37,11 +37,9 @@ class Observer(Protocol):
 
     @property
     def key(self) -> Callable[[Any], Any] | None:
-        """A function that returns the key by which `source` finds the batch just delivered.
-
-        Its argument is the iterator, or the batch where `key_takes_batch`. ``None`` means that
-        the moments of delivery are enough.
-        """
+        """A function that returns the key by which `source` finds the batch just delivered. Its
+        argument is the iterator, or the batch where `key_takes_batch`. ``None`` means that the
+        moments of delivery are enough."""
         ...
 
     key_takes_batch: bool
@@ -82,10 +80,8 @@ _MOST_RECORDS = 2 * FLUSH_EVERY
 
 
 class InlineObserver:
-    """Observes a loader with ``num_workers=0``, whose fetcher runs in this process.
-
-    A batch's record is found by its time: the fetch lies between request and delivery.
-    """
+    """Observes a loader with ``num_workers=0``, whose fetcher runs in this process. A batch's
+    record is found by its time: the fetch lies between request and delivery."""
 
     key, key_takes_batch = None, False
 

@@ -26,11 +26,8 @@ class PassOwner(Protocol):
 
 
 class TimedPass:
-    """Times each batch that ``iterator`` yields.
-
-    The code takes few steps on purpose. A training loop evicts it from the caches, so that each
-    step costs about 0.1 µs.
-    """
+    """Times each batch that ``iterator`` yields. The code takes few steps on purpose. A training
+    loop evicts it from the caches, so that each step costs about 0.1 µs."""
 
     __slots__ = ("_device", "_key", "_key_takes_batch", "_now", "_observer", "_owner", "_pass",
                  "_until_check", "iterator")  # fmt: skip
@@ -97,11 +94,9 @@ class TimedPass:
         self._leave()
 
     def _check(self) -> None:
-        """Look for an accelerator, and decide whether the next batches are recorded.
-
-        It runs after the first batch, and then at least every `CHECK_EVERY` batches. Its own time
-        does not count as a stall.
-        """
+        """Look for an accelerator, and decide whether the next batches are recorded. It runs after
+        the first batch, and then at least every `CHECK_EVERY` batches. Its own time does not count
+        as a stall."""
         self._until_check = CHECK_EVERY
         if self._device is None:
             self._find_device()
@@ -129,9 +124,7 @@ class TimedPass:
 
 class Proxy:
     """Stands in for another object: attributes, length, truth and ``isinstance`` are that object's.
-
-    Only attributes of the class, and those in ``_own_attributes``, are the proxy's own.
-    """
+    Only attributes of the class, and those in ``_own_attributes``, are the proxy's own."""
 
     _own_attributes: tuple[str, ...]
 

@@ -83,10 +83,8 @@ def _config_of(loader: DataLoader[Any]) -> LoaderConfig:
 
 
 def known_length(loader: Any) -> int | None:
-    """Return the number of batches of a pass; ``None`` where it is unknown.
-
-    An iterable data set is not asked, because torch warns later if it has more batches than that.
-    """
+    """Return the number of batches of a pass; ``None`` where it is unknown. An iterable data set is
+    not asked, because torch warns later if it has more batches than that."""
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
         return None
     try:

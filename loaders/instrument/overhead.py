@@ -37,10 +37,8 @@ _ROUNDS = 31
 _STAGES_PER_ROUND = 16
 """Stages timed in a row, as in a batch: only the first of them finds the caches cold."""
 _EVICTION_DATA = bytearray(4 << 20)
-"""Bytes copied before each round to evict the hooks from the caches, as a training step does.
-
-Cold caches make the hooks two to three times as slow.
-"""
+"""Bytes copied before each round to evict the hooks from the caches, as a training step does. Cold
+caches make the hooks two to three times as slow."""
 
 
 def measure_overhead(

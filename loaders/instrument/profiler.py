@@ -57,9 +57,7 @@ _KEPT_DEVICE_MONITORS = 8
 
 class LoaderProfiler:
     """Records all passes over one loader, or over the loaders that a framework puts in its place.
-
-    With ``whole`` every batch is recorded in full, whatever that costs.
-    """
+    With ``whole`` every batch is recorded in full, whatever that costs."""
 
     def __init__(
         self,
@@ -88,10 +86,8 @@ class LoaderProfiler:
         """A weak reference to the hooked iterator that the loader keeps, and its observer."""
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
-        """Begin a pass over ``loader``, whose own iterator ``start`` returns.
-
-        Raises whatever ``start`` raises.
-        """
+        """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
+        ``start`` raises."""
         self._info = describe_loader(loader)
         self._host.begin_pass(self._info.config)
         if self._indexed is None:

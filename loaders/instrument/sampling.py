@@ -33,10 +33,8 @@ _MOST_SAVED = 2 * LONGEST
 
 
 def shortest_window(capacity: int) -> int:
-    """Return the fewest batches of a window, for a loader that prefetches ``capacity`` batches.
-
-    At both ends of a window it is unknown what the workers did before and after.
-    """
+    """Return the fewest batches of a window, for a loader that prefetches ``capacity`` batches. At
+    both ends of a window it is unknown what the workers did before and after."""
     return max(_SHORTEST, 2 * capacity + _SHORTEST // 2)
 
 
@@ -84,29 +82,23 @@ class SamplingBudget:
         return True
 
     def next_length(self, least: int) -> int:
-        """Return the length of the next window, which grows with the run.
-
-        Longer windows have fewer ends, where records are incomplete.
-        """
+        """Return the length of the next window, which grows with the run. Longer windows have fewer
+        ends, where records are incomplete."""
         return max(least, min(LONGEST, self._recorded // 2))
 
 
 class SamplingSchedule:
-    """Decides for all passes over one loader which batches are recorded in full.
-
-    The ring tells the workers the current or the next window, as a range of tasks. With ``whole``
-    all batches are recorded, whatever that costs.
-    """
+    """Decides for all passes over one loader which batches are recorded in full. The ring tells the
+    workers the current or the next window, as a range of tasks. With ``whole`` all batches are
+    recorded, whatever that costs."""
 
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         self._whole = whole
         self._budget = SamplingBudget(clock)
 
     def begin_pass(self, ring: Ring, capacity: int) -> None:
-        """Set the first window of a pass, before its workers fetch any batch.
-
-        ``capacity`` is the number of batches that the workers prefetch.
-        """
+        """Set the first window of a pass, before its workers fetch any batch. ``capacity`` is the
+        number of batches that the workers prefetch."""
         length = shortest_window(capacity)
         if self._whole:
             length = ALL_TASKS
@@ -128,9 +120,7 @@ class SamplingSchedule:
 
     def check(self, observer: Observer, iterator: Any, recorded: bool) -> tuple[bool, int]:
         """Decide whether the next batch is recorded, and after how many batches to check again.
-
-        ``recorded`` says whether the previous batch was.
-        """
+        ``recorded`` says whether the previous batch was."""
         if not isinstance(observer, WorkerObserver):
             return True, CHECK_EVERY
         if not observer.may_pause or observer.ring.says_what_it_does():
@@ -146,10 +136,8 @@ class SamplingSchedule:
         return True, self._remaining(observer, iterator._rcvd_idx)
 
     def _remaining(self, observer: WorkerObserver, task: int) -> int:
-        """Return the batches until the next check, in the window that holds ``task``.
-
-        At the end of the window it is extended if the budget allows that; 0 means it has ended.
-        """
+        """Return the batches until the next check, in the window that holds ``task``. At the end of
+        the window it is extended if the budget allows that; 0 means it has ended."""
         ring, (first, end) = observer.ring, observer.ring.said()
         if self._whole:
             if end != ALL_TASKS:

@@ -101,10 +101,8 @@ def _worker_loop_frame() -> FrameType | None:
 
 
 class FetcherHooks:
-    """Records each batch that a fetcher fetches, also where the fetch raises.
-
-    The state lies in slots and not in closure cells, so that a batch touches few cache lines.
-    """
+    """Records each batch that a fetcher fetches, also where the fetch raises. The state lies in
+    slots and not in closure cells, so that a batch touches few cache lines."""
 
     __slots__ = ("_add_record", "_clock", "_collate", "_collate_cpu_start_s", "_collate_start_s",
                  "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
@@ -119,10 +117,8 @@ class FetcherHooks:
         own_thread: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Hook ``fetcher``; ``counts`` receives the storage requests of its batches.
-
-        ``own_thread`` says that the current thread does nothing but fetch batches.
-        """
+        """Hook ``fetcher``; ``counts`` receives the storage requests of its batches. ``own_thread``
+        says that the current thread does nothing but fetch batches."""
         # a strong reference would keep the fetcher, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
@@ -148,10 +144,8 @@ class FetcherHooks:
             current.tally = self._tally if on else None
 
     def collate(self, samples: Any) -> Any:
-        """Stand in for ``collate_fn``, and note when it starts.
-
-        Collating is the last thing that a fetcher does, so it ends when the fetch ends.
-        """
+        """Stand in for ``collate_fn``, and note when it starts. Collating is the last thing that a
+        fetcher does, so it ends when the fetch ends."""
         self._inner_before_collate_s = self._tally.inner_s
         if self._tally.cpu_s is not None:
             self._collate_cpu_start_s = self._tally.cpu_now()

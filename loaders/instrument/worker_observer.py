@@ -173,9 +173,7 @@ class SamplerTime:
 
     def between(self, moments: Floats) -> Floats:
         """Return the seconds of the draws that ended between each of ``moments`` and the last.
-
-        ``moments`` ascend, also from one call to the next.
-        """
+        ``moments`` ascend, also from one call to the next."""
         spent = np.array(self._spent).reshape(-1, 2)
         reached = np.searchsorted(spent[:, 0], moments, side="right")
         del self._spent[: reached.max(initial=0)]
@@ -229,9 +227,7 @@ class _ReceiptTimes:
         self._now, self._cpu_now = clock.now, clock.cpu_now
         self.received_s = self.received_cpu_s = nan
         """When the last bytes were received, and the CPU time of the receiving thread by then.
-
-        Without a pin thread these are the bytes of the batch that main takes next.
-        """
+        Without a pin thread these are the bytes of the batch that main takes next."""
         self.pinned = False
         """Whether there is a pin thread, which fills `by_task`."""
         self.by_task: dict[Any, Moments] = {}

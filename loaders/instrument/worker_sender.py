@@ -51,10 +51,8 @@ class WorkerSender:
         self._update_hooks(self._worker - self._workers)  # the first task is the worker's number
 
     def attach(self, queue: Any) -> None:
-        """Hook ``queue`` before anything is put into it.
-
-        Anything but a `multiprocessing.Queue` is left as it is, and the records are lost.
-        """
+        """Hook ``queue`` before anything is put into it. Anything but a `multiprocessing.Queue` is
+        left as it is, and the records are lost."""
         put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
         if put is None or pipe is None:
             return
@@ -91,10 +89,8 @@ class WorkerSender:
         self._put(obj, block, timeout)
 
     def _update_hooks(self, task: int) -> None:
-        """Switch the hooks on or off for the task after ``task``.
-
-        That is mostly ``task + workers``, and a nearer one once other workers have none left.
-        """
+        """Switch the hooks on or off for the task after ``task``. That is mostly ``task +
+        workers``, and a nearer one once other workers have none left."""
         try:
             first, end = self._writer.heard()
             on = first <= task + self._workers and task + 1 < end

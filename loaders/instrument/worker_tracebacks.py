@@ -15,11 +15,8 @@ _OUR_FILES = (_HOOKS, import_hook.__file__, fsspec_reads.__file__, file_reads.__
 
 
 def hide_our_frames(module: dict[str, Any]) -> None:
-    """Remove our frames from the tracebacks of errors that this worker sends to main.
-
-    ``module`` is the namespace of the worker loop. The text of an error is then the same as
-    without pipeprof.
-    """
+    """Remove our frames from the tracebacks of errors that this worker sends to main. ``module`` is
+    the namespace of the worker loop. The text of an error is then the same as without pipeprof."""
     wrapper = module.get("ExceptionWrapper")
     if wrapper is None:
         return

@@ -103,10 +103,8 @@ class ProfiledLoader(Proxy):
 
 
 class ProfiledGenerator(ProfiledLoader):
-    """The stand-in for a loader that is its own iterator, such as a generator.
-
-    `next` works on it as on the loader.
-    """
+    """The stand-in for a loader that is its own iterator, such as a generator. `next` works on it
+    as on the loader."""
 
     _own_attributes = ("_loader", "_profiler", "_open_pass")
 

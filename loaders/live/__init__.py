@@ -1,4 +1,4 @@
-"""A run in the terminal while it continues: a panel at the bottom, or lines of a log.
+"""Show a run while it continues, as a panel at the bottom of the terminal or as lines of a log.
 
-The profiler in `loaders.instrument` hands it the rows that it records anyway.
+The profiler in `loaders.instrument` passes it the rows that it records anyway.
 """

@@ -33,11 +33,8 @@ class LiveFigures:
     """The figures of one loader. `add` only sums, and `complete` computes the rest."""
 
     def __init__(self, warmup: int, capacity: int) -> None:
-        """Begin without batches.
-
-        The first ``warmup`` batches of an epoch count only in the window. Workers prefetch at most
-        ``capacity`` batches.
-        """
+        """Begin without batches. The first ``warmup`` batches of an epoch count only in the window.
+        Workers prefetch at most ``capacity`` batches."""
         self.spent_s = 0.0
         """Seconds spent on showing this loader."""
         self._warmup = warmup

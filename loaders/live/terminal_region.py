@@ -60,11 +60,9 @@ class TerminalRegion:
         return self._size.columns - 1
 
     def show(self, lines: Sequence[str]) -> None:
-        """Replace the panel by ``lines``, each no wider than `width`.
-
-        Nothing is shown while there is too little room, while the process is in the background, or
-        while the terminal is blocked.
-        """
+        """Replace the panel by ``lines``, each no wider than `width`. Nothing is shown while there
+        is too little room, while the process is in the background, or while the terminal is
+        blocked."""
         if os.getpid() != self._process or not self._in_foreground():
             return
         size = self._size
@@ -150,10 +148,8 @@ class TerminalRegion:
         return True
 
     def _handle_ctrl_z(self) -> None:
-        """Release the rows before the process stops, as the shell writes there then.
-
-        A handler of the script is not replaced.
-        """
+        """Release the rows before the process stops, as the shell writes there then. A handler of
+        the script is not replaced."""
         with suppress(ValueError):  # not in the main thread
             if signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
                 signal.signal(signal.SIGTSTP, self._stop)

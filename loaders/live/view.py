@@ -41,10 +41,8 @@ REPAINT_S = 1.0
 LINE_S = 10.0
 """Fewest seconds between two lines, where there is no terminal."""
 MOST_SHARE = 0.002
-"""Most of the run's time that the view may take, as a share.
-
-A repaint takes about 3 ms, because its code and data are in no cache. Slower ones are rarer.
-"""
+"""Most of the run's time that the view may take, as a share. A repaint takes about 3 ms, because
+its code and data are in no cache. Slower ones are rarer."""
 
 
 @cache

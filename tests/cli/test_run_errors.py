@@ -135,7 +135,7 @@ def test_an_unknown_torch_is_left_alone(tmp_path):
     done = call([*RUN, "script.py"], tmp_path)
     assert done.stdout.startswith("<torch.utils.data.dataloader.Loader object")
     assert done.returncode == 0
-    assert done.stderr == "pipeprof: torch's DataLoader cannot be watched (AttributeError).\n"
+    assert done.stderr == "pipeprof: torch's DataLoader cannot be profiled (AttributeError).\n"
 
 
 def test_a_torch_that_cannot_be_imported_fails_as_without_pipeprof(tmp_path):

@@ -7,15 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-import torch
 from torch.utils.data import DataLoader
 
 import pipeprof
-from pipeprof.errors import CorruptData, StorageError
 from pipeprof.formats.base import PREFETCH_DEPTH, ReadOptions
 from pipeprof.loaders.dataset.dataset import FileDataset
 from tests.loaders.test_dataset import FORMATS, ids, write
-from tests.support.leaks import threads
 from tests.support.wait import PATIENCE_S, comes
 
 ROWS = 4000
@@ -176,129 +173,3 @@ def test_only_what_is_waited_for_is_reading(tmp_path, monkeypatch, ahead):
     assert log.read_s[0] >= 0.03, "nothing came before the first"
     assert sum(log.requests) == 6 * 2, "a footer and a row group, side by side"
     assert (rest_s < 2.5 * 0.03) if ahead else (rest_s >= 5 * 0.03)
-
-
-@pytest.mark.parametrize("ahead", [True, False])
-@pytest.mark.parametrize("format_name", FORMATS)
-def test_errors_come_where_they_came_before(tmp_path, format_name, ahead):
-    url = write(tmp_path, format_name, rows=1000)
-    dataset = opened(url, format_name, ahead)
-    os.truncate(tmp_path / f"part-1.{format_name}", 3000)
-    seen = []
-    with pytest.raises(StorageError, match=rf"part-1\.{format_name}.*cut short or replaced"):
-        seen.extend(batch["id"].tolist() for batch in dataset)
-    seen = [number for batch in seen for number in batch]
-    assert seen[:1000] == list(range(1000))
-    assert all(number < 2000 for number in seen)
-
-
-def test_damage_ahead_is_told_in_its_turn(tmp_path):
-    url = write(tmp_path, "tfrecord", rows=200)
-    file = tmp_path / "part-1.tfrecord"
-    dataset = opened(url, "tfrecord", True)
-    file.write_bytes(b"\0" * file.stat().st_size)
-    batches = iter(dataset)
-    assert ids([next(batches), next(batches)]) == list(range(200))
-    with pytest.raises(CorruptData, match=r"part-1\.tfrecord"):
-        next(batches)
-
-
-@pytest.mark.parametrize("damaged", [0, 1])
-def test_what_follows_damage_is_read_once(tmp_path, damaged):
-    """The decoder of the damaged file wants nothing more of it, though that was sure to come."""
-    url = write(tmp_path, "tfrecord", rows=ROWS)
-    dataset, store = watched(opened(url, "tfrecord", True, on_error="skip"))
-    with open(tmp_path / f"part-{damaged}.tfrecord", "r+b") as file:
-        file.write(b"\xff" * 8)
-    with pytest.warns(UserWarning, match=f"part-{damaged}"):
-        read = ids(dataset)
-    assert len(read) == 2 * ROWS
-    assert len(store.asked) == len(set(store.asked))
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_its_thread_ends_with_the_pass(tmp_path, left):
-    before = threads()
-    batches = iter(opened(write(tmp_path, "csv", rows=ROWS), "csv", True))
-    next(batches)
-    assert any("pipeprof-ahead" in each.name for each in threads() - before)
-    if left:
-        batches.close()
-    else:
-        list(batches)
-    assert comes(lambda: not ahead_threads(before))
-
-
-def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
-    class Hangs(Seen):
-        go = threading.Event()
-
-        def read(self, item, ranges):
-            if self.asked:
-                self.go.wait(PATIENCE_S)
-            return super().read(item, ranges)
-
-    before = threads()
-    dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Hangs, False)
-    batches = iter(dataset)
-    next(batches)
-    start = time.monotonic()
-    batches.close()
-    assert time.monotonic() - start < PATIENCE_S / 2
-    store.go.set()
-    assert comes(lambda: not ahead_threads(before))
-    assert len(store.asked) <= 1 + PREFETCH_DEPTH, "what had not begun is not read"
-
-
-def test_where_nothing_follows_what_is_read_first_there_is_no_thread(tmp_path):
-    before = threads()
-    url = write(tmp_path, "parquet", files=1, rows=ROWS)
-    for split_bytes, ahead in ((0, False), (1, True)):  # all in one read, or in several
-        options = ReadOptions(split_bytes=split_bytes)
-        dataset = pipeprof.open_dataset(url, batch_size=10, read=options)
-        assert (dataset.splits > 1) is ahead
-        batches = iter(dataset)
-        next(batches)
-        assert bool(ahead_threads(before)) is ahead
-        list(batches)
-        assert comes(lambda: not ahead_threads(before))
-
-
-def ahead_threads(before):
-    return [each for each in threads() - before if "ahead" in each.name]
-
-
-@pytest.mark.parametrize("format_name", FORMATS)
-def test_tensors_that_are_kept_do_not_change(tmp_path, format_name):
-    """They may be views of memory that was read into."""
-    url = write(tmp_path, format_name, files=6, rows=ROWS)
-    kept = [batch["price"] for batch in opened(url, format_name, True)]
-    whole = torch.cat(kept)
-    assert torch.equal(whole, torch.arange(6 * ROWS, dtype=torch.float32) / 4)
-
-
-class Locked(Seen):
-    """Holds a lock while it reads, as clients of stores do."""
-
-    def __init__(self, store, one_at_a_time):
-        super().__init__(store, one_at_a_time)
-        self.lock, self.held = threading.Lock(), threading.Event()
-
-    def read(self, item, ranges):
-        with self.lock:
-            self.held.set()
-            time.sleep(0.3)
-            return super().read(item, ranges)
-
-
-def test_a_fork_waits_for_what_is_read_so_that_no_lock_stays_held_in_the_child(tmp_path):
-    dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Locked, False)
-    rows = iter(dataset)
-    next(rows)
-    rows.close()  # what was asked for ahead is still read
-    store.held.clear()
-    store.held.wait(1)
-    child = os.fork()
-    if not child:
-        os._exit(0 if store.lock.acquire(timeout=PATIENCE_S) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
