@@ -18,8 +18,8 @@ from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.recorder import Recorder
-from pipeprof.measure.ring import SAMPLED
-from pipeprof.measure.rows import SEEN, Floats
+from pipeprof.measure.ring import SAMPLED_FIELDS
+from pipeprof.measure.rows import SOURCE_FIELDS, Floats
 from pipeprof.model import LoaderConfig, Recording
 from pipeprof.units import format_bytes
 
@@ -32,7 +32,7 @@ class Told:
     """Batches that take longer and longer and then start anew, every eighth of them sampled."""
 
     def columns(self, keys: list[int], moments: Floats) -> tuple[Floats, int]:
-        table = np.full((len(keys), len(SEEN)), np.nan)
+        table = np.full((len(keys), len(SOURCE_FIELDS)), np.nan)
         turn = np.array(keys) % 1000
         made = 0.010 + turn / 50_000
         values = {"worker": turn % WORKERS, "samples": 32, "fetch_start_s": turn,
@@ -40,9 +40,9 @@ class Told:
                   "arrived_s": turn + made, "read_s": made / 2, "decode_s": made / 4,
                   "transform_s": 0.0, "collate_s": 0.001,
                   "bytes": 4096, "requests": 3, "turns": 4, "sampler_s": 1e-5}  # fmt: skip
-        values |= {name: np.where(turn % 8, np.nan, turn / 1e4) for name in SAMPLED}
+        values |= {name: np.where(turn % 8, np.nan, turn / 1e4) for name in SAMPLED_FIELDS}
         for name, value in values.items():
-            table[:, SEEN.index(name)] = value
+            table[:, SOURCE_FIELDS.index(name)] = value
         return table, 0
 
 

@@ -18,12 +18,12 @@ _ROUNDS, _CALLS = 31, 5_000
 
 
 def main() -> None:
-    counts, tally = RequestCounts(), Tally(noting=True)
+    counts, tally = RequestCounts(), Tally(note_requests=True)
     print(f"µs of CPU a call, median of {_ROUNDS} rounds of {_CALLS:,} calls (fastest – slowest)")
     show("control: a function that does nothing", nothing)
     show("note_request, nobody profiles", note)
     begin_noting()
-    show("note_request, profiled", note, after=counts.take)
+    show("note_request, profiled", note, after=counts.count_pending)
     for requests in (1, 16, 256):
         show(f"noted and counted, {requests} a batch", noted(counts, requests), requests)
     end_noting()
@@ -42,7 +42,7 @@ def noted(counts: RequestCounts, requests: int) -> Callable[[], None]:
     def batch() -> None:
         for _ in range(requests):
             note_request(1.0, nan, 1.5, 4096)
-        counts.take()
+        counts.count_pending()
 
     return batch
 

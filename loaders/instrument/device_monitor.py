@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 
-from pipeprof.measure.copies import DeviceCopy, here
+from pipeprof.measure.copies import DeviceCopy, this_thread
 from pipeprof.measure.device import DeviceClock, cuda_events
 from pipeprof.measure.nvml import DeviceSample, Nvml
 from pipeprof.measure.recorder import Recorder
@@ -87,7 +87,7 @@ class DeviceMonitor:
         if self._clock is not None:
             for batch, starved_s, busy_s in self._clock.harvest():
                 self._recorder.note_device(batch, starved_s, busy_s)
-        for copy in here.notes.take():
+        for copy in this_thread.copies.take():
             self._totals.add_copy(copy)
             self._recorder.note_copy(self._batch_at(copy.called_s), copy.seconds, copy.bytes or 0)
         sample = self._nvml.sample() if self._nvml is not None else None

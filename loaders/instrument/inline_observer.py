@@ -19,17 +19,19 @@ from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY
-from pipeprof.measure.patches.all_reads import reads_watched
+from pipeprof.measure.patches.all_reads import reads_recorded
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import begin_noting, end_noting
 from pipeprof.measure.resource_sampler import ResourceSampler
-from pipeprof.measure.ring import IN_PARTS, PLAIN, TOLD
-from pipeprof.measure.rows import SEEN, Floats, Source, as_array, nothing_known
+from pipeprof.measure.ring import REPORTED_FIELDS, STAGE_FIELDS, TIMING_FIELDS
+from pipeprof.measure.rows import SOURCE_FIELDS, Floats, Source, as_array, unknown_rows
 
-_WORKER, _PINNED, _SAMPLES = (SEEN.index(name) for name in ("worker", "pinned_s", "samples"))
-_FIRST_FIELD = SEEN.index(TOLD[0])
-_START, _END = TOLD.index("fetch_start_s"), TOLD.index("fetch_end_s")
-_PARTS = slice(len(PLAIN), len(PLAIN) + len(IN_PARTS))
+_WORKER, _PINNED, _SAMPLES = (
+    SOURCE_FIELDS.index(name) for name in ("worker", "pinned_s", "samples")
+)
+_FIRST_FIELD = SOURCE_FIELDS.index(REPORTED_FIELDS[0])
+_START, _END = REPORTED_FIELDS.index("fetch_start_s"), REPORTED_FIELDS.index("fetch_end_s")
+_PARTS = slice(len(TIMING_FIELDS), len(TIMING_FIELDS) + len(STAGE_FIELDS))
 
 
 class Observer(Protocol):
@@ -68,7 +70,7 @@ class HostObserver:
         return self
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
-        table = nothing_known(len(keys))
+        table = unknown_rows(len(keys))
         table[:, _SAMPLES] = [nan if key is None else key for key in keys]
         return table, 0
 
@@ -100,7 +102,7 @@ class InlineObserver:
         fetcher, add_record = iterator._dataset_fetcher, self._records.append
         FetcherHooks(fetcher, add_record, self._meter, self.requests, clock=self._clock)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
-        self._active.enter_context(reads_watched())
+        self._active.enter_context(reads_recorded())
         begin_noting()
         self._active.callback(end_noting)
 
@@ -108,7 +110,7 @@ class InlineObserver:
         return self
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
-        table = nothing_known(len(keys))
+        table = unknown_rows(len(keys))
         table[:, _WORKER] = -1
         if self._pins:
             table[:, _PINNED] = moments[:, 1]
@@ -127,12 +129,12 @@ class InlineObserver:
 
 
 def _table(records: list[Sequence[float]]) -> Floats:
-    """Return [records, `TOLD`]; fields that a record lacks are 0 for stages, else NaN."""
+    """Return [records, `REPORTED_FIELDS`]; stages that a record lacks are 0, other fields NaN."""
     count = len(records)
     lengths = np.fromiter(map(len, records), np.intp, count)
     flat = as_array(list(chain.from_iterable(records)))
     starts = np.cumsum(lengths) - lengths
-    table = np.full((count, len(TOLD)), nan)
+    table = np.full((count, len(REPORTED_FIELDS)), nan)
     table[:, _PARTS] = 0.0
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)

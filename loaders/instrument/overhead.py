@@ -203,7 +203,7 @@ def _median_s(call: Callable[[], Any]) -> float:
 
 def _request() -> Callable[[], None]:
     """Return a function that counts one request, as of a data set that waits for its store."""
-    counts, tally = RequestCounts(), Tally(noting=True)
+    counts, tally = RequestCounts(), Tally(note_requests=True)
 
     def request() -> None:
         StoreTime(tally).end()
@@ -214,7 +214,7 @@ def _request() -> Callable[[], None]:
 
 def _stages() -> None:
     """Time `_STAGES_PER_ROUND` empty stages."""
-    with tallied(Tally(noting=True)):
+    with tallied(Tally(note_requests=True)):
         for _ in range(_STAGES_PER_ROUND):
             with stage(Stage.DECODE):
                 pass

@@ -93,7 +93,7 @@ class LoaderProfiler:
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         loader_pass = self._recorder.begin()
-        loader_pass.may_wait = not safe_getattr(loader, "persistent_workers")
+        loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
         iterator, observer = self._start(loader, start)
         loader_pass.started()
         return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
@@ -190,7 +190,7 @@ class LoaderProfiler:
 
         if self._figures is None:
             self._figures = LiveFigures(self._info.warmup, self._info.capacity)
-            self._recorder.heard = self._figures.add
+            self._recorder.on_rows = self._figures.add
         view = LiveView(self._name, self._recorder.epoch_count, 0, known_length(loader))
         return LivePass(iterator, self, loader_pass, observer, self.live, self._figures, view)
 

@@ -104,7 +104,7 @@ class SamplingSchedule:
             length = ALL_TASKS
         elif not self._budget.begin(length):
             length = 0
-        ring.say(0, length)
+        ring.set_window(0, length)
 
     def record_all(self) -> None:
         """Record all batches from the next check on, in later passes too."""
@@ -114,7 +114,7 @@ class SamplingSchedule:
         """Return whether the first batch of a pass is recorded, and set the hooks accordingly."""
         if not isinstance(observer, WorkerObserver) or not observer.may_pause:
             return True
-        recorded = observer.ring.said()[1] > 0
+        recorded = observer.ring.window()[1] > 0
         observer.set_active(recorded)
         return recorded
 
@@ -123,7 +123,7 @@ class SamplingSchedule:
         ``recorded`` says whether the previous batch was."""
         if not isinstance(observer, WorkerObserver):
             return True, CHECK_EVERY
-        if not observer.may_pause or observer.ring.says_what_it_does():
+        if not observer.may_pause or observer.ring.reports_stages():
             self._whole = True
         if recorded:
             remaining = self._remaining(observer, iterator._rcvd_idx)
@@ -138,10 +138,10 @@ class SamplingSchedule:
     def _remaining(self, observer: WorkerObserver, task: int) -> int:
         """Return the batches until the next check, in the window that holds ``task``. At the end of
         the window it is extended if the budget allows that; 0 means it has ended."""
-        ring, (first, end) = observer.ring, observer.ring.said()
+        ring, (first, end) = observer.ring, observer.ring.window()
         if self._whole:
             if end != ALL_TASKS:
-                ring.say(first, ALL_TASKS)
+                ring.set_window(first, ALL_TASKS)
             return CHECK_EVERY
         # workers are this far ahead, and must learn of an extension before they remove their hooks
         remaining = end - observer.capacity - observer.workers - task
@@ -150,20 +150,20 @@ class SamplingSchedule:
         length = shortest_window(observer.capacity)
         if not self._budget.take(length):
             return end - task
-        ring.say(first, end + length)
+        ring.set_window(first, end + length)
         return length
 
     def _until_next(self, observer: WorkerObserver, iterator: Any) -> int:
         """Return the batches until the next window, or until the next check; 0 where it begins."""
         task: int = iterator._rcvd_idx
-        first, end = observer.ring.said()
+        first, end = observer.ring.window()
         if task >= end:
             length = self._next_length(observer)
             if not length:
                 return CHECK_EVERY
             # no worker has received these tasks yet, and each receives another one before
             first = iterator._send_idx + observer.capacity
-            observer.ring.say(first, first + length)
+            observer.ring.set_window(first, first + length)
             observer.set_active(True)  # batches in flight now are recorded in part
         return max(0, first - task)
 

@@ -21,7 +21,7 @@ from pipeprof.loaders.instrument.worker_tracebacks import hide_our_frames
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
-from pipeprof.measure.patches.all_reads import watch_reads
+from pipeprof.measure.patches.all_reads import patch_reads
 from pipeprof.measure.request_counts import RequestCounts, RequestTable
 from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import Ring
@@ -30,7 +30,7 @@ from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
 _log = logging.getLogger(__name__)
 
 AddRecord = Callable[[Sequence[float]], Any]
-"""Takes the record of one batch, with the fields of `pipeprof.measure.ring.TOLD`."""
+"""Takes the record of one batch, with the fields of `pipeprof.measure.ring.REPORTED_FIELDS`."""
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
@@ -89,7 +89,7 @@ def instrument_worker(
     if loop is not None:
         hide_our_frames(loop.f_globals)
         sender.attach(loop.f_locals.get("data_queue"))
-    watch_reads()
+    patch_reads()
 
 
 def _worker_loop_frame() -> FrameType | None:
@@ -125,7 +125,7 @@ class FetcherHooks:
         self._may_end = hasattr(fetcher, "ended")
         self._add_record, self._meter, self._counts = add_record, meter, counts
         self._own_thread, self._clock, self._now = own_thread, clock, clock.now
-        self._tally, self._new_requests = Tally(True, clock), requests.waiting
+        self._tally, self._new_requests = Tally(True, clock), requests.pending_notes
         self._collate_start_s = self._collate_cpu_start_s = nan
         self._inner_before_collate_s = 0.0
         self.set_active(True)
@@ -186,7 +186,7 @@ class FetcherHooks:
             if self._new_requests:
                 # a store may have noted anything
                 with suppress_and_log(_log, "the requests of a batch are not counted"):
-                    self._counts.take()
+                    self._counts.count_pending()
 
     def _add_full_record(
         self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
@@ -210,11 +210,11 @@ class FetcherHooks:
 
 
 def _parts(tally: Tally) -> tuple[float, ...]:
-    """Return the fields `pipeprof.measure.ring.IN_PARTS` of a batch."""
+    """Return the fields `pipeprof.measure.ring.STAGE_FIELDS` of a batch."""
     seconds = tally.seconds.get
     return (
         seconds(_READ, 0.0), seconds(_DECODE, 0.0), seconds(_TRANSFORM, 0.0),
-        tally.bytes, tally.requests, tally.turns,
+        tally.bytes, tally.requests, tally.stage_changes,
     )  # fmt: skip
 
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
-from pipeprof.measure.rows import SEEN, WAY, Floats, Source, nothing_known
+from pipeprof.measure.rows import RECEIVE_FIELDS, SOURCE_FIELDS, Floats, Source, unknown_rows
 from pipeprof.model import UNWATCHED
 
 Moments = tuple[float, float, float, float]
 """When a batch was received, unpickled and pinned, and the CPU seconds of unpickling."""
 
 _UNKNOWN: Moments = (nan, nan, nan, nan)
-_WORKER, _FETCH_START = SEEN.index("worker"), SEEN.index("fetch_start_s")
+_WORKER, _FETCH_START = SOURCE_FIELDS.index("worker"), SOURCE_FIELDS.index("fetch_start_s")
 
 
 def unrecorded_key(iterator: Any) -> int:
@@ -195,11 +195,13 @@ class Arrivals:
         unrecorded = tasks < 0
         tasks[unrecorded] = nan
         arrived = dict(self.undelivered)
-        table = nothing_known(len(tasks))
-        table[:, : len(WAY) - 1] = [arrived.get(task, _UNKNOWN) for task in tasks.tolist()]
-        table[:, len(WAY) - 1] = self._sampler.between(moments[:, 1])
+        table = unknown_rows(len(tasks))
+        table[:, : len(RECEIVE_FIELDS) - 1] = [
+            arrived.get(task, _UNKNOWN) for task in tasks.tolist()
+        ]
+        table[:, len(RECEIVE_FIELDS) - 1] = self._sampler.between(moments[:, 1])
         if not unrecorded.all():
-            table[:, len(WAY) :] = self._read_records(tasks)
+            table[:, len(RECEIVE_FIELDS) :] = self._read_records(tasks)
         lost = np.isnan(table[:, _FETCH_START]) & ~unrecorded
         table[lost, _WORKER] = -2
         table[unrecorded] = nan

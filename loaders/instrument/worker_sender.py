@@ -34,7 +34,7 @@ class WorkerSender:
         self._writer, self._worker, self._workers = writer, worker, workers
         self._record: deque[Sequence[float]] = deque(maxlen=1)
         self.add_record = self._record.append
-        """Takes the record of the batch that is sent next, with the fields of `TOLD`."""
+        """Takes the record of the batch that is sent next, with the fields of `REPORTED_FIELDS`."""
         self._pending: deque[int | None] = deque()
         """For each batch that is put and not yet serialised: where to note the moment."""
         self._set_active: Callable[[bool], object] | None = None
@@ -92,7 +92,7 @@ class WorkerSender:
         """Switch the hooks on or off for the task after ``task``. That is mostly ``task +
         workers``, and a nearer one once other workers have none left."""
         try:
-            first, end = self._writer.heard()
+            first, end = self._writer.window()
             on = first <= task + self._workers and task + 1 < end
             if on is not self._active and self._set_active is not None:
                 self._active = on

@@ -8,10 +8,11 @@ from types import TracebackType
 from typing import Any
 
 from pipeprof.measure import import_hook
-from pipeprof.measure.patches import file_reads, fsspec_reads
+from pipeprof.measure.patches import file_reads, fsspec_reads, recorded_calls
 
 _HOOKS = os.path.join(os.path.dirname(__file__), "worker_hooks.py")  # which imports this module
-_OUR_FILES = (_HOOKS, import_hook.__file__, fsspec_reads.__file__, file_reads.__file__)
+_PATCHES = (import_hook, fsspec_reads, recorded_calls, file_reads)
+_OUR_FILES = (_HOOKS, *(module.__file__ for module in _PATCHES))
 
 
 def hide_our_frames(module: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""An emulated accelerator: a calibrated sleep in the consumer, where no real one is at hand.
+"""Emulate an accelerator by a calibrated sleep in the consumer, where no real one is available.
 
-It is part of the product, and named as what it is wherever its figures appear.
+It is part of the product, and reports say *emulated* wherever its figures appear.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from pipeprof.units import format_duration
 
 
 class EmulatedAccelerator:
-    """Keeps the caller busy for ``step_s`` seconds a batch, without using a core."""
+    """Blocks its caller for ``step_s`` seconds a batch, without using a core."""
 
     def __init__(self, step_s: float, clock: Clock = SYSTEM_CLOCK, name: str | None = None) -> None:
         if not step_s >= 0:
             raise UsageError(f"a step of {step_s} s is impossible; give 0 or more")
         self.step_s = step_s
         self.name = name
-        """Of the accelerator whose step this is, if any."""
+        """The accelerator whose step is emulated, if it is a known one."""
         self._clock = clock
         self._overshoot_s = self._calibrate() if step_s else 0.0
 
     @property
     def label(self) -> str:
-        of = f"{self.name}, " if self.name else ""
-        return f"emulated: {of}a sleep of {format_duration(self.step_s)} a step"
+        prefix = f"{self.name}, " if self.name else ""
+        return f"emulated: {prefix}a sleep of {format_duration(self.step_s)} a step"
 
     def step(self, batch: Any) -> None:
         """Consume one batch."""
-        rest = self.step_s - self._overshoot_s
-        if rest > 0:
-            self._clock.sleep(rest)
+        sleep_s = self.step_s - self._overshoot_s
+        if sleep_s > 0:
+            self._clock.sleep(sleep_s)
 
     def _calibrate(self) -> float:
-        """How much longer than asked a sleep takes here, so that it can be taken off."""
-        asked = min(self.step_s, 0.002)
-        extra = []
+        """Return the seconds by which a sleep takes longer than requested on this machine."""
+        requested_s = min(self.step_s, 0.002)
+        overshoots_s = []
         for _ in range(15):
             start = self._clock.now()
-            self._clock.sleep(asked)
-            extra.append(self._clock.now() - start - asked)
-        return max(0.0, median(extra))
+            self._clock.sleep(requested_s)
+            overshoots_s.append(self._clock.now() - start - requested_s)
+        return max(0.0, median(overshoots_s))

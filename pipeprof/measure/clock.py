@@ -1,4 +1,4 @@
-"""The one clock, and a fake one that ships beside it: analysis and recorder tests never sleep."""
+"""The clock that everything is measured by, and a fake one, with which tests need not sleep."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """Tells wall time and CPU time, in seconds."""
+
     def now(self) -> float:
-        """Seconds, monotonic; on one machine the same in every process."""
+        """Return monotonic seconds, which are the same in all processes of a machine."""
         ...
 
     def cpu_now(self) -> float:
-        """Seconds for which this thread had a core."""
+        """Return the CPU seconds that this thread has used."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
-    """`time.perf_counter`: on Linux CLOCK_MONOTONIC, which all processes share."""
+    """The clock of `time.perf_counter`: on Linux CLOCK_MONOTONIC, which all processes share."""
 
     now = staticmethod(time.perf_counter)
     cpu_now = staticmethod(time.thread_time)
@@ -30,7 +32,7 @@ SYSTEM_CLOCK = SystemClock()
 
 
 class FakeClock:
-    """Time that passes only when told to."""
+    """A clock that advances only in `sleep` and `compute`."""
 
     def __init__(self, start_s: float = 0.0) -> None:
         self._now, self._cpu = start_s, 0.0
@@ -45,6 +47,6 @@ class FakeClock:
         self._now += max(0.0, seconds)
 
     def compute(self, seconds: float) -> None:
-        """As `sleep`, but on a core."""
+        """Advance the time of the clock and the CPU time of the thread."""
         self.sleep(seconds)
         self._cpu += max(0.0, seconds)

@@ -1,6 +1,6 @@
-"""The copies to a device that a thread has made, until the profile of its loader takes them.
+"""Keep the copies to a device that a thread has made, until the profile of its loader takes them.
 
-A copy on CUDA is over some time after the call that made it; nobody waits for that.
+A copy on CUDA ends some time after the call that started it, and nothing here waits for that.
 """
 
 from __future__ import annotations
@@ -19,35 +19,36 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DeviceCopy:
-    """What one call of `pipeprof.to_device` moved."""
+    """The copies that one call of `pipeprof.to_device` made."""
 
     seconds: float
-    """Of the copies alone: on CUDA the device's time, elsewhere the host's."""
+    """Seconds of the copies alone, measured by the device on CUDA, elsewhere by the host."""
     called_s: float
     """When it was called, on the monotonic clock of the run."""
     bytes: int | None
-    """Logical. ``None``: unknown, as a tensor was sparse or nested, or an object hid what it
-    holds."""
+    """Logical bytes; ``None`` where a tensor was sparse or nested, or an object hid its tensors."""
     copies: int
-    """Tensors, as far as they could be seen."""
+    """Tensors copied, without those that an object hid."""
     pageable_copies: int | None
-    """Of these, from memory that was not pinned; ``None``: unknown."""
+    """Copies from memory that was not pinned; ``None`` where it is unknown."""
     blocking: bool
 
 
 class CopyNotes:
-    """No error leaves it: after one it has stopped for good."""
+    """Notes copies to a device, and times those on CUDA by events.
+
+    It raises nothing: after an error it has stopped for good.
+    """
 
     def __init__(self, events: Events | None = None, most: int = 1024) -> None:
-        """``events``: those of CUDA unless given. ``most``: copies kept; beyond, the oldest are
-        given up."""
+        """Use the ``events`` of CUDA unless others are given; keep the last ``most`` copies."""
         self._events = events
         self._kept: deque[tuple[Any, Any, DeviceCopy]] = deque()
         self._most = most
         self._stopped = False
 
     def mark(self, stream: Any) -> Any | None:
-        """An event at the end of ``stream``; ``None`` when there can be none."""
+        """Record an event at the end of ``stream``; ``None`` when there can be none."""
         if stream is None or self._stopped:
             return None
         try:
@@ -58,24 +59,24 @@ class CopyNotes:
             return None
 
     def add(self, start: Any | None, end: Any | None, copy: DeviceCopy) -> None:
-        """``copy`` lies between two events, or was timed by the host's clock."""
+        """Keep a copy that lies between two events, or that the host's clock has timed."""
         if not self._stopped:
             self._kept.append((start, end, copy))
             if len(self._kept) > self._most:
                 self._pop()
 
     def take(self) -> list[DeviceCopy]:
-        """Those that are over and were not taken yet, in order. Never blocks."""
+        """Return the copies that have ended and were not taken yet, in order. It never blocks."""
         taken: list[DeviceCopy] = []
         try:
-            while self._kept and (copy := self._oldest_if_over()) is not None:
+            while self._kept and (copy := self._oldest_if_ended()) is not None:
                 self._pop()
                 taken.append(copy)
         except Exception as error:
             self._stop(error)
         return taken
 
-    def _oldest_if_over(self) -> DeviceCopy | None:
+    def _oldest_if_ended(self) -> DeviceCopy | None:
         start, end, copy = self._kept[0]
         if self._events is None or end is None:
             return copy
@@ -90,15 +91,15 @@ class CopyNotes:
                 self._events.give_back(event)
 
     def _stop(self, error: Exception) -> None:
-        log_caught(_log, error, "copies to the device are timed no more")
+        log_caught(_log, error, "copies to the device are no longer timed")
         self._stopped = True
         self._kept.clear()
 
 
-class _Here(threading.local):
+class _ThisThread(threading.local):
     def __init__(self) -> None:
-        self.notes = CopyNotes()
+        self.copies = CopyNotes()
 
 
-here = _Here()
-"""``here.notes`` are those of this thread."""
+this_thread = _ThisThread()
+"""``this_thread.copies`` are those that this thread has made."""

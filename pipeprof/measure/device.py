@@ -1,21 +1,21 @@
-"""Starvation as the accelerator sees it: by events in its queue of work, never by waiting for it.
+"""Measure how long an accelerator has no work, by events in its queue, without waiting for it.
 
-The host's `wait` says how long the training loop waited for a batch. A loop that queues work and
-runs ahead of the device may wait long while the device is busy all the time; only the device
-knows. Two events a batch tell: one recorded when the loop asks for a batch, behind all work of
-the step so far, and one when the batch is delivered::
+The host's `wait` is how long the training loop waited for a batch. A loop that queues work ahead of
+the device may wait long while the device is busy, which only the device can tell. So two events are
+recorded for each batch: one when the loop asks for it, behind all queued work, and one when it is
+delivered::
 
     ask ──── no batch yet: starved ──── deliver ──── the step: busy ──── ask
 
-An event is reached when the work before it is done *and* the host has recorded it. So the first
-stretch is the time between the device running dry, or the request if that came later, and the
-delivery. When work is queued beyond the delivery, both events are reached back to back, and the
-stretch is the few µs (1 to 5) that two events cost the device: that floor is not taken off. Time
-after the delivery, such as slow launches and copies to the device, is busy: no loader can help it.
+The device reaches an event when the work before it is done *and* the host has recorded it. The
+device is starved from when it runs out of work, or from the request if that is later, until the
+delivery. Where queued work lasts beyond the delivery, the two events follow each other at once. The
+1 to 5 µs that two events cost the device then count as starved. Time after the delivery is busy,
+with slow launches and copies to the device: no loader can shorten it.
 
-Where this can be wrong: events of different streams of one device can be compared, but each tells
-only of its own stream; so a loop that changes its current stream between the two, or works mainly
-on another, is seen in part. The same holds for a thread that draws batches ahead of the loop.
+An event tells only about its own stream. The figures are incomplete for a loop that changes its
+current stream between the two events, or works mainly on another. So they are where a thread draws
+batches ahead of the loop.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from pipeprof.log import log_caught
 
 _log = logging.getLogger(__name__)
 
-_MOST_IDLE = 1024
-"""Events kept for reuse, per device."""
+_MOST_POOLED = 1024
+"""At most so many events of a device are kept for reuse."""
 
 
 class Events(Protocol):
-    """Marks in a device's queue of work. Nothing here ever waits for the device."""
+    """Events in a device's queue of work. No method waits for the device."""
 
     def record(self, stream: Any = None) -> Any | None:
-        """A mark at the end of ``stream``, by default the current one; ``None`` when there
+        """Record an event at the end of ``stream``, by default the current one; ``None`` when there
         cannot be one now."""
         ...
 
     def done(self, event: Any) -> bool:
-        """Whether the device has reached it."""
+        """Return whether the device has reached the event."""
         ...
 
     def elapsed_s(self, start: Any, end: Any) -> float:
-        """Between two that are done; NaN when they are on different devices."""
+        """Return the seconds between two done events; NaN when they are on different devices."""
         ...
 
     def give_back(self, event: Any) -> None:
-        """It may be used again."""
+        """Allow the event to be reused."""
         ...
 
 
@@ -61,23 +61,23 @@ class _Recorded(NamedTuple):
 
 
 class CudaEvents:
-    """Of ``torch.cuda``. An event belongs to the device on which it was first recorded, so each
-    device has a pool of its own.
+    """The events of ``torch.cuda``.
 
+    An event belongs to the device on which it was first recorded, so each device has its own pool.
     While the current stream is captured into a graph, nothing is recorded and nothing counts as
-    done: the event would become part of the graph, and asking for one would void the capture.
+    done: the event would become part of the graph, and a query would invalidate the capture.
     """
 
     def __init__(self, cuda: Any) -> None:
         self._cuda = cuda
-        self._idle: dict[int, list[Any]] = {}
+        self._pools: dict[int, list[Any]] = {}
 
     def record(self, stream: Any = None) -> _Recorded | None:
         if self._cuda.is_current_stream_capturing():
             return None
         stream = self._cuda.current_stream() if stream is None else stream
-        idle = self._idle.get(stream.device_index)
-        event = idle.pop() if idle else self._cuda.Event(enable_timing=True)
+        pool = self._pools.get(stream.device_index)
+        event = pool.pop() if pool else self._cuda.Event(enable_timing=True)
         event.record(stream)
         return _Recorded(event, stream.device_index)
 
@@ -90,23 +90,26 @@ class CudaEvents:
         return float(start.event.elapsed_time(end.event)) / 1000
 
     def give_back(self, event: _Recorded) -> None:
-        idle = self._idle.setdefault(event.device, [])
-        if len(idle) < _MOST_IDLE:
-            idle.append(event.event)
+        pool = self._pools.setdefault(event.device, [])
+        if len(pool) < _MOST_POOLED:
+            pool.append(event.event)
 
 
 def cuda_events() -> CudaEvents | None:
-    """``None`` unless this process uses CUDA already; about 0.2 µs. CUDA is never initialised
-    here, as that takes seconds and memory, and a process that does it can fork no workers."""
+    """Return the events of CUDA, or ``None`` unless this process uses CUDA; it takes about 0.2 µs.
+
+    CUDA is never initialised here: that takes seconds and memory, and the process could fork no
+    workers afterwards.
+    """
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return CudaEvents(cuda) if cuda is not None and cuda.is_initialized() else None
 
 
 class DeviceStep(NamedTuple):
-    """One batch as the device saw it."""
+    """What the device did around one batch."""
 
     batch: int
-    """Its number, as it was told."""
+    """The number that `DeviceClock.ask` and `deliver` were called with."""
     starved_s: float
     busy_s: float
 
@@ -121,37 +124,36 @@ _STEP = ("ask", "deliver", "ask")
 
 
 class DeviceClock:
-    """Told when a batch is asked for and delivered; says later what the device did meanwhile.
+    """Records events where batches are asked for and delivered, and evaluates them later.
 
-    Each step ends where the next batch is asked for. No error leaves it: after one it has stopped
-    for good, and ``reason`` says why.
+    A step ends where the next batch is asked for. It raises nothing: after an error it has stopped
+    for good.
     """
 
     def __init__(self, events: Events, most_pending: int = 256) -> None:
-        """``most_pending``: batches whose events the device has not reached; beyond, the oldest
-        are given up."""
+        """Keep the last ``most_pending`` batches whose events the device has not reached."""
         self._events = events
         self._marks: deque[_Mark] = deque()
         self._most_marks = 2 * most_pending + 1
         self.reason: str | None = None
-        """Why it has stopped."""
+        """Why it has stopped; ``None`` while it runs."""
 
     def ask(self, batch: int) -> None:
-        """``batch`` is asked for, and the step before has ended."""
+        """Note that ``batch`` is asked for, and that the step before has ended."""
         self._record("ask", batch)
 
     def deliver(self, batch: int) -> None:
-        """``batch`` is handed to the loop."""
+        """Note that ``batch`` is handed to the loop."""
         self._record("deliver", batch)
 
     def leave(self) -> None:
-        """The loop was left: a step that is still open has no end, and is not measured."""
+        """Note that the loop was left: the open step has no end, and is not measured."""
         if self._marks and self._marks[-1].kind != "leave":
             self._marks.append(_Mark("leave", -1))
 
     def harvest(self) -> list[DeviceStep]:
-        """The batches known by now, in order. Never blocks; with nothing ready it asks the
-        device for one event."""
+        """Return the batches that the device has finished, in order. It never blocks; with nothing
+        ready it queries one event."""
         ready: list[DeviceStep] = []
         try:
             while len(self._marks) >= 3 and self._take_oldest(ready):
@@ -171,14 +173,14 @@ class DeviceClock:
             self._stop(error)
 
     def _take_oldest(self, ready: list[DeviceStep]) -> bool:
-        """Whether the oldest mark could be dealt with."""
+        """Move the oldest batch to ``ready``, or drop its mark; return whether it was done."""
         asked, delivered, end = self._marks[0], self._marks[1], self._marks[2]
         whole = (asked.kind, delivered.kind, end.kind) == _STEP and asked.batch == delivered.batch
         events = (end.event, delivered.event, asked.event)
         if not whole or None in events:
             self._pop()
             return True
-        # on one stream the last is reached last, and says it for all
+        # the last one first: on one stream, it is reached last
         if not all(self._events.done(event) for event in events):
             return False
         starved_s = self._events.elapsed_s(asked.event, delivered.event)
@@ -188,7 +190,7 @@ class DeviceClock:
             return True
         self._pop()
         self._pop()
-        # between streams, what was recorded later may be reached first
+        # on different streams, a later event may be reached first
         ready.append(DeviceStep(delivered.batch, max(0.0, starved_s), max(0.0, busy_s)))
         return True
 
@@ -199,6 +201,6 @@ class DeviceClock:
         return mark
 
     def _stop(self, error: Exception) -> None:
-        log_caught(_log, error, "the device's steps are timed no more")
+        log_caught(_log, error, "the device's steps are no longer timed")
         self.reason = f"{type(error).__name__}: {error}".splitlines()[0]
         self._marks.clear()

@@ -1,4 +1,4 @@
-"""The machine and the software of a run."""
+"""Describe the machine and the software of a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from pathlib import Path
 from pipeprof.model import Environment
 from pipeprof.version import __version__
 
-_RANKS_HERE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
-"""Of torchrun, Open MPI, MPICH."""
+_LOCAL_RANKS = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+"""Variables in which torchrun, Open MPI and MPICH give the number of ranks on this machine."""
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-"""Of the same."""
-
+"""Variables in which they give the rank of the process."""
 
 READERS = (
     *("pyarrow", "pandas", "polars", "duckdb", "datasets", "h5py", "zarr", "lance", "torchvision"),
@@ -28,15 +27,14 @@ READERS = (
 
 
 def read_environment(accelerator: str) -> Environment:
-    """``accelerator`` says what consumes the batches."""
-    visible = os.cpu_count() or 1
+    """Describe this machine and process; ``accelerator`` is what consumes the batches."""
     return Environment(
         pipeprof=__version__,
         python=platform.python_version(),
         torch=_version("torch"),
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
         cores=usable_cores(),
-        cores_visible=visible,
+        cores_visible=os.cpu_count() or 1,
         ram_bytes=_ram_bytes(),
         accelerator=accelerator,
         ranks=sharing_ranks(),
@@ -46,7 +44,7 @@ def read_environment(accelerator: str) -> Environment:
 
 
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Affinity, less what a cgroup CPU quota takes away; at least 1."""
+    """Return the cores that the affinity and a cgroup's CPU quota allow; at least 1."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -56,22 +54,22 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def sharing_ranks(environment: Mapping[str, str] = os.environ) -> int:
-    """Ranks that a launcher has started here, as it tells each of them; 1 where each is bound to
-    cores of its own."""
+    """Return how many ranks a launcher has started on this machine; 1 where each is bound to its
+    own cores."""
     if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) < (os.cpu_count() or 1):
         return 1
-    told = (environment.get(name, "") for name in _RANKS_HERE)
-    return next((int(ranks) for ranks in told if ranks.isdecimal() and int(ranks) > 0), 1)
+    given = (environment.get(name, "") for name in _LOCAL_RANKS)
+    return next((int(ranks) for ranks in given if ranks.isdecimal() and int(ranks) > 0), 1)
 
 
 def own_rank(environment: Mapping[str, str] = os.environ) -> int | None:
-    """As a launcher tells each process that it starts."""
-    told = (environment.get(name, "") for name in _RANK)
-    return next((int(rank) for rank in told if re.fullmatch("[0-9]{1,9}", rank)), None)
+    """Return the rank that a launcher has given to this process, if any."""
+    given = (environment.get(name, "") for name in _RANK)
+    return next((int(rank) for rank in given if re.fullmatch("[0-9]{1,9}", rank)), None)
 
 
 def _cgroup_cores(cgroup: Path) -> float | None:
-    """CPU quota of version 2, else of version 1, in cores; ``None`` when there is none."""
+    """Return the CPU quota of cgroup version 2, else 1, in cores; ``None`` without a quota."""
     try:
         quota, period = (cgroup / "cpu.max").read_text().split()
     except (OSError, ValueError):
@@ -93,12 +91,12 @@ def _ram_bytes() -> int | None:
 
 
 def loaded_readers() -> dict[str, str]:
-    """Library → version. Imports nothing."""
+    """Return the versions of the `READERS` that are imported, by name, and import none."""
     versions = {name: _version(name) for name in READERS}
     return {name: version for name, version in versions.items() if version is not None}
 
 
 def _version(module: str) -> str | None:
-    """``None``: it is not loaded, or tells none."""
+    """Return ``None`` for a module that is not imported or has no version."""
     version = getattr(sys.modules.get(module), "__version__", None)
     return None if version is None else str(version)

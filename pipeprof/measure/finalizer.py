@@ -8,12 +8,12 @@ from typing import Any
 
 
 def finalizer(close: Callable[[Any], None]) -> Callable[[Any], None]:
-    """``close`` for a ``__del__``; at interpreter exit it does nothing.
+    """Return ``close`` as a ``__del__``, which does nothing at interpreter exit.
 
-    By then Python has set the globals of modules to ``None``, so nothing that ``close`` calls can
-    be relied on; and the system takes back all that a process has open.
+    By then Python has set the globals of modules to ``None``, and calls in ``close`` could fail.
+    The system closes everything that a process has open.
     """
-    exiting = sys.is_finalizing  # in a closure, as a global would be None as well
+    exiting = sys.is_finalizing  # a global would be None by then
 
     def finalize(self: Any) -> None:
         if not exiting():

@@ -1,14 +1,15 @@
-"""`pipeprof.to_device`: a batch's way from host to device, and what it costs.
+"""Move a batch from host to device by `pipeprof.to_device`, and measure the copies.
 
-On CUDA the time is the device's own, between two events around the copies. It starts when the
-stream comes to the copies, so work queued before them does not count, even where the host waits
-for it. The host's clock around ``.to()`` tells nothing of a copy: a blocking one waits for all
-work before it, a non-blocking one for nothing. What does count is time in which the stream waits
-for the host between copies: for many small tensors, for objects that move themselves slowly, or
-for pageable memory, which the driver first copies to memory of its own.
+On CUDA the device itself measures the time, between two events around the copies. It starts when
+the stream reaches the copies: work queued before them does not count, even where the host waits for
+it. The host's clock around ``.to()`` would tell nothing about a copy: a blocking one waits for all
+work before it, a non-blocking one for nothing.
 
-On other devices it is the host's clock after all. Nothing is told of a copy to the processor,
-which is none; of the one that starts CUDA; and of those captured into a graph.
+Time in which the stream waits for the host between copies does count. Many small tensors cause it,
+objects that move themselves slowly, and pageable memory, which the driver first copies to its own.
+
+On other devices the host's clock measures. Three kinds of copies are not measured: those to the
+CPU, which copy nothing; the one that initialises CUDA; and those captured into a graph.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 
 from pipeprof.errors import UsageError
 from pipeprof.log import log_caught
-from pipeprof.measure.copies import DeviceCopy, here
+from pipeprof.measure.copies import DeviceCopy, this_thread
 from pipeprof.measure.nested import mapped, tensors_in
 
 _log = logging.getLogger(__name__)
@@ -39,15 +40,15 @@ def to_device(
 ) -> T:
     """Move a batch to a device as ``tensor.to(device)`` does, and measure it.
 
-    Bytes and seconds are the stage ``h2d`` of the loader that this thread iterates.
+    Bytes and seconds are reported as the stage ``h2d`` of the loader that this thread iterates.
 
     Args:
-        batch: Tensors, or mappings, lists, tuples and data classes of them, nested as you like.
+        batch: Tensors, or mappings, lists, tuples and data classes of them, at any depth.
             Anything else in it is passed on; an object with a method ``to`` moves itself.
         device: The device, such as ``"cuda"`` or ``"cuda:1"``.
         non_blocking: Do not wait for the copies, where the memory is pinned.
         pin: Copy pageable tensors to pinned memory first, where ``device`` is CUDA. It is meant
-            for loaders that cannot take ``pin_memory=True``.
+            for loaders that cannot use ``pin_memory=True``.
         stream: A side stream of ``device`` for the copies, so that they overlap with queued work.
             The current stream then waits for them.
 
@@ -64,24 +65,24 @@ def to_device(
     """
     target = torch.device(device)
     if stream is not None:
-        target = _same_device(target, stream)
+        target = _device_of(target, stream)
     called_s = perf_counter()
     if pin and target.type == "cuda":
         batch = mapped(batch, _pinned)
-    mover, notes = _Mover(target, non_blocking, stream), here.notes
+    mover, copies = _Mover(target, non_blocking, stream), this_thread.copies
     start_s = perf_counter()
-    on = _stream_of_copies(target, stream)
-    start = notes.mark(on)
+    copy_stream = _copy_stream(target, stream)
+    start = copies.mark(copy_stream)
     moved: T = mover.move(batch)
-    end = notes.mark(on)
-    took_s = perf_counter() - start_s
+    end = copies.mark(copy_stream)
+    host_s = perf_counter() - start_s
     if mover.moved_any and (end is not None or target.type != "cuda"):
-        notes.add(start, end, mover.as_copy(took_s, called_s))
+        copies.add(start, end, mover.as_copy(host_s, called_s))
     return moved
 
 
-def _same_device(target: torch.device, stream: torch.cuda.Stream) -> torch.device:
-    """``target``, with its index."""
+def _device_of(target: torch.device, stream: torch.cuda.Stream) -> torch.device:
+    """Return ``target`` with its index, and raise `UsageError` where ``stream`` is on another."""
     if target == torch.device("cuda"):
         target = torch.device("cuda", torch.cuda.current_device())
     if target != stream.device:
@@ -89,8 +90,11 @@ def _same_device(target: torch.device, stream: torch.cuda.Stream) -> torch.devic
     return target
 
 
-def _stream_of_copies(target: torch.device, stream: torch.cuda.Stream | None) -> Any | None:
-    """``None`` where there is none yet; a device that is not there is left for ``.to`` to tell."""
+def _copy_stream(target: torch.device, stream: torch.cuda.Stream | None) -> Any | None:
+    """Return the stream of the copies, or ``None`` where there is none yet.
+
+    A missing device raises nothing here: ``.to`` will raise torch's own error.
+    """
     if stream is not None:
         return stream
     cuda: Any = torch.cuda
@@ -110,7 +114,7 @@ def _pinned(leaf: Any) -> Any:
 
 
 class _Mover:
-    """Moves the leaves of one batch, and remembers what was copied."""
+    """Moves the leaves of one batch, and records the copies."""
 
     def __init__(
         self, target: torch.device, non_blocking: bool, stream: torch.cuda.Stream | None
@@ -119,10 +123,10 @@ class _Mover:
         self._non_blocking = non_blocking
         self._stream = stream
         self._pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
-        """Each tensor copied from the host, and its copy."""
+        """Each tensor copied from the host, with its copy."""
         self._results: list[torch.Tensor] = []
         self._hidden = False
-        """A leaf hid what it holds."""
+        """Whether a leaf hides which tensors it holds."""
 
     @property
     def moved_any(self) -> bool:
@@ -137,15 +141,15 @@ class _Mover:
         current.wait_stream(self._stream)
         for tensor in self._results:
             if tensor.is_cuda:
-                # its memory is the side stream's, and must outlast what this one does with it
+                # the side stream owns its memory, which must last as long as this one uses it
                 tensor.record_stream(current)
         return moved
 
-    def as_copy(self, took_s: float, called_s: float) -> DeviceCopy:
-        """``took_s``: on the host's clock."""
+    def as_copy(self, host_s: float, called_s: float) -> DeviceCopy:
+        """Describe the copies, which took ``host_s`` seconds on the host's clock."""
         size, pageable = self._sizes()
         return DeviceCopy(
-            seconds=took_s,
+            seconds=host_s,
             called_s=called_s,
             bytes=size,
             copies=len(self._pairs),
@@ -154,27 +158,27 @@ class _Mover:
         )
 
     def _sizes(self) -> tuple[int | None, int | None]:
-        """Bytes, and copies of pageable memory."""
+        """Return the bytes copied and the number of pageable copies; ``None`` where unknown."""
         sources = [old for old, _ in self._pairs]
         try:
             strided = all(tensor.layout is torch.strided for tensor in sources)
             size = sum(tensor.nbytes for tensor in sources) if strided else None
             pageable = sum(not tensor.is_pinned() for tensor in sources)
         except Exception as error:
-            # tensors of some other kind, or an error of the device that lingers
+            # tensors of an unusual kind, or an earlier error of the device
             log_caught(_log, error, "the bytes of a copy to the device are not known")
             return None, None
         return None if self._hidden else size, pageable
 
     def _move_leaf(self, leaf: Any, current: torch.cuda.Stream | None = None) -> Any:
-        before = _contents(leaf)
+        before = _tensors_of(leaf)
         if current is None or _on_host(before):
             moved = self._to(leaf)
         else:
-            # on the side stream it could be copied before the work that makes it is done
+            # the side stream could copy it before the current one has computed it
             with torch.cuda.stream(current):
                 moved = self._to(leaf)
-        after = _contents(moved)
+        after = _tensors_of(moved)
         self._results += after or []
         if before is None or after is None or len(before) != len(after):
             self._hidden = True
@@ -189,18 +193,18 @@ class _Mover:
             return leaf.to(self._target, non_blocking=self._non_blocking)
         try:
             return leaf.to(self._target, non_blocking=self._non_blocking)
-        except TypeError:  # many a class takes a device and nothing else
+        except TypeError:  # many classes take a device and nothing else
             return leaf.to(self._target)
 
 
-def _contents(leaf: Any) -> list[torch.Tensor] | None:
+def _tensors_of(leaf: Any) -> list[torch.Tensor] | None:
     try:
         return tensors_in(leaf)
-    except Exception as error:  # an object may be anything
+    except Exception as error:  # the code of an object may raise anything
         log_caught(_log, error, "what an object copies to the device is not known")
         return None
 
 
 def _on_host(tensors: list[torch.Tensor] | None) -> bool:
-    """Whether all of them are known to be in the host's memory."""
+    """Return whether all tensors are known to be in the host's memory."""
     return tensors is not None and all(tensor.is_cpu for tensor in tensors)

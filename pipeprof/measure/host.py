@@ -1,4 +1,4 @@
-"""What the process that trains has, and what it may have. ``None`` where a system does not tell."""
+"""Read what the training process and its machine use, and their limits; ``None`` is unknown."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from pathlib import Path
 from typing import NamedTuple
 
 _LEAST_TICKS = 100
-"""The kernel counts in hundredths of a second: of fewer, one is more than 1 %."""
+"""The kernel counts time in hundredths of a second: with fewer, one of them is more than 1 %."""
 
 
 def live_threads(root: str = "/proc") -> int | None:
-    """Of this process, native ones included."""
+    """Return how many threads this process has, native ones included."""
     return _count(f"{root}/self/task")
 
 
 def open_descriptors(root: str = "/proc") -> int | None:
-    """Of this process; the one that counts them is left out."""
+    """Return how many descriptors this process has open."""
     count = _count(f"{root}/self/fd")
-    return None if count is None else count - 1
+    return None if count is None else count - 1  # counting opens one
 
 
 def descriptor_limit() -> int | None:
-    """Above which this process can open no more."""
+    """Return how many descriptors this process may open; ``None`` also where there is no limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def shared_memory_bytes(path: str = "/dev/shm") -> int | None:
-    """Size of the file system in which tensors travel from worker to main."""
+    """Return the size of the file system through which workers send tensors to main."""
     with suppress(OSError):
-        found = os.statvfs(path)
-        return found.f_blocks * found.f_frsize
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
     return None
 
 
 def available_bytes(root: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> int | None:
-    """RAM that could still be had without swapping: the machine's, or what the cgroup leaves."""
-    known = [_machine_bytes(root), _cgroup_bytes(cgroup)]
-    return min((size for size in known if size is not None), default=None)
+    """Return the RAM still available without swapping, on the machine and in the cgroup."""
+    sizes = [_machine_bytes(root), _cgroup_bytes(cgroup)]
+    return min((size for size in sizes if size is not None), default=None)
 
 
 def idle_s(root: str = "/proc") -> float | None:
-    """Time for which the machine's cores had nothing to do, summed over them, since it started."""
+    """Return the seconds for which cores were idle since the machine started, summed over them."""
     with suppress(OSError, ValueError, IndexError):
         words = _core_words(root)
         return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
@@ -52,24 +52,27 @@ def idle_s(root: str = "/proc") -> float | None:
 
 
 class CoreTime(NamedTuple):
-    """Of all the machine's cores since it started, in the kernel's ticks."""
+    """The time of all cores since the machine started, in the kernel's ticks."""
 
     stolen: int
-    """A core of this virtual machine had work, and its host ran somebody else."""
+    """Time in which a core of this virtual machine had work, but the host ran another guest."""
     whole: int
 
 
 def core_time(root: str = "/proc") -> CoreTime | None:
     with suppress(OSError, ValueError, IndexError):
-        # user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already
+        # user, nice, system, idle, iowait, irq, softirq, steal; user includes guests
         ticks = [int(word) for word in _core_words(root)[1:9]]
         return CoreTime(ticks[7], sum(ticks))
     return None
 
 
 def stolen_share(before: CoreTime | None, now: CoreTime | None) -> float | None:
-    """0..1 of the machine's core time in between. ``None`` too where that is too short to tell, or
-    stands still, as where a sandbox makes the file up."""
+    """Return the stolen share of core time in between, 0..1.
+
+    It is also ``None`` where the time is too short, or does not advance, as in a sandbox that
+    invents the file.
+    """
     if before is None or now is None or now.whole - before.whole < _LEAST_TICKS:
         return None
     share = (now.stolen - before.stolen) / (now.whole - before.whole)
@@ -77,7 +80,7 @@ def stolen_share(before: CoreTime | None, now: CoreTime | None) -> float | None:
 
 
 def _core_words(root: str) -> list[str]:
-    """Of all cores together."""
+    """Return the line of /proc/stat on all cores together."""
     return Path(root, "stat").read_text().split("\n", 1)[0].split()
 
 
@@ -90,10 +93,10 @@ def _machine_bytes(root: str) -> int | None:
 
 
 def _cgroup_bytes(cgroup: str) -> int | None:
-    """Of version 2, where a container sees its own group at the root."""
+    """Return what the limit of cgroup version 2 leaves; a container has its own group as root."""
     with suppress(OSError, ValueError):
-        most = int(Path(cgroup, "memory.max").read_text())  # "max": no limit
-        return max(0, most - int(Path(cgroup, "memory.current").read_text()))
+        limit = int(Path(cgroup, "memory.max").read_text())  # "max" is no limit, and no integer
+        return max(0, limit - int(Path(cgroup, "memory.current").read_text()))
     return None
 
 

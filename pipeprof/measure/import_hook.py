@@ -1,5 +1,7 @@
-"""Do something to a module as soon as somebody imports it, and not before: torch takes seconds to
-import, fsspec a tenth of one, and a script may never need them."""
+"""Act on a module as soon as it is imported, and never import it here.
+
+Importing torch takes seconds, fsspec a tenth of one, and a script may need neither.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +14,30 @@ from types import ModuleType
 from typing import Any
 
 Act = Callable[[ModuleType], None]
+Cancel = Callable[[], None]
 
 
-Forget = Callable[[], None]
+def when_imported(name: str, act: Act) -> Cancel:
+    """Call ``act`` with the module ``name`` once it is imported, or now if it already is.
 
-
-def when_imported(name: str, act: Act) -> Forget:
-    """Call ``act`` with the module ``name`` once it is imported; at once if it is already. What is
-    returned calls that off."""
-    waiting = _Waiting(name, act)
+    Returns a function that cancels this.
+    """
+    finder = _ActingFinder(name, act)
     if name in sys.modules:
         act(sys.modules[name])
     else:
-        sys.meta_path.insert(0, waiting)
-    return waiting.forget
+        sys.meta_path.insert(0, finder)
+    return finder.cancel
 
 
-class _Waiting:
-    """Stands first among Python's finders until its one module is imported."""
+class _ActingFinder:
+    """The first of Python's finders, until its one module is imported."""
 
     def __init__(self, name: str, act: Act) -> None:
         self._name = name
         self._act = act
 
-    def forget(self) -> None:
+    def cancel(self) -> None:
         with suppress(ValueError):
             sys.meta_path.remove(self)
 
@@ -46,7 +48,7 @@ class _Waiting:
             return None
         sys.meta_path.remove(self)
         try:
-            spec = find_spec(fullname)  # of the other finders, whatever they are
+            spec = find_spec(fullname)  # by the other finders
         finally:
             sys.meta_path.insert(0, self)
         if spec is not None and spec.loader is not None:
@@ -54,14 +56,14 @@ class _Waiting:
         return spec
 
     def _act_after(self, loader: Any) -> None:
-        """Let ``loader``, which is for our module alone, act when it has executed that."""
+        """Let ``loader``, which is for our module alone, act after executing it."""
         execute = loader.exec_module
 
         def execute_and_act(module: ModuleType) -> None:
             del loader.exec_module
             execute(module)
             if self in sys.meta_path:
-                self.forget()
+                self.cancel()
                 self._act(module)
 
         loader.exec_module = execute_and_act

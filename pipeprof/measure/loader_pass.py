@@ -1,8 +1,8 @@
-"""One iteration over a loader, as the training loop sees it.
+"""Time one iteration over a loader in the training loop.
 
-A pass notes two moments of each batch, and fills in the rest every `FLUSH_EVERY` batches, however
-many passes these are of: then the code and the data for it are at hand, which a training loop
-drives out of the caches in between.
+A pass notes two moments of each batch. The rest is filled in every `FLUSH_EVERY` batches, over as
+many passes as these take. The training loop drives our code and data out of the caches, and so they
+have to come back only once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from pipeprof.log import suppress_and_log
 from pipeprof.measure import pauses
 from pipeprof.measure.rows import (
-    MAIN,
+    LOOP_FIELDS,
     Floats,
     Source,
     as_array,
     batch_number,
-    known,
-    nothing_known,
+    none_if_nan,
+    unknown_rows,
 )
 from pipeprof.model import Epoch, PauseKind
 
@@ -33,148 +33,150 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FLUSH_EVERY = 1024
-"""Batches of a pass that wait to be filled in, at most."""
+"""At most so many batches of a pass wait to be filled in."""
 
 
 class Pass:
-    """One iteration over a loader: told when a batch is asked for, delivered, and done with."""
+    """One iteration over a loader. Its owner calls it when a batch is asked for and delivered."""
 
-    __slots__ = ("__weakref__", "_before", "_epoch", "_first_s", "_heard", "_iterator_s", "_left_s",
-                 "_notes", "_recorder", "_used_s", "asked_s", "begin_s", "may_wait",
-                 "now", "source")  # fmt: skip
+    __slots__ = ("__weakref__", "_ended_s", "_epoch", "_first_s", "_flushed", "_iterator_s",
+                 "_notes", "_pause_notes", "_recorder", "_used_s", "asked_s", "begin_s",
+                 "may_fill_later", "now", "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
         self._recorder, self.now = recorder, recorder.now
         self._epoch = epoch
         self.begin_s = self._used_s = self.now()
-        """``_used_s``: of a pass that was left, when it last did anything before."""
+        """``_used_s`` is when an ended pass was last asked for a batch, or delivered one."""
         self._iterator_s = self._first_s = nan
         self.asked_s = nan
-        """When the batch that comes next was asked for: to be set from `now`, or by `ask`."""
+        """When the next batch was asked for. The owner sets it from `now`, or calls `ask`."""
         self.source: Source | None = None
-        """Of the batches that are not flushed. To be set before the first one."""
-        self.may_wait = False
-        """Nobody writes over what it is filled in from, when it has ended."""
-        self._before = 0
+        """Where the figures of batches come from. The owner sets it before the first batch."""
+        self.may_fill_later = False
+        """Whether `source` keeps its records after the pass has ended."""
+        self._flushed = 0
         """Batches delivered that are no longer in `_notes`."""
         self._notes: list[tuple[float, float, Any]] = []
-        """When each batch was asked for and delivered, and its key: of those not yet flushed. To
-        keep a tuple costs less than to write what is in it anywhere."""
-        self._left_s = inf
-        self._heard: deque[pauses.PauseNote] = deque(maxlen=pauses.MOST_NOTES)
+        """When each batch was asked for and delivered, and its key. Keeping a tuple costs less
+        than writing its items anywhere."""
+        self._ended_s = inf
+        self._pause_notes: deque[pauses.PauseNote] = deque(maxlen=pauses.MOST_NOTES)
 
     @property
     def nth(self) -> int:
-        """Batches delivered in this pass."""
-        return self._before + len(self._notes)
+        """The number of batches delivered in this pass."""
+        return self._flushed + len(self._notes)
 
     @property
     def number(self) -> int:
-        """Tells the next batch to be delivered from all others of the recorder."""
+        """The `batch_number` of the next batch to be delivered."""
         return batch_number(self._epoch, self.nth)
 
     @property
     def pending(self) -> int:
-        """Batches that the recorder has no row of."""
+        """The number of delivered batches whose rows the recorder does not have yet."""
         return len(self._notes)
 
     def started(self) -> None:
-        """The iterator is there."""
+        """Note that the iterator is there."""
         self._iterator_s = self.now() - self.begin_s
 
     def ask(self) -> None:
-        """The next batch is asked for; the step on the last one has ended."""
+        """Note that the next batch is asked for, and so the step on the last one has ended."""
         self.asked_s = self.now()
 
     def deliver(self, key: Any = None) -> None:
-        """The batch asked for is handed to the training loop; ``key`` tells it to the source."""
+        """Note that the batch asked for is delivered; ``key`` identifies it to the source."""
         notes = self._notes
         notes.append((self.asked_s, self.now(), key))
         count = len(notes)
         if count > FLUSH_EVERY:
             self.flush()
-        elif count == 1 and not self._before:
+        elif count == 1 and not self._flushed:
             self._first_s = notes[0][1] - self.begin_s
             if self._recorder.first_batch_s is None:
                 self._recorder.first_batch_s = self._first_s
 
-    def hear(self, note: pauses.PauseNote) -> None:
-        """Of what may be a pause of the step under way."""
-        if self._left_s == inf:
-            self._heard.append(note)
+    def add_note(self, note: pauses.PauseNote) -> None:
+        """Keep a note of what may be a pause of the current step."""
+        if self._ended_s == inf:
+            self._pause_notes.append(note)
 
-    def within(self, begin_s: float, end_s: float) -> pauses.Interval | None:
-        """This pass as a pause of another's step: where it was over by then, or at least nothing
-        was asked of it any more, as its iterator may be kept."""
-        over_s = self._left_s if self._left_s <= end_s else self._last_s()
+    def pause_within(self, begin_s: float, end_s: float) -> pauses.Interval | None:
+        """Return this pass as a pause of another pass's step, if it was over before that step.
+
+        An iterator may be kept: a pass is also over when nothing was asked of it any more.
+        """
+        over_s = self._ended_s if self._ended_s <= end_s else self._last_s()
         kind = PauseKind(self._recorder.name, "loader")
         return pauses.Interval(self.begin_s, over_s, kind) if over_s <= end_s else None
 
     def flush(self) -> None:
-        """Give the recorder the rows of the batches that are done with."""
-        if self._left_s == inf and self._notes:
-            self._recorder.settle()  # rows come in the order of their batches
+        """Give the recorder the rows of the batches whose steps have ended."""
+        if self._ended_s == inf and self._notes:
+            self._recorder.fill_ended()  # rows come in the order of their batches
             self._fill()
 
-    def settle(self) -> None:
-        """All are done with, as the loop was left."""
+    def finish(self) -> None:
+        """Give the recorder the rows of all remaining batches, after the pass has ended."""
         if self._notes:
-            self._fill(self._left_s)
-        # another pass may note this one, and must not keep what it used
+            self._fill(self._ended_s)
+        # another pass may have a note of this one, which must not keep the source alive
         self.source = None
-        self._heard.clear()
+        self._pause_notes.clear()
 
-    def _fill(self, left_s: float | None = None) -> None:
+    def _fill(self, ended_s: float | None = None) -> None:
         asked_s, delivered_s, keys = zip(*self._notes, strict=True)
-        # a batch is done with when the next is asked for
-        ended = self.asked_s > delivered_s[-1]
-        last = [self.asked_s] if ended else [] if left_s is None else [left_s]
+        # a step ends when the next batch is asked for
+        asked_again = self.asked_s > delivered_s[-1]
+        last = [self.asked_s] if asked_again else [] if ended_s is None else [ended_s]
         done_s = as_array([*asked_s[1:], *last])
         if count := len(done_s):
             moments = np.column_stack([as_array(asked_s[:count]), as_array(delivered_s[:count])])
-            self._add(list(keys[:count]), moments, done_s)
+            self._add_rows(list(keys[:count]), moments, done_s)
 
-    def _add(self, keys: list[Any], moments: Floats, done_s: Floats) -> None:
-        """The next rows."""
-        count, first = len(done_s), self._before
-        seen, lost = nothing_known(count), count
+    def _add_rows(self, keys: list[Any], moments: Floats, done_s: Floats) -> None:
+        count, first = len(done_s), self._flushed
+        observed, lost = unknown_rows(count), count
         paused = np.full((count, 2), nan)
-        # what cannot be told must not end the training
+        # an error of ours must not end the training
         with suppress_and_log(_log, f"the stages of {count} batches are not known"):
             if self.source is not None:
-                seen, lost = self.source.columns(keys, moments)
+                observed, lost = self.source.columns(keys, moments)
         with suppress_and_log(_log, f"the pauses of {count} batches are not known"):
-            paused = self._recorder.pauses.of_steps(self._heard, moments[:, 1], done_s)
-        main = np.empty((count, len(MAIN)))
+            paused = self._recorder.pauses.of_steps(self._pause_notes, moments[:, 1], done_s)
+        main = np.empty((count, len(LOOP_FIELDS)))
         for place, column in enumerate(
             (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s, *paused.T)
         ):
             main[:, place] = column
-        self._before += count
+        self._flushed += count
         del self._notes[:count]
-        self._recorder.add(np.concatenate([main, seen], axis=1), lost)
+        self._recorder.add(np.concatenate([main, observed], axis=1), lost)
 
     def _last_s(self) -> float:
-        """When a batch was last asked for or delivered."""
-        if self._left_s < inf or not self._notes:
+        """Return when a batch was last asked for or delivered."""
+        if self._ended_s < inf or not self._notes:
             return float(np.fmax(self._used_s, self.asked_s))
         return max(self._notes[-1][1], self.asked_s)
 
     def leave(self, exhausted: bool = False) -> None:
-        """The loop has ended, or was left; only the first call counts."""
-        if self._left_s < inf:
+        """End the pass: the loader is ``exhausted``, or the loop was left before. Only the first
+        call counts."""
+        if self._ended_s < inf:
             return
         now, asked_s = self.now(), self.asked_s
-        self._used_s, self._left_s = self._last_s(), now
-        self._recorder.leave(self)
+        self._used_s, self._ended_s = self._last_s(), now
+        self._recorder.end_pass(self)
         self._recorder.epochs.append(
             Epoch(
                 index=self._epoch,
                 began_s=self.begin_s,
                 batches=self.nth,
                 wall_s=now - self.begin_s,
-                iterator_s=known(self._iterator_s),
-                first_batch_s=known(self._first_s),
-                closing_s=known(now - asked_s) if exhausted else None,
+                iterator_s=none_if_nan(self._iterator_s),
+                first_batch_s=none_if_nan(self._first_s),
+                closing_s=none_if_nan(now - asked_s) if exhausted else None,
             )
         )

@@ -1,7 +1,7 @@
-"""A batch as a tree: what can be moved to a device, within mappings, sequences and data classes.
+"""Walk a batch as a tree of mappings, sequences and data classes.
 
-A leaf is a tensor, or an object that knows how to move itself: its class has a method ``to``.
-Anything else without children, such as a string or a numpy array, is left as it is.
+A leaf is a tensor, or an object that can move itself: its class has a method ``to``. Anything else
+without children, such as a string or a NumPy array, is left as it is.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Any
 
 import torch
 
-_PLAIN = (str, bytes, bytearray, int, float, type(None))
+_VALUES = (str, bytes, bytearray, int, float, type(None))
 
 
 def mapped(item: Any, change: Callable[[Any], Any]) -> Any:
-    """``item`` with every leaf changed, of the same types throughout. What holds no changed leaf
-    is not copied."""
+    """Return ``item`` with every leaf changed, and with the same types throughout.
+
+    A container without a changed leaf is not copied.
+    """
     if isinstance(item, torch.Tensor):
         return change(item)
-    if isinstance(item, _PLAIN):
+    if isinstance(item, _VALUES):
         return item
     if _moves_itself(item):
         return change(item)
@@ -35,11 +37,13 @@ def mapped(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def tensors_in(item: Any) -> list[torch.Tensor] | None:
-    """All tensors in ``item``, in order; ``None`` when it has an object that hides what it holds:
-    one that moves itself and is no mapping, sequence or data class."""
+    """Return all tensors in ``item``, in order, or ``None`` when an object hides its tensors.
+
+    Such an object moves itself and is no mapping, sequence or data class.
+    """
     if isinstance(item, torch.Tensor):
         return [item]
-    if isinstance(item, _PLAIN):
+    if isinstance(item, _VALUES):
         return []
     children = _children(item)
     if children is None:
@@ -54,7 +58,7 @@ def tensors_in(item: Any) -> list[torch.Tensor] | None:
 
 
 def _moves_itself(item: Any) -> bool:
-    # of the class: a dictionary with attribute access may well have a key "to"
+    # the class is asked: a dictionary with attribute access may have a key "to"
     return callable(getattr(type(item), "to", None))
 
 
@@ -64,17 +68,17 @@ def _children(item: Any) -> list[Any] | None:
     if isinstance(item, (tuple, MutableSequence)):
         return list(item)
     if is_dataclass(item) and not isinstance(item, type):
-        return [getattr(item, name) for name in _names(item)]
+        return [getattr(item, name) for name in _set_fields(item)]
     return None
 
 
-def _names(item: Any) -> list[str]:
-    """Of the fields that have a value."""
+def _set_fields(item: Any) -> list[str]:
+    """Return the names of a data class's fields that have a value."""
     return [field.name for field in fields(item) if hasattr(item, field.name)]
 
 
 def _rebuilt(item: Any, children: list[Any]) -> Any:
-    """As ``item``, with other ``children``: a copy keeps what a subclass has besides them."""
+    """Return a copy of ``item`` with other ``children``, which keeps a subclass's attributes."""
     if isinstance(item, tuple):
         # a named tuple's own constructor takes its fields one by one
         return item._make(children) if hasattr(item, "_make") else type(item)(children)
@@ -84,9 +88,9 @@ def _rebuilt(item: Any, children: list[Any]) -> Any:
     if isinstance(item, MutableMapping):
         clone.update(zip(item, children, strict=True))
     elif isinstance(item, MutableSequence):
-        for at, child in enumerate(children):
-            clone[at] = child
+        for index, child in enumerate(children):
+            clone[index] = child
     else:
-        for name, child in zip(_names(item), children, strict=True):
-            object.__setattr__(clone, name, child)  # also where it is frozen
+        for name, child in zip(_set_fields(item), children, strict=True):
+            object.__setattr__(clone, name, child)  # it may be frozen
     return clone

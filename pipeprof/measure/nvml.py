@@ -1,8 +1,8 @@
-"""What the driver says of the GPU: utilisation and memory, as a trend beside the exact figures.
+"""Sample the GPU's utilisation and memory from its driver, as a trend over a run.
 
-NVML's utilisation is the share of a past window of 1/6 to 1 s in which at least one kernel ran,
-of whatever process. It shows a trend over a run; it cannot tell one step from another, and a
-single tiny kernel at a time counts as full use. It comes with ``pip install pipeprof[gpu]``.
+NVML's utilisation is the share of a past window of 1/6 to 1 s in which at least one kernel of any
+process ran. It cannot distinguish steps, and one tiny kernel at a time counts as full use. It needs
+``pip install pipeprof[gpu]``.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """As this process counts its devices."""
+    """A device as this process numbers it."""
 
     index: int
     uuid: str | None
-    """Without a prefix; ``None``: torch does not tell, as before 2.5."""
+    """The UUID without a prefix; ``None`` with torch before 2.5, which has none."""
 
 
 class DeviceSample(NamedTuple):
-    """Of all processes that use the device."""
+    """The use of a device by all processes together."""
 
     utilisation: float | None
-    """Share of the driver's last window; ``None``: not told, as on a slice of a GPU (MIG)."""
+    """Share of the driver's last window; ``None`` on a slice of a GPU (MIG), which has none."""
     memory_bytes: int
 
 
 def current_device() -> CudaDevice | None:
-    """``None`` unless this process uses CUDA already, which is never initialised here."""
+    """Return the current device, or ``None`` unless this process uses CUDA already.
+
+    CUDA is never initialised here.
+    """
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return None
@@ -49,8 +52,10 @@ def current_device() -> CudaDevice | None:
 
 
 class Nvml:
-    """Asks at most every ``every_s`` seconds, and only when told to: it has no thread. No error
-    leaves it: after one it has stopped for good."""
+    """Samples the driver when it is called, at most every ``every_s`` seconds, without a thread.
+
+    It raises nothing: after an error it has stopped for good.
+    """
 
     def __init__(
         self,
@@ -59,7 +64,7 @@ class Nvml:
         library: Any | None = None,
         device: Callable[[], CudaDevice | None] = current_device,
     ) -> None:
-        """``library``: the module ``pynvml`` unless given."""
+        """Use the module ``pynvml`` unless another ``library`` is given."""
         self._every_s = every_s
         self._now = clock.now
         self._library = library
@@ -69,8 +74,11 @@ class Nvml:
         self._stopped = False
 
     def sample(self) -> DeviceSample | None:
-        """Of the current CUDA device; ``None`` when it is too early for another, CUDA is not in
-        use, or the driver does not tell."""
+        """Sample the current CUDA device.
+
+        Returns ``None`` when it is too early for another sample, CUDA is not in use, or the driver
+        gives no answer.
+        """
         now = self._now()
         if self._stopped or now < self._next_s:
             return None
@@ -86,7 +94,7 @@ class Nvml:
     def _read(self, device: CudaDevice) -> DeviceSample:
         library = self._library = self._library or import_module("pynvml")
         if device.index not in self._handles:
-            library.nvmlInit()  # NVML counts these; it is let go when the process ends
+            library.nvmlInit()  # it is released when the process ends
             self._handles[device.index] = _handle(library, device)
         handle = self._handles[device.index]
         try:
@@ -97,7 +105,7 @@ class Nvml:
 
 
 def _handle(library: Any, device: CudaDevice) -> Any:
-    """NVML's own. It counts all devices of the machine, in another order than CUDA may."""
+    """Return NVML's handle. NVML numbers all devices of the machine, maybe unlike CUDA."""
     if device.uuid is None:
         return _visible_handle(library, device.index)
     try:
@@ -107,7 +115,7 @@ def _handle(library: Any, device: CudaDevice) -> Any:
 
 
 def _visible_handle(library: Any, index: int) -> Any:
-    """By what the environment says is visible, for a torch that tells no UUID."""
+    """Return the handle by the environment's visible devices, for a torch without UUIDs."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     name = visible.split(",")[index].strip() if visible else str(index)
     if name.startswith(("GPU-", "MIG-")):

@@ -1,8 +1,7 @@
-"""Where the training loop does something else than train: what is known of it exactly.
+"""Find the pauses of a training loop: named by the user, or loops over another profiled loader.
 
-Each thread has its passes over profiled loaders under way. What is iterated or named in a thread is
-noted at those that it began before, and these find out, when they have time, in which of their
-steps it lies.
+Each such event is noted at all running passes of its thread. Later each pass finds out in which of
+its steps the event lies.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from pipeprof.model import PauseKind
 _log = logging.getLogger(__name__)
 
 MOST_NOTES = 4096
-"""Of a pass, until they are looked through: the oldest are forgotten."""
-_MOST_NAMES = 50
-_USUAL = 0.5
-"""Of the steps: where another loader is iterated in so many, that is part of the step."""
+"""A pass keeps at most so many notes until it evaluates them; the oldest are dropped."""
+_MOST_KINDS = 50
+_PART_OF_STEP = 0.5
+"""A loop over another loader in at least this share of the steps is part of the step, no pause."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Of a pass's own clock."""
+    """A span of time on the clock of the passes, and the kind of pause that it is."""
 
     begin_s: float
     end_s: float
@@ -42,53 +41,56 @@ class Interval:
 
 
 class PauseNote(Protocol):
-    """May be a pause."""
+    """An event that may be a pause."""
 
     @property
     def begin_s(self) -> float: ...
 
-    def within(self, begin_s: float, end_s: float) -> Interval | None:
-        """The part of it that is a pause of the step with these ends, in which it begins."""
+    def pause_within(self, begin_s: float, end_s: float) -> Interval | None:
+        """Return the part of the event that is a pause of the step in which it begins.
+
+        ``begin_s`` and ``end_s`` are the step's ends; ``None`` is returned where it is no pause.
+        """
         ...
 
 
 class Listener(Protocol):
-    """A pass under way."""
+    """A running pass, which keeps notes."""
 
-    def hear(self, note: PauseNote) -> None: ...
+    def add_note(self, note: PauseNote) -> None: ...
 
 
-class _Here(threading.local):
+class _ThisThread(threading.local):
     def __init__(self) -> None:
         self.passes: list[weakref.ref[Listener]] = []
 
 
-_here = _Here()
+_this_thread = _ThisThread()
 
 
-def begin(listener: Listener) -> None:
-    """A pass begins in this thread, until it is gone."""
-    _here.passes = [each for each in _here.passes if each() is not None]
-    _here.passes.append(weakref.ref(listener))
+def listen(listener: Listener) -> None:
+    """Send notes of this thread to a pass for as long as that exists."""
+    _this_thread.passes = [each for each in _this_thread.passes if each() is not None]
+    _this_thread.passes.append(weakref.ref(listener))
 
 
-def tell(note: PauseNote) -> None:
-    """To the passes that this thread began."""
-    for each in _here.passes:
+def announce(note: PauseNote) -> None:
+    """Send a note to all passes that this thread began."""
+    for each in _this_thread.passes:
         listener = each()
         if listener is not None:
-            listener.hear(note)
+            listener.add_note(note)
 
 
 def pause(name: str = "pause") -> NamedPause:
     """Keep the body of a ``with`` out of the training step: validation, a checkpoint, logging.
 
-    Verdict, ceilings, predictions and advice are then of training alone; reports show pauses
-    apart. It counts for the loaders that this thread iterates, and costs next to nothing where
-    there is none. A loop over another profiled loader needs none, as it is recognised.
+    Verdict, ceilings, predictions and advice are then about training alone, and reports show
+    pauses separately. A pause counts for the loaders that this thread iterates, and costs next to
+    nothing without one. A loop over another profiled loader is recognised without it.
 
     Args:
-        name: Shown in reports.
+        name: The name of the pause in reports.
 
     Returns:
         A context manager.
@@ -104,7 +106,7 @@ def pause(name: str = "pause") -> NamedPause:
 
 
 class NamedPause:
-    """Made by `pause`. Not to be entered twice at once."""
+    """The context manager that `pause` returns. It cannot be entered again before it is left."""
 
     __slots__ = ("_begin_s", "_name")
 
@@ -116,80 +118,82 @@ class NamedPause:
         self._begin_s = perf_counter()
 
     def __exit__(self, *error: object) -> None:
-        if _here.passes:
+        if _this_thread.passes:
             with suppress_and_log(_log, "a pause is not recorded"):
-                tell(Named(self._begin_s, perf_counter(), PauseKind(self._name, "named")))
+                kind = PauseKind(self._name, "named")
+                announce(NamedInterval(self._begin_s, perf_counter(), kind))
 
 
-class Named(Interval):
-    """By the user: whatever of it lies in the step."""
+class NamedInterval(Interval):
+    """A pause that the user named; the part of it in the step counts."""
 
-    def within(self, begin_s: float, end_s: float) -> Interval | None:
+    def pause_within(self, begin_s: float, end_s: float) -> Interval | None:
         return Interval(self.begin_s, min(self.end_s, end_s), self.kind)
 
 
 class PauseLog:
-    """Of one recorder: which pauses lie in which steps, and their kinds."""
+    """Assigns pauses to the steps of one recorder, and collects their kinds."""
 
     def __init__(self) -> None:
         self.kinds: list[PauseKind] = []
         self._steps = self._with_loader = 0
 
-    def of_steps(self, heard: deque[PauseNote], delivered_s: Floats, done_s: Floats) -> Floats:
-        """[steps, 2]: seconds of pause in each of the next steps, and its place in `kinds`; NaN
-        where there was none. Takes from ``heard`` what lies in them, or before."""
+    def of_steps(self, notes: deque[PauseNote], delivered_s: Floats, done_s: Floats) -> Floats:
+        """Return the pauses of the next steps as [steps, 2]: seconds, and the index in `kinds`.
+
+        Both are NaN for a step without a pause. Notes of what began before the last step's end
+        are removed from ``notes``.
+        """
         table = np.full((len(done_s), 2), nan)
         self._steps += len(done_s)
-        found = _by_step(heard, delivered_s, done_s) if heard else {}
-        of_loader = [place for place, notes in found.items() if any(map(_of_loader, notes))]
-        self._with_loader += len(of_loader)
-        if self._with_loader >= _USUAL * self._steps:
-            for place in of_loader:
-                found[place] = [note for note in found[place] if not _of_loader(note)]
-        for place, notes in found.items():
-            if notes:
-                table[place] = _together_s(notes), self._place(_longest(notes).kind)
+        by_step = _by_step(notes, delivered_s, done_s) if notes else {}
+        with_loader = [step for step, found in by_step.items() if any(map(_of_loader, found))]
+        self._with_loader += len(with_loader)
+        if self._with_loader >= _PART_OF_STEP * self._steps:
+            for step in with_loader:
+                by_step[step] = [pause for pause in by_step[step] if not _of_loader(pause)]
+        for step, found in by_step.items():
+            if found:
+                longest = max(found, key=lambda pause: pause.end_s - pause.begin_s)
+                table[step] = _covered_s(found), self._index(longest.kind)
         return table
 
-    def _place(self, kind: PauseKind) -> int:
+    def _index(self, kind: PauseKind) -> int:
         if kind not in self.kinds:
-            if len(self.kinds) >= _MOST_NAMES:
-                return _MOST_NAMES - 1
-            last = len(self.kinds) == _MOST_NAMES - 1
+            if len(self.kinds) >= _MOST_KINDS:
+                return _MOST_KINDS - 1
+            last = len(self.kinds) == _MOST_KINDS - 1
             self.kinds.append(PauseKind("others", "named") if last else kind)
             return len(self.kinds) - 1
         return self.kinds.index(kind)
 
 
 def _by_step(
-    heard: deque[PauseNote], delivered_s: Floats, done_s: Floats
+    notes: deque[PauseNote], delivered_s: Floats, done_s: Floats
 ) -> dict[int, list[Interval]]:
-    found: dict[int, list[Interval]] = {}
-    for _ in range(len(heard)):
-        note = heard.popleft()
+    """Return the pauses in each step, and keep in ``notes`` those that begin after all steps."""
+    by_step: dict[int, list[Interval]] = {}
+    for _ in range(len(notes)):
+        note = notes.popleft()
         if note.begin_s >= done_s[-1]:
-            heard.append(note)
+            notes.append(note)
             continue
-        place = int(np.searchsorted(delivered_s, note.begin_s, side="right")) - 1
-        if place >= 0 and note.begin_s < done_s[place]:
-            interval = note.within(float(delivered_s[place]), float(done_s[place]))
-            if interval is not None and interval.end_s > interval.begin_s:
-                found.setdefault(place, []).append(interval)
-    return found
+        step = int(np.searchsorted(delivered_s, note.begin_s, side="right")) - 1
+        if step >= 0 and note.begin_s < done_s[step]:
+            pause = note.pause_within(float(delivered_s[step]), float(done_s[step]))
+            if pause is not None and pause.end_s > pause.begin_s:
+                by_step.setdefault(step, []).append(pause)
+    return by_step
 
 
-def _of_loader(note: Interval) -> bool:
-    return note.kind.evidence == "loader"
+def _of_loader(pause: Interval) -> bool:
+    return pause.kind.evidence == "loader"
 
 
-def _longest(notes: Sequence[Interval]) -> Interval:
-    return max(notes, key=lambda note: note.end_s - note.begin_s)
-
-
-def _together_s(notes: Sequence[Interval]) -> float:
-    """That ``notes`` cover, which may lie within one another."""
+def _covered_s(intervals: Sequence[Interval]) -> float:
+    """Return the seconds that ``intervals`` cover together; they may overlap."""
     covered_s, until_s = 0.0, float("-inf")
-    for note in sorted(notes, key=lambda note: note.begin_s):
-        covered_s += max(0.0, note.end_s - max(note.begin_s, until_s))
-        until_s = max(until_s, note.end_s)
+    for each in sorted(intervals, key=lambda each: each.begin_s):
+        covered_s += max(0.0, each.end_s - max(each.begin_s, until_s))
+        until_s = max(until_s, each.end_s)
     return covered_s

@@ -1,7 +1,7 @@
-"""What the operating system counts: of a thread, of its process, of its memory.
+"""Read the operating system's counters of a thread, its process and its memory.
 
-Read from Linux's /proc. What a system does not tell (macOS, another kernel, a container that hides
-it) is NaN, never zero, and nothing here raises.
+They come from Linux's /proc. What a system does not count or show (macOS, some kernels and
+containers) is NaN, never zero, and nothing here raises.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from typing import NamedTuple
 from pipeprof.measure.host import live_threads, open_descriptors
 
 _ABSENT = -1
-"""In place of a descriptor; no read from it succeeds."""
+"""The value of a descriptor that is not open: every read from it fails."""
 _THIS_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
 _PRIVATE = re.compile(rb"^Private_(?:Clean|Dirty): +(\d+) kB$", re.MULTILINE)
 
 
 class Resources(NamedTuple):
-    """What a stretch of time took. NaN: not known."""
+    """The resources that a thread and its process used in a span of time; NaN is unknown."""
 
     runqueue_s: float
-    """The thread could have run, and had no core. Each waking from a sleep adds some 10 µs."""
+    """Seconds in which the thread could run, but had no core. Each wake-up adds about 10 µs."""
     process_cpu_s: float
-    """CPU time of all threads of the process, native ones included."""
+    """CPU seconds of all threads of the process, native ones included."""
     system_s: float
-    """CPU time of the thread in the kernel. Most kernels sample it, 100 to 1000 times a second, and
-    share out the time by all samples so far: fair over a run, coarse for one short stretch."""
+    """CPU seconds of the thread in the kernel. Most kernels sample them 100 to 1000 times a second:
+    they are right over a run, and coarse for a short span."""
     logical_bytes: float
-    """Returned by the process's read calls, cached or not, from files, pipes and terminals. Not
-    those that came by ``mmap`` or by ``recv``."""
+    """Bytes that the process's read calls returned, cached or not, from files, pipes and terminals.
+    Those read by ``mmap`` or ``recv`` are not counted."""
     physical_bytes: float
-    """Fetched by block devices and NFS for the process, ``mmap`` and read-ahead included. FUSE and
-    other network filesystems fetch without saying so: nothing here is no proof of a cache."""
+    """Bytes that block devices and NFS fetched for the process, by ``mmap`` and read-ahead too.
+    FUSE and other network file systems are not counted: 0 is no proof of a cache."""
     syscalls: float
-    """The process's read calls."""
+    """Read calls of the process."""
 
 
 UNKNOWN = Resources(nan, nan, nan, nan, nan, nan)
 
 
 class ThreadProbe:
-    """Counters of the calling thread and its process, over a stretch of time.
+    """Measures the resources of the thread that creates it, and of its process.
 
-    For one thread: the one that makes it, so open it in the worker. A process forked since may go
-    on with it: `begin` then turns to the counters of that process. Holds two descriptors.
+    Create it in the worker. In a forked child it still works: `begin` then opens the counters of
+    that process. It keeps two descriptors open.
     """
 
     __slots__ = ("_before", "_io", "_pid", "_root", "_schedstat")
@@ -66,14 +66,14 @@ class ThreadProbe:
         self._before = (nan, nan, b"", b"")
 
     def begin(self) -> None:
-        """Start a stretch."""
+        """Begin a span of time."""
         if getpid() != self._pid:
             self.close()
             self._open()
         self._before = self._counters()
 
     def end(self) -> Resources:
-        """What was used since `begin`, or since the last `end`: each starts the next stretch."""
+        """Return what was used since `begin` or the last `end`, and begin the next span."""
         if getpid() != self._pid:  # forked in between
             return UNKNOWN
         cpu_s, system_s, schedstat, io = self._before
@@ -84,14 +84,14 @@ class ThreadProbe:
             _waited_s(schedstat_now) - _waited_s(schedstat),
             cpu_now_s - cpu_s,
             system_now_s - system_s,
-            # Less the probe's own: a read shows in the counters from the next read on.
+            # without the probe's own reads, which each appear in the counters of the next one
             read_now - read - len(io) - len(schedstat_now),
             fetched_now - fetched,
             calls_now - calls - 1 - (schedstat_now != b""),
         )
 
     def close(self) -> None:
-        """Give back the descriptors; what they told is unknown from now on."""
+        """Close the descriptors; their counters are unknown from now on."""
         for descriptor in (self._schedstat, self._io):
             if descriptor != _ABSENT:
                 os.close(descriptor)
@@ -102,56 +102,64 @@ class ThreadProbe:
 
 
 def threads_waited_s(root: str = "/proc") -> float:
-    """How long the threads of this process, all that live, have wanted a core and had none. NaN:
-    not known. Takes some 20 µs a thread. It is asked while reads are watched: not by ``open``."""
+    """Return how long this process's live threads have waited for a core; NaN is unknown.
+
+    It takes about 20 µs a thread. It avoids ``open``, which is patched while reads are recorded.
+    """
     try:
         threads = os.listdir(f"{root}/self/task")
     except OSError:
         return nan
-    known = []
+    times_s = []
     for each in threads:
         descriptor = _opened(f"{root}/self/task/{each}/schedstat")
         waited_s = _waited_s(_read(descriptor))
-        if waited_s == waited_s:  # else it has just ended
-            known.append(waited_s)
+        if waited_s == waited_s:  # else the thread has just ended
+            times_s.append(waited_s)
         if descriptor != _ABSENT:
             os.close(descriptor)
-    return sum(known) if known else nan
+    return sum(times_s) if times_s else nan
 
 
 class Gauges(NamedTuple):
-    """How things stand in this process. NaN: not known."""
+    """What this process has at a moment; NaN is unknown."""
 
     private_bytes: float
-    """Memory that it shares with no other process: what a forked worker has made its own."""
+    """Memory that it shares with no other process, such as pages that a forked worker wrote to."""
     descriptors: float
-    """Open files, sockets, pipes."""
+    """Open files, sockets and pipes."""
     threads: float
-    """Native ones included."""
+    """Its threads, native ones included."""
 
 
 def read_gauges(root: str = "/proc") -> Gauges:
-    """Look around. Dear, as the kernel walks through all memory of the process: 0.2 ms in a small
-    one, 3 ms with torch, and 10 ms more for each GB in use. Wait some hundred times as long."""
+    """Read the gauges of this process, which is expensive.
+
+    The kernel walks through all memory of the process. That takes 0.2 ms in a small one, 3 ms with
+    torch, and 10 ms more for each GB in use. Wait about a hundred times as long in between.
+    """
     private = _PRIVATE.findall(_contents(f"{root}/self/smaps_rollup"))
     return Gauges(
         private_bytes=sum(map(float, private)) * 1024 if private else nan,
-        descriptors=_known(open_descriptors(root)),
-        threads=_known(live_threads(root)),
+        descriptors=_nan_if_none(open_descriptors(root)),
+        threads=_nan_if_none(live_threads(root)),
     )
 
 
 class Traffic(NamedTuple):
-    """Bytes that processes read since they began."""
+    """Bytes that processes have read since they started."""
 
     logical: int
-    """By read calls, cached or not."""
+    """Bytes returned by read calls, cached or not."""
     physical: int
-    """Moved by devices."""
+    """Bytes fetched by devices."""
 
 
 def read_traffic(pid: int, root: str = "/proc") -> Traffic | None:
-    """Of a process; ``None``: it is gone, or is not ours, or its kernel does not count."""
+    """Return the traffic of a process, or ``None``.
+
+    It is ``None`` for a process that has ended or is another user's, or without such counters.
+    """
     logical, _, physical = _transfers(_contents(f"{root}/{pid}/io"))
     return None if logical != logical else Traffic(int(logical), int(physical))
 
@@ -175,17 +183,17 @@ def _system_s() -> float:
 
 
 def _waited_s(schedstat: bytes) -> float:
-    """Of: time run, time waited (ns), turns on a core."""
+    """Return the second field, in seconds. The fields: ns running, ns waiting, times scheduled."""
     try:
-        _, waited, turns = schedstat.split()
-        # Whoever reads this has had a turn: none is said by a kernel that does not count.
-        return nan if turns == b"0" else int(waited) * 1e-9
+        _, waited, scheduled = schedstat.split()
+        # the reader itself has been scheduled: 0 means that the kernel does not count
+        return nan if scheduled == b"0" else int(waited) * 1e-9
     except ValueError:
         return nan
 
 
 def _transfers(io: bytes) -> tuple[float, float, float]:
-    """``rchar``, ``syscr`` and ``read_bytes``: the first, third and fifth line."""
+    """Return ``rchar``, ``syscr`` and ``read_bytes``: the first, third and fifth line."""
     try:
         _, rchar, _, _, _, syscr, _, _, _, read_bytes, _ = io.split(None, 10)
         return int(rchar), int(syscr), int(read_bytes)
@@ -201,5 +209,5 @@ def _contents(path: str) -> bytes:
         return b""
 
 
-def _known(count: int | None) -> float:
+def _nan_if_none(count: int | None) -> float:
     return nan if count is None else count

@@ -1,7 +1,7 @@
-"""Main's notebook of a run: one row per delivered batch, bounded however long the run is.
+"""Record a run in the main process: one row per delivered batch, in bounded memory.
 
-Rows are kept until there are `WINDOW` to spare; then the oldest are handed to ``fold``, which adds
-them to running figures, and forgotten here.
+Once there are twice `WINDOW` rows, the oldest half is handed to ``fold``, which adds it to running
+figures, and is dropped here.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from pipeprof.measure.rows import (
     batch_numbers,
     epoch_batches,
     log_column,
-    noted,
+    lookup,
 )
 from pipeprof.model import UNWATCHED, BatchLog, Epoch
 
 WINDOW = 8192
-"""The fewest rows that are kept, once there were so many; at most twice as many are, 5 MB."""
+"""At least so many of the last rows are kept, and at most twice as many, which is 5 MB."""
 KEPT_EPOCHS = 200
-_MOST_LEFT = 8
-"""Passes that ended and are yet to be filled in: each keeps what its workers wrote."""
+_MOST_UNFILLED = 8
+"""So many ended passes may wait to be filled in: each keeps what its workers wrote."""
 
 Fold = Callable[[Arrays], None]
 _INDEX, _DONE, _WORKER, _SAMPLES = (
@@ -42,7 +42,7 @@ _INDEX, _DONE, _WORKER, _SAMPLES = (
 
 
 class Recorder:
-    """The rows of all passes over a loader."""
+    """Collects the rows of all passes over one loader."""
 
     def __init__(
         self, clock: Clock = SYSTEM_CLOCK, fold: Fold | None = None, name: str = "loader"
@@ -51,70 +51,74 @@ class Recorder:
         self.now: Callable[[], float] = clock.now
         self.pauses = pauses.PauseLog()
         self.lost_records = 0
-        """Of the rows that are flushed."""
+        """Flushed rows whose worker's record was lost."""
         self.epochs: deque[Epoch] = deque(maxlen=KEPT_EPOCHS)
-        """Those that ended."""
+        """The last epochs that have ended."""
         self.epoch_count = 0
-        """Those that began."""
+        """Epochs that have begun."""
         self.unwatched = 0
-        """Batches that were only clocked, of the rows that are flushed."""
-        self.heard: Callable[[Floats], None] | None = None
-        """Told of rows as they come: [rows, `COLUMNS`]."""
+        """Flushed rows of batches of which only the delivery was timed."""
+        self.on_rows: Callable[[Floats], None] | None = None
+        """Called with each table of new rows: [rows, `COLUMNS`]."""
         self.first_batch_s: float | None = None
-        """In the first epoch: from asking for the iterator to the first batch."""
+        """Seconds from the request for the first epoch's iterator to its first batch."""
         self.last_s = 0.0
-        """The end of the last step that is known."""
+        """When the last flushed step ended."""
         self._began_s = 0.0
         self._fold = fold
         self._passes: WeakSet[Pass] = WeakSet()
-        self._left: deque[Pass] = deque()
-        """Those that ended and are yet to be filled in, in the order of their ends."""
+        self._ended: deque[Pass] = deque()
+        """Passes that ended and are not filled in yet, in the order of their ends."""
         self._tables: list[Floats] = []
-        """[rows, `COLUMNS`]."""
+        """The kept rows: tables of [rows, `COLUMNS`]."""
         self._rows = 0
         self._folded = 0
-        """Rows that are no longer kept."""
-        self._usual = 1.0
-        """Samples of a batch, where they were counted last."""
+        """Rows that were handed to ``fold``."""
+        self._usual_samples = 1.0
+        """Mean samples of a batch when they were last counted."""
         self._device: dict[int, tuple[float, float]] = {}
         self._copies: dict[int, tuple[float, int]] = {}
 
     def begin(self) -> Pass:
-        """The iterator is asked for."""
+        """Begin a pass, when the loop asks for an iterator."""
         if not self.epoch_count:
             self._began_s = self.now()
-        if len(self._left) >= _MOST_LEFT or sum(left.pending for left in self._left) > FLUSH_EVERY:
-            self.settle()
+        pending = sum(ended.pending for ended in self._ended)
+        if len(self._ended) >= _MOST_UNFILLED or pending > FLUSH_EVERY:
+            self.fill_ended()
         self.epoch_count += 1
         begun = Pass(self, self.epoch_count - 1)
         self._passes.add(begun)
-        pauses.tell(begun)
-        pauses.begin(begun)
+        pauses.announce(begun)
+        pauses.listen(begun)
         return begun
 
-    def leave(self, ended: Pass) -> None:
-        """It is filled in now, or with others that end after it."""
-        self._left.append(ended)
-        if not ended.may_wait:
-            self.settle()
+    def end_pass(self, ended: Pass) -> None:
+        """Fill in a pass that ended, now or together with later ones."""
+        self._ended.append(ended)
+        if not ended.may_fill_later:
+            self.fill_ended()
 
-    def settle(self) -> None:
-        """Fill in the passes that have ended."""
-        while self._left:
-            self._left.popleft().settle()
+    def fill_ended(self) -> None:
+        """Add the remaining rows of all passes that have ended."""
+        while self._ended:
+            self._ended.popleft().finish()
 
     @property
     def count(self) -> int:
-        """Batches delivered."""
+        """The number of batches delivered."""
         return self._folded + self._rows + sum(running.pending for running in list(self._passes))
 
     @property
     def wall_s(self) -> float:
-        """From the first pass's begin to the end of the last step."""
+        """Seconds from the begin of the first pass to the end of the last step."""
         return self.last_s - self._began_s if self.last_s else 0.0
 
     def add(self, table: Floats, lost: int) -> None:
-        """Rows of batches whose step has ended: [rows, `COLUMNS`], but for their index."""
+        """Add rows of batches whose step has ended: [rows, `COLUMNS`], without their index.
+
+        ``lost`` of them have no record of their worker.
+        """
         first = self._folded + self._rows
         table[:, _INDEX] = np.arange(first, first + len(table))
         self._count_samples(table)
@@ -123,27 +127,29 @@ class Recorder:
         self.last_s = max(self.last_s, float(table[-1, _DONE]))
         self._tables.append(table)
         self._rows += len(table)
-        if self.heard is not None:
-            self.heard(table)
+        if self.on_rows is not None:
+            self.on_rows(table)
         if self._rows >= 2 * WINDOW:
             whole = np.concatenate(self._tables)
             self._tables, self._rows = [whole[WINDOW:].copy()], len(whole) - WINDOW
             self._folded += WINDOW
-            self._forget(self._arrays(whole, WINDOW))
+            self._fold_oldest(self._arrays(whole, WINDOW))
 
     def note_device(self, number: int, wait_s: float, busy_s: float) -> None:
-        """How long the accelerator had nothing to do before the batch of that `Pass.number`, and
-        was busy after."""
+        """Note how long the accelerator was idle before a batch, and busy after it.
+
+        ``number`` is its `Pass.number`.
+        """
         self._device[number] = wait_s, busy_s
 
     def note_copy(self, number: int, seconds: float, size: int) -> None:
-        """Of a batch that was copied to a device."""
-        before_s, before = self._copies.get(number, (0.0, 0))
-        self._copies[number] = before_s + seconds, before + size
+        """Note a copy of ``size`` bytes to a device, in the step on the batch ``number``."""
+        total_s, total = self._copies.get(number, (0.0, 0))
+        self._copies[number] = total_s + seconds, total + size
 
     def log(self) -> BatchLog:
-        """The rows that are kept, as columns; a column that nothing is known of is empty."""
-        self.settle()
+        """Return the kept rows as columns; a column that is unknown throughout is empty."""
+        self.fill_ended()
         for running in list(self._passes):
             running.flush()
         if not self._rows:
@@ -155,15 +161,15 @@ class Recorder:
         return BatchLog(**columns)
 
     def _count_samples(self, table: Floats) -> None:
-        """Where they were not counted, a batch has as many as others."""
+        """Set the samples of batches that were not counted to those of the others."""
         samples = table[:, _SAMPLES]
         unknown = np.isnan(samples)
         if not unknown.all():
-            self._usual = float(np.rint(np.nanmean(samples)))
-        samples[unknown] = self._usual
+            self._usual_samples = float(np.rint(np.nanmean(samples)))
+        samples[unknown] = self._usual_samples
 
-    def _forget(self, arrays: Arrays) -> None:
-        """Hand over the oldest rows, and drop what was noted of them."""
+    def _fold_oldest(self, arrays: Arrays) -> None:
+        """Hand over the oldest rows, and drop their notes."""
         if self._fold is not None:
             self._fold(arrays)
         for notes in (self._device, self._copies):
@@ -171,12 +177,12 @@ class Recorder:
                 notes.pop(number, None)
 
     def _arrays(self, table: Floats, count: int) -> Arrays:
-        """The oldest ``count`` rows of ``table``."""
+        """Return the oldest ``count`` rows of ``table`` as columns."""
         batches = epoch_batches(table[:, COLUMNS.index("epoch")], table[:, COLUMNS.index("nth")])
         columns = np.ascontiguousarray(table[:count].T)
         arrays: dict[str, Floats] = dict(zip(COLUMNS, columns, strict=True))
         arrays["epoch_batches"] = batches[:count]
-        arrays["rested"] = np.full(count, nan)  # which, only all steps tell
-        arrays["device_wait_s"], arrays["device_busy_s"] = noted(self._device, arrays)
-        arrays["h2d_s"], arrays["h2d_bytes"] = noted(self._copies, arrays)
+        arrays["rested"] = np.full(count, nan)  # it can be decided from all steps only
+        arrays["device_wait_s"], arrays["device_busy_s"] = lookup(self._device, arrays)
+        arrays["h2d_s"], arrays["h2d_bytes"] = lookup(self._copies, arrays)
         return arrays

@@ -1,8 +1,8 @@
-"""Requests, counted into a table of fixed size: a row per process that makes batches.
+"""Count storage requests in a table of fixed size, with a row for each process that makes batches.
 
-A row is written by one process and read by main, and nothing locks: every cell is an aligned
-double of its own, so that main sees each as it was before or after, if not all at the same moment.
-Sizes and times are counted by bins, 16 to a doubling, so that a quantile is within 3 %.
+One process writes a row, and main reads it without locks. Each cell is an aligned double: main
+finds its old or its new value, but maybe not all cells of the same moment.
+Sizes and times are counted in bins, 16 to a doubling, so that a quantile is within 3 %.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.measure.requests import Note, taken_overflow, waiting
+from pipeprof.measure.requests import Note, pending_notes, take_lost_count
 from pipeprof.measure.shared import SharedMemory
 from pipeprof.measure.stage_timer import Tally
 from pipeprof.model import Histogram, RequestLog
 
 Floats = npt.NDArray[np.float64]
 
-_PER_DOUBLING = 16
-_SHORTEST, _TIMES = -19, 30 * _PER_DOUBLING
-"""From a microsecond to ten minutes; what is beyond falls into the last bin."""
-_SMALLEST, _SIZES = 1, 42 * _PER_DOUBLING
-"""From one byte to four terabytes."""
+_BINS_PER_DOUBLING = 16
+_SHORTEST, _TIMES = -19, 30 * _BINS_PER_DOUBLING
+"""Exponent of the first time bin, and their number: from 1 µs to 10 min. What is outside falls
+into the first or last bin."""
+_SMALLEST, _SIZES = 1, 42 * _BINS_PER_DOUBLING
+"""The same of sizes: from one byte to four terabytes."""
 
 SUMS = ("count", "bytes", "seconds", "first_byte_count", "first_byte_s", "size_squares",
         "seconds_squares", "size_seconds", "retries", "throttled", "failed", "lost", "busy_s",
@@ -35,7 +36,7 @@ SUMS = ("count", "bytes", "seconds", "first_byte_count", "first_byte_s", "size_s
 (_COUNT, _BYTES, _SECONDS, _FIRST_COUNT, _FIRST_S, _SIZE2, _SECONDS2, _PRODUCT, _RETRIES,
  _THROTTLED, _FAILED, _LOST, _BUSY_S, _STORE_S, _STORE_CPU_S, _LOOKED_S,
  _WAITED_S) = range(len(SUMS))  # fmt: skip
-_WHOLE = ("count", "bytes", "first_byte_count", "retries", "throttled", "failed", "lost")
+_INTEGERS = ("count", "bytes", "first_byte_count", "retries", "throttled", "failed", "lost")
 _BEGAN, _ENDED, _CHARGES = range(len(SUMS), len(SUMS) + 3)
 _LATENCIES = _CHARGES + 1
 _FIRST_BYTES = _LATENCIES + _TIMES
@@ -44,22 +45,23 @@ _CELLS = _SIZE_BINS + _SIZES
 
 
 class RequestCounts:
-    """One process's row. Without ``cells`` it has memory of its own."""
+    """The counts of one process, in a row of a `RequestTable` or, without ``cells``, in memory of
+    its own."""
 
     def __init__(self, cells: Any = None) -> None:
         self._cells = memoryview(array("d", bytes(8 * _CELLS))) if cells is None else cells
 
-    def take(self) -> None:
-        """Count the notes that wait."""
+    def count_pending(self) -> None:
+        """Count all pending notes of this process."""
         notes = []
-        with suppress(IndexError):  # another thread has taken the last
-            while waiting:
-                notes.append(waiting.popleft())
+        with suppress(IndexError):  # another thread may take the last
+            while pending_notes:
+                notes.append(pending_notes.popleft())
         self.add(notes)
-        self._cells[_LOST] += taken_overflow()
+        self._cells[_LOST] += take_lost_count()
 
     def add(self, notes: Iterable[Note]) -> None:
-        """Count them, in the order in which their requests began."""
+        """Count ``notes`` in the order in which their requests began."""
         cells, sums = self._cells, [0.0] * len(SUMS)
         began_s, ended_s = inf, cells[_ENDED]
         for note in sorted(notes):
@@ -93,8 +95,7 @@ class RequestCounts:
                 cells[place] += value
 
     def add_tally(self, tally: Tally) -> None:
-        """Of a batch: how often a stage or a read was clocked, whether it was a request or not, and
-        what it waited for its store."""
+        """Add a batch's clocked stages and reads, and its wait for the store."""
         cells = self._cells
         cells[_CHARGES] += tally.charges
         if tally.store_s:
@@ -104,29 +105,31 @@ class RequestCounts:
             cells[_WAITED_S] += tally.waited_s
 
     def rows(self) -> Floats:
-        """[1, cells]; a copy."""
+        """Return a copy of the counts: [1, cells]."""
         row: Floats = np.array(self._cells)
         return row[None]
 
 
 class RequestTable:
-    """Rows of ``workers`` processes in memory that they share with main. Linux only: raises OSError
-    elsewhere."""
+    """The rows of ``workers`` processes, in memory that they share with main.
+
+    It works on Linux only, and raises OSError elsewhere.
+    """
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._shared = SharedMemory(8 * _CELLS * workers)
 
     def row(self, worker: int) -> RequestCounts:
-        """Of that worker, to be written by it alone. Where the memory cannot be had, what it counts
-        is lost."""
+        """Return the row that ``worker`` alone writes. Where it cannot open the memory, its counts
+        are lost."""
         if self._shared.view is None:
             return RequestCounts()
         first = worker * _CELLS
         return RequestCounts(memoryview(self._shared.view).cast("d")[first : first + _CELLS])
 
     def rows(self) -> Floats:
-        """[workers, cells]; a copy."""
+        """Return a copy of all rows: [workers, cells]."""
         if self._shared.view is None:
             return np.zeros((0, _CELLS))
         rows: Floats = np.frombuffer(self._shared.view).reshape(self._workers, _CELLS).copy()
@@ -134,42 +137,47 @@ class RequestTable:
 
 
 def _bin(value: float, lowest: int, count: int) -> int:
-    """Of values in [2^(lowest-1), …): the place within each doubling is linear."""
+    """Return the bin of a value among ``count`` from 2^(lowest-1) on, linear in each doubling."""
     fraction, exponent = frexp(value)
-    place = (exponent - lowest) * _PER_DOUBLING + int((fraction - 0.5) * 2 * _PER_DOUBLING)
-    return place if 0 <= place < count else 0 if place < 0 else count - 1
+    index = (exponent - lowest) * _BINS_PER_DOUBLING + int(
+        (fraction - 0.5) * 2 * _BINS_PER_DOUBLING
+    )
+    return index if 0 <= index < count else 0 if index < 0 else count - 1
 
 
-def _middles(lowest: int, count: int) -> Floats:
-    places = np.arange(count)
-    fraction = 0.5 + (places % _PER_DOUBLING + 0.5) / (2 * _PER_DOUBLING)
-    middles: Floats = np.ldexp(fraction, places // _PER_DOUBLING + lowest)
+def _bin_middles(lowest: int, count: int) -> Floats:
+    bins = np.arange(count)
+    fraction = 0.5 + (bins % _BINS_PER_DOUBLING + 0.5) / (2 * _BINS_PER_DOUBLING)
+    middles: Floats = np.ldexp(fraction, bins // _BINS_PER_DOUBLING + lowest)
     return middles
 
 
 class RequestTotals:
-    """Of all passes over a loader. The tables of the last few are looked at when asked; what older
-    ones held is added up, as nobody writes there any more."""
+    """The request counts of all passes over a loader.
 
-    _OPEN = 4
+    The tables of the last few passes stay open. Older ones, which nobody writes any more, are
+    added up.
+    """
+
+    _MOST_OPEN = 4
 
     def __init__(self) -> None:
         self._open: list[RequestCounts | RequestTable] = []
         self._earlier = np.zeros((0, _CELLS))
 
     def add(self, table: RequestCounts | RequestTable) -> None:
-        """Of a pass that begins."""
+        """Add the table of a pass that begins."""
         self._open.append(table)
-        if len(self._open) > self._OPEN:
+        if len(self._open) > self._MOST_OPEN:
             self._earlier = _merged([self._earlier, self._open.pop(0).rows()])[None]
 
     @property
     def charges(self) -> int:
         """How often a stage or a read was clocked."""
-        return int(self._added()[_CHARGES])
+        return int(self._merged_all()[_CHARGES])
 
     def log(self) -> RequestLog:
-        merged = self._added()
+        merged = self._merged_all()
         sums = dict(zip(SUMS, merged.tolist(), strict=False))
         return RequestLog(
             began_s=float(merged[_BEGAN]),
@@ -177,25 +185,23 @@ class RequestTotals:
             latencies=_histogram(merged[_LATENCIES:_FIRST_BYTES], _SHORTEST),
             first_bytes=_histogram(merged[_FIRST_BYTES:_SIZE_BINS], _SHORTEST),
             sizes=_histogram(merged[_SIZE_BINS:], _SMALLEST),
-            **{name: int(sums[name]) if name in _WHOLE else sums[name] for name in SUMS},
+            **{name: int(sums[name]) if name in _INTEGERS else sums[name] for name in SUMS},
         )
 
-    def _added(self) -> Floats:
+    def _merged_all(self) -> Floats:
         return _merged([self._earlier, *(table.rows() for table in self._open)])
 
 
 def _merged(tables: list[Floats]) -> Floats:
-    """[cells]"""
-    every = np.concatenate(tables)
-    merged: Floats = every.sum(axis=0)
-    used = every[every[:, _COUNT] > 0]
+    """Return one row for all rows of ``tables``."""
+    rows = np.concatenate(tables)
+    merged: Floats = rows.sum(axis=0)
+    used = rows[rows[:, _COUNT] > 0]
     if len(used):
         merged[_BEGAN], merged[_ENDED] = used[:, _BEGAN].min(), used[:, _ENDED].max()
     return merged
 
 
 def _histogram(counts: Floats, lowest: int) -> Histogram:
-    middles = _middles(lowest, len(counts))
-    return tuple(
-        (float(middles[place]), int(counts[place])) for place in np.flatnonzero(counts).tolist()
-    )
+    middles = _bin_middles(lowest, len(counts))
+    return tuple((float(middles[index]), int(counts[index])) for index in np.flatnonzero(counts))

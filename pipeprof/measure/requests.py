@@ -1,7 +1,7 @@
-"""What a store's requests are told to: their size, when they were sent, answered and over, retries.
+"""Collect notes of storage requests: when each began and ended, its size and its retries.
 
-A note is next to free when no loader is being profiled. Otherwise notes wait until the batch is
-made for which they were taken, and are then counted by who made it, in a `RequestCounts`.
+A note costs next to nothing when no loader is being profiled. Otherwise it is kept until the batch
+that it belongs to is complete. The maker of the batch then counts it in its `RequestCounts`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from pipeprof.measure.proc_counters import threads_waited_s
 from pipeprof.measure.stage_timer import Tally, current
 
 Note = tuple[float, float, float, int, int, int, bool]
-"""As `note_request` takes it."""
+"""The arguments of `note_request`, in their order."""
 
-MOST_WAITING = 1 << 16
-"""A batch of more requests loses the oldest; how many is known."""
+MOST_PENDING = 1 << 16
+"""A batch with more requests loses the oldest notes; the lost ones are counted."""
 
-LOOK_EVERY_S = 0.05
-_LOOK_SHARE = 0.001
-"""Of the time: a look at all threads takes 0.1 to 1 ms, and there are two to a sample."""
+_SAMPLE_EVERY_S = 0.05
+_SAMPLING_SHARE = 0.001
+"""At most this share of the time goes into reading run-queue counters. A sample reads those of all
+threads twice, and each takes 0.1 to 1 ms."""
 
-waiting: deque[Note] = deque(maxlen=MOST_WAITING)
-"""Notes that nobody has counted yet."""
+pending_notes: deque[Note] = deque(maxlen=MOST_PENDING)
+"""Notes that are not counted yet."""
 
 _users = 0
-_overflowed = 0
+_lost = 0
 
 
 def note_request(
@@ -42,20 +43,21 @@ def note_request(
     throttled: int = 0,
     failed: bool = False,
 ) -> None:
-    """One request of storage is over, its retries included.
+    """Note a request of storage that has ended, together with its retries.
 
-    Moments are those of ``perf_counter``; ``first_byte_s`` is NaN where it is not known. ``size``:
-    bytes that came. ``throttled``: answers that asked to slow down. Never raises; from any thread.
+    Moments are those of ``perf_counter``; ``first_byte_s`` is NaN where it is unknown. ``size`` is
+    the bytes received. ``throttled`` counts the answers that asked to slow down. It never raises,
+    and any thread may call it.
     """
-    global _overflowed
+    global _lost
     if _users:
-        if len(waiting) == MOST_WAITING:
-            _overflowed += 1
-        waiting.append((start_s, first_byte_s, end_s, size, retries, throttled, failed))
+        if len(pending_notes) == MOST_PENDING:
+            _lost += 1
+        pending_notes.append((start_s, first_byte_s, end_s, size, retries, throttled, failed))
 
 
 def begin_noting() -> None:
-    """From now on, until as many calls of `end_noting`, requests of this process are kept."""
+    """Keep notes in this process, until `end_noting` is called as often as this."""
     global _users
     _users += 1
 
@@ -64,27 +66,29 @@ def end_noting() -> None:
     global _users
     _users -= 1
     if not _users:
-        waiting.clear()
+        pending_notes.clear()
 
 
-def taken_overflow() -> int:
-    """Notes that were lost since the last call."""
-    global _overflowed
-    lost, _overflowed = _overflowed, 0
+def take_lost_count() -> int:
+    """Return how many notes were lost since the last call."""
+    global _lost
+    lost, _lost = _lost, 0
     return lost
 
 
 class StoreTime:
-    """While a batch's maker waits for its store: how long that is, and the CPU time of the whole
-    process meanwhile. That is the client's, its threads included, and of whatever else runs in
-    the process. Now and then it is also seen how long threads waited for a core in it."""
+    """Times one wait for a store, from the constructor to `end`, and adds it to a batch's tally.
+
+    It also adds the CPU time of the whole process meanwhile: that of the storage client with its
+    threads, and of whatever else runs. Now and then it samples how long threads waited for a core.
+    """
 
     __slots__ = ("_cpu_s", "_start_s", "_tally", "_waited_s")
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         start_s = perf_counter()
-        self._waited_s = threads_waited_s() if start_s >= _look.next_s else nan
+        self._waited_s = threads_waited_s() if start_s >= _run_queue_sampling.next_s else nan
         self._cpu_s, self._start_s = process_time(), perf_counter()
 
     def end(self) -> None:
@@ -93,32 +97,35 @@ class StoreTime:
         tally.store_s += took_s
         tally.store_cpu_s += process_time() - self._cpu_s
         if self._waited_s == self._waited_s:
-            # threads that ended meanwhile took with them what they had waited
+            # the sum shrinks when a thread ends meanwhile
             waited_s = threads_waited_s() - self._waited_s
             tally.looked_s += took_s
             tally.waited_s += min(max(0.0, waited_s), took_s)
             now = perf_counter()
-            _look.next_s = now + max(LOOK_EVERY_S, (now - end_s) / _LOOK_SHARE)
+            every_s = max(_SAMPLE_EVERY_S, (now - end_s) / _SAMPLING_SHARE)
+            _run_queue_sampling.next_s = now + every_s
 
 
-class _Look:
+class _RunQueueSampling:
     next_s = 0.0
 
 
-_look = _Look()
+_run_queue_sampling = _RunQueueSampling()
 
 
 class reading:  # noqa: N801  (as `open` and `stage`: it is used like a function)
-    """Around the reads of a store that notes its requests itself, in the thread that makes a
-    batch: its `StoreTime`."""
+    """A context manager that times reads with `StoreTime`, for stores that note their own requests.
+
+    It takes effect in a thread that makes a profiled batch, once where several are nested.
+    """
 
     __slots__ = ("_tally", "_time")
 
     def __enter__(self) -> None:
         tally = current.tally
         self._time: StoreTime | None = None
-        if tally is not None and tally.noting:
-            tally.noting = False
+        if tally is not None and tally.note_requests:
+            tally.note_requests = False
             self._tally, self._time = tally, StoreTime(tally)
 
     def __exit__(
@@ -129,15 +136,15 @@ class reading:  # noqa: N801  (as `open` and `stage`: it is used like a function
     ) -> None:
         if self._time is not None:
             self._time.end()
-            self._tally.noting = True
+            self._tally.note_requests = True
 
 
-def _forget() -> None:
-    """In a child of a process that keeps notes: it keeps its own, if it wants to."""
-    global _users, _overflowed
-    _users = _overflowed = 0
-    waiting.clear()
+def _reset_after_fork() -> None:
+    """Drop the parent's notes in a forked child, which begins to note anew if it needs to."""
+    global _users, _lost
+    _users = _lost = 0
+    pending_notes.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,4 +1,4 @@
-"""What making a batch takes of the machine, looked at now and then: too dear for every batch."""
+"""Sample the resources that making a batch takes, which is too expensive for every batch."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from typing import Any
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.proc_counters import ThreadProbe, read_gauges
-from pipeprof.measure.ring import METERED
+from pipeprof.measure.ring import RESOURCE_FIELDS
 
 SAMPLE_EVERY_S = 0.05
-"""On average, for the first `_FIRST` samples: a short run needs them too."""
-_FIRST = 20
-_SHARE = 0.0003
-"""Of the time, that samples may take from then on: warm, one takes 20 to 45 µs; between batches
-that drive the system's counters out of the caches, several times that."""
-_RAREST_S = 0.5
-_SHORTEST_S = 1e-6
-WEIGH_EVERY_S = 1.0
+"""Mean seconds between the first `_FAST_SAMPLES` samples, so that a short run has some too."""
+_FAST_SAMPLES = 20
+_SAMPLING_SHARE = 0.0003
+"""Later samples take at most this share of the time. One takes 20 to 45 µs with warm caches, and
+several times that between batches that use the caches."""
+_LONGEST_INTERVAL_S = 0.5
+_SHORTEST_BATCH_S = 1e-6
+_NBYTES_EVERY_S = 1.0
 _GAUGE_SHARE = 0.0005
-"""`read_gauges` walks the page tables: 0.2 to 15 ms. It may take no more of the time than this."""
+"""`read_gauges` takes at most this share of the time; one call walks page tables for 0.2 to
+15 ms."""
 _FIRST_GAUGE_S = 1.0
-"""After the first batch: a shorter run is not to wait for what it is of no use to."""
+"""Seconds from the first batch to the first gauges, which a shorter run would not need."""
 _UNKNOWN = (nan,) * 3
 
 BatchNbytes = Callable[[Any], tuple[float, float, float]]
-"""Tensors in a batch, their bytes, and those of what is beside them."""
+"""Returns how many tensors a batch has, their bytes, and the bytes of everything else in it."""
 
 
 class ResourceSampler:
     """Chooses the batches that are sampled, and samples them, in the thread that makes them.
 
-    Which batch is next is drawn by count, not by time: what is drawn by time passes over batches
-    that are slow, or meets none but those behind them.
+    The next batch is drawn by count, not by time: samples drawn by time would miss slow batches,
+    or hit only the batches after them.
     """
 
     __slots__ = ("_batch_nbytes", "_batches", "_cpu_now", "_cpu_s", "_first_gauge_s", "_first_s",
-                 "_next_gauge_s", "_next_weigh_s", "_now", "_probe", "_random", "_samples",
+                 "_next_gauge_s", "_next_nbytes_s", "_now", "_probe", "_random", "_samples",
                  "_thread", "_took_s", "skip")  # fmt: skip
 
     def __init__(
         self, batch_nbytes: BatchNbytes, whole: bool = False, clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """``whole``: look at all from the first batch on, whatever that costs."""
+        """Read gauges from the first batch on where ``whole``, whatever that costs."""
         self._batch_nbytes = batch_nbytes
         self._now, self._cpu_now = clock.now, clock.cpu_now
         self._first_gauge_s = 0.0 if whole else _FIRST_GAUGE_S
@@ -55,13 +56,13 @@ class ResourceSampler:
         self._thread = 0
         self._cpu_s = 0.0
         self.skip = 0
-        """Batches that are not sampled, before the next that is. The caller counts down."""
+        """Batches before the next one that is sampled. The caller counts down."""
         self._first_s, self._batches = 0.0, 0
-        self._next_gauge_s = self._next_weigh_s = 0.0
+        self._next_gauge_s = self._next_nbytes_s = 0.0
         self._samples, self._took_s = 0, 0.0
 
     def begin(self, now: float) -> None:
-        """The batch that is about to be made is sampled."""
+        """Begin the sample of a batch, just before it is made at ``now``."""
         start = self._now()
         self._draw_next(now)
         # a probe reads the counters of the thread that opened it
@@ -75,16 +76,18 @@ class ResourceSampler:
         self._cpu_s = self._cpu_now()
 
     def end(self, batch: Any) -> Sequence[float]:
-        """That batch is made, or ``None`` when it could not be. In the order of
-        `pipeprof.measure.ring.METERED`."""
+        """End the sample, when ``batch`` is made, or failed and is ``None``.
+
+        Returns values in the order of `pipeprof.measure.ring.RESOURCE_FIELDS`.
+        """
         cpu_s = self._cpu_now() - self._cpu_s
         if self._probe is None:
-            return (nan,) * len(METERED)
+            return (nan,) * len(RESOURCE_FIELDS)
         start = self._now()
         resources = self._probe.end()
         now = self._now()
         self._took_s += now - start
-        return (cpu_s, *resources, *self._gauges(now), *self._weight(batch, now))
+        return (cpu_s, *resources, *self._gauges(now), *self._nbytes(batch, now))
 
     def _gauges(self, now: float) -> Sequence[float]:
         if now < self._next_gauge_s:
@@ -94,14 +97,14 @@ class ResourceSampler:
         self._next_gauge_s = now + took_s / _GAUGE_SHARE
         return gauges
 
-    def _weight(self, batch: Any, now: float) -> Sequence[float]:
-        if batch is None or now < self._next_weigh_s:
+    def _nbytes(self, batch: Any, now: float) -> Sequence[float]:
+        if batch is None or now < self._next_nbytes_s:
             return _UNKNOWN
         start = self._now()
-        weight = self._batch_nbytes(batch)
+        nbytes = self._batch_nbytes(batch)
         took_s = self._now() - start
-        self._next_weigh_s = now + max(WEIGH_EVERY_S, took_s / _GAUGE_SHARE)
-        return weight
+        self._next_nbytes_s = now + max(_NBYTES_EVERY_S, took_s / _GAUGE_SHARE)
+        return nbytes
 
     def close(self) -> None:
         if self._probe is not None:
@@ -111,16 +114,18 @@ class ResourceSampler:
     def _draw_next(self, now: float) -> None:
         if self._batches:
             batch_s = (now - self._first_s) / self._batches
-            share = min(1.0, max(batch_s, _SHORTEST_S) / self._every_s())
+            share = min(1.0, max(batch_s, _SHORTEST_BATCH_S) / self._interval_s())
             self.skip = int(self._random.expovariate(1.0) * (1 / share - 1) + 0.5)
         else:
             self._first_s = now
             self._next_gauge_s = now + self._first_gauge_s
         self._batches += self.skip + 1
 
-    def _every_s(self) -> float:
-        if self._samples < _FIRST:
+    def _interval_s(self) -> float:
+        """Return the mean seconds between samples."""
+        if self._samples < _FAST_SAMPLES:
             return SAMPLE_EVERY_S
-        return min(_RAREST_S, max(SAMPLE_EVERY_S, self._took_s / self._samples / _SHARE))
+        affordable_s = self._took_s / self._samples / _SAMPLING_SHARE
+        return min(_LONGEST_INTERVAL_S, max(SAMPLE_EVERY_S, affordable_s))
 
     __del__ = finalizer(close)

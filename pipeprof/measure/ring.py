@@ -1,11 +1,10 @@
-"""How workers tell main about each batch: fixed records in memory that both see.
+"""Shared memory in which workers report each batch to the main process, without locks.
 
-A record's place follows from the number of its batch, which torch calls its task: a batch is made
-by one worker, so nothing locks and no worker ever waits. A record carries its number; main reads
-the slot where that number must be, and takes a slot that holds another number for what it is: a
-lost record.
+The number of a batch, which torch calls its task, gives the slot of its record. One worker makes a
+batch, so no two workers write the same record, and none ever waits. A record carries its number:
+where main finds another number than it expects, the record is lost.
 
-Where a worker cannot have the memory, its records are lost and nothing else happens.
+A worker that cannot open the memory loses its records, and continues undisturbed.
 """
 
 from __future__ import annotations
@@ -25,47 +24,53 @@ from pipeprof.measure.shared import SharedMemory
 
 _log = logging.getLogger(__name__)
 
-PLAIN = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
-IN_PARTS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
-"""All 0 for a batch whose data set names no stages."""
-METERED = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes", "physical_bytes",
-           "syscalls", "private_bytes", "descriptors", "threads", "tensors", "batch_bytes",
-           "loose_bytes")  # fmt: skip
-"""Of a sampled batch, by `pipeprof.measure.resource_sampler.ResourceSampler`."""
-SAMPLED = (*METERED, "read_cpu_s", "decode_cpu_s", "transform_cpu_s", "collate_cpu_s")
-TOLD = (*PLAIN, *IN_PARTS, *SAMPLED)
-"""What is told of a batch by who made it: all of it, or up to and with `IN_PARTS`, or `PLAIN`."""
-FIELDS = ("worker", "sent_s", "serialised_cpu_s", *TOLD)
-"""Their meaning is in `BatchLog`. All are doubles, so that NaN can say unknown."""
+TIMING_FIELDS = ("fetch_start_s", "fetch_end_s", "collate_s", "samples")
+STAGE_FIELDS = ("read_s", "decode_s", "transform_s", "bytes", "requests", "turns")
+"""Fields that are 0 for a batch whose data set names no stages."""
+RESOURCE_FIELDS = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_bytes",
+                   "physical_bytes", "syscalls", "private_bytes", "descriptors", "threads",
+                   "tensors", "batch_bytes", "loose_bytes")  # fmt: skip
+"""Fields that `pipeprof.measure.resource_sampler.ResourceSampler` measures, for sampled batches."""
+SAMPLED_FIELDS = (*RESOURCE_FIELDS, "read_cpu_s", "decode_cpu_s", "transform_cpu_s",
+                  "collate_cpu_s")  # fmt: skip
+REPORTED_FIELDS = (*TIMING_FIELDS, *STAGE_FIELDS, *SAMPLED_FIELDS)
+"""Fields that the maker of a batch reports. A report has one of three lengths: `TIMING_FIELDS`
+alone, those and `STAGE_FIELDS`, or all."""
+RECORD_FIELDS = ("worker", "sent_s", "serialised_cpu_s", *REPORTED_FIELDS)
+"""Columns that `Ring.read` returns; `BatchLog` explains each. All are doubles, and NaN is
+unknown."""
 
-_HEAD = struct.Struct(f"@q{1 + len(PLAIN)}dqq").pack_into
-"""The record's number, when it was sent, what is plain, who tells how much, the number again."""
-_REST = (*IN_PARTS, *SAMPLED)
+# A record fills four cache lines. The first is its head: the record's number, when the batch was
+# sent, `TIMING_FIELDS`, the worker and the length of its report, and the number again. A report of
+# `TIMING_FIELDS` alone touches no other line.
+_HEAD = struct.Struct(f"@q{1 + len(TIMING_FIELDS)}dqq").pack_into
+_BODY_FIELDS = (*STAGE_FIELDS, *SAMPLED_FIELDS)
 _LINE_WORDS = 8
-"""Of a cache line, which the head fills: of a plain batch's record, the others are not touched."""
 _WORDS = 4 * _LINE_WORDS
 _SLOT_BYTES = 8 * _WORDS
-_PARTS = struct.Struct(f"@{len(IN_PARTS)}d").pack_into
-_WHOLE = struct.Struct(f"@{len(_REST)}d").pack_into
+_STAGES = struct.Struct(f"@{len(STAGE_FIELDS)}d").pack_into
+_BODY = struct.Struct(f"@{len(_BODY_FIELDS)}d").pack_into
 _NUMBER = struct.Struct("@q")
-_WANTED = struct.Struct("@qq")
-_SAYS_BEYOND = _WANTED.size
-_NOTE = struct.Struct("@d").pack_into
-_PLAIN = len(PLAIN)
-_SENT_AT, _REST_AT = 8, 8 * _LINE_WORDS
-_SERIALISED_BEYOND = 8 * (_WORDS - 1) - _SENT_AT
-_TOLD_WORD, _AGAIN_WORD = 6, 7
+_WINDOW = struct.Struct("@qq")
+_STAGES_REPORTED_OFFSET = _WINDOW.size
+_DOUBLE = struct.Struct("@d").pack_into
+_TIMINGS = len(TIMING_FIELDS)
+_SENT_OFFSET, _BODY_OFFSET = 8, 8 * _LINE_WORDS
+_SENT_TO_SERIALISED = 8 * (_WORDS - 1) - _SENT_OFFSET
+_WORKER_AND_LENGTH_WORD, _NUMBER_AGAIN_WORD = 6, 7
 _SERIALISED_WORD = _WORDS - 1
 _TASK_BITS = 40
 _LENGTH_BITS = 8
-_REQUESTS, _TURNS = TOLD.index("requests"), TOLD.index("turns")
+_REQUESTS, _STAGE_CHANGES = REPORTED_FIELDS.index("requests"), REPORTED_FIELDS.index("turns")
 
 Floats = npt.NDArray[np.float64]
 
 
 class Ring:
-    """Room for the records of the last ``slots`` tasks, and what main says to all workers.
-    Linux only: raises OSError elsewhere."""
+    """The records of the last ``slots`` tasks, and the window of tasks that workers record.
+
+    It works on Linux only, and raises OSError elsewhere.
+    """
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -74,112 +79,126 @@ class Ring:
     def writer(self, worker: int) -> RingWriter:
         return RingWriter(self._shared.view, self._slots, worker)
 
-    def say(self, first: int, end: int) -> None:
-        """To all workers: of which tasks a record is wanted. None, until that is said."""
+    def set_window(self, first: int, end: int) -> None:
+        """Ask all workers to record the tasks from ``first`` up to ``end``, and no others."""
         if self._shared.view is not None:
-            _WANTED.pack_into(self._shared.view, self._slots * _SLOT_BYTES, first, end)
+            _WINDOW.pack_into(self._shared.view, self._slots * _SLOT_BYTES, first, end)
 
-    def said(self) -> tuple[int, int]:
-        """What `say` said last."""
+    def window(self) -> tuple[int, int]:
+        """Return what `set_window` set last: (0, 0), no task, until it is called."""
         if self._shared.view is None:
             return 0, 0
-        return _WANTED.unpack_from(self._shared.view, self._slots * _SLOT_BYTES)
+        return _WINDOW.unpack_from(self._shared.view, self._slots * _SLOT_BYTES)
 
-    def says_what_it_does(self) -> bool:
-        """Whether the data set named a stage, or asked storage, in any batch of which there is, or
-        was, a record."""
+    def reports_stages(self) -> bool:
+        """Return whether any recorded batch so far named a stage or made a storage request."""
         if self._shared.view is None:
             return False
-        at = self._slots * _SLOT_BYTES + _SAYS_BEYOND
-        return bool(_NUMBER.unpack_from(self._shared.view, at)[0])
+        offset = self._slots * _SLOT_BYTES + _STAGES_REPORTED_OFFSET
+        return bool(_NUMBER.unpack_from(self._shared.view, offset)[0])
 
     def read(self, epoch: int, tasks: npt.ArrayLike) -> Floats:
-        """[tasks, `FIELDS`], of the workers' ``epoch``-th epoch (from 1); NaN where one is lost. A
-        task that is NaN is lost."""
+        """Return the records of ``tasks`` in the workers' ``epoch``, counted from 1.
+
+        The shape is [tasks, `RECORD_FIELDS`]. A lost record is a row of NaN, and so is a NaN task.
+        """
         asked = np.array(tasks, dtype=np.float64)
-        told = np.full((len(asked), len(FIELDS)), nan)
+        table = np.full((len(asked), len(RECORD_FIELDS)), nan)
         if self._shared.view is None or not len(asked):
-            return told
-        wanted = _number(epoch, np.nan_to_num(asked, nan=-1).astype(np.int64))
-        slots = wanted % (1 << _TASK_BITS) % self._slots
-        table = np.frombuffer(self._shared.view).reshape(-1, _WORDS)
-        found = table[slots]
-        # the second look: it may have been overwritten while it was copied
-        still = table[slots, 0].view(np.int64)
-        whole = found.view(np.int64)
-        length, plain = whole[:, _TOLD_WORD] % (1 << _LENGTH_BITS), 3 + _PLAIN
-        told[:, 0] = whole[:, _TOLD_WORD] >> _LENGTH_BITS
-        told[:, 1] = found[:, 1]
-        # noted with the moment: before that it is an older record's
-        told[:, 2] = np.where(np.isnan(found[:, 1]), nan, found[:, _SERIALISED_WORD])
-        told[:, 3:plain] = found[:, 2 : 2 + _PLAIN]
-        told[:, plain:] = found[:, _LINE_WORDS : _LINE_WORDS + len(_REST)]
-        # what is there of what was not told is older
-        told[length == _PLAIN, plain : plain + len(IN_PARTS)] = 0.0
-        told[length != len(TOLD), plain + len(IN_PARTS) :] = nan
-        lost = (whole[:, 0] != wanted) | (whole[:, _AGAIN_WORD] != wanted) | (still != wanted)
-        told[lost | np.isnan(asked)] = nan
-        return told
+            return table
+        expected = _record_number(epoch, np.nan_to_num(asked, nan=-1).astype(np.int64))
+        slots = expected % (1 << _TASK_BITS) % self._slots
+        memory = np.frombuffer(self._shared.view).reshape(-1, _WORDS)
+        records = memory[slots]
+        # read again: a worker may have overwritten the record while it was copied
+        number_after = memory[slots, 0].view(np.int64)
+        words = records.view(np.int64)
+        length = words[:, _WORKER_AND_LENGTH_WORD] % (1 << _LENGTH_BITS)
+        stages = 3 + _TIMINGS
+        sampled = stages + len(STAGE_FIELDS)
+        table[:, 0] = words[:, _WORKER_AND_LENGTH_WORD] >> _LENGTH_BITS
+        table[:, 1] = records[:, 1]
+        # it is written together with the moment of sending; until then it is an older record's
+        table[:, 2] = np.where(np.isnan(records[:, 1]), nan, records[:, _SERIALISED_WORD])
+        table[:, 3:stages] = records[:, 2 : 2 + _TIMINGS]
+        table[:, stages:] = records[:, _LINE_WORDS : _LINE_WORDS + len(_BODY_FIELDS)]
+        # fields that were not reported still hold an older record's values
+        table[length == _TIMINGS, stages:sampled] = 0.0
+        table[length != len(REPORTED_FIELDS), sampled:] = nan
+        numbers = words[:, 0], words[:, _NUMBER_AGAIN_WORD], number_after
+        lost = np.any([number != expected for number in numbers], axis=0)
+        table[lost | np.isnan(asked)] = nan
+        return table
 
     def close(self) -> None:
         self._shared.close()
 
 
-def note_sent(memory: mmap | bytearray, place: int, moment: float, cpu_s: float) -> None:
-    """In a `RingWriter.memory`, where `RingWriter.write` said: when the batch was serialised, and
-    the CPU time that took."""
-    _NOTE(memory, place, moment)
-    _NOTE(memory, place + _SERIALISED_BEYOND, cpu_s)
+def note_sent(memory: mmap | bytearray, offset: int, sent_s: float, cpu_s: float) -> None:
+    """Write when a batch was sent, and the CPU seconds that serialising it took.
+
+    ``memory`` is `RingWriter.memory`, and ``offset`` is what `RingWriter.write` returned.
+    """
+    _DOUBLE(memory, offset, sent_s)
+    _DOUBLE(memory, offset + _SENT_TO_SERIALISED, cpu_s)
 
 
-def _number(epoch: int, task: Any) -> Any:
-    """Of a record: never 0, which an unused slot holds, as epochs count from 1."""
+def _record_number(epoch: int, task: Any) -> Any:
+    """Return the number of a record: never 0, which an unused slot holds, as epochs count from
+    1."""
     return (epoch << _TASK_BITS) + task
 
 
 class RingWriter:
-    """One worker's. Written for few steps: what the batches themselves take has driven our code and
-    data out of the caches, and each line of either that has to come back costs 0.1 µs."""
+    """Writes the records of one worker, in as few steps as possible.
 
-    __slots__ = ("_epoch", "_slots", "_who", "memory")
+    Making a batch drives our code and data out of the caches. Each cache line that has to come
+    back costs 0.1 µs.
+    """
+
+    __slots__ = ("_epoch", "_shifted_worker", "_slots", "memory")
 
     def __init__(self, memory: mmap | None, slots: int, worker: int) -> None:
-        # where there is none, nothing can be written
+        # without memory every write fails, and every record is lost
         self.memory: mmap | bytearray = bytearray() if memory is None else memory
-        self._slots, self._who = slots, worker << _LENGTH_BITS
+        self._slots, self._shifted_worker = slots, worker << _LENGTH_BITS
         self._epoch = 0
 
     def begin_epoch(self) -> None:
         self._epoch += 1 << _TASK_BITS
 
-    def heard(self) -> tuple[int, int]:
-        """What `Ring.say` said last. Who reads it meanwhile may hear half of it."""
-        return _WANTED.unpack_from(self.memory, self._slots * _SLOT_BYTES)
+    def window(self) -> tuple[int, int]:
+        """Return the last `Ring.set_window`; one bound may be the old one while main sets both."""
+        return _WINDOW.unpack_from(self.memory, self._slots * _SLOT_BYTES)
 
-    def write(self, task: int, told: Sequence[float]) -> int | None:
-        """The record of ``task``, as in `TOLD`, before main can know of the batch and so read it.
-        Returns where in `memory` to note the moment at which it is sent. Raises nothing: ``None``
-        when the record is lost, the batch is not."""
-        at, number = task % self._slots * _SLOT_BYTES, self._epoch + task
+    def write(self, task: int, report: Sequence[float]) -> int | None:
+        """Write the record of ``task``, before main can learn of the batch and read it.
+
+        Returns the offset in `memory` at which `note_sent` writes, or ``None`` when the record is
+        lost. It raises nothing: the batch must not be lost with its record.
+        """
+        start, number = task % self._slots * _SLOT_BYTES, self._epoch + task
         try:
-            length = len(told)
-            if length != _PLAIN:
-                told = self._write_more(at, told)
-            start_s, end_s, collate_s, samples = told
-            # from first to last: who copies it meanwhile finds two numbers
+            length = len(report)
+            if length != _TIMINGS:
+                report = self._write_body(start, report)
+            start_s, end_s, collate_s, samples = report
+            # the number is written first and last: a reader meanwhile finds two numbers
             _HEAD(
-                self.memory, at, number, nan, start_s, end_s, collate_s, samples,
-                self._who + length, number,
+                self.memory, start, number, nan, start_s, end_s, collate_s, samples,
+                self._shifted_worker + length, number,
             )  # fmt: skip
-            return at + _SENT_AT
+            return start + _SENT_OFFSET
         except Exception as error:
             log_caught(_log, error, "a batch's record is lost")
             return None
 
-    def _write_more(self, at: int, told: Sequence[float]) -> Sequence[float]:
-        _NUMBER.pack_into(self.memory, at, 0)
-        pack = _WHOLE if len(told) == len(TOLD) else _PARTS
-        pack(self.memory, at + _REST_AT, *told[_PLAIN:])
-        if told[_REQUESTS] or told[_TURNS]:
-            _NUMBER.pack_into(self.memory, self._slots * _SLOT_BYTES + _SAYS_BEYOND, 1)
-        return told[:_PLAIN]
+    def _write_body(self, start: int, report: Sequence[float]) -> Sequence[float]:
+        """Write all but the timings, which are returned."""
+        _NUMBER.pack_into(self.memory, start, 0)
+        pack = _BODY if len(report) == len(REPORTED_FIELDS) else _STAGES
+        pack(self.memory, start + _BODY_OFFSET, *report[_TIMINGS:])
+        if report[_REQUESTS] or report[_STAGE_CHANGES]:
+            offset = self._slots * _SLOT_BYTES + _STAGES_REPORTED_OFFSET
+            _NUMBER.pack_into(self.memory, offset, 1)
+        return report[:_TIMINGS]

@@ -1,4 +1,4 @@
-"""What is known of each batch, as rows of a table and as columns by name."""
+"""A row of figures for each batch, in a table, and as named columns of a `BatchLog`."""
 
 from __future__ import annotations
 
@@ -10,87 +10,90 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.measure.ring import FIELDS
+from pipeprof.measure.ring import RECORD_FIELDS
 
 Floats = npt.NDArray[np.float64]
 Arrays = Mapping[str, Floats]
 """Columns of a `BatchLog` by name; NaN is unknown."""
 
-MAIN = ("index", "nth", "epoch", "asked_s", "delivered_s", "done_s", "pause_s",
-        "pause_kind")  # fmt: skip
-WAY = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sampler_s")
-"""What main sees of a batch's way to it."""
-SEEN = (*WAY, *FIELDS)
-"""What a `Source` fills in."""
-COLUMNS = (*MAIN, *SEEN)
-_WORKER = SEEN.index("worker")
-_WHOLE = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
-_WHOLE_OR_UNKNOWN = ("pause_kind", "rested")
+LOOP_FIELDS = ("index", "nth", "epoch", "asked_s", "delivered_s", "done_s", "pause_s",
+               "pause_kind")  # fmt: skip
+"""Columns that the training loop's own calls give."""
+RECEIVE_FIELDS = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sampler_s")
+"""Columns that main measures while it receives a batch."""
+SOURCE_FIELDS = (*RECEIVE_FIELDS, *RECORD_FIELDS)
+"""Columns that a `Source` fills in."""
+COLUMNS = (*LOOP_FIELDS, *SOURCE_FIELDS)
+_WORKER = SOURCE_FIELDS.index("worker")
+_INTEGERS = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
+_INTEGERS_OR_UNKNOWN = ("pause_kind", "rested")
 _EPOCH_BITS = 32
 
 
 class Source(Protocol):
-    """Knows where the batches of a pass came from."""
+    """Knows which worker made each batch of a pass, and when."""
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
-        """Of the batches with these ``keys``, in the order of their delivery: [keys, `SEEN`], and
-        how many records were lost. A key is ``None`` when there is none, or it could not be had;
-        ``moments`` are when each was asked for and delivered: [keys, 2]."""
+        """Return a table [keys, `SOURCE_FIELDS`], and how many records were lost.
+
+        ``keys`` identify batches in the order of delivery; ``None`` stands for a batch without a
+        key. ``moments`` are when each was asked for and delivered: [keys, 2].
+        """
         ...
 
 
-def nothing_known(count: int) -> Floats:
-    """[count, `SEEN`]"""
-    table = np.full((count, len(SEEN)), nan)
+def unknown_rows(count: int) -> Floats:
+    """Return a table [count, `SOURCE_FIELDS`] in which everything is unknown."""
+    table = np.full((count, len(SOURCE_FIELDS)), nan)
     table[:, _WORKER] = -2
     return table
 
 
 def batch_number(epoch: int, nth: int) -> int:
-    """Tells the batch from all others of a recorder."""
+    """Return a number that no other batch of the same recorder has."""
     return epoch << _EPOCH_BITS | nth
 
 
 def batch_numbers(arrays: Arrays) -> list[int]:
-    """`batch_number` of each row."""
+    """Return the `batch_number` of each row."""
     numbers: list[int] = (arrays["epoch"] * (1 << _EPOCH_BITS) + arrays["nth"]).astype(int).tolist()
     return numbers
 
 
-def noted(notes: Mapping[int, tuple[float, float]], arrays: Arrays) -> Floats:
-    """[2, rows]: what ``notes`` by `batch_number` say of each."""
-    found = np.full((2, len(arrays["nth"])), nan)
-    for place, number in enumerate(batch_numbers(arrays) if notes else ()):
-        if number in notes:
-            found[:, place] = notes[number]
-    return found
+def lookup(pairs: Mapping[int, tuple[float, float]], arrays: Arrays) -> Floats:
+    """Return the pair of each row as [2, rows], from ``pairs`` by `batch_number`; NaN without."""
+    table = np.full((2, len(arrays["nth"])), nan)
+    for place, number in enumerate(batch_numbers(arrays) if pairs else ()):
+        if number in pairs:
+            table[:, place] = pairs[number]
+    return table
 
 
 def epoch_batches(epoch: Floats, nth: Floats) -> Floats:
-    """Of each row's epoch, by now."""
-    if (epoch == epoch[0]).all():  # to sort them is dear
+    """Return for each row how many batches its epoch has so far."""
+    if (epoch == epoch[0]).all():  # sorting is expensive
         return np.full(len(epoch), nth.max() + 1)
-    known, which = np.unique(epoch, return_inverse=True)
-    length = np.zeros(len(known))
+    epochs, which = np.unique(epoch, return_inverse=True)
+    length = np.zeros(len(epochs))
     np.maximum.at(length, which, nth + 1)
     return length[which]
 
 
 def as_array(numbers: Sequence[float]) -> Floats:
-    """By `struct`, which is ten times as fast as NumPy."""
+    """Convert ``numbers`` by `struct`, which is ten times as fast as NumPy."""
     return np.frombuffer(struct.pack(f"{len(numbers)}d", *numbers))
 
 
-def known(value: float) -> float | None:
+def none_if_nan(value: float) -> float | None:
     return None if value != value else value
 
 
 def log_column(name: str, values: Floats) -> tuple[float | int | None, ...]:
-    """As a `BatchLog` has it; empty when nothing is known of any batch."""
+    """Return a column as a `BatchLog` has it: empty when it is unknown for every batch."""
     if np.isnan(values).all():
         return ()
-    if name in _WHOLE:
+    if name in _INTEGERS:
         return tuple(int(value) for value in values)
-    if name in _WHOLE_OR_UNKNOWN:
+    if name in _INTEGERS_OR_UNKNOWN:
         return tuple(None if value != value else int(value) for value in values)
-    return tuple(known(value) for value in values.tolist())
+    return tuple(none_if_nan(value) for value in values.tolist())

@@ -1,8 +1,8 @@
-"""Memory that a process shares with the workers it starts, and that no file system knows.
+"""Share memory between a process and the workers that it starts, outside of any file system.
 
-It is a memfd: it has no name, and is gone with its last process, however that ends. A worker that
-does not inherit it (spawn, forkserver) opens it through /proc; where that is refused, it has none,
-and nothing else happens.
+The memory is a memfd: it has no name, and vanishes with the last process that uses it. A worker
+that does not inherit it (spawn, forkserver) opens it through /proc. Where that is refused, the
+worker continues without.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = "pipeprof"
 
 
 class SharedMemory:
-    """``size`` bytes, all 0 at first. Linux only: raises OSError elsewhere."""
+    """``size`` bytes, initially 0. It works on Linux only, and raises OSError elsewhere."""
 
     def __init__(self, size: int) -> None:
         self.view: mmap.mmap | None = None
@@ -39,16 +39,16 @@ class SharedMemory:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._size, self._descriptor, self.view = state["size"], -1, None
-        # this runs while a worker starts: to raise here would end it
+        # an error raised here would end the worker that starts
         with suppress(OSError, ValueError):
             if not os.readlink(state["path"]).startswith(f"/memfd:{_NAME}"):
-                return  # main has closed it, and the number is another file's by now
+                return  # main has closed it, and another file has its number now
             self._descriptor = os.open(state["path"], os.O_RDWR | os.O_CLOEXEC)
             self.view = mmap.mmap(self._descriptor, self._size)
 
     def close(self) -> None:
         if self.view is not None:
-            with suppress(BufferError):  # who still looks at it keeps it
+            with suppress(BufferError):  # an array over it keeps it
                 self.view.close()
             self.view = None
         if self._descriptor >= 0:

@@ -1,8 +1,8 @@
-"""Where code that reads, decodes or transforms says how long it took.
+"""Time the stages of making a batch: reading, decoding, transforming, collating.
 
-Each thread that makes batches has at most one open `Tally`; `record_read` and `stage` add to it,
-and cost next to nothing when there is none. Stages may lie within one another: each gets its own
-time only, so that together they are never more than the whole.
+A thread that makes a batch has one open `Tally`. `record_read` and `stage` add to it, and cost next
+to nothing when there is none. Stages may be nested: each gets only its own time, so that together
+they never exceed the whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 IN_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.COLLATE)
-"""The stages in which a batch is made."""
+"""The stages of making a batch."""
 
 # looked up once: an Enum's attributes are slow
 _READ, _COLLATE = Stage.READ, Stage.COLLATE
@@ -31,39 +31,41 @@ class Tally:
     """The seconds, bytes and requests of each stage while one batch is made."""
 
     __slots__ = ("_last", "bytes", "charges", "cpu_now", "cpu_s", "inner_cpu_s", "inner_s",
-                 "looked_s", "noting", "now", "requests", "seconds", "store_cpu_s", "store_s",
-                 "turns", "waited_s")  # fmt: skip
+                 "looked_s", "note_requests", "now", "requests", "seconds", "stage_changes",
+                 "store_cpu_s", "store_s", "waited_s")  # fmt: skip
 
-    def __init__(self, noting: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, note_requests: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         self.now, self.cpu_now = clock.now, clock.cpu_now
         self.seconds: dict[Stage, float] = {}
         self.bytes = 0
         self.requests = 0
         self.inner_s = 0.0
-        """Already charged within the stage that is open now."""
+        """Seconds within the open stage that inner stages and reads have taken."""
         self.cpu_s: dict[Stage, float] | None = None
-        """CPU time of this thread in each stage, where it is to be clocked."""
+        """CPU seconds of this thread in each stage; ``None`` where they are not measured."""
         self.inner_cpu_s = 0.0
-        self.turns = 0
-        """How often one stage of fetch followed another, the first included."""
+        self.stage_changes = 0
+        """How often the stage of fetching changed, the first stage included."""
         self.charges = 0
         """How often a stage or a read was clocked."""
         self._last: Stage | None = None
-        self.noting = noting
-        """Requests that are seen in this thread are this batch's, and nobody else notes them."""
-        self.store_s = self.store_cpu_s = self.looked_s = self.waited_s = 0.0
-        """See `pipeprof.measure.requests.StoreTime`: waited for the store, CPU time in it; of that
-        was looked at, and in that threads waited for a core."""
+        self.note_requests = note_requests
+        """Whether requests of this thread are still to be noted for this batch."""
+        self.store_s = self.store_cpu_s = 0.0
+        """Seconds of waiting for the store, and the process's CPU seconds meanwhile."""
+        self.looked_s = self.waited_s = 0.0
+        """Sampled seconds of `store_s`, and those in which threads waited for a core."""
 
     def charge(self, name: Stage, seconds: float) -> None:
+        """Add seconds to a stage."""
         self.charges += 1
         if name is not self._last and name is not _COLLATE:
-            self.turns += 1
+            self.stage_changes += 1
             self._last = name
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def add_read(self, start_s: float, end_s: float, size: int, requests: int) -> None:
-        """Count a read of ``size`` bytes as stage `read`."""
+        """Charge a read of ``size`` bytes to the stage `read`."""
         duration = end_s - start_s
         self.charge(_READ, duration)
         self.inner_s += duration
@@ -72,16 +74,16 @@ class Tally:
 
 
 class _Current(threading.local):
-    def __init__(self) -> None:  # as an attribute of the class it would take twice as long
+    def __init__(self) -> None:  # a class attribute would take twice as long
         self.tally: Tally | None = None
 
 
 current = _Current()
-"""Of this thread. Hot paths set ``current.tally`` themselves; everybody else takes `tallied`."""
+"""``current.tally`` is this thread's. Hot paths set it themselves; other code uses `tallied`."""
 
 
 def record_read(start_s: float, end_s: float, size: int, requests: int) -> None:
-    """Count a read of ``size`` bytes for the batch that this thread is making, if any."""
+    """Charge a read of ``size`` bytes to the batch that this thread is making, if any."""
     if current.tally is not None:
         current.tally.add_read(start_s, end_s, size, requests)
 
@@ -89,18 +91,18 @@ def record_read(start_s: float, end_s: float, size: int, requests: int) -> None:
 def stage(name: Stage | str) -> Timed:
     """Name a part of a data set's own code, so that its time is reported as a stage.
 
-    Use it as a context manager or as a decorator, in workers as in the main process. It costs next
-    to nothing when nobody profiles. The time of a stage within another counts for the inner one
-    alone. Of a generator function only the call is timed, not the iteration.
+    Use it as a context manager or a decorator, in workers or in the main process. It costs next to
+    nothing without a profiler. The time of a nested stage counts for the inner one alone. Only the
+    call of a generator function is timed, not the iteration.
 
     Args:
         name: ``"read"``, ``"decode"``, ``"transform"`` or ``"collate"``.
 
     Returns:
-        A context manager that is a decorator as well.
+        A context manager that is also a decorator.
 
     Raises:
-        UsageError: ``name`` is another stage, or none.
+        UsageError: ``name`` is none of these.
 
     Examples:
         >>> with pipeprof.stage("decode"):
@@ -114,13 +116,14 @@ def stage(name: Stage | str) -> Timed:
         known = None
     if known not in IN_FETCH:
         raise UsageError(
-            f"{str(name)!r} is not a stage of making a batch; those are {', '.join(IN_FETCH)}"
+            f"{str(name)!r} is not a stage of making a batch; use one of {', '.join(IN_FETCH)}"
         )
     return Timed(known)
 
 
 class Timed:
-    """Made by `stage`. Not to be entered twice at once; a decorated function makes one a call."""
+    """The context manager that `stage` returns. It cannot be entered again before it is left; a
+    decorated function enters a new one in each call."""
 
     __slots__ = ("_before_cpu_s", "_before_s", "_name", "_start_cpu_s", "_start_s", "_tally")
 
@@ -139,7 +142,7 @@ class Timed:
             if tally.cpu_s is not None:
                 self._before_cpu_s, tally.inner_cpu_s = tally.inner_cpu_s, 0.0
                 self._start_cpu_s = tally.cpu_now()
-            now = tally.now  # as a local: a slot is called more slowly
+            now = tally.now  # calling a local is faster than calling a slot
             self._start_s = now()
 
     def __exit__(self, *error: object) -> None:
@@ -172,7 +175,7 @@ class Timed:
 
 @contextmanager
 def tallied(tally: Tally) -> Iterator[Tally]:
-    """Let `record_read` and `stage` in this thread add to ``tally`` while the body runs."""
+    """Let `record_read` and `stage` of this thread add to ``tally`` while the body runs."""
     outer, current.tally = current.tally, tally
     try:
         yield tally

@@ -59,7 +59,7 @@ class RemoteStore:
         start = perf_counter()
         try:
             # what fsspec reads within is this read, and counts once; its requests are noted there
-            with tallied(Tally(noting=True)):
+            with tallied(Tally(note_requests=True)):
                 buffers: list[Buffer] = self._fs.cat_ranges(
                     [item.path] * len(ranges),
                     [offset for offset, _ in ranges],

@@ -7,7 +7,7 @@ import math
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.loader_pass import Pass
 from pipeprof.measure.recorder import Recorder
-from pipeprof.measure.rows import SEEN, Floats, nothing_known
+from pipeprof.measure.rows import SOURCE_FIELDS, Floats, unknown_rows
 from pipeprof.model import Environment, LoaderConfig, Recording
 
 ENVIRONMENT = Environment(
@@ -20,10 +20,10 @@ class Told:
     """The source of a made-up pass: a batch's key is what is known of it, by column."""
 
     def columns(self, keys: list[dict[str, float] | None], moments: Floats) -> tuple[Floats, int]:
-        table = nothing_known(len(keys))
+        table = unknown_rows(len(keys))
         for place, key in enumerate(keys):
             for name, value in (key or {}).items():
-                table[place, SEEN.index(name)] = value
+                table[place, SOURCE_FIELDS.index(name)] = value
         return table, sum(key is None for key in keys)
 
 

@@ -11,7 +11,7 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats, slice_log, ste
 from pipeprof.analyze.profile.pauses import PauseFinder
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.pauses import Named
+from pipeprof.measure.pauses import NamedInterval
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import BY_LENGTH, LoaderConfig, PauseKind, Recording
 from tests.analyze.pipelines import begun, recording_of
@@ -225,7 +225,7 @@ def starving(
             begin_s = clock.now()
             clock.sleep(pause_s)
             if named:
-                turn.hear(Named(begin_s, clock.now(), PauseKind(named, "named")))
+                turn.add_note(NamedInterval(begin_s, clock.now(), PauseKind(named, "named")))
     turn.leave()
     config = LoaderConfig(1, prefetch_factor=2, batch_size=4, kind="map")
     recording = recording_of(recorder, config, warmup=2)

@@ -18,7 +18,7 @@ def log_of(*requests: tuple[float, float, float, int], **noted: int) -> RequestL
     begin_noting()
     for start_s, first_byte_s, end_s, size in requests:
         note_request(start_s, first_byte_s, end_s, size, **noted)
-    counts.take()
+    counts.count_pending()
     end_noting()
     totals.add(counts)
     return totals.log()

@@ -8,7 +8,7 @@ import pytest
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import Columns, slice_log
 from pipeprof.analyze.profile.run_summary import Summary
-from pipeprof.measure.rows import MAIN
+from pipeprof.measure.rows import LOOP_FIELDS
 from pipeprof.model import UNWATCHED, BatchLog, Recording
 from tests.analyze.pipelines import inline_run, workers_run
 
@@ -48,7 +48,7 @@ def test_nothing_is_summed_of_nothing():
     assert (summary.total, summary.measured, summary.stage_stats()) == (0, 0, {})
 
 
-CLOCKED = (*MAIN, "samples", "epoch_batches")
+CLOCKED = (*LOOP_FIELDS, "samples", "epoch_batches")
 
 
 def only_clocked(recording: Recording, first: int, longer_s: float = 0.0) -> Recording:

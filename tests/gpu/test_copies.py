@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 import torch
 
-from pipeprof.measure.copies import DeviceCopy, here
+from pipeprof.measure.copies import DeviceCopy, this_thread
 from pipeprof.measure.h2d import to_device
 from tests.gpu.kernels import no_waiting, timed_s
 
@@ -21,7 +21,7 @@ SIZE = 256 * MIB
 @pytest.fixture(autouse=True)
 def nothing_noted(cuda):
     torch.cuda.synchronize()
-    here.notes.take()
+    this_thread.copies.take()
 
 
 def host(size: int, pinned: bool) -> torch.Tensor:
@@ -30,7 +30,7 @@ def host(size: int, pinned: bool) -> torch.Tensor:
 
 def taken() -> list[DeviceCopy]:
     torch.cuda.synchronize()
-    return here.notes.take()
+    return this_thread.copies.take()
 
 
 def rate(seconds: float) -> str:
@@ -86,7 +86,7 @@ def test_a_side_stream_copies_beside_the_work_that_is_queued(spin, figure):
 def taken_while_running(kernel: torch.cuda.Event) -> list[DeviceCopy]:
     copies: list[DeviceCopy] = []
     while not copies and not kernel.query():
-        copies = here.notes.take()
+        copies = this_thread.copies.take()
     assert copies, "the copy waited for the kernel"
     return copies
 
@@ -129,7 +129,7 @@ def test_pinned_copies_never_wait(spin):
         for _ in range(20):
             to_device(batch, "cuda")
             spin(0.010)
-            here.notes.take()
+            this_thread.copies.take()
         took_s = perf_counter() - began
     assert took_s < 0.1, "200 ms of kernels were queued"
 

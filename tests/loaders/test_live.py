@@ -14,7 +14,7 @@ from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.live.metrics import LiveFigures
 from pipeprof.loaders.live.view import LINE_S, MOST_SHARE, REPAINT_S, Live, live_view
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.pauses import Named
+from pipeprof.measure.pauses import NamedInterval
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import PauseKind
 from pipeprof.report.live import LiveView
@@ -281,7 +281,7 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
 def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
     clock = FakeClock()
     recorder, figures = Recorder(clock), LiveFigures(0, 0)
-    recorder.heard = figures.add
+    recorder.on_rows = figures.add
     turn = recorder.begin()
     for number in range(20):
         turn.ask()
@@ -291,7 +291,7 @@ def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
         if number == 10:
             begin_s = clock.now()
             clock.sleep(5.0)
-            turn.hear(Named(begin_s, clock.now(), PauseKind("checkpoint", "named")))
+            turn.add_note(NamedInterval(begin_s, clock.now(), PauseKind("checkpoint", "named")))
     turn.leave()
     view = figures.complete(LiveView("train", 1, 20, 40))
     assert (view.starved, view.starved_of_all) == pytest.approx((0.75, 0.75))

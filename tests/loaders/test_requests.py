@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
-from pipeprof.measure.requests import note_request, waiting
+from pipeprof.measure.requests import note_request, pending_notes
 
 
 class Store(fsspec.AbstractFileSystem):
@@ -52,7 +52,7 @@ def check(profile, epochs):
     assert requests.latency_s.p50 >= 0.001 * 0.965
     assert 0 < requests.at_once <= 1
     assert 0 < requests.client_share < 1.5
-    assert not waiting
+    assert not pending_notes
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_data_set_without_requests_has_none():
         pass
     assert loader.profile().requests is None
     note_request(0.0, 0.0, 1.0, 1)
-    assert not waiting, "nobody profiles any more"
+    assert not pending_notes, "nobody profiles any more"
 
 
 def test_a_note_that_makes_no_sense_does_not_disturb_the_training():

@@ -13,7 +13,7 @@ from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.sampling import ALL_TASKS, LONGEST, SamplingBudget, shortest_window
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.ring import PLAIN, TOLD, Ring
+from pipeprof.measure.ring import REPORTED_FIELDS, TIMING_FIELDS, Ring
 
 BATCHES = 2_600
 MANY = 1_007
@@ -92,15 +92,17 @@ def test_stretches_get_longer_but_not_without_end():
 
 @pytest.mark.parametrize(("named", "says"), [({}, False), ({"turns": 2.0}, True),
                                              ({"requests": 1.0}, True)])  # fmt: skip
-def test_a_data_set_that_says_what_it_does_is_known(named, says):
+def test_a_data_set_that_reports_stages_is_known(named, says):
     ring = Ring(slots=8)
     writer = ring.writer(0)
     writer.begin_epoch()
-    told = dict.fromkeys(TOLD, 0.0) | named
+    told = dict.fromkeys(REPORTED_FIELDS, 0.0) | named
     for task in range(20):
         plain = task != 5
-        writer.write(task, list(told.values())[: len(PLAIN) if plain else len(TOLD)])
-    assert ring.says_what_it_does() is says
+        writer.write(
+            task, list(told.values())[: len(TIMING_FIELDS) if plain else len(REPORTED_FIELDS)]
+        )
+    assert ring.reports_stages() is says
 
 
 class Results(queue.Queue):
@@ -117,7 +119,7 @@ def test_a_worker_has_its_hooks_on_where_main_wants_records():
     sender, results, turned = WorkerSender(ring.writer(1), 1, 3), Results(), []
     sender.begin_epoch()
     sender.attach(results)
-    ring.say(0, 16)
+    ring.set_window(0, 16)
     sender.control_hooks(turned.append)
     on, made_watched = True, []
     for task in range(1, 100, 3):
@@ -125,12 +127,12 @@ def test_a_worker_has_its_hooks_on_where_main_wants_records():
         if on:
             made_watched.append(task)
         if task == 31:
-            ring.say(50, 66)
+            ring.set_window(50, 66)
         results.put((task, None))
     assert set(made_watched) >= {*range(1, 16, 3), *range(52, 66, 3)}
     assert turned == [False, True, False]
     assert len(made_watched) <= 5 + 5 + 3, "and hardly any more"
-    ring.say(0, ALL_TASKS)
+    ring.set_window(0, ALL_TASKS)
     results.put((100, None))
     assert turned[-1] is True
 
@@ -139,7 +141,7 @@ def test_a_worker_that_begins_where_nothing_is_wanted_makes_no_record():
     ring = Ring(slots=8)
     sender, turned = WorkerSender(ring.writer(0), 0, 1), []
     sender.begin_epoch()
-    ring.say(0, 0)
+    ring.set_window(0, 0)
     sender.control_hooks(turned.append)
     assert turned == [False]
 

@@ -11,9 +11,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from pipeprof.measure.patches import all_reads as module
-from pipeprof.measure.patches.all_reads import reads_watched, watch_reads
+from pipeprof.measure.patches.all_reads import patch_reads, reads_recorded
 from pipeprof.measure.patches.file_reads import _holders
-from pipeprof.measure.patches.fsspec_reads import unwatch_fsspec
+from pipeprof.measure.patches.fsspec_reads import restore_fsspec
 from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.storage import open_store
 
@@ -25,9 +25,9 @@ def worker(monkeypatch):
     """As in a worker, for one test."""
     for owner, name in [*_holders(), (numpy, "fromfile"), (module, "_users")]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
-    watch_reads()
+    patch_reads()
     yield
-    unwatch_fsspec()
+    restore_fsspec()
 
 
 @pytest.mark.parametrize("scheme", ["memory", "file"])
@@ -39,7 +39,7 @@ def test_our_own_storage_counts_once(scheme, worker, tmp_path):
     [item] = store.find(url)
     with tallied(Tally()) as tally:
         store.read(item, [(0, 100), (500, 50)])
-    assert (tally.bytes, tally.requests, tally.turns) == (150, 2, 1)
+    assert (tally.bytes, tally.requests, tally.stage_changes) == (150, 2, 1)
 
 
 def test_arrays_that_numpy_reads_by_descriptor(worker, tmp_path):
@@ -55,7 +55,7 @@ def test_arrays_that_numpy_reads_by_descriptor(worker, tmp_path):
 
 
 def test_the_main_process_keeps_its_open():
-    with reads_watched():
+    with reads_recorded():
         assert type(open) is type(io.open) is type(len)
         assert numpy.fromfile.__name__ == "fromfile"
         assert not hasattr(numpy.fromfile, "__wrapped__")
@@ -80,7 +80,7 @@ class Reads(Dataset):
 
 
 def watch_in_worker(worker):
-    watch_reads()
+    patch_reads()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -92,7 +92,7 @@ def test_a_worker_sees_both_whatever_main_does(method, tmp_path):
         multiprocessing_context=method,
         worker_init_fn=watch_in_worker,
     )
-    with reads_watched():
+    with reads_recorded():
         seen = torch.cat([torch.stack(sample) for sample in loader], dim=1)
     assert seen.T.tolist() == [[2 * len(DATA), 2]] * 4
 
@@ -100,7 +100,7 @@ def test_a_worker_sees_both_whatever_main_does(method, tmp_path):
 IMPORTED_LATER = """
 import sys
 from pipeprof.measure.stage_timer import Tally, tallied
-from pipeprof.measure.patches.all_reads import reads_watched, watch_reads
+from pipeprof.measure.patches.all_reads import reads_recorded, patch_reads
 
 {watch}
 assert "fsspec" not in sys.modules
@@ -119,7 +119,7 @@ print(tally.bytes, tally.requests)
 """
 
 
-@pytest.mark.parametrize("watch", ["watch_reads()", "main = reads_watched(); main.__enter__()"])
+@pytest.mark.parametrize("watch", ["patch_reads()", "main = reads_recorded(); main.__enter__()"])
 def test_an_fsspec_imported_later_is_seen(watch, tmp_path):
     (tmp_path / "data").write_bytes(DATA)
     script = IMPORTED_LATER.format(watch=watch)

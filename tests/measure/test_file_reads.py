@@ -23,7 +23,7 @@ import pytest
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipeprof.measure.patches.file_reads import _holders, watch_open, watched_open
+from pipeprof.measure.patches.file_reads import _holders, patch_open, recording_open
 from pipeprof.measure.stage_timer import Tally, stage, tallied
 from pipeprof.model import Stage
 from tests.support.leaks import descriptors
@@ -45,7 +45,7 @@ def watched(monkeypatch):
     """As in a worker, for one test."""
     for owner, name in _holders():
         monkeypatch.setattr(owner, name, io.open)
-    watch_open()
+    patch_open()
 
 
 def place(room, which):
@@ -99,14 +99,14 @@ def contents(opened):
 def test_reads_as_open_does(room, mode, buffering):
     for which in ("null", "file as bytes", "file as Path", "file"):
         path = place(room, which)
-        assert outcome(watched_open, path, mode, buffering) == outcome(
+        assert outcome(recording_open, path, mode, buffering) == outcome(
             io.open, path, mode, buffering
         )
     for encoding in (None, "utf-8", "latin-1", "ascii", "utf-16"):
         for errors in (None, "replace"):
             for newline in (None, "", "\n", "\r", "\r\n"):
                 text = () if "b" in mode else (encoding, errors, newline)
-                ours = outcome(watched_open, path, mode, buffering, *text)
+                ours = outcome(recording_open, path, mode, buffering, *text)
                 assert ours == outcome(io.open, path, mode, buffering, *text)
 
 
@@ -122,7 +122,7 @@ def test_reads_as_open_does(room, mode, buffering):
 def test_opens_and_fails_as_open_does(room, which, mode, buffering, encoding, errors, newline):
     arguments = mode, buffering, encoding, errors, newline
     with tallied(Tally()):
-        ours = outcome(watched_open, place(room, which), *arguments)
+        ours = outcome(recording_open, place(room, which), *arguments)
     assert ours == outcome(io.open, place(room, which), *arguments)
 
 
@@ -132,14 +132,14 @@ def test_opens_and_fails_as_open_does(room, which, mode, buffering, encoding, er
 )
 def test_odd_ways_to_open_are_those_of_open(room, mode, options):
     path = place(room, "file")
-    assert outcome(watched_open, path, mode, **options) == outcome(io.open, path, mode, **options)
+    assert outcome(recording_open, path, mode, **options) == outcome(io.open, path, mode, **options)
 
 
 def test_a_terminal_is_read_by_lines():
     ends = os.openpty()
     for mode, buffering in (("r", -1), ("r", 100), ("rb", -1)):
         name = os.ttyname(ends[1])
-        with watched_open(name, mode, buffering) as ours, open(name, mode, buffering) as real:
+        with recording_open(name, mode, buffering) as ours, open(name, mode, buffering) as real:
             assert ours.isatty() is real.isatty() is True
             assert getattr(ours, "line_buffering", 0) == getattr(real, "line_buffering", 0)
             assert ours.__sizeof__() == real.__sizeof__()
@@ -149,7 +149,7 @@ def test_a_terminal_is_read_by_lines():
 
 def test_a_descriptor_stays_with_the_real_open(room):
     descriptor = os.open(place(room, "file"), os.O_RDONLY)
-    with watched_open(descriptor, "rb") as opened:
+    with recording_open(descriptor, "rb") as opened:
         assert type(opened.raw) is io.FileIO
 
 
@@ -157,7 +157,7 @@ def test_passes_for_the_builtin(watched):
     class Reader:
         open = open  # no method, as the builtin would not be one
 
-    assert open is io.open is Reader().open is watched_open
+    assert open is io.open is Reader().open is recording_open
     assert callable(open)
     assert (open.__name__, open.__qualname__, repr(open)) == (
         "open",
@@ -172,9 +172,9 @@ def test_passes_for_the_builtin(watched):
 def test_an_open_that_somebody_replaced_is_left_alone(monkeypatch):
     theirs = lambda *arguments: None  # noqa: E731
     monkeypatch.setattr(builtins, "open", theirs)
-    watch_open()
+    patch_open()
     assert builtins.open is theirs
-    assert io.open is not watched_open
+    assert io.open is not recording_open
 
 
 @pytest.mark.parametrize("mode", ["r", "rb"])
@@ -188,7 +188,7 @@ def test_a_file_left_open_warns_as_ever(room, mode):
 
     path = place(room, "file")
     gc.collect()  # what other tests left open
-    assert warning(watched_open) == warning(io.open)
+    assert warning(recording_open) == warning(io.open)
     assert len(warning(io.open)) == 1
 
 
@@ -196,7 +196,7 @@ def test_a_failed_open_leaves_no_descriptor(room):
     path, before = place(room, "file"), descriptors()
     for _ in range(5):
         with pytest.raises(LookupError):
-            watched_open(path, encoding="no-such")
+            recording_open(path, encoding="no-such")
     assert not descriptors() - before
 
 

@@ -15,7 +15,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.http import HTTPFileSystem
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from pipeprof.measure.patches.all_reads import reads_watched
+from pipeprof.measure.patches.all_reads import reads_recorded
 from pipeprof.measure.stage_timer import Tally, stage, tallied
 from pipeprof.model import Stage
 
@@ -25,7 +25,7 @@ DATA = bytes(range(250)) * 40
 @pytest.fixture
 def watched():
     """As in the main process."""
-    with reads_watched():
+    with reads_recorded():
         yield
 
 
@@ -260,7 +260,7 @@ def test_requests_are_those_that_the_server_saw(server, http, tmp_path):
         (absent, 0),
     ):
         server.requests, start = 0, time.perf_counter()
-        with reads_watched(), tallied(Tally()) as tally:
+        with reads_recorded(), tallied(Tally()) as tally:
             read()
         assert (tally.bytes, tally.requests) == (length, server.requests)
         assert 0 < tally.seconds[Stage.READ] <= time.perf_counter() - start
@@ -279,9 +279,9 @@ def state():
 
 def test_everything_is_put_back():
     before = state()
-    with reads_watched():
+    with reads_recorded():
         inside = state()
-        with pytest.raises(KeyError), reads_watched():
+        with pytest.raises(KeyError), reads_recorded():
             raise KeyError
         assert state() == inside != before
     assert state() == before
@@ -291,7 +291,7 @@ def test_everything_is_put_back():
 def test_a_method_that_somebody_else_replaced_stays_theirs(monkeypatch):
     monkeypatch.setattr(memory.MemoryFileSystem, "cat_file", memory.MemoryFileSystem.cat_file)
     theirs = lambda self, path: b"theirs"  # noqa: E731
-    with reads_watched():
+    with reads_recorded():
         memory.MemoryFileSystem.cat_file = theirs
     assert memory.MemoryFileSystem.cat_file is theirs
 

@@ -17,7 +17,7 @@ import torch
 from pipeprof.errors import UsageError
 from pipeprof.loaders.tensors import Batch, Ragged
 from pipeprof.measure import h2d
-from pipeprof.measure.copies import CopyNotes, here
+from pipeprof.measure.copies import CopyNotes, this_thread
 from pipeprof.measure.device import CudaEvents
 from pipeprof.measure.h2d import to_device
 from pipeprof.measure.nested import tensors_in
@@ -29,7 +29,7 @@ MS = 1e-3
 @pytest.fixture(autouse=True)
 def nothing_noted():
     """Notes of other tests in this thread."""
-    here.notes.take()
+    this_thread.copies.take()
 
 
 def tensor(*shape: int) -> torch.Tensor:
@@ -114,31 +114,31 @@ def test_a_subclass_keeps_what_it_has_besides_its_items():
 )
 def test_what_has_no_tensor_is_passed_on(batch):
     assert to_device(batch, "meta") is batch
-    assert here.notes.take() == []
+    assert this_thread.copies.take() == []
 
 
 def test_values_are_those_of_the_source():
     batch = {"x": torch.arange(5), "y": [torch.rand(3)]}
     moved = to_device(batch, "cpu")
     assert moved is batch, "it is there already: nothing is copied"
-    assert here.notes.take() == []
+    assert this_thread.copies.take() == []
 
 
 def test_bytes_and_copies_are_counted():
     start = perf_counter()
     to_device({"x": tensor(10, 10), "y": (tensor(3), torch.zeros(5, dtype=torch.int64))}, "meta")
     took = perf_counter() - start
-    (copy,) = here.notes.take()
+    (copy,) = this_thread.copies.take()
     assert (copy.bytes, copy.copies) == (400 + 12 + 40, 3)
     assert copy.pageable_copies == 3
     assert not copy.blocking
     assert 0 < copy.seconds <= took
-    assert here.notes.take() == []
+    assert this_thread.copies.take() == []
 
 
 def test_our_own_batches_are_counted_whole():
     to_device(structures()["batch"], "meta", non_blocking=False)
-    (copy,) = here.notes.take()
+    (copy,) = this_thread.copies.take()
     assert (copy.bytes, copy.copies, copy.blocking) == (8 + 20 + 16, 3, True)
 
 
@@ -155,14 +155,14 @@ class Graph:
 def test_an_object_moves_itself_and_its_bytes_are_unknown():
     moved = to_device({"graph": Graph(), "x": tensor(2)}, "meta")
     assert moved["graph"].device == "meta"
-    (copy,) = here.notes.take()
+    (copy,) = this_thread.copies.take()
     assert (copy.bytes, copy.copies) == (None, 1)
 
 
 def test_the_bytes_of_a_sparse_tensor_are_unknown():
     moved = to_device(torch.eye(3).to_sparse(), "meta")
     assert moved.layout is torch.sparse_coo
-    (copy,) = here.notes.take()
+    (copy,) = this_thread.copies.take()
     assert (copy.bytes, copy.copies) == (None, 1)
 
 
@@ -191,7 +191,7 @@ def test_errors_are_those_of_to():
         with pytest.raises(expected.type) as raised:
             to_device(tensor(1), device)
         assert str(raised.value) == str(expected.value)
-    assert here.notes.take() == []
+    assert this_thread.copies.take() == []
 
 
 def test_a_stream_of_another_device_is_refused():
@@ -206,14 +206,14 @@ def test_threads_do_not_mix():
 
     def other():
         to_device(tensor(7), "meta")
-        elsewhere.extend(here.notes.take())
+        elsewhere.extend(this_thread.copies.take())
 
     to_device(tensor(2), "meta")
     thread = threading.Thread(target=other)
     thread.start()
     thread.join()
     assert [copy.bytes for copy in elsewhere] == [28]
-    assert [copy.bytes for copy in here.notes.take()] == [8]
+    assert [copy.bytes for copy in this_thread.copies.take()] == [8]
 
 
 class OnFakeCuda:
@@ -222,8 +222,8 @@ class OnFakeCuda:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, most: int = 1024) -> None:
         self.cuda = FakeCuda()
         self.notes = CopyNotes(CudaEvents(self.cuda), most)
-        monkeypatch.setattr(here, "notes", self.notes)
-        monkeypatch.setattr(h2d, "_stream_of_copies", lambda _, side: side or self.cuda.stream)
+        monkeypatch.setattr(this_thread, "copies", self.notes)
+        monkeypatch.setattr(h2d, "_copy_stream", lambda _, side: side or self.cuda.stream)
         monkeypatch.setattr(torch.cuda, "current_stream", self.cuda.current_stream)
         monkeypatch.setattr(torch.cuda, "stream", self.cuda.use)
         to = h2d._Mover._to

@@ -10,7 +10,7 @@ import pytest
 import pipeprof
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.loader_pass import Pass
-from pipeprof.measure.pauses import MOST_NOTES, Named
+from pipeprof.measure.pauses import MOST_NOTES, NamedInterval
 from pipeprof.measure.recorder import Recorder
 from pipeprof.model import PauseKind
 from tests.analyze.pipelines import begun
@@ -112,8 +112,8 @@ def test_pauses_that_lie_within_one_another_count_once_and_as_the_longest() -> N
     begin_s = clock.now()
     clock.sleep(1.0)
     iterate(val, clock).leave(exhausted=True)
-    turn.hear(Named(begin_s + 0.25, begin_s + 0.5, PauseKind("inner", "named")))
-    turn.hear(Named(begin_s, clock.now(), CHECKPOINT))
+    turn.add_note(NamedInterval(begin_s + 0.25, begin_s + 0.5, PauseKind("inner", "named")))
+    turn.add_note(NamedInterval(begin_s, clock.now(), CHECKPOINT))
     turn.leave()
     log = train.log()
     assert log.pause_s == (None, None, 3.0)
@@ -125,14 +125,16 @@ def test_what_lies_outside_of_steps_is_no_pause() -> None:
     recorder = Recorder(clock)
     turn = begun(recorder)
     clock.sleep(1.0)
-    turn.hear(Named(0.25, 0.75, CHECKPOINT))  # before the first batch
+    turn.add_note(NamedInterval(0.25, 0.75, CHECKPOINT))  # before the first batch
     turn.ask()
     clock.sleep(1.0)
     turn.deliver({"samples": 1})
-    turn.hear(Named(1.25, 1.75, CHECKPOINT))  # while the batch was made, as in a data set
+    turn.add_note(
+        NamedInterval(1.25, 1.75, CHECKPOINT)
+    )  # while the batch was made, as in a data set
     clock.sleep(1.0)
     turn.leave()
-    turn.hear(Named(2.5, 3.5, CHECKPOINT))
+    turn.add_note(NamedInterval(2.5, 3.5, CHECKPOINT))
     assert recorder.log().pause_s == ()
 
 
@@ -142,15 +144,17 @@ def test_names_and_notes_are_bounded() -> None:
     turn = begun(recorder)
     for number in range(200):
         step(turn, clock)
-        turn.hear(Named(clock.now() - 0.5, clock.now(), PauseKind(f"step {number}", "named")))
+        turn.add_note(
+            NamedInterval(clock.now() - 0.5, clock.now(), PauseKind(f"step {number}", "named"))
+        )
     turn.leave()
     assert recorder.log().pause_s == (0.5,) * 200
     assert len(recorder.pauses.kinds) == 50
     assert recorder.pauses.kinds[-1].name == "others"
     waiting = begun(recorder)
     for _ in range(2 * MOST_NOTES):
-        waiting.hear(Named(0.0, 1.0, CHECKPOINT))
-    assert len(waiting._heard) == MOST_NOTES
+        waiting.add_note(NamedInterval(0.0, 1.0, CHECKPOINT))
+    assert len(waiting._pause_notes) == MOST_NOTES
 
 
 def profiled_steps(body) -> tuple[float | None, ...]:
@@ -225,5 +229,5 @@ def test_a_pass_that_another_has_noted_keeps_nothing_of_its_loader() -> None:
     inner.leave(exhausted=True)
     del inner
     gc.collect()
-    assert list(turn._heard), "its end is looked up when the step is over"
+    assert list(turn._pause_notes), "its end is looked up when the step is over"
     assert source() is None

@@ -159,10 +159,10 @@ def test_the_rest_of_a_row_is_filled_in_for_many_at_once():
 
 def test_short_passes_are_filled_in_together_and_in_order():
     recorder, heard = Recorder(FakeClock()), []
-    recorder.heard = heard.append
+    recorder.on_rows = heard.append
     for number in range(20):
         turn = begun(recorder)
-        turn.may_wait = True
+        turn.may_fill_later = True
         for _ in range(2):
             turn.ask()
             turn.deliver({"samples": number})
@@ -175,11 +175,11 @@ def test_short_passes_are_filled_in_together_and_in_order():
 
 def test_a_pass_that_may_wait_is_filled_in_before_what_comes_after_it():
     recorder = Recorder(FakeClock())
-    for may_wait in (True, False):
+    for may_fill_later in (True, False):
         turn = begun(recorder)
-        turn.may_wait = may_wait
+        turn.may_fill_later = may_fill_later
         turn.ask()
-        turn.deliver({"samples": int(may_wait)})
+        turn.deliver({"samples": int(may_fill_later)})
         turn.leave()
     assert recorder.lost_records == 0
     assert recorder.log().samples == (1, 0)
@@ -231,7 +231,7 @@ def test_the_steps_of_a_run_are_all_that_is_in_its_wall_time(kept):
 
 def test_who_looks_at_a_run_hears_of_its_rows_and_may_ask_for_them_early():
     recorder, heard = Recorder(FakeClock()), []
-    recorder.heard = heard.append
+    recorder.on_rows = heard.append
     turn = begun(recorder)
     for number in range(600):
         turn.ask()

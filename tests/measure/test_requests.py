@@ -9,9 +9,9 @@ from time import perf_counter, thread_time
 import pytest
 
 from pipeprof.measure import requests
-from pipeprof.measure.patches.file_reads import watched_open
+from pipeprof.measure.patches.file_reads import recording_open
 from pipeprof.measure.request_counts import RequestCounts, RequestTable, RequestTotals
-from pipeprof.measure.requests import begin_noting, end_noting, note_request, reading, waiting
+from pipeprof.measure.requests import begin_noting, end_noting, note_request, pending_notes, reading
 from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import NO_REQUESTS, RequestLog
 from tests.support.leaks import descriptors
@@ -33,7 +33,7 @@ def log_of(*tables: RequestCounts | RequestTable) -> RequestLog:
 
 def test_nothing_is_kept_while_nobody_profiles():
     note_request(1.0, nan, 2.0, 100)
-    assert not waiting
+    assert not pending_notes
     assert log_of(RequestCounts()) == NO_REQUESTS
 
 
@@ -41,7 +41,7 @@ def test_each_request_is_in_every_sum(noting):
     note_request(10.0, 10.5, 11.0, 100)
     note_request(10.25, nan, 12.25, 300, retries=2, throttled=1)
     counts = RequestCounts()
-    counts.take()
+    counts.count_pending()
     log = log_of(counts)
     assert (log.count, log.bytes, log.seconds) == (2, 400, 3.0)
     assert (log.first_byte_count, log.first_byte_s) == (1, 0.5)
@@ -49,16 +49,16 @@ def test_each_request_is_in_every_sum(noting):
     assert (log.retries, log.throttled, log.failed, log.lost) == (2, 1, 0, 0)
     assert (log.began_s, log.ended_s) == (10.0, 12.25)
     assert log.busy_s == 2.25, "they overlap"
-    assert not waiting
+    assert not pending_notes
 
 
 def test_time_without_a_request_is_not_busy(noting):
     counts = RequestCounts()
     for start_s, end_s in ((3.0, 4.0), (0.0, 2.0), (1.0, 1.5)):
         note_request(start_s, nan, end_s, 1)
-    counts.take()
+    counts.count_pending()
     note_request(3.5, nan, 4.5, 1)
-    counts.take()
+    counts.count_pending()
     log = log_of(counts)
     assert (log.seconds, log.busy_s) == (4.5, 3.5)
 
@@ -67,7 +67,7 @@ def test_one_that_failed_is_counted_and_told_apart(noting):
     note_request(1.0, nan, 31.0, 0, retries=4, throttled=4, failed=True)
     note_request(40.0, nan, 40.5, 10)
     counts = RequestCounts()
-    counts.take()
+    counts.count_pending()
     log = log_of(counts)
     assert (log.failed, log.retries, log.throttled) == (1, 4, 4)
     assert (log.count, log.seconds, log.began_s) == (1, 0.5, 40.0)
@@ -79,7 +79,7 @@ def test_one_that_failed_is_counted_and_told_apart(noting):
 def test_a_bin_lies_within_three_percent_of_its_values(noting, seconds, size):
     note_request(0.0, seconds / 2, seconds, size)
     counts = RequestCounts()
-    counts.take()
+    counts.count_pending()
     log = log_of(counts)
     assert log.latencies == ((pytest.approx(seconds, rel=0.032), 1),)
     assert log.first_bytes == ((pytest.approx(seconds / 2, rel=0.032), 1),)
@@ -91,7 +91,7 @@ def test_what_no_bin_was_made_for_falls_into_the_last_one_at_that_end(noting):
     note_request(5.0, nan, 4.0, 1 << 60)  # a clock that went back
     note_request(0.0, nan, 1e6, 1)
     counts = RequestCounts()
-    counts.take()
+    counts.count_pending()
     log = log_of(counts)
     assert [count for _, count in log.latencies] == [2, 1]
     assert [count for _, count in log.sizes] == [2, 1]
@@ -108,25 +108,25 @@ def test_notes_of_any_thread_are_counted_by_who_makes_the_batch(noting):
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        counts.take()
-    counts.take()
+        counts.count_pending()
+    counts.count_pending()
     assert log_of(counts).count == 2000
 
 
 def test_too_many_at_once_are_lost_and_the_loss_is_told(noting):
-    for _ in range(requests.MOST_WAITING + 5):
+    for _ in range(requests.MOST_PENDING + 5):
         note_request(0.0, nan, 1.0, 1)
     counts = RequestCounts()
-    counts.take()
+    counts.count_pending()
     log = log_of(counts)
-    assert (log.count, log.lost) == (requests.MOST_WAITING, 5)
+    assert (log.count, log.lost) == (requests.MOST_PENDING, 5)
 
 
 def count_in_child(table: RequestTable, worker: int, requests_made: int) -> None:
     begin_noting()
     for number in range(requests_made):
         note_request(float(number), nan, number + 0.5, 1000)
-    table.row(worker).take()
+    table.row(worker).count_pending()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -152,9 +152,9 @@ def test_a_forked_child_does_not_keep_what_its_parent_profiles(noting):
     child = os.fork()
     if not child:
         note_request(0.0, nan, 1.0, 1)
-        os._exit(len(waiting))
+        os._exit(len(pending_notes))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert len(waiting) == 1
+    assert len(pending_notes) == 1
 
 
 def test_passes_that_ended_stay_counted_and_their_memory_is_given_back(noting):
@@ -162,7 +162,7 @@ def test_passes_that_ended_stay_counted_and_their_memory_is_given_back(noting):
     for number in range(20):
         table = RequestTable(workers=2)
         note_request(float(number), nan, number + 1.0, 10)
-        table.row(1).take()
+        table.row(1).count_pending()
         totals.add(table)
         del table
     log = totals.log()
@@ -179,14 +179,14 @@ def burn(cpu_s: float) -> None:
 
 
 def test_reading_counts_the_cpu_of_all_threads_and_one_within_another_once():
-    tally, start_s = Tally(noting=True), perf_counter()
+    tally, start_s = Tally(note_requests=True), perf_counter()
     with tallied(tally), reading():
-        assert not tally.noting
+        assert not tally.note_requests
         with reading():
             thread = threading.Thread(target=burn, args=(0.05,))
             thread.start()
             thread.join()
-    assert tally.noting
+    assert tally.note_requests
     assert tally.store_cpu_s >= 0.05
     assert tally.store_s <= perf_counter() - start_s
 
@@ -198,9 +198,9 @@ def test_without_a_batch_under_way_reading_does_nothing():
 
 
 def test_looking_at_the_threads_is_no_read_of_the_batch(monkeypatch):
-    monkeypatch.setattr(requests._look, "next_s", 0.0)
-    monkeypatch.setattr("builtins.open", watched_open)
-    with tallied(Tally(noting=True)) as tally, reading():
+    monkeypatch.setattr(requests._run_queue_sampling, "next_s", 0.0)
+    monkeypatch.setattr("builtins.open", recording_open)
+    with tallied(Tally(note_requests=True)) as tally, reading():
         pass
     assert tally.looked_s > 0
     assert (tally.requests, tally.seconds) == (0, {})

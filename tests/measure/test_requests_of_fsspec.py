@@ -9,8 +9,8 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from pipeprof.measure.patches.all_reads import reads_watched
-from pipeprof.measure.requests import Note, begin_noting, end_noting, waiting
+from pipeprof.measure.patches.all_reads import reads_recorded
+from pipeprof.measure.requests import Note, begin_noting, end_noting, pending_notes
 from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.storage import open_store
 
@@ -19,14 +19,14 @@ from pipeprof.storage import open_store
 def tally():
     """A batch is being made, and profiled."""
     begin_noting()
-    with reads_watched(), tallied(Tally(noting=True)) as tally:
+    with reads_recorded(), tallied(Tally(note_requests=True)) as tally:
         yield tally
     end_noting()
 
 
 def noted() -> list[Note]:
-    notes = list(waiting)
-    waiting.clear()
+    notes = list(pending_notes)
+    pending_notes.clear()
     return notes
 
 
@@ -115,10 +115,10 @@ def test_a_store_of_ours_notes_each_once(tally):
     MemoryFileSystem.store.clear()
     with fsspec.open("memory://noted/a", "wb") as file:
         file.write(bytes(1000))
-    waiting.clear()
+    pending_notes.clear()
     store = open_store("memory://noted/a")
     [item] = store.find("memory://noted/a")
-    waiting.clear()
+    pending_notes.clear()
     tally.store_s = 0.0
     store.read(item, [(0, 100), (500, 50)])
     assert sorted(sizes()) == [50, 100]
@@ -127,7 +127,7 @@ def test_a_store_of_ours_notes_each_once(tally):
 
 def test_nothing_is_noted_where_no_batch_is_made():
     begin_noting()
-    with reads_watched():
+    with reads_recorded():
         Plain().cat_file("a")
         with tallied(Tally()):
             Plain().cat_file("a")

@@ -8,7 +8,7 @@ import pytest
 
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, ResourceSampler
-from pipeprof.measure.ring import METERED
+from pipeprof.measure.ring import RESOURCE_FIELDS
 
 
 def one_tensor(batch):
@@ -70,9 +70,9 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
     meter = ResourceSampler(one_tensor, clock=clock)
     meter.begin(1.0)
     clock.compute(0.25)
-    first = dict(zip(METERED, meter.end([]), strict=True))
+    first = dict(zip(RESOURCE_FIELDS, meter.end([]), strict=True))
     meter.begin(2.0)
-    second = dict(zip(METERED, meter.end([]), strict=True))
+    second = dict(zip(RESOURCE_FIELDS, meter.end([]), strict=True))
     assert (first["tensors"], first["batch_bytes"]) == (1, 400)
     assert first["cpu_s"] == 0.25
     assert isnan(second["tensors"]), "gauges are dearer, and rarer"
@@ -82,7 +82,7 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
 def test_a_batch_that_could_not_be_made_is_not_weighed():
     meter = ResourceSampler(one_tensor)
     meter.begin(1.0)
-    assert isnan(dict(zip(METERED, meter.end(None), strict=True))["tensors"])
+    assert isnan(dict(zip(RESOURCE_FIELDS, meter.end(None), strict=True))["tensors"])
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -93,7 +93,7 @@ def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole):
     for pause_s in (0.0, 0.9, 0.2, 0.1):
         clock.sleep(pause_s)
         meter.begin(clock.now())
-        told = dict(zip(METERED, meter.end([]), strict=True))
+        told = dict(zip(RESOURCE_FIELDS, meter.end([]), strict=True))
         known.append(not isnan(told["private_bytes"]))
     assert known == [whole, whole, True, True]
 

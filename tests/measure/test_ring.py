@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from pipeprof.measure.ring import (
-    FIELDS,
-    IN_PARTS,
-    PLAIN,
-    SAMPLED,
+    RECORD_FIELDS,
+    SAMPLED_FIELDS,
+    STAGE_FIELDS,
+    TIMING_FIELDS,
     Ring,
     note_sent,
 )
 from tests.support.leaks import descriptors
 
 WORKER, SENT, SERIALISED, START = map(
-    FIELDS.index, ("worker", "sent_s", "serialised_cpu_s", "fetch_start_s")
+    RECORD_FIELDS.index, ("worker", "sent_s", "serialised_cpu_s", "fetch_start_s")
 )
 
 
 def told(value: int) -> list[float]:
-    return [value + place / 8 for place in range(len(PLAIN) + len(IN_PARTS))]
+    return [value + place / 8 for place in range(len(TIMING_FIELDS) + len(STAGE_FIELDS))]
 
 
 def sample(value: int) -> list[float]:
-    return [value - place / 8 for place in range(len(SAMPLED))]
+    return [value - place / 8 for place in range(len(SAMPLED_FIELDS))]
 
 
 def write(ring: Ring, task: int, *batches: list[float], epoch: int = 1, worker: int = 0) -> None:
@@ -63,10 +63,12 @@ def test_a_batch_without_stages_has_spent_no_time_in_them():
     write(ring, 0, [*told(1), *sample(9)], [0.5, 1.5, 0.25, 16])
     table = ring.read(1, [1])[0]
     known = {
-        name: table[place] for place, name in enumerate(FIELDS) if table[place] == table[place]
+        name: table[place]
+        for place, name in enumerate(RECORD_FIELDS)
+        if table[place] == table[place]
     }
     assert known == {"worker": 0, "fetch_start_s": 0.5, "fetch_end_s": 1.5, "collate_s": 0.25,
-                     "samples": 16, **dict.fromkeys(IN_PARTS, 0.0)}  # fmt: skip
+                     "samples": 16, **dict.fromkeys(STAGE_FIELDS, 0.0)}  # fmt: skip
 
 
 def test_when_a_batch_was_sent_and_what_that_took_is_noted_afterwards():
@@ -111,18 +113,18 @@ def test_many_are_read_at_once_and_each_stands_where_it_was_asked_for():
     assert table[[0, 1, 2, 4], START].tolist() == [7, 0, 14, 3]
     assert table[[0, 1, 2, 4], WORKER].tolist() == [1, 0, 2, 0]
     assert np.isnan(table[3]).all(), "a batch of which the task is not known"
-    assert ring.read(1, []).shape == (0, len(FIELDS))
+    assert ring.read(1, []).shape == (0, len(RECORD_FIELDS))
 
 
 def test_workers_hear_what_main_said_last():
     ring = Ring(slots=4)
     writer = ring.writer(0)
-    assert writer.heard() == (0, 0)
-    ring.say(7, 9)
-    ring.say(3, 1 << 40)
+    assert writer.window() == (0, 0)
+    ring.set_window(7, 9)
+    ring.set_window(3, 1 << 40)
     write(ring, 0, *map(told, range(9)))
     copy = pickle.loads(pickle.dumps(ring))
-    assert writer.heard() == copy.writer(1).heard() == (3, 1 << 40)
+    assert writer.window() == copy.writer(1).window() == (3, 1 << 40)
 
 
 def write_from_child(ring: Ring) -> None:

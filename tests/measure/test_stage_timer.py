@@ -147,14 +147,14 @@ def test_as_a_decorator_it_changes_nothing_but_the_tally():
 
 @pytest.mark.parametrize("name", ["decoding", "wait", "fetch", "", "Decode"])
 def test_another_name_is_refused(name):
-    with pytest.raises(UsageError, match="those are read, decode, transform, collate"):
+    with pytest.raises(UsageError, match="use one of read, decode, transform, collate"):
         stage(name)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_another_name_in_a_data_set_is_refused_with_the_same_words(workers):
     batches = iter(pipeprof.wrap(DataLoader(Act(stage_of_no_name), num_workers=workers)))
-    with pytest.raises(UsageError, match="'decoding' is not a stage of making a batch; those are"):
+    with pytest.raises(UsageError, match="'decoding' is not a stage of making a batch; use one of"):
         next(batches)
     getattr(batches, "_shutdown_workers", lambda: None)()
 

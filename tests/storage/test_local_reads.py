@@ -75,7 +75,7 @@ def test_a_range_is_cut_into_requests_and_each_is_told(file, cached):
     try:
         with tallied(Tally()) as tally:
             store.read(item, [(0, SIZE), (0, 10)])
-        notes = list(requests.waiting)
+        notes = list(requests.pending_notes)
     finally:
         requests.end_noting()
     sizes = [10, SIZE] if cached else [10, 123, *[100 * KIB] * 30]

@@ -1,4 +1,4 @@
-"""Reads that a user's data set makes, recorded by patching fsspec and Python's files.
+"""Patches of fsspec, Python's files and NumPy that record what a user's data set reads.
 
 The hooks in `loaders.instrument` install them in workers.
 """

@@ -1,14 +1,14 @@
-"""Let what a data set reads through fsspec and through Python's files count as stage `read`.
+"""Record the reads of a data set through fsspec, Python's files and NumPy as the stage `read`.
 
-Nothing is recorded in a thread that is not making a batch. `fsspec_reads` watches fsspec,
-and `file_reads` Python's files.
-``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a file's descriptor, and is clocked
-as a whole.
+Nothing is recorded in a thread that is not making a batch. `fsspec_reads` patches fsspec, and
+`file_reads` Python's files. ``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a
+descriptor, and is recorded as a whole.
 
-Left out, since it cannot be had cheaply and safely: native readers (pyarrow, HDF5, OpenCV,
-torchvision's, safetensors), memory maps and ``os.read``; Python's files in the main process, where
-``open`` is the training's as well; reads in threads that the data set starts, and in coroutines
-that it awaits itself.
+These reads are not recorded, as that would not be cheap or not be safe:
+
+- native readers (pyarrow, HDF5, OpenCV, torchvision, safetensors), memory maps and ``os.read``
+- Python's files in the main process, where the training uses ``open`` as well
+- reads in threads that the data set starts, and in coroutines that it awaits itself
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pipeprof.log import suppress_and_log
-from pipeprof.measure.patches.file_reads import watch_open
-from pipeprof.measure.patches.fsspec_reads import timed, unwatch_fsspec, watch_fsspec
+from pipeprof.measure.patches.file_reads import patch_open
+from pipeprof.measure.patches.fsspec_reads import patch_fsspec, restore_fsspec
+from pipeprof.measure.patches.recorded_calls import recorded_read
 
 _log = logging.getLogger(__name__)
 
@@ -29,23 +30,23 @@ _lock = threading.Lock()
 _users = 0
 
 
-def watch_reads() -> None:
-    """In a worker, for the rest of the process: record reads through fsspec and Python's files."""
+def patch_reads() -> None:
+    """Record reads through fsspec, Python's files and NumPy for the rest of a worker's life."""
     global _lock
-    _lock = threading.Lock()  # a fork may have copied it locked
+    _lock = threading.Lock()  # a fork may have copied a locked one
     _begin()
     with suppress_and_log(_log, "reads through Python's files are not recorded"):
-        watch_open()
+        patch_open()
     with suppress_and_log(_log, "reads by NumPy are not recorded"):
-        _watch_numpy()
+        _patch_numpy()
 
 
-class reads_watched(AbstractContextManager[None]):  # noqa: N801  (used as a function)
-    """Record reads through fsspec while the body runs, then put back exactly what was there.
+class reads_recorded(AbstractContextManager[None]):  # noqa: N801  (used as a function)
+    """Record reads through fsspec while the body runs, then restore exactly what was there.
 
-    Fit for the main process: what it replaces is fsspec's alone, and other threads pass through
-    it and record nothing, unless they make a batch themselves. May be nested, in threads too. It
-    is no generator: Python would run the end of one that is still open at interpreter exit.
+    It suits the main process, as it replaces functions of fsspec alone. Other threads record
+    nothing, unless they make a batch themselves. It may be nested, also in threads. It is no
+    generator: at interpreter exit Python would run the end of one that is still open.
     """
 
     def __enter__(self) -> None:
@@ -60,7 +61,7 @@ def _begin() -> None:
     with _lock:
         _users += 1
         if _users == 1:
-            watch_fsspec()
+            patch_fsspec()
 
 
 def _end() -> None:
@@ -68,10 +69,10 @@ def _end() -> None:
     with _lock:
         _users -= 1
         if not _users:
-            unwatch_fsspec()
+            restore_fsspec()
 
 
-def _watch_numpy() -> None:
+def _patch_numpy() -> None:
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.fromfile = timed(numpy.fromfile, weigh=lambda array, _: int(array.nbytes))
+        numpy.fromfile = recorded_read(numpy.fromfile, nbytes=lambda array, _: int(array.nbytes))

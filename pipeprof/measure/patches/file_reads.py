@@ -1,15 +1,16 @@
-"""Python's `open`, giving files that record their reads as stage `read`.
+"""Replace Python's `open` by one whose files record their reads as the stage `read`.
 
-They are of the types that `open` always gives; only the ``FileIO`` at the bottom is of a subclass,
-which clocks its system calls. So bytes and requests are those of the system calls, what the buffer
-reads ahead included, and opening counts as time. Anything but a plain binary file for reading, by
-name and with a buffer, comes from the real `open`: without a buffer (as ``Path.read_bytes`` has it
-from Python 3.14 on) its very type would differ, and a descriptor may be a pipe. Text files are
-left out: a line of text would take 40 ns longer, which is a twentieth of parsing it, and more.
+The files have the usual types. Only the ``FileIO`` below the buffer is of a subclass, which times
+its system calls. Bytes and requests are therefore those of the system calls, read-ahead of the
+buffer included. Opening counts as time.
 
-While a batch is made, opening takes some 1 µs longer than before and each system call 0.8 µs. A
-short read that the buffer serves takes 25 ns longer, batch or not: Python has a shorter way for
-its own ``FileIO``.
+Only a plain, buffered binary file that is opened for reading by its name is recorded. All others
+come from the real `open`: an unbuffered one (``Path.read_bytes`` from Python 3.14 on) would be of
+another type, and a descriptor may be a pipe. A line of a text file would take 40 ns longer, at
+least a twentieth of parsing it.
+
+While a batch is made, opening takes about 1 µs longer, and each system call 0.8 µs. A short read
+from the buffer always takes 25 ns longer, as Python is faster with its own ``FileIO``.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ _READING = ("rb", "br")
 _NAMES = (str, bytes)
 
 
-def watch_open() -> None:
-    """From now on, in this process, `open` and `io.open` are `watched_open`."""
+def patch_open() -> None:
+    """Replace `open` and `io.open` by `recording_open`, for the rest of the process."""
     if not (builtins.open is io.open is _REAL and isbuiltin(_REAL)):
-        return  # somebody has replaced it, and may not expect to be replaced in turn
+        return  # another library has replaced it, and may not expect a further replacement
     if sys.flags.warn_default_encoding:
-        return  # the warning would name our line, not the user's
+        return  # Python's warning would name our line, not the user's
     for owner, name in _holders():
-        setattr(owner, name, watched_open)
+        setattr(owner, name, recording_open)
 
 
 def _holders() -> list[tuple[Any, str]]:
-    """Who keeps `open`, under which name: some modules of Python have one of their own."""
+    """Return each module or class with an attribute that is `open`, and the attribute's name."""
     modules = sys.modules.get
     holders = [
         (builtins, "open"),
@@ -54,7 +55,7 @@ def _holders() -> list[tuple[Any, str]]:
 
 
 class _ClockedFile(io.FileIO):
-    """What a buffered file reads from. The end of the file is no request."""
+    """The raw file below a buffer, which records its reads. The end of the file is no request."""
 
     def readinto(self, buffer: Any, /) -> Any:
         tally = current.tally
@@ -80,8 +81,10 @@ _readall: Any = io.FileIO.readall
 
 
 class _Open:
-    """An object, since a function would become a method where a class says ``open = open``. It
-    has the builtin's name, signature and text, and is pickled by name as that is."""
+    """A callable with the builtin's name, signature and text, which is pickled by name as that is.
+
+    It is no function, which would become a method where a class has ``open = open``.
+    """
 
     def __init__(self) -> None:
         functools.update_wrapper(self, _REAL)
@@ -119,7 +122,7 @@ class _Open:
 
 
 def _opened(file: Any, buffering: int) -> Any:
-    """As the real `open` does it, step by step."""
+    """Open a file in the steps of the real `open`."""
     tally = current.tally
     start = perf_counter()
     raw: Any = _ClockedFile(os.fspath(file), "r")
@@ -137,4 +140,4 @@ def _opened(file: Any, buffering: int) -> Any:
     return opened
 
 
-watched_open = _Open()
+recording_open = _Open()
