@@ -35,10 +35,8 @@ class DeviceCopy:
 
 
 class CopyNotes:
-    """Notes copies to a device, and times those on CUDA by events.
-
-    It raises nothing: after an error it has stopped for good.
-    """
+    """Notes copies to a device, and times those on CUDA by events. It raises nothing: after an
+    error it has stopped for good."""
 
     def __init__(self, events: Events | None = None, most: int = 1024) -> None:
         """Use the ``events`` of CUDA unless others are given; keep the last ``most`` copies."""

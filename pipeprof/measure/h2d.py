@@ -91,10 +91,8 @@ def _device_of(target: torch.device, stream: torch.cuda.Stream) -> torch.device:
 
 
 def _copy_stream(target: torch.device, stream: torch.cuda.Stream | None) -> Any | None:
-    """Return the stream of the copies, or ``None`` where there is none yet.
-
-    A missing device raises nothing here: ``.to`` will raise torch's own error.
-    """
+    """Return the stream of the copies, or ``None`` where there is none yet. A missing device raises
+    nothing here: ``.to`` will raise torch's own error."""
     if stream is not None:
         return stream
     cuda: Any = torch.cuda

@@ -68,11 +68,8 @@ def core_time(root: str = "/proc") -> CoreTime | None:
 
 
 def stolen_share(before: CoreTime | None, now: CoreTime | None) -> float | None:
-    """Return the stolen share of core time in between, 0..1.
-
-    It is also ``None`` where the time is too short, or does not advance, as in a sandbox that
-    invents the file.
-    """
+    """Return the stolen share of core time in between, 0..1. It is also ``None`` where the time is
+    too short, or does not advance, as in a sandbox that invents the file."""
     if before is None or now is None or now.whole - before.whole < _LEAST_TICKS:
         return None
     share = (now.stolen - before.stolen) / (now.whole - before.whole)

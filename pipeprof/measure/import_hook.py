@@ -18,10 +18,8 @@ Cancel = Callable[[], None]
 
 
 def when_imported(name: str, act: Act) -> Cancel:
-    """Call ``act`` with the module ``name`` once it is imported, or now if it already is.
-
-    Returns a function that cancels this.
-    """
+    """Call ``act`` with the module ``name`` once it is imported, or now if it already is. Returns a
+    function that cancels this."""
     finder = _ActingFinder(name, act)
     if name in sys.modules:
         act(sys.modules[name])

@@ -104,10 +104,8 @@ class Pass:
             self._pause_notes.append(note)
 
     def pause_within(self, begin_s: float, end_s: float) -> pauses.Interval | None:
-        """Return this pass as a pause of another pass's step, if it was over before that step.
-
-        An iterator may be kept: a pass is also over when nothing was asked of it any more.
-        """
+        """Return this pass as a pause of another pass's step, if it was over before that step. An
+        iterator may be kept: a pass is also over when nothing was asked of it any more."""
         over_s = self._ended_s if self._ended_s <= end_s else self._last_s()
         kind = PauseKind(self._recorder.name, "loader")
         return pauses.Interval(self.begin_s, over_s, kind) if over_s <= end_s else None

@@ -17,10 +17,8 @@ _VALUES = (str, bytes, bytearray, int, float, type(None))
 
 
 def mapped(item: Any, change: Callable[[Any], Any]) -> Any:
-    """Return ``item`` with every leaf changed, and with the same types throughout.
-
-    A container without a changed leaf is not copied.
-    """
+    """Return ``item`` with every leaf changed, and with the same types throughout. A container
+    without a changed leaf is not copied."""
     if isinstance(item, torch.Tensor):
         return change(item)
     if isinstance(item, _VALUES):
@@ -37,10 +35,8 @@ def mapped(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def tensors_in(item: Any) -> list[torch.Tensor] | None:
-    """Return all tensors in ``item``, in order, or ``None`` when an object hides its tensors.
-
-    Such an object moves itself and is no mapping, sequence or data class.
-    """
+    """Return all tensors in ``item``, in order, or ``None`` when an object hides its tensors. Such
+    an object moves itself and is no mapping, sequence or data class."""
     if isinstance(item, torch.Tensor):
         return [item]
     if isinstance(item, _VALUES):

@@ -39,10 +39,8 @@ class DeviceSample(NamedTuple):
 
 
 def current_device() -> CudaDevice | None:
-    """Return the current device, or ``None`` unless this process uses CUDA already.
-
-    CUDA is never initialised here.
-    """
+    """Return the current device, or ``None`` unless this process uses CUDA already. CUDA is never
+    initialised here."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return None
@@ -52,10 +50,8 @@ def current_device() -> CudaDevice | None:
 
 
 class Nvml:
-    """Samples the driver when it is called, at most every ``every_s`` seconds, without a thread.
-
-    It raises nothing: after an error it has stopped for good.
-    """
+    """Samples the driver when it is called, at most every ``every_s`` seconds, without a thread. It
+    raises nothing: after an error it has stopped for good."""
 
     def __init__(
         self,
@@ -74,11 +70,8 @@ class Nvml:
         self._stopped = False
 
     def sample(self) -> DeviceSample | None:
-        """Sample the current CUDA device.
-
-        Returns ``None`` when it is too early for another sample, CUDA is not in use, or the driver
-        gives no answer.
-        """
+        """Sample the current CUDA device. Returns ``None`` when it is too early for another sample,
+        CUDA is not in use, or the driver gives no answer."""
         now = self._now()
         if self._stopped or now < self._next_s:
             return None

@@ -47,10 +47,8 @@ class PauseNote(Protocol):
     def begin_s(self) -> float: ...
 
     def pause_within(self, begin_s: float, end_s: float) -> Interval | None:
-        """Return the part of the event that is a pause of the step in which it begins.
-
-        ``begin_s`` and ``end_s`` are the step's ends; ``None`` is returned where it is no pause.
-        """
+        """Return the part of the event that is a pause of the step in which it begins. ``begin_s``
+        and ``end_s`` are the step's ends; ``None`` is returned where it is no pause."""
         ...
 
 

@@ -102,10 +102,8 @@ class ThreadProbe:
 
 
 def threads_waited_s(root: str = "/proc") -> float:
-    """Return how long this process's live threads have waited for a core; NaN is unknown.
-
-    It takes about 20 µs a thread. It avoids ``open``, which is patched while reads are recorded.
-    """
+    """Return how long this process's live threads have waited for a core; NaN is unknown. It takes
+    about 20 µs a thread. It avoids ``open``, which is patched while reads are recorded."""
     try:
         threads = os.listdir(f"{root}/self/task")
     except OSError:
@@ -156,10 +154,8 @@ class Traffic(NamedTuple):
 
 
 def read_traffic(pid: int, root: str = "/proc") -> Traffic | None:
-    """Return the traffic of a process, or ``None``.
-
-    It is ``None`` for a process that has ended or is another user's, or without such counters.
-    """
+    """Return the traffic of a process, or ``None``. It is ``None`` for a process that has ended or
+    is another user's, or without such counters."""
     logical, _, physical = _transfers(_contents(f"{root}/{pid}/io"))
     return None if logical != logical else Traffic(int(logical), int(physical))
 

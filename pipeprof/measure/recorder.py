@@ -116,9 +116,7 @@ class Recorder:
 
     def add(self, table: Floats, lost: int) -> None:
         """Add rows of batches whose step has ended: [rows, `COLUMNS`], without their index.
-
-        ``lost`` of them have no record of their worker.
-        """
+        ``lost`` of them have no record of their worker."""
         first = self._folded + self._rows
         table[:, _INDEX] = np.arange(first, first + len(table))
         self._count_samples(table)
@@ -136,10 +134,8 @@ class Recorder:
             self._fold_oldest(self._arrays(whole, WINDOW))
 
     def note_device(self, number: int, wait_s: float, busy_s: float) -> None:
-        """Note how long the accelerator was idle before a batch, and busy after it.
-
-        ``number`` is its `Pass.number`.
-        """
+        """Note how long the accelerator was idle before a batch, and busy after it. ``number`` is
+        its `Pass.number`."""
         self._device[number] = wait_s, busy_s
 
     def note_copy(self, number: int, seconds: float, size: int) -> None:

@@ -14,14 +14,12 @@ from math import frexp, inf
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeprof.measure.requests import Note, pending_notes, take_lost_count
+from pipeprof.measure.ring import Floats
 from pipeprof.measure.shared import SharedMemory
 from pipeprof.measure.stage_timer import Tally
 from pipeprof.model import Histogram, RequestLog
-
-Floats = npt.NDArray[np.float64]
 
 _BINS_PER_DOUBLING = 16
 _SHORTEST, _TIMES = -19, 30 * _BINS_PER_DOUBLING
@@ -33,8 +31,8 @@ _SMALLEST, _SIZES = 1, 42 * _BINS_PER_DOUBLING
 SUMS = ("count", "bytes", "seconds", "first_byte_count", "first_byte_s", "size_squares",
         "seconds_squares", "size_seconds", "retries", "throttled", "failed", "lost", "busy_s",
         "store_s", "store_cpu_s", "looked_s", "waited_s")  # fmt: skip
-(_COUNT, _BYTES, _SECONDS, _FIRST_COUNT, _FIRST_S, _SIZE2, _SECONDS2, _PRODUCT, _RETRIES,
- _THROTTLED, _FAILED, _LOST, _BUSY_S, _STORE_S, _STORE_CPU_S, _LOOKED_S,
+(_COUNT, _BYTES, _SECONDS, _FIRST_COUNT, _FIRST_S, _SIZE_SQUARES, _SECONDS_SQUARES,
+ _SIZE_SECONDS, _RETRIES, _THROTTLED, _FAILED, _LOST, _BUSY_S, _STORE_S, _STORE_CPU_S, _LOOKED_S,
  _WAITED_S) = range(len(SUMS))  # fmt: skip
 _INTEGERS = ("count", "bytes", "first_byte_count", "retries", "throttled", "failed", "lost")
 _BEGAN, _ENDED, _CHARGES = range(len(SUMS), len(SUMS) + 3)
@@ -77,9 +75,9 @@ class RequestCounts:
             sums[_COUNT] += 1
             sums[_BYTES] += size
             sums[_SECONDS] += seconds
-            sums[_SIZE2] += size * size
-            sums[_SECONDS2] += seconds * seconds
-            sums[_PRODUCT] += size * seconds
+            sums[_SIZE_SQUARES] += size * size
+            sums[_SECONDS_SQUARES] += seconds * seconds
+            sums[_SIZE_SECONDS] += size * seconds
             cells[_LATENCIES + _bin(seconds, _SHORTEST, _TIMES)] += 1
             cells[_SIZE_BINS + _bin(size, _SMALLEST, _SIZES)] += 1
             if first_byte_s == first_byte_s:
@@ -111,10 +109,8 @@ class RequestCounts:
 
 
 class RequestTable:
-    """The rows of ``workers`` processes, in memory that they share with main.
-
-    It works on Linux only, and raises OSError elsewhere.
-    """
+    """The rows of ``workers`` processes, in memory that they share with main. It works on Linux
+    only, and raises OSError elsewhere."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -153,11 +149,8 @@ def _bin_middles(lowest: int, count: int) -> Floats:
 
 
 class RequestTotals:
-    """The request counts of all passes over a loader.
-
-    The tables of the last few passes stay open. Older ones, which nobody writes any more, are
-    added up.
-    """
+    """The request counts of all passes over a loader. The tables of the last few passes stay open.
+    Older ones, which nobody writes any more, are added up."""
 
     _MOST_OPEN = 4
 

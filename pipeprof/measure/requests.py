@@ -115,9 +115,7 @@ _run_queue_sampling = _RunQueueSampling()
 
 class reading:  # noqa: N801  (as `open` and `stage`: it is used like a function)
     """A context manager that times reads with `StoreTime`, for stores that note their own requests.
-
-    It takes effect in a thread that makes a profiled batch, once where several are nested.
-    """
+    It takes effect in a thread that makes a profiled batch, once where several are nested."""
 
     __slots__ = ("_tally", "_time")
 

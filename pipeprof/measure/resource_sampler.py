@@ -76,10 +76,8 @@ class ResourceSampler:
         self._cpu_s = self._cpu_now()
 
     def end(self, batch: Any) -> Sequence[float]:
-        """End the sample, when ``batch`` is made, or failed and is ``None``.
-
-        Returns values in the order of `pipeprof.measure.ring.RESOURCE_FIELDS`.
-        """
+        """End the sample, when ``batch`` is made, or failed and is ``None``. Returns values in the
+        order of `pipeprof.measure.ring.RESOURCE_FIELDS`."""
         cpu_s = self._cpu_now() - self._cpu_s
         if self._probe is None:
             return (nan,) * len(RESOURCE_FIELDS)

@@ -43,18 +43,18 @@ unknown."""
 # A record fills four cache lines. The first is its head: the record's number, when the batch was
 # sent, `TIMING_FIELDS`, the worker and the length of its report, and the number again. A report of
 # `TIMING_FIELDS` alone touches no other line.
-_HEAD = struct.Struct(f"@q{1 + len(TIMING_FIELDS)}dqq").pack_into
+_PACK_HEAD = struct.Struct(f"@q{1 + len(TIMING_FIELDS)}dqq").pack_into
 _BODY_FIELDS = (*STAGE_FIELDS, *SAMPLED_FIELDS)
 _LINE_WORDS = 8
 _WORDS = 4 * _LINE_WORDS
 _SLOT_BYTES = 8 * _WORDS
-_STAGES = struct.Struct(f"@{len(STAGE_FIELDS)}d").pack_into
-_BODY = struct.Struct(f"@{len(_BODY_FIELDS)}d").pack_into
+_PACK_STAGES = struct.Struct(f"@{len(STAGE_FIELDS)}d").pack_into
+_PACK_BODY = struct.Struct(f"@{len(_BODY_FIELDS)}d").pack_into
 _NUMBER = struct.Struct("@q")
 _WINDOW = struct.Struct("@qq")
 _STAGES_REPORTED_OFFSET = _WINDOW.size
-_DOUBLE = struct.Struct("@d").pack_into
-_TIMINGS = len(TIMING_FIELDS)
+_PACK_DOUBLE = struct.Struct("@d").pack_into
+_TIMING_COUNT = len(TIMING_FIELDS)
 _SENT_OFFSET, _BODY_OFFSET = 8, 8 * _LINE_WORDS
 _SENT_TO_SERIALISED = 8 * (_WORDS - 1) - _SENT_OFFSET
 _WORKER_AND_LENGTH_WORD, _NUMBER_AGAIN_WORD = 6, 7
@@ -67,10 +67,8 @@ Floats = npt.NDArray[np.float64]
 
 
 class Ring:
-    """The records of the last ``slots`` tasks, and the window of tasks that workers record.
-
-    It works on Linux only, and raises OSError elsewhere.
-    """
+    """The records of the last ``slots`` tasks, and the window of tasks that workers record. It
+    works on Linux only, and raises OSError elsewhere."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -98,10 +96,8 @@ class Ring:
         return bool(_NUMBER.unpack_from(self._shared.view, offset)[0])
 
     def read(self, epoch: int, tasks: npt.ArrayLike) -> Floats:
-        """Return the records of ``tasks`` in the workers' ``epoch``, counted from 1.
-
-        The shape is [tasks, `RECORD_FIELDS`]. A lost record is a row of NaN, and so is a NaN task.
-        """
+        """Return the records of ``tasks`` in the workers' ``epoch``, counted from 1. The shape is
+        [tasks, `RECORD_FIELDS`]. A lost record is a row of NaN, and so is a NaN task."""
         asked = np.array(tasks, dtype=np.float64)
         table = np.full((len(asked), len(RECORD_FIELDS)), nan)
         if self._shared.view is None or not len(asked):
@@ -114,16 +110,16 @@ class Ring:
         number_after = memory[slots, 0].view(np.int64)
         words = records.view(np.int64)
         length = words[:, _WORKER_AND_LENGTH_WORD] % (1 << _LENGTH_BITS)
-        stages = 3 + _TIMINGS
+        stages = 3 + _TIMING_COUNT
         sampled = stages + len(STAGE_FIELDS)
         table[:, 0] = words[:, _WORKER_AND_LENGTH_WORD] >> _LENGTH_BITS
         table[:, 1] = records[:, 1]
         # it is written together with the moment of sending; until then it is an older record's
         table[:, 2] = np.where(np.isnan(records[:, 1]), nan, records[:, _SERIALISED_WORD])
-        table[:, 3:stages] = records[:, 2 : 2 + _TIMINGS]
+        table[:, 3:stages] = records[:, 2 : 2 + _TIMING_COUNT]
         table[:, stages:] = records[:, _LINE_WORDS : _LINE_WORDS + len(_BODY_FIELDS)]
         # fields that were not reported still hold an older record's values
-        table[length == _TIMINGS, stages:sampled] = 0.0
+        table[length == _TIMING_COUNT, stages:sampled] = 0.0
         table[length != len(REPORTED_FIELDS), sampled:] = nan
         numbers = words[:, 0], words[:, _NUMBER_AGAIN_WORD], number_after
         lost = np.any([number != expected for number in numbers], axis=0)
@@ -135,12 +131,10 @@ class Ring:
 
 
 def note_sent(memory: mmap | bytearray, offset: int, sent_s: float, cpu_s: float) -> None:
-    """Write when a batch was sent, and the CPU seconds that serialising it took.
-
-    ``memory`` is `RingWriter.memory`, and ``offset`` is what `RingWriter.write` returned.
-    """
-    _DOUBLE(memory, offset, sent_s)
-    _DOUBLE(memory, offset + _SENT_TO_SERIALISED, cpu_s)
+    """Write when a batch was sent, and the CPU seconds that serialising it took. ``memory`` is
+    `RingWriter.memory`, and ``offset`` is what `RingWriter.write` returned."""
+    _PACK_DOUBLE(memory, offset, sent_s)
+    _PACK_DOUBLE(memory, offset + _SENT_TO_SERIALISED, cpu_s)
 
 
 def _record_number(epoch: int, task: Any) -> Any:
@@ -150,11 +144,8 @@ def _record_number(epoch: int, task: Any) -> Any:
 
 
 class RingWriter:
-    """Writes the records of one worker, in as few steps as possible.
-
-    Making a batch drives our code and data out of the caches. Each cache line that has to come
-    back costs 0.1 µs.
-    """
+    """Writes the records of one worker, in as few steps as possible. Making a batch drives our code
+    and data out of the caches. Each cache line that has to come back costs 0.1 µs."""
 
     __slots__ = ("_epoch", "_shifted_worker", "_slots", "memory")
 
@@ -180,11 +171,11 @@ class RingWriter:
         start, number = task % self._slots * _SLOT_BYTES, self._epoch + task
         try:
             length = len(report)
-            if length != _TIMINGS:
+            if length != _TIMING_COUNT:
                 report = self._write_body(start, report)
             start_s, end_s, collate_s, samples = report
             # the number is written first and last: a reader meanwhile finds two numbers
-            _HEAD(
+            _PACK_HEAD(
                 self.memory, start, number, nan, start_s, end_s, collate_s, samples,
                 self._shifted_worker + length, number,
             )  # fmt: skip
@@ -196,9 +187,9 @@ class RingWriter:
     def _write_body(self, start: int, report: Sequence[float]) -> Sequence[float]:
         """Write all but the timings, which are returned."""
         _NUMBER.pack_into(self.memory, start, 0)
-        pack = _BODY if len(report) == len(REPORTED_FIELDS) else _STAGES
-        pack(self.memory, start + _BODY_OFFSET, *report[_TIMINGS:])
+        pack = _PACK_BODY if len(report) == len(REPORTED_FIELDS) else _PACK_STAGES
+        pack(self.memory, start + _BODY_OFFSET, *report[_TIMING_COUNT:])
         if report[_REQUESTS] or report[_STAGE_CHANGES]:
             offset = self._slots * _SLOT_BYTES + _STAGES_REPORTED_OFFSET
             _NUMBER.pack_into(self.memory, offset, 1)
-        return report[:_TIMINGS]
+        return report[:_TIMING_COUNT]

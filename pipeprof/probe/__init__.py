@@ -1,1 +1,1 @@
-"""What a file system or bucket can give, asked with nothing in between: no format, no loader."""
+"""Measure what a file system or bucket can give, without a format or a loader in between."""

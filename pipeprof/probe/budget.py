@@ -1,4 +1,4 @@
-"""What a probe may read: it costs money in some stores."""
+"""Limit the bytes and requests of a probe, which cost money in some stores."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 
 class Budget:
-    """So many bytes in so many requests. Threads share one; processes take parts of it."""
+    """At most so many bytes and requests. Threads share one budget; each process gets a part."""
 
     def __init__(self, most_bytes: int, most_requests: int) -> None:
         self.bytes = self.requests = 0
-        """So far."""
+        """Bytes and requests taken so far."""
         self.spent = False
-        """Whether a request had to be refused."""
+        """Whether a request was refused."""
         self._most_bytes, self._most_requests = most_bytes, most_requests
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Whether one more request of ``size`` is allowed."""
+        """Take one more request of ``size`` bytes; return False where the budget refuses it."""
         with self._lock:
             if self.bytes + size > self._most_bytes or self.requests >= self._most_requests:
                 self.spent = True
@@ -28,14 +28,14 @@ class Budget:
             return True
 
     def part(self, share: float) -> Budget:
-        """A ``share`` of what is left, in whole requests, to be put back by `add`."""
+        """Return a ``share`` of what is left; `add` counts what was used of it."""
         return Budget(
             int((self._most_bytes - self.bytes) * share),
             int((self._most_requests - self.requests) * share),
         )
 
     def add(self, part: Budget) -> None:
-        """What was used of a `part`."""
+        """Count what was used of a `part`."""
         self.bytes += part.bytes
         self.requests += part.requests
         self.spent |= part.spent

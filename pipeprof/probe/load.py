@@ -1,7 +1,8 @@
-"""Ask for blocks, so many at a time, for so long; say what came."""
+"""Apply a load to a storage for some seconds, and measure rates and latencies."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
 from time import perf_counter
@@ -15,22 +16,21 @@ from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.work import Floats, Job
 from pipeprof.probe.worker_pool import ReaderPool
 
-_UNSTEADY = 0.2
-"""Of the time, at the start, in which what is measured does not count: the queue fills, and bursts
-that a limit allows are used up."""
-_FEWEST = 3
-"""Requests, wholly or in part in the steady time; of fewer no rate can be told."""
-_TURNS = 2
-"""Times as many as are under way must end in it: some get more of a link than others, and it is
-not known when."""
-_BUSY, _STARVED = 0.9, 0.2
-"""Of a core a process: Python computes on no more than one at a time, and that is used up; or so
-much, and the machine has no core to spare."""
-_SPARE = 0.1
-"""Cores."""
+_WARM_UP_SHARE = 0.2
+"""The share of the time, at its start, that does not count: queues fill, and the bursts that a
+rate limit allows are used up."""
+_FEWEST_REQUESTS = 3
+"""A rate needs at least so many requests, wholly or partly in the steady time."""
+_FEWEST_PER_STREAM = 2
+"""On average so many requests of a stream must end in the steady time, as streams may get unequal
+shares of a link at different times."""
+_ALL_COMPUTING, _LEAST_COMPUTING = 0.9, 0.2
+"""Cores a process: from the first on, Python's one core is used up; from the second on, the load
+is client-bound where the machine has no idle core either."""
+_LEAST_SPARE_CORES = 0.1
 
 
-def load(
+def apply_load(
     readers: ReaderPool,
     demand: LoadSpec,
     seconds: float,
@@ -38,29 +38,25 @@ def load(
     seed: int,
     share: float = 1.0,
 ) -> LoadPoint | None:
-    """``None`` when too little came to tell. ``share``: of what is left of ``budget`` no more is
-    read. Raises what a read raises."""
-    streams, used = range(demand.concurrency), min(readers.processes, demand.concurrency)
+    """Read with ``demand`` for ``seconds``, and at most a ``share`` of the remaining ``budget``.
+    Returns ``None`` when too few requests ended for a rate. Raises what a read raises."""
+    used = min(readers.processes, demand.concurrency)
     start, idle_before_s = perf_counter(), idle_s()
-    end, part = start + seconds, budget.part(share)
-    works = readers.run([
-        Job(demand, own, end, part.part(len(own) / len(streams)), seed)
-        for own in (streams[place::used] for place in range(used))
-    ])  # fmt: skip
-    wall_s = perf_counter() - start
-    cores = sum(each.cpu_s for each in works) / wall_s
-    idle_after_s = idle_s()
+    end = start + seconds
+    results = readers.run(_jobs(demand, used, end, budget.part(share), seed))
+    wall_s, idle_after_s = perf_counter() - start, idle_s()
+    cores = sum(each.cpu_s for each in results) / wall_s
     spare = None
     if idle_before_s is not None and idle_after_s is not None:
         spare = (idle_after_s - idle_before_s) / wall_s
-    for each in works:
+    for each in results:
         budget.add(each.budget)
-    for each in works:
+    for each in results:
         if each.failed is not None:
             raise each.failed
-    end = min([end, *(each.stopped_s for each in works if each.stopped_s is not None)])
-    done = np.concatenate([each.done for each in works])
-    point = _point(demand, done, start + _UNSTEADY * (end - start), end)
+    end = min([end, *(each.stopped_s for each in results if each.stopped_s is not None)])
+    done = np.concatenate([each.done for each in results])
+    point = _point(demand, done, start + _WARM_UP_SHARE * (end - start), end)
     return point and replace(
         point,
         cpu_cores=cores,
@@ -70,16 +66,25 @@ def load(
     )
 
 
+def _jobs(
+    demand: LoadSpec, processes: int, end_s: float, budget: Budget, seed: int
+) -> Sequence[Job]:
+    """Divide the streams of a load, and its budget, among processes."""
+    streams = range(demand.concurrency)
+    parts = (streams[first::processes] for first in range(processes))
+    return [Job(demand, p, end_s, budget.part(len(p) / len(streams)), seed) for p in parts]
+
+
 def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> LoadPoint | None:
-    """Of what came from ``from_s`` to ``to_s``, the client's part aside; requests that end later
-    end in a queue that runs empty."""
-    if len(done) < _FEWEST:
+    """Return the rates from ``from_s`` to ``to_s``, without the figures of the client. Later
+    requests do not count: the queue empties while they end."""
+    if len(done) < _FEWEST_REQUESTS:
         return None
     began, ended, sizes = done.T
     shares = _shares(began, ended, from_s, to_s)
     inside = (ended >= from_s) & (ended <= to_s)
-    enough = np.count_nonzero(inside) >= _TURNS * demand.concurrency
-    if not enough or np.count_nonzero(shares) < _FEWEST:
+    enough = np.count_nonzero(inside) >= _FEWEST_PER_STREAM * demand.concurrency
+    if not enough or np.count_nonzero(shares) < _FEWEST_REQUESTS:
         return None
     took = (ended - began)[inside]
     p50, p95, p99 = np.quantile(took, [0.5, 0.95, 0.99]).tolist()
@@ -100,25 +105,27 @@ def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> LoadPo
 
 
 def _client_bound(cores: float, processes: int, spare: float | None) -> bool:
-    """Whether the CPU time that ``processes`` can have is used up."""
+    """Return whether ``processes`` use up the CPU time that they can have."""
     computing = cores / min(processes, usable_cores())
-    starved = spare is not None and spare < _SPARE and computing >= _STARVED
-    return computing >= _BUSY or starved
+    no_core = spare is not None and spare < _LEAST_SPARE_CORES and computing >= _LEAST_COMPUTING
+    return computing >= _ALL_COMPUTING or no_core
 
 
 def _shares(began: Floats, ended: Floats, from_s: float, to_s: float) -> Floats:
-    """Of each request the share that came between the two moments. What comes at any moment is
-    shared out evenly among the requests under way; counting those that end would make the rate of
-    few large ones, or of such as end in bursts, a matter of luck."""
+    """Return for each request the share of its bytes that arrived between the two moments.
+
+    The bytes of any moment are divided evenly among the requests in flight. Counting the requests
+    that end instead would be a matter of luck for few large ones, or for bursts.
+    """
     moments = np.concatenate([began, ended])
     order = np.argsort(moments, kind="stable")
     moments = moments[order]
-    under_way = np.cumsum(np.where(order < len(began), 1, -1))[:-1]
-    grown = np.diff(moments) / np.maximum(under_way, 1)
-    # what a request that was under way all the time would have got by then
-    so_far = np.concatenate([[0.0], np.cumsum(grown)])
-    ends = (began, ended, np.clip(began, from_s, to_s), np.clip(ended, from_s, to_s))
-    first, last, first_in, last_in = (np.interp(each, moments, so_far) for each in ends)
+    in_flight = np.cumsum(np.where(order < len(began), 1, -1))[:-1]
+    arrived = np.diff(moments) / np.maximum(in_flight, 1)
+    # what a request in flight all the time would have received by each moment
+    received = np.concatenate([[0.0], np.cumsum(arrived)])
+    times = (began, ended, np.clip(began, from_s, to_s), np.clip(ended, from_s, to_s))
+    first, last, first_inside, last_inside = (np.interp(each, moments, received) for each in times)
     whole = last - first
-    shares: Floats = (last_in - first_in) / np.where(whole > 0, whole, np.inf)
+    shares: Floats = (last_inside - first_inside) / np.where(whole > 0, whole, np.inf)
     return shares

@@ -1,7 +1,6 @@
-"""The three needs of training: to be fed for long, to save a checkpoint, to load its own code.
+"""Measure how fast a storage saves a checkpoint and reads small files, as imports of code do.
 
-The last two write files of their own, only when that is asked for, into a folder that is removed
-whatever happens.
+Both write files of their own into a folder that is removed whatever happens.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 from pipeprof.errors import StorageError
 from pipeprof.log import log_caught
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.load import load
+from pipeprof.probe.load import apply_load
 from pipeprof.probe.result import Checkpoint, LoadSpec, SmallReads
 from pipeprof.probe.worker_pool import ReaderPool
 from pipeprof.storage.errors import reason
@@ -30,11 +29,11 @@ from pipeprof.storage.urls import filesystem, is_local, join, local_path
 
 _log = logging.getLogger(__name__)
 
-_PIECE = 8 << 20
+_PIECE_BYTES = 8 << 20
 _CODE_BYTES = 4096
 
 
-def checkpoint(
+def measure_checkpoint(
     url: str,
     options: dict[str, Any],
     size_bytes: int,
@@ -42,21 +41,22 @@ def checkpoint(
     demand: LoadSpec,
     budget: Budget,
 ) -> Checkpoint:
-    """Written below the folder ``url``, twice: alone, and while ``readers`` read. Raises
+    """Write a checkpoint below ``url`` twice: alone, and while ``readers`` read. Raises
     `StorageError`."""
-    piece = os.urandom(min(_PIECE, size_bytes))
+    piece = os.urandom(min(_PIECE_BYTES, size_bytes))
     with _own_folder(url, options) as (fs, folder):
         alone_s = _write(fs, f"{folder}/alone", piece, size_bytes)
         with ThreadPoolExecutor(1) as pool:
-            # it is fed for about as long as the first checkpoint took
-            feeding = pool.submit(load, readers, demand, max(1.0, alone_s), budget, 1)
-            beside_s = _write(fs, f"{folder}/beside", piece, size_bytes)
-        fed = feeding.result()
-    return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / beside_s, fed)
+            # the feed lasts about as long as the first checkpoint took
+            feed = pool.submit(apply_load, readers, demand, max(1.0, alone_s), budget, 1)
+            feeding_s = _write(fs, f"{folder}/feeding", piece, size_bytes)
+        point = feed.result()
+    return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / feeding_s, point)
 
 
-def code(url: str, options: dict[str, Any], files: int) -> SmallReads:
-    """Of ``files`` small files written below the folder ``url``. Raises `StorageError`."""
+def measure_small_reads(url: str, options: dict[str, Any], files: int) -> SmallReads:
+    """Write ``files`` small files below ``url``, and read them in random order. Raises
+    `StorageError`."""
     content, took = os.urandom(_CODE_BYTES), []
     with _own_folder(url, options) as (fs, folder):
         paths = [f"{folder}/{number}.py" for number in range(files)]
@@ -68,33 +68,33 @@ def code(url: str, options: dict[str, Any], files: int) -> SmallReads:
             start = perf_counter()
             with _explained(paths[number], "read"), fs.open(paths[number], "rb") as file:
                 fs.info(paths[number])
-                got = file.read()
+                read = file.read()
             took.append(perf_counter() - start)
-            if got != content:
-                raise StorageError(f"{paths[number]} is not what was written into it.")
+            if read != content:
+                raise StorageError(f"{paths[number]} does not hold what was written to it.")
     p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
     return SmallReads(files, files / sum(took), p50, p99)
 
 
 @contextmanager
 def _own_folder(url: str, options: dict[str, Any]) -> Iterator[tuple[Any, str]]:
-    """A file system, and a new folder in it below ``url``; gone afterwards."""
+    """Yield a file system and a new folder in it below ``url``; remove the folder afterwards."""
     own = join(url, f".pipeprof-probe-{uuid4().hex[:12]}")
     fs, path = filesystem(f"file://{local_path(own)}" if is_local(own) else own, options)
-    if _is_local(fs):  # objects need no folder, and a missing bucket must not be made
-        with _explained(path, "made"):
+    if _is_local(fs):  # objects need no folder, and a missing bucket must not be created
+        with _explained(path, "created"):
             os.mkdir(path)
     try:
         yield fs, path
     finally:
-        # there is none where nothing was written
+        # a store without folders has none where nothing was written
         with _explained(path, "removed; do that by hand"), suppress(FileNotFoundError):
             fs.rm(path, recursive=True)
 
 
 def _write(fs: Any, path: str, piece: bytes, size_bytes: int) -> float:
-    """Seconds until ``size_bytes``, ``piece`` after ``piece``, are on the disk; an object is kept
-    when it is closed."""
+    """Write ``piece`` repeatedly, ``size_bytes`` in all, and return the seconds until it is stored.
+    A file is stored after fsync, an object when it is closed."""
     start = perf_counter()
     with _explained(path, "written"), fs.open(path, "wb") as file:
         for offset in range(0, size_bytes, len(piece)):
@@ -107,13 +107,13 @@ def _write(fs: Any, path: str, piece: bytes, size_bytes: int) -> float:
 
 
 @contextmanager
-def _explained(path: str, what: str) -> Iterator[None]:
-    """Raises `StorageError` for whatever keeps ``path`` from being ``what``."""
+def _explained(path: str, action: str) -> Iterator[None]:
+    """Turn any error of the body into a `StorageError`: ``path`` cannot be, say, "written"."""
     try:
         yield
     except Exception as error:
-        log_caught(_log, error, f"a file of the probe was not {what}")
-        raise StorageError(f"{path} cannot be {what}: {reason(error)}.") from None
+        log_caught(_log, error, f"a file of the probe was not {action}")
+        raise StorageError(f"{path} cannot be {action}: {reason(error)}.") from None
 
 
 def _is_local(fs: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a probe found."""
+"""The result of a probe, and its form as JSON in the style of fio."""
 
 from __future__ import annotations
 
@@ -10,86 +10,87 @@ Pattern = Literal["sequential", "random"]
 
 @dataclass(frozen=True)
 class LoadSpec:
-    """What is asked of the storage."""
+    """A load on the storage."""
 
     pattern: Pattern
     block_bytes: int
-    """Of a request."""
+    """Bytes of a request."""
     concurrency: int
-    """Requests under way at any time."""
+    """Requests in flight at any time."""
 
 
 @dataclass(frozen=True)
 class LoadPoint:
-    """What it gave."""
+    """What the storage gave under a load, in the steady part of the time."""
 
     demand: LoadSpec
     requests: int
-    """That ended in the steady part, which the figures below are of."""
+    """Requests that ended in the steady part."""
     bytes: int
     seconds: float
     requests_per_s: float
     bytes_per_s: float
     p50_s: float
-    """Of a request, from its call to its last byte."""
+    """Median seconds of a request, from its call to its last byte."""
     p95_s: float
     p99_s: float
     mean_s: float
     most_s: float
     cpu_cores: float
-    """That the processes which read used meanwhile."""
+    """Mean number of cores that the reading processes used."""
     processes: int = 1
-    """That read."""
+    """Processes that read."""
     client_bound: bool = False
-    """Whether the CPU time that these processes can have was used up: then this is what this client
-    gives on this machine, and the storage may give more."""
+    """Whether these processes had no CPU time left: then the client is the limit, and the storage
+    may give more."""
     spare_cores: float | None = None
-    """Of the machine, that nobody used meanwhile."""
+    """Mean number of idle cores of the machine; ``None`` is unknown."""
 
     @property
     def client_s(self) -> float:
-        """CPU time of the client a request."""
+        """CPU seconds of the client for a request."""
         return self.cpu_cores / self.requests_per_s if self.requests_per_s else 0.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the points come to."""
+    """The limits of the storage that the load points show."""
 
     bytes_per_s: float
-    """The most, over all points."""
+    """The highest rate of all points."""
     at: LoadSpec
-    """With which that is reached: the fewest requests under way that give 95 % of it."""
+    """The load with the fewest requests in flight that gives 95 % of that rate."""
     stream_bytes_per_s: float
-    """The most with one request at a time."""
+    """The highest rate with one request at a time."""
     requests_per_s: float
-    """The most, of the smallest blocks."""
+    """The highest rate of requests with the smallest blocks."""
     latency: LoadPoint
-    """One small request at a time."""
+    """The point of one small request at a time."""
     needed_in_flight: float
-    """By Little's law: the most requests of ``at``'s size per second × the time that one takes when
-    it is alone."""
+    """Requests in flight by Little's law: the highest rate of requests of ``at``'s size, times the
+    seconds of a single one."""
     bandwidth_client_bound: bool = False
-    """Whether ``bytes_per_s`` is what this client gives, not the storage; see `LoadPoint`."""
+    """Whether the client, not the storage, limits ``bytes_per_s``; see `LoadPoint`."""
     requests_client_bound: bool = False
-    """The same of ``requests_per_s``."""
+    """Whether the client limits ``requests_per_s``."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A burst of writes that ends when the storage says it is kept (fsync, or the upload's end)."""
+    """A burst of writes that ends when the storage confirms it, by fsync or the upload's end."""
 
     size_bytes: int
     alone_bytes_per_s: float
     feeding_bytes_per_s: float
-    """While the feed goes on."""
+    """The rate of the checkpoint while the feed reads."""
     feed: LoadPoint | None
-    """What that got meanwhile; ``None`` when too little came to tell."""
+    """What the feed received meanwhile; ``None`` when too few requests ended."""
 
 
 @dataclass(frozen=True)
 class SmallReads:
-    """Many small files, each opened, asked for its size, read, closed: as `import` does."""
+    """Reads of many small files: each is opened, asked for its size, read and closed, as by
+    `import`."""
 
     files: int
     files_per_s: float
@@ -99,37 +100,41 @@ class SmallReads:
 
 @dataclass(frozen=True)
 class Needs:
+    """How the storage meets the needs of training: a steady feed, checkpoints, loading code."""
+
     feed: LoadPoint | None
-    """The best load, kept up."""
+    """The best load, sustained."""
     checkpoint: Checkpoint | None = None
     code: SmallReads | None = None
-    """``None``: nothing was to be written."""
+    """This and ``checkpoint`` are ``None`` where nothing was written."""
 
 
 @dataclass(frozen=True)
 class ProbeResult:
+    """Everything that a probe measured."""
+
     url: str
-    """Without credentials."""
+    """The URL without credentials."""
     client: str
-    """How it was read."""
+    """How the objects were read, in words."""
     cache: str
-    """What is known of caches in between."""
+    """What is known about caches in between, in words."""
     objects: int
-    """That were read of, by turns."""
+    """Objects of which blocks were read."""
     size_bytes: int
-    """Of these objects."""
+    """Total size of these objects."""
     read_bytes: int
-    """By this probe, in all."""
+    """Total bytes that the probe has read."""
     read_requests: int
     points: tuple[LoadPoint, ...]
     limits: Limits | None
     """``None`` when no point could be measured."""
     needs: Needs | None = None
-    """``None`` when they were not tried."""
+    """``None`` when they were not measured."""
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As fio's JSON names things: ``jobs``, each with ``bw_bytes``, ``iops``, ``clat_ns``."""
+        """Return the result with fio's names: ``jobs`` with ``bw_bytes``, ``iops``, ``clat_ns``."""
         own = asdict(self)
         del own["points"]
         return {"pipeprof probe": own, "jobs": [_job(point) for point in self.points]}
@@ -137,7 +142,7 @@ class ProbeResult:
 
 def _job(point: LoadPoint) -> dict[str, Any]:
     demand = point.demand
-    words = {"sequential": "read", "random": "randread"}
+    rw = {"sequential": "read", "random": "randread"}[demand.pattern]
     nanoseconds = {
         "mean": point.mean_s * 1e9,
         "max": round(point.most_s * 1e9),
@@ -148,9 +153,9 @@ def _job(point: LoadPoint) -> dict[str, Any]:
         },
     }
     return {
-        "jobname": f"{words[demand.pattern]}-{demand.block_bytes}-{demand.concurrency}",
+        "jobname": f"{rw}-{demand.block_bytes}-{demand.concurrency}",
         "job options": {
-            "rw": words[demand.pattern],
+            "rw": rw,
             "bs": str(demand.block_bytes),
             "numjobs": str(demand.concurrency),
         },

@@ -1,5 +1,4 @@
-"""What is probed: bytes of objects, read by many threads at once, past the page cache if that can
-be."""
+"""Read bytes of the probed objects from many threads, without the page cache where possible."""
 
 from __future__ import annotations
 
@@ -15,55 +14,55 @@ from pipeprof.storage.local_reads import ALIGNED
 from pipeprof.storage.urls import is_local, is_s3, redact
 
 _MOST_FILES = 256
-"""That are open at a time; of more, as many are read, spread over all."""
+"""At most so many files are open. Of a larger folder so many are read, spread over all."""
 
 
 class Target(Protocol):
-    """Picklable: a process that unpickles it gets a client of its own."""
+    """The objects to read. It is picklable, and a process that unpickles it has its own client."""
 
     objects: Sequence[ObjectInfo]
     cache: str
-    """What is known of caches in between, in words."""
+    """What is known about caches in between, in words."""
 
     shared: bool
-    """Whether other processes are sure to find the same objects."""
+    """Whether other processes certainly find the same objects."""
 
     @property
     def client(self) -> str:
-        """How it reads, in words."""
+        """How the objects are read, in words."""
         ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences: what else a reader of the result should know, once it has been read."""
+        """Further sentences for a reader of the result, known after reading."""
         ...
 
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
-        """Bytes got. Called by many threads. Raises `StorageError`."""
+        """Read from any thread, and return the number of bytes read. Raises `StorageError`."""
         ...
 
     def close(self) -> None: ...
 
 
 def open_target(url: str, options: Mapping[str, Any] | None = None) -> Target:
-    """The objects that ``url`` names. Raises `UsageError`, `StorageError`, `NothingFound`."""
+    """Open the objects that ``url`` names. Raises `UsageError`, `StorageError`, `NothingFound`."""
     store = open_store(url, options)
     objects = [item for item in store.find(url) if item.size]
     if not objects:
         raise StorageError(f"{redact(url)} holds only empty files: there is nothing to read.")
     if is_local(url):
         return Files(objects[:: -(-len(objects) // _MOST_FILES)])
-    # before anything is timed, and before other processes begin: of S3, the first answer may tell
-    # that another client is needed
+    # now, before anything is timed and other processes start: the first answer of S3 may show that
+    # another client is needed
     store.read(objects[0], [(0, 1)])
     return Remote(store, objects)
 
 
 class Files:
-    """Local files, with O_DIRECT where all of them allow that.
+    """Local files, read with O_DIRECT where the file system allows it.
 
-    Not by `storage.local_reads`, whose care for memory and for what is cached takes longer than
-    all that is done here: of small blocks it would be measured too.
+    It does without `storage.local_reads`: its care for memory and caches takes longer than a read
+    here, and would be measured with small blocks.
     """
 
     notes = ()
@@ -71,13 +70,13 @@ class Files:
 
     def __init__(self, objects: Sequence[ObjectInfo]) -> None:
         self.objects = objects
-        self._mine = threading.local()
+        self._thread = threading.local()
         self._descriptors: dict[str, int] = {}
         self._lock = threading.Lock()
         self._direct = getattr(os, "O_DIRECT", 0)
         try:
             self.read(objects[0], 0, ALIGNED)
-        except StorageError:  # refused when it is opened, or only when it is read
+        except StorageError:  # direct reads are refused by open, or only by read
             self.close()
             self._direct = 0
             self.read(objects[0], 0, ALIGNED)
@@ -90,12 +89,12 @@ class Files:
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
         descriptor = self._descriptors.get(item.path) or self._open(item)
         try:
-            got = os.preadv(descriptor, [self._buffer(length)], offset)
+            count = os.preadv(descriptor, [self._buffer(length)], offset)
         except OSError as error:
             raise StorageError(f"{item.path} cannot be read: {error.strerror}.") from None
-        if not got:
+        if not count:
             raise StorageError(f"{item.path} has become shorter since it was listed.")
-        return got
+        return count
 
     def close(self) -> None:
         while self._descriptors:
@@ -115,22 +114,22 @@ class Files:
             return self._descriptors[item.path]
 
     def _buffer(self, length: int) -> memoryview:
-        """Of this thread, used again and again; mapped memory is aligned as direct reads need."""
-        whole = -(-length // ALIGNED) * ALIGNED if self._direct else length
-        if getattr(self._mine, "length", 0) < whole:
-            self._mine.view, self._mine.length = memoryview(mmap.mmap(-1, whole)), whole
-        view: memoryview = self._mine.view
-        return view[:whole]
+        """Return this thread's buffer. Mapped memory is aligned as direct reads need it."""
+        size = -(-length // ALIGNED) * ALIGNED if self._direct else length
+        if getattr(self._thread, "size", 0) < size:
+            self._thread.buffer, self._thread.size = memoryview(mmap.mmap(-1, size)), size
+        buffer: memoryview = self._thread.buffer
+        return buffer[:size]
 
 
 class Remote:
     """Objects of any other store."""
 
-    cache = "unknown: what the store or a gateway keeps cannot be seen from here"
+    cache = "unknown: caches of the store or a gateway cannot be observed from here"
 
     def __init__(self, store: Store, objects: Sequence[ObjectInfo]) -> None:
         self._store, self.objects = store, objects
-        # memory:// is not shared, and who knows what others are
+        # memory:// is not shared, and others may not be
         self.shared = is_s3(objects[0].url)
 
     @property

@@ -1,4 +1,4 @@
-"""One process's part in a load: threads, each of which asks for one block after another."""
+"""Run the part of a load that one process has: threads that each read block after block."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from pipeprof.storage import ObjectInfo
 
 Floats = npt.NDArray[np.float64]
 Request = tuple[ObjectInfo, int, int]
-"""Object, offset, length."""
+"""Object, offset and length."""
 
 
 @dataclass(frozen=True)
 class Job:
+    """The part of a load that one process has."""
+
     demand: LoadSpec
     streams: range
-    """Which of the load's streams this process takes; a thread for each."""
+    """The load's streams that this process runs, with a thread for each."""
     end_s: float
-    """No request begins later. By perf_counter, which is the same clock in all processes."""
+    """No request begins later, by perf_counter, which is the same clock in all processes."""
     budget: Budget
     seed: int
 
 
 @dataclass(frozen=True)
-class Work:
-    """What came of a `Job`."""
+class JobResult:
+    """The requests that a `Job` made, and what they cost."""
 
     done: Floats
-    """A row per request: when it began and ended, and its bytes."""
+    """A row for each request: when it began, when it ended, and its bytes."""
     budget: Budget
-    """The job's, with what was used of it."""
+    """The budget of the job, with what was used of it."""
     stopped_s: float | None
-    """When a request had to be refused."""
+    """When the budget first refused a request; ``None`` where it refused none."""
     cpu_s: float
-    """Of this process."""
+    """CPU seconds of this process."""
     failed: PipeprofError | None
 
 
 class Blocks:
-    """The blocks of all objects, numbered from 0; the last of an object may be short, unless it
-    has others."""
+    """The whole blocks of all objects, numbered from 0; a smaller object is one short block."""
 
     def __init__(self, objects: Sequence[ObjectInfo], block_bytes: int) -> None:
         self._objects, self._size = objects, block_bytes
@@ -67,30 +68,30 @@ class Blocks:
         offset = (number - (self._ends[place - 1] if place else 0)) * self._size
         return item, offset, min(self._size, item.size - offset)
 
-    def drawn(self, demand: LoadSpec, stream: int, seed: int) -> Iterator[Request]:
-        """Without end: for one of ``demand.concurrency`` streams."""
+    def requests(self, demand: LoadSpec, stream: int, seed: int) -> Iterator[Request]:
+        """Yield requests without end, for one of ``demand.concurrency`` streams."""
         total = len(self)
         if demand.pattern == "random":
-            chance = Random(f"{seed} {stream}")
+            random = Random(f"{seed} {stream}")
             while True:
-                yield self[chance.randrange(total)]
+                yield self[random.randrange(total)]
         first = stream * total // demand.concurrency
         for number in count(first):
             yield self[number % total]
 
 
-def work(target: Target, job: Job) -> Work:
-    """Until the job's end, its budget's, or an error."""
+def run_job(target: Target, job: Job) -> JobResult:
+    """Read until the job's time or budget ends, or an error."""
     blocks = Blocks(target.objects, job.demand.block_bytes)
     done: list[tuple[float, float, float]] = []
     failed: list[PipeprofError] = []
     stopped: list[float] = []
-    given_up = threading.Event()
+    cancelled = threading.Event()
 
-    def ask(stream: int) -> None:
-        for item, offset, length in blocks.drawn(job.demand, stream, job.seed):
+    def read_blocks(stream: int) -> None:
+        for item, offset, length in blocks.requests(job.demand, stream, job.seed):
             began = perf_counter()
-            if began >= job.end_s or failed or given_up.is_set():
+            if began >= job.end_s or failed or cancelled.is_set():
                 return
             if not job.budget.take(length):
                 stopped.append(began)
@@ -103,15 +104,15 @@ def work(target: Target, job: Job) -> Work:
             done.append((began, perf_counter(), size))
 
     cpu_s = process_time()
-    threads = [threading.Thread(target=ask, args=(stream,)) for stream in job.streams]
+    threads = [threading.Thread(target=read_blocks, args=(stream,)) for stream in job.streams]
     for thread in threads:
         thread.start()
     try:
         for thread in threads:
             thread.join()
     finally:
-        given_up.set()  # by Ctrl-C, else they would read on
-    return Work(
+        cancelled.set()  # after Ctrl-C the threads would continue
+    return JobResult(
         done=np.array(done, dtype=np.float64).reshape(-1, 3),
         budget=job.budget,
         stopped_s=min(stopped, default=None),

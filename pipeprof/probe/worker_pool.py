@@ -1,4 +1,4 @@
-"""The processes that read: this one, or several others."""
+"""Run the reads of a probe in this process, or in several others."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from types import TracebackType
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.target import Target
-from pipeprof.probe.work import Job, Work, work
+from pipeprof.probe.work import Job, JobResult, run_job
 
 _SPAWN = SpawnContext()
 _STOP_S = 5.0
-"""For a process to end when told to."""
+"""Seconds in which a process ends by itself, before it is killed."""
 
 
 class ReaderPool:
-    """Reads ``target``. One process is this one; of more, each is a new one with a client of its
-    own. To be closed, or used as a context manager."""
+    """The processes that read ``target``: this one alone, or new ones with a client each. Close it,
+    or use it as a context manager."""
 
     def __init__(self, target: Target, processes: int = 1) -> None:
         self.target, self.processes = target, 1
         self._members: list[tuple[Connection, SpawnProcess]] = []
         self.startup_s = 0.0
-        """Taken by `grow` in all."""
+        """Seconds that `grow` has taken in all."""
         self.grow(processes)
 
     def grow(self, processes: int) -> None:
-        """To so many, if they are more than there are."""
+        """Start processes until there are so many; it never stops any."""
         if processes <= self.processes:
             return
         start = perf_counter()
@@ -40,20 +40,20 @@ class ReaderPool:
             while len(self._members) < processes:
                 self._members.append(_started(self.target))
             for pipe, _ in self._members[before:]:
-                _received(pipe)  # it is ready: what it takes to start is in no load
+                _received(pipe)  # wait until it is ready: its start must not slow down a load
         except BaseException:
             self.close(0)
             raise
         self.processes = processes
         self.startup_s += perf_counter() - start
 
-    def run(self, jobs: Sequence[Job]) -> list[Work]:
-        """Side by side, each in a process of its own. Raises `StorageError` when one is lost."""
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Run jobs concurrently, each in its own process. Raises `StorageError` when one dies."""
         if not self._members:
-            return [work(self.target, job) for job in jobs]
+            return [run_job(self.target, job) for job in jobs]
         used = self._members[: len(jobs)]
         for (pipe, _), job in zip(used, jobs, strict=True):
-            with suppress(OSError):  # it is gone; receiving tells
+            with suppress(OSError):  # it has died, and `_received` raises
                 pipe.send(job)
         return [_received(pipe) for pipe, _ in used]
 
@@ -76,7 +76,7 @@ class ReaderPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close(0 if kind else _STOP_S)  # they may have much to read still
+        self.close(0 if kind else _STOP_S)  # after an error they may have much left to read
 
 
 def _started(target: Target) -> tuple[Connection, SpawnProcess]:
@@ -88,17 +88,17 @@ def _started(target: Target) -> tuple[Connection, SpawnProcess]:
 
 
 def _member(pipe: Connection, target: Target) -> None:
-    """In a process of its own: jobs come, work goes, until the other end is closed."""
+    """Run the jobs that come through the pipe, in a process of its own, until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent closes the pipe
     with suppress(EOFError, OSError):
         pipe.send(None)
         while True:
-            pipe.send(work(target, pipe.recv()))
+            pipe.send(run_job(target, pipe.recv()))
 
 
-def _received(pipe: Connection) -> Work:
+def _received(pipe: Connection) -> JobResult:
     try:
-        found: Work = pipe.recv()
+        result: JobResult = pipe.recv()
     except (EOFError, OSError):
         raise StorageError("A process that read for the probe ended; it may lack memory.") from None
-    return found
+    return result

@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from pipeprof.cli.probe_page import probe_document
-from pipeprof.probe.concurrency_ramp import ProbeSpec, _more_than, limits, probe
+from pipeprof.probe.concurrency_ramp import ProbeSpec, _more_processes, find_limits, probe
 from pipeprof.probe.result import LoadPoint, LoadSpec
 from pipeprof.probe.target import open_target
 from pipeprof.report.terminal.render import render_terminal
@@ -36,7 +36,7 @@ def quick(block_bytes: int, **changed: Any) -> ProbeSpec:
 
 
 def test_limits():
-    found = limits(POINTS)
+    found = find_limits(POINTS)
     assert found is not None
     assert found.bytes_per_s == 1_000_000
     assert found.at == LoadSpec("random", 10_000, 2), "98 % of the most, with half the requests"
@@ -44,7 +44,7 @@ def test_limits():
     assert found.requests_per_s == 210
     assert found.latency is POINTS[0]
     assert found.needed_in_flight == pytest.approx(100 * 0.020)
-    assert limits([]) is None
+    assert find_limits([]) is None
 
 
 @pytest.mark.timed
@@ -99,7 +99,9 @@ def test_a_client_that_computes_all_the_time_is_given_processes(monkeypatch):
     used = [(one.demand.concurrency, one.processes) for one in result.points]
     assert used[0] == (1, 1)
     assert used[2:4] == [(4, 2), (8, 2)]
-    assert result.notes[0].startswith("up to 2 processes shared the requests, since the CPU time")
+    assert result.notes[0].startswith(
+        "up to 2 processes shared the requests, as fewer had no CPU time"
+    )
     assert result.to_dict()["jobs"][3]["processes"] == 2
 
 
@@ -121,7 +123,7 @@ def test_what_other_processes_may_not_find_is_read_by_one(monkeypatch):
     finally:
         memory.rm("/alone", recursive=True)
     assert {one.processes for one in result.points} == {1}
-    assert "this client had no more CPU time" in result.notes[-1]
+    assert "this client had no CPU time left" in result.notes[-1]
     assert "--processes 8" in result.notes[-1], "it may be tried"
 
 
@@ -146,7 +148,7 @@ def test_processes_are_added_while_that_can_help(
         point(1000, concurrency, 100, 0.01),
         processes=processes, client_bound=bound, spare_cores=spare,
     )  # fmt: skip
-    assert _more_than(one) == more
+    assert _more_processes(one) == more
 
 
 def test_rates_of_a_client_that_waits_are_the_storages(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.load import _client_bound, _point, load
+from pipeprof.probe.load import _client_bound, _point, apply_load
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.work import Blocks
 from pipeprof.probe.worker_pool import ReaderPool
@@ -59,7 +59,7 @@ def test_objects_are_cut_into_blocks_that_are_whole_where_they_can_be():
 
 def test_streams_of_a_sequential_load_begin_apart_and_go_on_in_order():
     blocks, demand = Blocks([ONE], 10), LoadSpec("sequential", 10, 2)
-    streams = [blocks.drawn(demand, number, 0) for number in range(2)]
+    streams = [blocks.requests(demand, number, 0) for number in range(2)]
     offsets = [[next(stream)[1] for _ in range(7)] for stream in streams]
     assert offsets == [[0, 10, 20, 30, 40, 50, 60], [50, 60, 70, 80, 90, 0, 10]]
 
@@ -68,7 +68,7 @@ def test_random_blocks_are_the_same_for_the_same_seed():
     blocks, demand = Blocks([ONE, TWO], 10), LoadSpec("random", 10, 2)
 
     def drawn(stream: int, seed: int) -> list[int]:
-        draws = blocks.drawn(demand, stream, seed)
+        draws = blocks.requests(demand, stream, seed)
         return [next(draws)[1] for _ in range(50)]
 
     assert drawn(0, 1) == drawn(0, 1)
@@ -81,7 +81,9 @@ def test_random_blocks_are_the_same_for_the_same_seed():
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
     target, budget = Sleeps(0.02), Budget(FREE, FREE)
-    point = load(ReaderPool(target), LoadSpec("random", 1000, concurrency), 0.8, budget, seed=0)
+    point = apply_load(
+        ReaderPool(target), LoadSpec("random", 1000, concurrency), 0.8, budget, seed=0
+    )
     assert point is not None
     assert point.p50_s == pytest.approx(0.02, rel=0.3)
     assert point.requests_per_s == pytest.approx(concurrency / point.mean_s, rel=0.1)
@@ -93,7 +95,7 @@ def test_requests_under_way_multiply_the_rate_and_not_the_latency(concurrency):
 
 @pytest.mark.timed
 def test_what_waits_in_a_queue_adds_latency_and_no_rate():
-    point = load(
+    point = apply_load(
         ReaderPool(Sleeps(0.01, at_once=2)), LoadSpec("random", 1000, 8), 0.8, Budget(FREE, FREE), 0
     )
     assert point is not None
@@ -104,7 +106,7 @@ def test_what_waits_in_a_queue_adds_latency_and_no_rate():
 @pytest.mark.parametrize(("most_bytes", "most_requests"), [(50_500, FREE), (FREE, 50)])
 def test_no_more_is_read_than_is_allowed(most_bytes, most_requests):
     target, budget = Sleeps(0.001), Budget(most_bytes, most_requests)
-    point = load(ReaderPool(target), LoadSpec("random", 1000, 4), 5.0, budget, 0)
+    point = apply_load(ReaderPool(target), LoadSpec("random", 1000, 4), 5.0, budget, 0)
     assert len(target.asked) == 50
     assert budget.spent
     assert point is not None
@@ -177,7 +179,7 @@ def test_a_part_of_a_budget_is_put_back():
 
 def test_too_few_requests_tell_nothing():
     assert (
-        load(ReaderPool(Sleeps(0.3)), LoadSpec("random", 1000, 1), 0.3, Budget(FREE, FREE), 0)
+        apply_load(ReaderPool(Sleeps(0.3)), LoadSpec("random", 1000, 1), 0.3, Budget(FREE, FREE), 0)
         is None
     )
 
@@ -185,7 +187,7 @@ def test_too_few_requests_tell_nothing():
 def test_an_error_ends_the_load_and_its_threads():
     before = threads()
     with pytest.raises(StorageError, match="gone"):
-        load(
+        apply_load(
             ReaderPool(Sleeps(0.001, fails=10)),
             LoadSpec("random", 1000, 4),
             5.0,
@@ -204,7 +206,7 @@ def test_ctrl_c_ends_the_load_and_its_threads():
 
 def interrupted(target):
     press_ctrl_c()
-    load(ReaderPool(target), LoadSpec("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
+    apply_load(ReaderPool(target), LoadSpec("random", 1000, 4), 60.0, Budget(FREE, FREE), 0)
 
 
 def press_ctrl_c() -> None:

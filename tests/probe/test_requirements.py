@@ -10,7 +10,7 @@ import pytest
 from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
-from pipeprof.probe.requirements import checkpoint, code
+from pipeprof.probe.requirements import measure_checkpoint, measure_small_reads
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
 from pipeprof.probe.worker_pool import ReaderPool
@@ -21,7 +21,7 @@ DEMAND = LoadSpec("random", 1000, 2)
 
 def saved(url, target=None, size_bytes=3_000_000):
     readers = ReaderPool(target or Sleeps(0.001))
-    return checkpoint(url, {}, size_bytes, readers, DEMAND, Budget(FREE, FREE))
+    return measure_checkpoint(url, {}, size_bytes, readers, DEMAND, Budget(FREE, FREE))
 
 
 def test_a_checkpoint_is_written_twice_and_removed(tmp_path, monkeypatch):
@@ -37,7 +37,7 @@ def test_a_checkpoint_is_written_twice_and_removed(tmp_path, monkeypatch):
 
 
 def test_small_files_are_read_one_by_one_and_removed(tmp_path):
-    found = code(str(tmp_path), {}, files=20)
+    found = measure_small_reads(str(tmp_path), {}, files=20)
     assert found.files == 20
     assert found.p50_s <= found.p99_s
     # half of the files take the median or longer, and none of twenty much longer than p99
@@ -50,7 +50,7 @@ def test_nothing_stays_behind_an_error(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    for broken in (lambda: saved(str(tmp_path)), lambda: code(str(tmp_path), {}, 5)):
+    for broken in (lambda: saved(str(tmp_path)), lambda: measure_small_reads(str(tmp_path), {}, 5)):
         with pytest.raises(StorageError, match=r"cannot be written: .*No space left"):
             broken()
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +70,7 @@ def test_of_very_many_files_some_are_read_all_over(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_not_made(tmp_path):
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="cannot be created"):
         saved(str(tmp_path / "missing"))
     assert list(tmp_path.iterdir()) == []
 

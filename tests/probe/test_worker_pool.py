@@ -11,7 +11,7 @@ import pytest
 
 from pipeprof.errors import StorageError
 from pipeprof.probe.budget import Budget
-from pipeprof.probe.load import load
+from pipeprof.probe.load import apply_load
 from pipeprof.probe.result import LoadSpec
 from pipeprof.probe.target import open_target
 from pipeprof.probe.worker_pool import ReaderPool
@@ -28,9 +28,9 @@ def file(tmp_path: Path) -> Path:
 def test_each_takes_its_streams_and_its_part_of_what_may_be_read(file):
     budget = Budget(FREE, 100)
     with ReaderPool(open_target(str(file)), 2) as readers:
-        point = load(readers, LoadSpec("random", 4096, 4), 20.0, budget, 0)
+        point = apply_load(readers, LoadSpec("random", 4096, 4), 20.0, budget, 0)
         spent = (budget.requests, budget.bytes, budget.spent)
-        alone = load(readers, LoadSpec("random", 4096, 1), 20.0, Budget(FREE, 100), 0)
+        alone = apply_load(readers, LoadSpec("random", 4096, 1), 20.0, Budget(FREE, 100), 0)
     assert spent == (100, 100 * 4096, True)
     assert point is not None
     assert (point.processes, point.demand.concurrency) == (2, 4)
@@ -44,7 +44,7 @@ def test_an_error_in_one_is_told(file):
     with ReaderPool(target, 2) as readers:
         os.truncate(file, 0)
         with pytest.raises(StorageError, match="has become shorter"):
-            load(readers, LoadSpec("random", 4096, 2), 5.0, Budget(FREE, FREE), 0)
+            apply_load(readers, LoadSpec("random", 4096, 2), 5.0, Budget(FREE, FREE), 0)
 
 
 def test_one_that_is_killed_is_told(file):
@@ -54,7 +54,7 @@ def test_one_that_is_killed_is_told(file):
         os.kill(member.pid, signal.SIGKILL)
         member.join()
         with pytest.raises(StorageError, match="ended"):
-            load(readers, LoadSpec("random", 4096, 2), 0.3, Budget(FREE, FREE), 0)
+            apply_load(readers, LoadSpec("random", 4096, 2), 0.3, Budget(FREE, FREE), 0)
 
 
 def test_after_an_error_nobody_is_waited_for(file):
@@ -67,4 +67,4 @@ def test_after_an_error_nobody_is_waited_for(file):
 def interrupted(file: Path) -> None:
     with ReaderPool(open_target(str(file)), 2) as readers:
         press_ctrl_c()
-        load(readers, LoadSpec("random", 4096, 2), 60.0, Budget(FREE, FREE), 0)
+        apply_load(readers, LoadSpec("random", 4096, 2), 60.0, Budget(FREE, FREE), 0)

@@ -82,9 +82,7 @@ _readall: Any = io.FileIO.readall
 
 class _Open:
     """A callable with the builtin's name, signature and text, which is pickled by name as that is.
-
-    It is no function, which would become a method where a class has ``open = open``.
-    """
+    It is no function, which would become a method where a class has ``open = open``."""
 
     def __init__(self) -> None:
         functools.update_wrapper(self, _REAL)
