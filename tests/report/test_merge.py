@@ -75,9 +75,9 @@ def test_the_workers_that_were_at_work_meanwhile_are_added(run, trace):
         each["name"] for each in trace["traceEvents"]
     ]
     ours = merged["traceEvents"][theirs:]
-    made = [each["args"]["batch"] for each in ours if each["name"] == "make"]
-    assert len(made) >= 15
-    assert set(made) <= set(range(8, 40))
+    fetched = [each["args"]["batch"] for each in ours if each["name"] == "fetch"]
+    assert len(fetched) >= 15
+    assert set(fetched) <= set(range(8, 40))
     taken = {each["pid"] for each in trace["traceEvents"]}
     assert not taken & {each["pid"] for each in ours}
     named = {each["args"]["name"] for each in ours if each["name"] == "process_name"}
@@ -92,27 +92,27 @@ def test_everything_else_of_the_trace_stays(run, trace):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        ({"unix_offset_s": None}, "does not say when it was taken"),
-        ({"unix_offset_s": 0.0}, "none of the profile's batches was under way"),
+        ({"unix_offset_s": None}, "does not record its start time"),
+        ({"unix_offset_s": 0.0}, "do not overlap in time"),
     ],
 )
-def test_a_profile_of_another_time_is_refused(run, trace, change, said):
-    with pytest.raises(UsageError, match=said):
+def test_a_profile_of_another_time_is_refused(run, trace, change, message):
+    with pytest.raises(UsageError, match=message):
         merge(trace, replace(run[1], **change))
 
 
 @pytest.mark.parametrize(
-    ("trace", "said"),
+    ("trace", "message"),
     [
-        ({}, "holds no traceEvents"),
-        ({"traceEvents": [1]}, "holds no traceEvents"),
-        ({"traceEvents": [{"ph": "M", "name": "x"}]}, "holds no spans"),
+        ({}, "has no traceEvents"),
+        ({"traceEvents": [1]}, "has no traceEvents"),
+        ({"traceEvents": [{"ph": "M", "name": "x"}]}, "has no spans"),
     ],
 )
-def test_what_is_no_trace_is_refused(trace, said):
-    with pytest.raises(UsageError, match=said):
+def test_what_is_no_trace_is_refused(trace, message):
+    with pytest.raises(UsageError, match=message):
         merge(trace, replace(sample_profile(), unix_offset_s=0.0))
 
 
@@ -136,14 +136,14 @@ def test_a_compressed_trace_is_read_and_written(run, tmp_path):
     out = tmp_path / "out.json.gz"
     done = CliRunner().invoke(app, ["trace", "merge", *arguments, "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output
-    told = orjson.loads(done.output)
-    assert told["out"] == str(out)
-    assert min(told["events_added"], told["waits_repaired"]) > 0
+    summary = orjson.loads(done.output)
+    assert summary["out"] == str(out)
+    assert min(summary["events_added"], summary["waits_repaired"]) > 0
     assert orjson.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"{", "is not JSON"),
         (b"\x1f\x8bxx", "is cut short"),
@@ -151,7 +151,7 @@ def test_a_compressed_trace_is_read_and_written(run, tmp_path):
         (None, "No"),
     ],
 )
-def test_a_trace_that_cannot_be_read_is_a_clear_error(tmp_path, data, said):
+def test_a_trace_that_cannot_be_read_is_a_clear_error(tmp_path, data, message):
     sample_profile().save(tmp_path / "run.json")
     if data is not None:
         (tmp_path / "in.json").write_bytes(data)
@@ -162,7 +162,7 @@ def test_a_trace_that_cannot_be_read_is_a_clear_error(tmp_path, data, said):
         str(tmp_path / "o"),
     ]
     done = CliRunner().invoke(app, ["trace", "merge", *arguments, "--out", str(tmp_path / "o")])
-    assert said in str(done.exception)
+    assert message in str(done.exception)
     assert not (tmp_path / "o").exists()
 
 

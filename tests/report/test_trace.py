@@ -28,7 +28,7 @@ from tests.sweep_samples import sample_sweep
 
 @pytest.fixture(scope="module")
 def profile():
-    """Of a real loader with two workers, as no made-up one is irregular enough."""
+    """Profile a real loader with two workers; generated times are not irregular enough."""
     own = DataLoader(torch.arange(400).reshape(100, 4), 2, num_workers=2)
     loader = pipeprof.wrap(own, whole=True)
     for _ in loader:
@@ -78,27 +78,27 @@ def test_nothing_on_a_track_overlaps_but_what_lies_within(events):
 def test_tracks_have_names_and_numbers_of_their_own(events):
     named = [each for each in events if each["name"] == "thread_name"]
     assert len({each["tid"] for each in named}) == len(named)
-    assert {each["args"]["name"] for each in named} >= {"training loop", "make", "serialise"}
+    assert {each["args"]["name"] for each in named} >= {"training loop", "fetch", "serialise"}
     processes = [each["args"]["name"] for each in events if each["name"] == "process_name"]
     assert processes == ["main", "worker 0", "worker 1"]
 
 
-def test_an_arrow_leads_from_where_a_batch_was_made_to_its_delivery(profile, events):
+def test_an_arrow_leads_from_the_fetch_to_the_delivery(profile, events):
     begun = {each["id"]: each for each in events if each["ph"] == "s"}
     ended = {each["id"]: each for each in events if each["ph"] == "f"}
     assert set(begun) == set(ended) == set(profile.batches.index)
     for index, arrow in begun.items():
         assert arrow["ts"] <= ended[index]["ts"]
-        [made] = [each for each in spans(events, name="make") if each["args"]["batch"] == index]
-        assert arrow["pid"] == made["pid"]
-        assert made["ts"] <= arrow["ts"] <= made["ts"] + made["dur"]
+        [fetch] = [each for each in spans(events, name="fetch") if each["args"]["batch"] == index]
+        assert arrow["pid"] == fetch["pid"]
+        assert fetch["ts"] <= arrow["ts"] <= fetch["ts"] + fetch["dur"]
 
 
 def test_without_workers_main_makes_the_batches():
     loader = pipeprof.wrap(DataLoader(torch.arange(20), 2))
     list(loader)
     events = trace_of(loader.profile())["traceEvents"]
-    assert {each["pid"] for each in spans(events, name="make")} == {1}
+    assert {each["pid"] for each in spans(events, name="fetch")} == {1}
     assert not [each for each in events if each["ph"] in "sf"]
 
 
@@ -147,7 +147,7 @@ def test_a_plugin_that_is_not_installed_is_told_with_what_brings_it(
 
 
 def test_what_cannot_be_traced_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="holds no batches"):
+    with pytest.raises(UsageError, match="has no recorded batches"):
         render_trace(replace(sample_profile(), batches=BatchLog()), compressed=False)
     sample_sweep().save(tmp_path / "sweep.json")
     done = CliRunner().invoke(

@@ -1,1 +1,1 @@
-"""A profile as a Chrome trace, by itself or within one of torch.profiler."""
+"""Write a profile as a Chrome trace, alone or merged into one of torch.profiler."""
