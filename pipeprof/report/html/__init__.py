@@ -1,1 +1,1 @@
-"""The report as one page for a browser: self-contained, offline, for a screen, a phone or paper."""
+"""Render a document as one page for a browser: self-contained, for screen, phone or paper."""

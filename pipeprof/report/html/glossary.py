@@ -1,5 +1,7 @@
-"""What each stage and part is, for whoever meets its name. The stages' words are those of
-``docs/concepts.md``; a test holds the two equal."""
+"""Explain the names of stages, causes and figures to readers of a page.
+
+The explanations of stages are those of ``docs/concepts.md``; a test keeps the two equal.
+"""
 
 from __future__ import annotations
 
@@ -14,43 +16,39 @@ STAGES: Final = {
     "collate": "worker: samples → batch",
     "transfer": "worker → main: batch handed to the queue → unpickled in main: the three that "
     "follow",
-    "serialise": "worker, beside the next batch: handed to the queue → pickled, its tensors copied "
+    "serialise": "worker, during the next batch: handed to the queue → pickled, its tensors copied "
     "to shared memory",
     "pipe": "worker → main: pickled → all bytes received in main",
     "unpickle": "main: bytes received → objects again, shared memory attached",
     "reorder": "main: batch arrived → its turn to be delivered",
     "pin": "main: pageable → page-locked memory",
     "ready": "main: batch deliverable → asked for: slack, the healthy state",
-    "wait": "main: batch asked for → delivered: the stall, seen from the host",
+    "wait": "main: batch asked for → delivered: the stall, as the host measures it",
     "step": "main: batch delivered → next batch asked for: the training step",
     "pause": "main: between two batches, but no training step: validation, a checkpoint",
     "h2d": "main, in step: host → device copy",
 }
-"""Where, and from → to; in the order in which a batch passes them."""
+"""Stage → where it runs, and where it begins → ends; in the order in which a batch passes them."""
 
 PARTS: Final = {
-    "accelerator": "what the training step takes; a loader below it starves it",
-    "workers": "they all make batches all the time",
-    "worker-cpu": "the cores for making batches: as a ceiling, all that are left do nothing else; "
-    "as a cause, a worker wanted one and had none",
-    "main": "the training process picks indices and, without a pin thread, receives batches",
-    "storage-bandwidth": "bytes a second that storage and the path to it give",
-    "storage-latency": "the time until storage answers, times how much is asked at once",
-    "storage-client": "the CPU time that the storage's client takes for each request",
-    "sampler": "main picks the indices of batches to come",
-    "dispatch": "a worker had nothing to do: too few batches were asked for ahead",
+    "accelerator": "the rate at which the training step consumes samples; a slower loader starves "
+    "it",
+    "workers": "the rate if all workers fetch batches all the time",
+    "worker-cpu": "CPU cores for the workers. As a ceiling: the rate if all free cores fetch "
+    "batches. As a cause: a worker waited for a free core",
+    "main": "the training process: it picks indices and, without a pin thread, receives batches",
+    "storage-bandwidth": "bytes per second that storage and the path to it deliver",
+    "storage-latency": "time until storage answers a request, with the observed concurrency",
+    "storage-client": "CPU time that the storage client takes for each request",
+    "sampler": "main picked the indices of the next batches",
+    "dispatch": "a worker was idle because too few batches were requested in advance",
     "start-up": "workers were being started",
-    "unknown": "what was waited for is not known: a record is missing",
-    "starved": "the share of the time after warm-up in which the accelerator had nothing to do "
-    "because no batch was there",
-    "p50": "half of the batches took no longer; p95, p99: 95, 99 of 100 took no longer",
+    "unknown": "the cause is not known because a record is missing",
+    "starved": "share of the time after warm-up in which the accelerator was idle because no batch "
+    "was ready",
+    "p50": "half of the batches took no longer; p95, p99: 95 and 99 of 100 took no longer",
     "spread": "(max - min) / median of samples/s over five equal windows of a trial",
 }
-"""Names that are no stages."""
+"""Causes and figures that are not stages."""
 
 WORDS: Final = {**STAGES, **PARTS}
-
-
-def word(name: str) -> str:
-    """The glossary's entry for ``name``; empty for a name that it does not know."""
-    return name if name in WORDS else ""

@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const tip = document.getElementById("tip");
 
-  // What a stage is, and what a mark of a chart stands for: beside the pointer or the focus.
+  // Show the meaning of a term or of a mark in a chart next to the pointer or the focus.
   function showTip(text, x, y) {
     tip.textContent = text;
     tip.hidden = false;
@@ -30,7 +30,7 @@
     addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
     addEventListener("scroll", () => {
       if (tip.hidden) return;
-      const term = document.activeElement.closest("a.term"); // scrolled to by its focus
+      const term = document.activeElement.closest("a.term"); // focusing it caused the scroll
       if (term) show(term);
       else hideTip();
     }, { passive: true, capture: true });
@@ -48,11 +48,11 @@
     });
     view.initialize(holder).run();
     const svg = holder.querySelector("svg");
-    svg.setAttribute("aria-hidden", "true"); // its holder says what it shows
+    svg.setAttribute("aria-hidden", "true"); // the label of its holder describes it
     if (holder.classList.contains("zoomable")) zoomable(holder, view);
   }
 
-  // By buttons, by keys on the chart, and by dragging.
+  // Let the user zoom by buttons, by keys on the chart, and by dragging.
   function zoomable(holder, view) {
     const whole = view.signal("whole");
     const least = whole / 200;
@@ -61,13 +61,13 @@
       const start = Math.min(Math.max(from, 0), whole - kept);
       view.signal("from", start).signal("to", start + kept).run();
     };
-    const act = (what) => {
+    const act = (action) => {
       const from = view.signal("from");
       const length = view.signal("to") - from;
-      if (what === "in") set(from + length / 4, length / 2);
-      else if (what === "out") set(from - length / 2, length * 2);
-      else if (what === "left") set(from - length / 4, length);
-      else if (what === "right") set(from + length / 4, length);
+      if (action === "in") set(from + length / 4, length / 2);
+      else if (action === "out") set(from - length / 2, length * 2);
+      else if (action === "left") set(from - length / 4, length);
+      else if (action === "right") set(from + length / 4, length);
       else set(0, whole);
     };
     const keys = { "+": "in", "=": "in", "-": "out", ArrowLeft: "left", ArrowRight: "right", Home: "all" };
@@ -102,7 +102,7 @@
       const button = title.querySelector("button");
       if (!button) return;
       button.addEventListener("click", () => {
-        // figures begin with the highest, names with the first
+        // numbers sort descending first, names ascending
         const figures = rows.some((row) => typeof value(row, column) === "number");
         const was = title.getAttribute("aria-sort");
         const falling = was ? was === "ascending" : figures;

@@ -1,4 +1,4 @@
-"""A document as one file that opens offline: no request leaves it, which its own policy forbids."""
+"""Render a document as one HTML file that opens offline; its own policy forbids any request."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _WHOLE: Final = re.compile(
     r"(?<!\S)--[a-z][a-z0-9-]{1,40}(?![^\s,;:.)])"
     r"|\b\d[\d.,]* (?:%|(?:[nµm]?s|[kMGTPE]?i?B(?:/s)?)(?!\w))"
 )
-"""The name of an option; a figure with its unit."""
+"""The name of an option, or a figure with its unit: no line may break within."""
 _UNSAFE: Final = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 
 
 def render_html(document: Document) -> str:
-    """The page, as text to be written in UTF-8."""
+    """Return the page as text, to be written in UTF-8."""
     return _template().render(
         document=document.filled(),
         words={} if document.subject == "sizing" else WORDS,
@@ -40,8 +40,8 @@ def render_html(document: Document) -> str:
 
 
 def in_script(value: Any) -> Markup:
-    """``value`` as JSON that may stand in a ``<script>``: nothing in it ends the script, opens a
-    comment or breaks a line of JavaScript."""
+    """Return ``value`` as JSON that is safe in a ``<script>``: it cannot end the script, open a
+    comment or break a line of JavaScript."""
     return Markup(orjson.dumps(_cleaned(value)).decode().translate(_UNSAFE))
 
 
@@ -56,7 +56,7 @@ def _specs(document: Document) -> dict[str, Any]:
 
 
 def _cleaned(value: Any) -> Any:
-    """Without what would steer a display, all the way down."""
+    """Return ``value`` with control characters escaped in all strings that it contains."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -74,7 +74,7 @@ def _template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # whatever the user named is shown as it is, but on one line and steering nothing
+        # names that the user gave are shown on one line and without control characters
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
     environment.filters["whole"] = _whole
@@ -84,7 +84,7 @@ def _template() -> Template:
 
 
 def _whole(text: str) -> Markup:
-    """With no line's end where one would be read wrongly."""
+    """Return escaped HTML in which no line breaks within options and figures."""
     return Markup(_WHOLE.sub(r'<span class="whole">\g<0></span>', str(escape(clean(text)))))
 
 
@@ -95,7 +95,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _library(name: str) -> str:
-    """Without its pointer to a file that is not there."""
+    """Return a script without its link to a source map, and safe within a ``<script>``."""
     text = (files("pipeprof.report.html") / "vendor" / name).read_text("utf-8")
     lines = [line for line in text.split("\n") if not line.startswith("//# sourceMappingURL")]
     return "\n".join(lines).replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,1 +1,1 @@
-"""A document as GitHub's Markdown."""
+"""Render a document as Markdown, as GitHub shows it."""

@@ -1,7 +1,7 @@
-"""Sections, tables and lists, for a pull request or a ticket.
+"""Render a document as Markdown for a pull request or a ticket.
 
-Whatever GitHub might take for a mark of its own (a mention, an issue's number, a link, emphasis,
-HTML, an emoji's name) stands as code, which is shown as it is.
+Words that GitHub would interpret, such as mentions, issue numbers, links, emphasis, HTML and emoji
+names, are written as code, which it shows verbatim.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _RISKY: Final = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _OPENS: Final = re.compile(r"[-+=|#>]+|\d+[.)]|:?-+:?")
-"""A word that begins a list, a heading, a quotation or a table where it begins a line."""
+"""A word that starts a list, a heading, a quotation or a table if it starts a line."""
 _BAR: Final = 16
 
 
 def render_markdown(document: doc.Document) -> str:
-    """All of ``document``: what it is written into has room, and folds nothing away."""
+    """Return all of ``document`` as Markdown, with nothing folded away."""
     blocks = [text for each in document.without_charts().sections for text in _section(each)]
     return "\n\n".join(blocks) + "\n"
 
 
 def under_heading(name: str, report: str) -> str:
-    """``report`` as one of several."""
+    """Return ``report`` under a heading, as one of several reports."""
     return f"## {inline(name)}\n\n{report}"
 
 
@@ -65,12 +65,12 @@ def _block(block: doc.Block) -> str:
 
 
 def _verdict(verdict: doc.Verdict) -> str:
-    named = f"{inline(verdict.of)} " if verdict.of.strip() else ""
-    return f"{named}**{verdict.word.upper()}**{verdict.joint}{inline(verdict.sentence)}"
+    subject = f"{inline(verdict.of)} " if verdict.of.strip() else ""
+    return f"{subject}**{verdict.word.upper()}**{verdict.joint}{inline(verdict.sentence)}"
 
 
 def _table(table: doc.Table) -> str:
-    """What is part of the row above opens with ``↳``; a row that stands out is bold."""
+    """Return a table. Nested rows start with ``↳``; rows that stand out are bold."""
     bars = table.has_shares
     lines = [
         _cells([*(inline(column.title) for column in table.columns), *[""] * bars]),
@@ -100,7 +100,7 @@ def _code_block(code: doc.Code) -> str:
 
 
 def inline(text: str) -> str:
-    """``text`` on one line, each word of it shown as it is."""
+    """Return ``text`` on one line, escaped so that each word is shown verbatim."""
     words = clean(text).split()
     first = [_code(words[0]) if _OPENS.fullmatch(words[0]) else _word(words[0])] if words else []
     return " ".join([*first, *map(_word, words[1:])])
@@ -111,7 +111,7 @@ def _word(word: str) -> str:
 
 
 def _code(word: str) -> str:
-    """In a table a bar ends its cell even in code, unless no bar is written."""
+    """Return ``word`` as code. A ``|`` is written as an entity, as it would end a table cell."""
     if "|" in word:
         return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in word)}</code>"
     fence = _fence(word)
@@ -120,6 +120,6 @@ def _code(word: str) -> str:
 
 
 def _fence(text: str, least: int = 1) -> str:
-    """Longer than any run of backticks in ``text``."""
+    """Return a fence that is longer than any run of backticks in ``text``."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     return "`" * max(longest + 1, least)

@@ -1,1 +1,1 @@
-"""A document as a fragment of HTML for a notebook's output cell."""
+"""Render a document as a fragment of HTML for a notebook cell."""

@@ -1,7 +1,7 @@
-"""Plain HTML for Jupyter, VS Code and GitHub's static view.
+"""Render a document as plain HTML for Jupyter, VS Code and GitHub's static view.
 
-It has no script, and bars of characters, so that where styles are stripped, as on GitHub, it still
-reads well. Colours follow the notebook's own, light or dark.
+It uses no scripts, and draws bars with characters, so it still reads well where styles are removed,
+as on GitHub. Colours follow the notebook's light or dark theme.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLASSES: Final = {"number": ' class="right"', "text": ' class="prose"', "name":
 
 
 def render_notebook(document: doc.Document) -> str:
-    """A fragment of HTML, with what supports the answer folded away."""
+    """Return a fragment of HTML in which sections of evidence are folded."""
     sections = "".join(map(_section, document.without_charts().sections))
     return f'<style>\n{_style()}</style>\n<div class="pipeprof-shown">{sections}</div>\n'
 
@@ -62,9 +62,9 @@ def _block(block: doc.Block) -> str:
 
 
 def _verdict(verdict: doc.Verdict) -> str:
-    named = f"{_text(verdict.of)} " if verdict.of.strip() else ""
+    subject = f"{_text(verdict.of)} " if verdict.of.strip() else ""
     word = f'<b class="word {verdict.tone}">{_text(verdict.word.upper())}</b>'
-    return f'<p class="said">{named}{word} {_text(verdict.sentence)}</p>'
+    return f'<p class="verdict">{subject}{word} {_text(verdict.sentence)}</p>'
 
 
 def _table(table: doc.Table) -> str:
@@ -79,7 +79,7 @@ def _table(table: doc.Table) -> str:
 
 
 def _row(row: doc.Row, columns: tuple[doc.Column, ...], bars: bool) -> str:
-    """What is part of the row above opens with ``↳``."""
+    """Return a row of a table. A nested row starts with ``↳``."""
     cells = [
         f"<td{_CLASSES[column.kind]}>{'↳ ' * (row.nested and not n)}{_text(cell.text)}</td>"
         for n, (column, cell) in enumerate(zip(columns, row.cells, strict=True))
@@ -95,5 +95,5 @@ def _framed(rows: str) -> str:
 
 
 def _text(text: str) -> str:
-    """``text`` as it is, on one line, and steering nothing."""
+    """Return ``text`` escaped for HTML, on one line and without control characters."""
     return escape(clean(text.rstrip()))

@@ -1,1 +1,1 @@
-"""A document as lines of text for a terminal, laid out by rich."""
+"""Render a document as lines of text for a terminal, laid out by rich."""

@@ -1,4 +1,4 @@
-"""Lines of text: the verdict first, colour only where it means something."""
+"""Render a document as lines of text for a terminal. Colour only marks good and bad news."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from pipeprof.report.document import blocks as doc
-from pipeprof.report.terminal.table import NO_BREAK, glued, grid, side_by_side
+from pipeprof.report.terminal.table import NO_BREAK, glued, grid, split_to_fit
 from pipeprof.report.text import clean, write_text
 
 WIDTH: Final = 100
+"""Default and greatest width, in columns."""
 LEAST_WIDTH: Final = 60
 _LABEL: Final = 10
-"""Columns that labels take at least, so that short lists of figures align with one another."""
+"""Least columns of a label, so that lists of figures align with one another."""
 _STYLES: Final[dict[doc.Tone, str]] = {"": "bold", "good": "bold green", "bad": "bold red",
                                    "unsure": "bold yellow"}  # fmt: skip
-"""Of a verdict's word."""
+"""Tone of a verdict → style of its word."""
 
 
 def render_terminal(document: doc.Document, *, color: bool = False, width: int = WIDTH) -> str:
-    """``document`` in ``width`` columns; only code to paste may be wider."""
+    """Return ``document`` as text of at most ``width`` columns; only code may be wider."""
     page = _Page(max(width, LEAST_WIDTH), color)
     for section in document.without_charts().sections:
         page.add(section)
@@ -34,9 +35,9 @@ def render_terminal(document: doc.Document, *, color: bool = False, width: int =
 
 
 def print_document(document: doc.Document, file: TextIO | None = None) -> None:
-    """Write ``document`` to ``file`` (standard output), as what is on the other side can show it.
+    """Write ``document`` to ``file`` or standard output.
 
-    Colour only on a terminal and without ``NO_COLOR``; ASCII where the encoding has no more.
+    Colour is used only on a terminal without ``NO_COLOR``, ASCII where the encoding needs that.
     """
     file = sys.stdout if file is None else file
     console = Console(file=file)
@@ -46,16 +47,16 @@ def print_document(document: doc.Document, file: TextIO | None = None) -> None:
 
 
 class _Page:
-    """Lays sections out one below the other."""
+    """Lay out sections one below the other."""
 
     def __init__(self, width: int, color: bool) -> None:
-        # markup, emoji and highlight are off: names of the user's are shown as they are
+        # markup, emoji and highlight are off: user-given names are shown verbatim
         self._console = Console(
             file=StringIO(),
             width=width,
             color_system="standard" if color else None,
             force_terminal=color,
-            force_jupyter=False,  # or it would display, and not write
+            force_jupyter=False,  # in Jupyter it would display the text instead of writing it
             no_color=not color,
             markup=False,
             emoji=False,
@@ -73,15 +74,17 @@ class _Page:
         if verdicts:
             self._print(_verdicts(verdicts))
             self._print()
-        below = 0
+        nested = 0
         for block in section.blocks:
-            below = 0 if isinstance(block, doc.Subheading) else below
+            subheading = isinstance(block, doc.Subheading)
             prose = isinstance(block, doc.Paragraph | doc.Footnote)
-            self._block(block, below + (0 if prose and not section.heading else 2))
-            below = 2 if isinstance(block, doc.Subheading) else below
+            indent = 0 if subheading else nested
+            self._block(block, indent + (0 if prose and not section.heading else 2))
+            nested = 2 if subheading else nested
         self._print()
 
     def text(self) -> str:
+        """Return the page without trailing spaces and repeated blank lines."""
         file = self._console.file
         assert isinstance(file, StringIO)
         lines = [line.rstrip() for line in file.getvalue().replace(NO_BREAK, " ").splitlines()]
@@ -96,20 +99,20 @@ class _Page:
         elif isinstance(block, doc.Code):
             self._code(block)
         elif isinstance(block, doc.Table):
-            for place, part in enumerate(side_by_side(block, self._width - indent)):
+            for place, part in enumerate(split_to_fit(block, self._width - indent)):
                 if place:
                     self._print()
                 self._print(grid(part), indent)
 
     def _code(self, code: doc.Code) -> None:
-        """From the first column and unwrapped, so that it pastes as it is."""
+        """Print code unindented and unwrapped, so that it can be pasted."""
         self._print()
         for line in code.lines:
             self._console.print(Text(clean(line)), soft_wrap=True)
         self._print()
 
-    def _print(self, what: RenderableType = "", indent: int = 0) -> None:
-        self._console.print(Padding(what, (0, 0, 0, indent)))
+    def _print(self, content: RenderableType = "", indent: int = 0) -> None:
+        self._console.print(Padding(content, (0, 0, 0, indent)))
 
 
 def _verdicts(verdicts: Sequence[doc.Verdict]) -> RenderableType:
@@ -122,7 +125,7 @@ def _verdicts(verdicts: Sequence[doc.Verdict]) -> RenderableType:
 
 
 def _figures(block: doc.FigureList) -> RenderableType:
-    """Labels, and prose that wraps behind them."""
+    """Return labels in one column, and text that wraps in the next."""
     lines = Grid.grid(padding=(0, 2, 0, 0))
     lines.add_column(no_wrap=True, min_width=_LABEL)
     lines.add_column(overflow="fold")

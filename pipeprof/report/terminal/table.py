@@ -1,4 +1,4 @@
-"""Tables that fit: columns that may be spared go first, then what is left is cut in two."""
+"""Fit tables into a width: drop columns that can be spared, then split the rest."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from pipeprof.report.document.blocks import Cell, Column, Row, Table
 from pipeprof.report.text import bar, clean
 
 NO_BREAK: Final = "\uf8ff"
-"""For the space between a figure and its unit, where no line breaks; `clean` lets none in."""
+"""Stands for a space at which no line may break; `clean` removes it from user-given text."""
 _UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:[nµm]?s|[kMGTPE]?i?B(?:/s)?)(?!\w))")
-_TEXT: Final = 20
-"""Columns that prose needs, so that it does not become a word a line."""
+_PROSE: Final = 20
+"""Least columns of prose, so that it does not wrap after every word."""
 _BAR: Final = 16
 _GAP: Final = 2
+"""Spaces between columns."""
 
 
 def glued(text: str) -> str:
-    """``text`` made safe, its figures and their units on one line."""
+    """Return ``text`` made safe, with no line break between a figure and its unit."""
     return _UNIT.sub(NO_BREAK, clean(text))
 
 
-def side_by_side(table: Table, room: int) -> Iterator[Table]:
-    """``table`` as one that fits, or as several, each with the first column."""
-    table = _with_bars(table, room)
+def split_to_fit(table: Table, room: int) -> Iterator[Table]:
+    """Yield ``table`` if it fits into ``room`` columns, or else parts with its first column."""
+    table = _fit(table, room)
     widths = _widths(table)
     part = [0]
     for n in range(1, len(table.columns)):
@@ -41,8 +42,8 @@ def side_by_side(table: Table, room: int) -> Iterator[Table]:
 
 
 def grid(table: Table) -> Grid:
-    """Aligned columns without rules."""
-    found = Grid(
+    """Return ``table`` as aligned columns without rules."""
+    lines = Grid(
         box=None,
         pad_edge=False,
         padding=(0, _GAP, 0, 0),
@@ -51,7 +52,7 @@ def grid(table: Table) -> Grid:
     )
     for column in table.columns:
         prose = column.kind == "text"
-        found.add_column(
+        lines.add_column(
             glued(column.title),
             justify="right" if column.kind == "number" else "left",
             no_wrap=not prose,
@@ -59,30 +60,30 @@ def grid(table: Table) -> Grid:
         )
     for row in table.rows:
         style = {"bad": "red", "good": "bold"}.get(row.tone, "")
-        found.add_row(*_texts(row), style=style)
-    return found
+        lines.add_row(*_texts(row), style=style)
+    return lines
 
 
 def _texts(row: Row) -> list[str]:
-    """What is a part of the row above is indented."""
+    """Return the texts of a row; the first is indented in a nested row."""
     first, *others = (glued(cell.text) for cell in row.cells)
     return [f"{'  ' * row.nested}{first}", *others]
 
 
-def _with_bars(table: Table, room: int) -> Table:
-    """As narrow as sparing allows, with a bar for each share if there is room for that."""
+def _fit(table: Table, room: int) -> Table:
+    """Drop columns until the table fits, then add a bar for each share if that fits too."""
     spared = sorted(column.spare for column in table.columns if column.spare)
     for level in (0, *spared):
         kept = [n for n, column in enumerate(table.columns) if not 0 < column.spare <= level]
-        found = _only(table, kept)
-        if _total(_widths(found)) <= room:
+        narrow = _only(table, kept)
+        if _total(_widths(narrow)) <= room:
             break
-    drawn = _draw(found)
-    return drawn if _total(_widths(drawn)) <= room else found
+    drawn = _add_bars(narrow)
+    return drawn if _total(_widths(drawn)) <= room else narrow
 
 
-def _draw(table: Table) -> Table:
-    """Behind the last column, the bars of the one that has shares."""
+def _add_bars(table: Table) -> Table:
+    """Add a last column with the bars of the shares, if the table has shares."""
     if not table.has_shares:
         return table
     rows = (
@@ -98,11 +99,11 @@ def _only(table: Table, kept: Sequence[int]) -> Table:
 
 def _widths(table: Table) -> list[int]:
     rows = [_texts(row) for row in table.rows]
-    found = []
+    widths = []
     for place, column in enumerate(table.columns):
         widest = max(map(cell_len, (column.title, *(texts[place] for texts in rows))))
-        found.append(min(widest, _TEXT) if column.kind == "text" else widest)
-    return found
+        widths.append(min(widest, _PROSE) if column.kind == "text" else widest)
+    return widths
 
 
 def _total(widths: Sequence[int]) -> int:

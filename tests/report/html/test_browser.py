@@ -120,7 +120,7 @@ def test_the_profile_of_a_real_loader(opened: Opener, repo: Path) -> None:
     profile = loader.profile()
     page = opened(profile)
     every_chart_is_there_to_the_eye(page)
-    assert page.locator(".said").inner_text().lower().startswith(profile.diagnosis.verdict)
+    assert page.locator(".verdict").inner_text().lower().startswith(profile.diagnosis.verdict)
     keep(page, repo, "real-1280-light")
 
 
@@ -234,7 +234,7 @@ def test_paper_is_light(opened: Opener) -> None:
 
 def test_without_scripts_all_figures_can_be_read(opened: Opener) -> None:
     page = opened(PAGES["profile"], java_script_enabled=False)
-    for text in ("decode", "83 % of that wait", "Shares are of the time"):
+    for text in ("decode", "83 % of that wait", "Shares of the time"):
         assert page.get_by_text(text).first.is_visible()
 
 

@@ -1,1 +1,1 @@
-"""The charts of a page, as Vega-Lite: each takes one kind of data of a document."""
+"""Draw the charts of a page in Vega-Lite. Each module takes some kinds of chart data."""

@@ -1,4 +1,4 @@
-"""Bars: values side by side, and parts that follow one another."""
+"""Draw bars: single values, and stacks of consecutive parts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pipeprof.report.html.charts import vega
 from pipeprof.report.html.charts.vega import Datum, Spec
 from pipeprof.units import format_duration, format_share
 
-_BAR: Final = 26
-"""Pixels from bar to bar."""
-_TALLEST: Final = 600
-"""Pixels of many rows of stacks."""
+_BAR_STEP: Final = 26
+"""Pixels from one bar to the next."""
+_MOST_HEIGHT: Final = 600
+"""Most pixels in height of a chart of many stacks."""
 _TONES: Final = {
     "worst": vega.ACCENT,
     "best": "var(--step)",
     "demand": vega.DEMAND,
     "": "var(--bar)",
 }
-_PARTS: Final = {
+_PART_COLOURS: Final = {
     **{name: f"var(--{name})" for name in ("fetch", "read", "decode", "transform", "collate",
                                            "transfer", "pin", "reorder", "ready", "step")},
     "rest of fetch": "var(--fetch)",
@@ -30,8 +30,8 @@ _PARTS: Final = {
 
 
 def bars(data: Bars) -> Spec:
-    """What is far above the demand, or far above the others, is cut off, and its label says so."""
-    least, most = _reach(data)
+    """Draw one bar per value. Bars far above the others are cut off and marked with »."""
+    least, most = _range(data)
     rows: list[Datum] = [_row(bar, most) for bar in data.bars]
     axis = {"labelExpr": vega.SECONDS if data.unit == "s" else vega.COUNTS, "tickCount": 5}
     domain = [least, most * 1.4 if least == 0 else most]
@@ -45,11 +45,11 @@ def bars(data: Bars) -> Spec:
         *vega.demand_at(data.demand, "x"),
         vega.layer("text", figure, align="left", dx=5),
     ]
-    return vega.chart(rows, layer=layers, height=_BAR * len(rows))
+    return vega.chart(rows, layer=layers, height=_BAR_STEP * len(rows))
 
 
-def _reach(data: Bars) -> tuple[float, float]:
-    """The least and the most that is drawn."""
+def _range(data: Bars) -> tuple[float, float]:
+    """Return the lowest and the highest value of the axis."""
     ends = [end for bar in data.bars for end in (bar.interval or (bar.value, bar.value))]
     if min(ends) < 0 or data.unit == "s":
         return (min(ends) * 1.05 if min(ends) < 0 else 0.0), max(*ends, 0.0) * 1.05 or 1.0
@@ -68,7 +68,7 @@ def _row(bar: Bar, most: float) -> Datum:
 
 
 def stacks(data: Stacks) -> Spec:
-    """A row of parts for each."""
+    """Draw one row of parts for each entry."""
     write = format_duration if data.unit == "s" else format_share
     rows: list[Datum] = [
         {
@@ -80,7 +80,7 @@ def stacks(data: Stacks) -> Spec:
     ]  # fmt: skip
     parts = dict.fromkeys(row["part"] for row in rows)
     axis = {"labelExpr": vega.SECONDS} if data.unit == "s" else {"format": "%"}
-    colours = {part: _PARTS.get(part, "var(--fetch)") for part in parts}
+    colours = {part: _PART_COLOURS.get(part, "var(--fetch)") for part in parts}
     encoding = {
         "x": vega.quantity("value", data.title, {**axis, "tickCount": 5, "grid": False}),
         "y": vega.names(rows),
@@ -89,5 +89,5 @@ def stacks(data: Stacks) -> Spec:
         "tooltip": vega.TIP,
     }
     drawn = vega.layer("bar", encoding, stroke="var(--paper)", strokeWidth=0.5)
-    each = min(34, max(10, _TALLEST // len(data.rows)))
+    each = min(34, max(10, _MOST_HEIGHT // len(data.rows)))
     return vega.chart(rows, layer=[drawn], height=each * len(data.rows))

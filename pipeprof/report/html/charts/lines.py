@@ -1,4 +1,4 @@
-"""How fast batches came and how much main waited, over time."""
+"""Draw the rate of batches and the share of waiting over the time of a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pipeprof.report.html.charts.vega import Spec
 
 
 def over_time(data: OverTime) -> Spec:
-    """A step for each part of the run; shaded is what the timeline shows."""
+    """Draw one step per part of the run, with the time that the timeline shows shaded."""
     rows = [
         {"at": part.begin_s, "samples": part.samples_per_s, "share": part.wait_share}
         for part in data.parts
     ]
     end_s = data.parts[-1].end_s
-    # the last part is as long as any: a step needs its end
+    # the step of the last part needs an end point
     rows.append({**rows[-1], "at": end_s})
     axis = {"labelExpr": vega.SECONDS, "tickCount": 6, "grid": False}
     x = vega.quantity("at", None, axis, domain=[0, end_s], nice=False)

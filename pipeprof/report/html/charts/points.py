@@ -1,4 +1,4 @@
-"""Dots and what they reach over: throughputs of settings, runs and workers; how stages vary."""
+"""Draw points with intervals: throughputs of settings, runs and workers; percentiles of stages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PERCENTILE_SHAPES: Final = {"p50": "circle", "p95": "diamond", "p99": "square"}
 
 
 def throughputs(data: Throughputs) -> Spec:
-    """A dot and its interval for each."""
+    """Draw a point and its interval for each setting or run."""
     rows: list[Datum] = []
     for point in data.points:
         value = point.samples_per_s
         low, high = point.interval or (value or 0.0, value or 0.0)
-        label = format_count(value) if value is not None else f"open: {count_range((low, high))}"
+        label = format_count(value) if value is not None else count_range((low, high))
         rows.append({
             "name": shorten(point.setting, 26), "known by": point.known_by,
             "known": value is not None, "low": low, "high": high,
@@ -53,7 +53,7 @@ def throughputs(data: Throughputs) -> Spec:
 
 
 def over_workers(data: OverWorkers) -> Spec:
-    """Each series a line; predictions hollow."""
+    """Draw one line per series of a sweep, with predictions as hollow points."""
     rows: list[Datum] = []
     for point in data.points:
         low, high = point.interval or (point.samples_per_s, point.samples_per_s)
@@ -90,7 +90,7 @@ def over_workers(data: OverWorkers) -> Spec:
 
 
 def spread(data: StageSpread) -> Spec:
-    """Of each stage p50, p95 and p99, on one scale of powers of ten."""
+    """Draw p50, p95 and p99 of each stage on one logarithmic axis."""
     rows: list[Datum] = [
         {
             "name": name, "mark": mark, "seconds": value,
@@ -101,9 +101,9 @@ def spread(data: StageSpread) -> Spec:
         if (value := getattr(stats, f"{mark}_s")) > 0
     ]  # fmt: skip
     axis = {"labelExpr": vega.SECONDS, "values": _powers([row["seconds"] for row in rows])}
-    title = "per batch, by powers of ten"
+    title = "per batch, logarithmic"
     seconds = vega.quantity("seconds", title, axis, type="log", nice=True, padding=8)
-    reach = {"x": {"aggregate": "min", **seconds}, "x2": {"aggregate": "max", "field": "seconds"}}
+    extent = {"x": {"aggregate": "min", **seconds}, "x2": {"aggregate": "max", "field": "seconds"}}
     dot = {
         "x": seconds,
         "shape": vega.fixed("mark", _PERCENTILE_SHAPES, {"symbolType": "circle"}),
@@ -111,7 +111,7 @@ def spread(data: StageSpread) -> Spec:
         "tooltip": vega.TIP,
     }
     layers = [
-        vega.layer("rule", reach, strokeWidth=2, stroke="var(--line)"),
+        vega.layer("rule", extent, strokeWidth=2, stroke="var(--line)"),
         vega.layer("point", dot, filled=True, size=70, opacity=1),
     ]
     encoding, height = {"y": vega.names(rows)}, 22 * len(data.stages)
@@ -119,6 +119,6 @@ def spread(data: StageSpread) -> Spec:
 
 
 def _powers(values: Sequence[float]) -> list[float]:
-    """Of ten, from the one below ``values`` to the one above, if there is one."""
+    """Return the powers of ten from just below ``values`` to just above, if a float holds that."""
     last = min(ceil(log10(max(values))), float_info.max_10_exp)
     return [10.0**n for n in range(floor(log10(min(values))), last + 1)]

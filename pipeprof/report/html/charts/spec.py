@@ -1,4 +1,4 @@
-"""From the data of a chart to its picture."""
+"""Turn the data of a chart into a Vega-Lite specification."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pipeprof.report.html.charts import bars, lines, points, timeline
 from pipeprof.report.html.charts.vega import Spec
 
 
-def spec_of(found: data.ChartData) -> Spec:
-    """In Vega-Lite. Names of the user's are values of its data, never part of an expression."""
-    match found:
+def spec_of(chart: data.ChartData) -> Spec:
+    """Return the specification. User-given names are only values in it, never in expressions."""
+    match chart:
         case data.Bars():
-            return bars.bars(found)
+            return bars.bars(chart)
         case data.Stacks():
-            return bars.stacks(found)
+            return bars.stacks(chart)
         case data.StageSpread():
-            return points.spread(found)
+            return points.spread(chart)
         case data.Throughputs():
-            return points.throughputs(found)
+            return points.throughputs(chart)
         case data.OverWorkers():
-            return points.over_workers(found)
+            return points.over_workers(chart)
         case data.OverTime():
-            return lines.over_time(found)
+            return lines.over_time(chart)
         case data.Timeline():
-            return timeline.timeline(found)
+            return timeline.timeline(chart)

@@ -1,4 +1,4 @@
-"""A stretch of real batches: which worker fetched what when, and for what main waited."""
+"""Draw a stretch of batches over time: one lane for main and one for each worker."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _COLOURS: Final = {
     "pause": "var(--bar)",
     "awaited": vega.ACCENT,
 }
-"""Kind of span → colour, in the order of the legend. *Awaited*: in main the wait, in a worker what
-the awaited batch was doing meanwhile."""
+"""Kind of span → colour, in the order of the legend. *Awaited* marks the wait in main, and in a
+worker the spans of the batch that main waits for."""
 _UPPER, _MIDDLE, _LOWER, _WHOLE = (0.12, 0.6), (0.62, 0.74), (0.76, 0.88), (0.12, 0.88)
-"""Places within a lane, from its top: fetched, in transfer, ready; in main's."""
+"""Top and bottom within a lane: for fetch, transfer and ready of a worker, and for main."""
 
 
 def timeline(data: Timeline) -> Spec:
-    """Lanes over time; zoomed by its parameters ``from`` and ``to``."""
+    """Draw the lanes; the page zooms by setting the parameters ``from`` and ``to``."""
     log, stretch = data.log, data.stretch
     whole_s = log.done_s[stretch.last - 1] - log.asked_s[stretch.first]
     lanes = _lanes(data)
@@ -53,9 +53,9 @@ def timeline(data: Timeline) -> Spec:
 
 
 def _lanes(data: Timeline) -> list[int]:
-    """Main's (-1) and those of the workers that have a batch in the stretch, in order."""
-    seen = set(data.log.worker[data.stretch.first : data.stretch.last])
-    return [-1, *sorted(worker for worker in seen if worker >= 0)]
+    """Return -1 for main, then the workers that have a batch in the stretch, in order."""
+    workers = set(data.log.worker[data.stretch.first : data.stretch.last])
+    return [-1, *sorted(worker for worker in workers if worker >= 0)]
 
 
 def _lane_axis(titles: list[str]) -> Spec:
@@ -67,7 +67,7 @@ def _lane_axis(titles: list[str]) -> Spec:
 
 
 def _rows(data: Timeline, placed: dict[int, int]) -> Iterator[Datum]:
-    """A rectangle for each span that lies in the stretch."""
+    """Yield a rectangle for each span within the stretch."""
     log, stretch = data.log, data.stretch
     zero_s, last_s = log.asked_s[stretch.first], log.done_s[stretch.last - 1]
     for place in range(stretch.first, min(stretch.last + data.ahead, len(log.done_s))):
@@ -93,14 +93,14 @@ class _Span:
 
 
 def _spans(log: BatchLog, place: int) -> Iterator[_Span]:
-    """Of one batch: in main, and in the worker that fetched it."""
+    """Yield the spans of one batch, in main and in the worker that fetched it."""
     asked, delivered, done = (c[place] for c in (log.asked_s, log.delivered_s, log.done_s))
     worker = log.worker[place] if log.worker else -2
     name = f"batch {log.index[place] if log.index else place:,}"
     fetched_by = f" for worker {worker}" if worker >= 0 else ""
     wait = f"{name}: main waited {format_duration(max(delivered - asked, 0))}{fetched_by}"
     yield _Span(-1, "awaited", asked, delivered, wait)
-    paused = done - paused_s(log, place)  # where in the step it lay is not kept
+    paused = done - paused_s(log, place)  # drawn at the end: its place in the step is unknown
     step = f"{name}: step {format_duration(paused - delivered)}"
     yield _Span(-1, "step", delivered, paused, step)
     yield _Span(-1, "pause", paused, done, f"{name}: pause {format_duration(done - paused)}")
@@ -116,7 +116,7 @@ def _spans(log: BatchLog, place: int) -> Iterator[_Span]:
     arrived = pinned or at(log.arrived_s, place)
     if arrived is None:
         return
-    # main receives a batch only when it asks for one; a pin thread always does
+    # main receives a batch only when it needs one; a pin thread receives it at once
     arrived_at = arrived if pinned else min(sent or fetched, arrived)
     transfer = f"{name}: {format_duration(arrived - fetched)} from fetched to received"
     ready = f"{name}: ready for {format_duration(asked - arrived_at)}"
@@ -128,7 +128,7 @@ def _spans(log: BatchLog, place: int) -> Iterator[_Span]:
 
 
 def _parts(log: BatchLog, place: int) -> str:
-    """What is known of how it was fetched."""
+    """Return the known stages of the fetch with their durations, as text."""
     return "".join(
         f", {name} {format_duration(value)}"
         for name in ("read", "decode", "transform", "collate")

@@ -1,7 +1,7 @@
-"""The pieces that charts are made of, in Vega-Lite's terms.
+"""Build the parts that all charts share, in Vega-Lite's terms.
 
-Colours are the page's own, which follow light and dark: those of Okabe and Ito, which people who
-see fewer colours tell apart. Nothing is shown by colour alone.
+Colours are CSS variables of the page, so they follow its light or dark theme. They are the palette
+of Okabe and Ito, which colour-blind people can distinguish. Nothing is shown by colour alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Spec = dict[str, Any]
 Datum = dict[str, Any]
 
 ACCENT: Final = "var(--accent)"
-"""The lowest ceiling, and all that is waited for."""
+"""The colour of the lowest ceiling and of all waiting."""
 DEMAND: Final = "var(--step)"
 
 CONFIG: Final[Spec] = {
@@ -31,21 +31,22 @@ CONFIG: Final[Spec] = {
     },
     "text": {"fill": "var(--ink)", "fontSize": 12},
 }  # fmt: skip
-"""Of every chart."""
+"""The configuration of every chart."""
 
 SECONDS: Final = (
     "datum.value == 0 ? '0' : abs(datum.value) >= 1 ? format(datum.value, '~g') + ' s' : "
     "abs(datum.value) >= 0.001 ? format(datum.value * 1e3, '~g') + ' ms' : "
     "format(datum.value * 1e6, '~g') + ' µs'"
 )
-"""An axis of seconds, as people read them."""
+"""The label expression of an axis of seconds: ``1.5 ms``."""
 
 COUNTS: Final = "format(datum.value, '~s')"
-"""An axis of rates or counts: ``1.5k``."""
+"""The label expression of an axis of rates or counts: ``1.5k``."""
 TIP: Final[Spec] = {"field": "tip"}
 
 
 def chart(data: Sequence[Datum], **more: Any) -> Spec:
+    """Return a chart of ``data`` that is as wide as its container."""
     return {
         "width": "container",
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -55,31 +56,33 @@ def chart(data: Sequence[Datum], **more: Any) -> Spec:
 
 
 def layer(mark: str, encoding: Spec, only: str = "", **style: Any) -> Spec:
-    """One mark for each datum, or for each for which the expression ``only`` holds."""
+    """Draw one mark per datum, or only where the expression ``only`` holds."""
     filtered = {"transform": [{"filter": only}]} if only else {}
     return {**filtered, "mark": {"type": mark, **style}, "encoding": encoding}
 
 
 def quantity(field: str, title: str | None, axis: Spec, **scale: Any) -> Spec:
+    """Return an axis of numbers."""
     return {
         "field": field, "type": "quantitative", "title": title, "axis": axis, "scale": scale,
     }  # fmt: skip
 
 
 def samples(field: str, most: float, ticks: int = 5) -> Spec:
+    """Return an axis of samples/s from 0 to ``most``."""
     axis = {"labelExpr": COUNTS, "tickCount": ticks}
     return quantity(field, "samples/s", axis, domain=[0, most or 1], nice=False)
 
 
 def names(data: Sequence[Datum]) -> Spec:
-    """An axis of names in the order of ``data``."""
+    """Return an axis of names in the order of ``data``."""
     order = list(dict.fromkeys(datum["name"] for datum in data))
     return {"field": "name", "type": "nominal", "title": None, "sort": order,
             "axis": {"ticks": False, "domain": False, "labelOverlap": True}}  # fmt: skip
 
 
 def demand_at(samples_per_s: float | None, axis: str) -> list[Spec]:
-    """A line across at what the accelerator asks; none where that is unknown."""
+    """Draw a line at the accelerator's demand; nothing if that is unknown."""
     if not samples_per_s:
         return []
     place = {axis: {"field": "demand", "type": "quantitative"}}
@@ -88,6 +91,6 @@ def demand_at(samples_per_s: float | None, axis: str) -> list[Spec]:
 
 
 def fixed(field: str, signs: Mapping[str, str], legend: Spec | None = None) -> Spec:
-    """The colour or shape of each value of ``field``; without ``legend`` there is none."""
+    """Map each value of ``field`` to a colour or shape; there is no legend without ``legend``."""
     scale = {"domain": list(signs), "range": list(signs.values())}
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
