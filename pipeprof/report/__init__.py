@@ -1,1 +1,1 @@
-"""Reports: each renders a saved profile or sweep, and nothing else."""
+"""Reports: each renders a saved profile, sweep or comparison and measures nothing itself."""

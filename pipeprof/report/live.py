@@ -1,4 +1,4 @@
-"""A run while it goes on: the few lines of a panel, or one for a log. Nothing is measured here."""
+"""Word the live view of a run: a panel of a few lines, or one line for a log."""
 
 from __future__ import annotations
 
@@ -11,49 +11,51 @@ from pipeprof.report.text import bar, clean, shorten
 from pipeprof.units import counted, format_duration, format_rate, format_share
 
 _LABEL = 10
+"""Columns of a label."""
 _BAR = 24
-_NAME = 40
+"""Columns of a bar."""
+_LONGEST_NAME = 40
 _STARVED = 0.05
-"""From here on what is waited for stands out."""
+"""Starved share from which the cause of the wait is named and coloured."""
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
 @dataclass(frozen=True)
 class LiveView:
-    """What is known of one loader at the moment. ``None``: unknown."""
+    """The current state of one loader. ``None`` means unknown."""
 
     name: str
     epoch: int
-    """From 1."""
+    """Counted from 1."""
     batches: int
-    """Delivered in this epoch."""
+    """Batches delivered in this epoch."""
     length: int | None = None
-    """Batches of this epoch."""
+    """Batches that this epoch has."""
     left_s: float | None = None
-    """Until the epoch ends, at the speed of the last seconds."""
+    """Seconds until the epoch ends, at the speed of the window."""
     window_s: float = 0.0
-    """The last seconds: what follows is of the batches in them, but for ``starved_of_all``."""
+    """Length of the window. The fields below, except ``starved_of_all``, cover its batches."""
     samples_per_s: float | None = None
     starved: float | None = None
-    """The share of the time in which the loop waited for a batch, as the host saw it."""
+    """Share of the window, 0..1, in which the loop waited for a batch, measured on the host."""
     starved_of_all: float | None = None
-    """Of all batches after warm-up."""
+    """The same share over all batches after warm-up."""
     waits_for: str | None = None
-    """What most of the wait is charged to."""
+    """The cause to which most of the wait is charged."""
     ready: float | None = None
-    """Batches that lay ready when one was asked for, on average."""
+    """Mean number of batches that were ready when the loop requested one."""
     capacity: int = 0
-    """Workers × prefetch factor."""
+    """Most batches that can be ready: workers × prefetch factor."""
     stages: Mapping[str, float | None] | None = None
-    """Mean seconds per batch, in the order in which a batch passes them."""
+    """Stage → mean seconds per batch, in the order in which a batch passes the stages."""
     in_stretches: bool = False
-    """Batches come so fast that only stretches of them are watched."""
+    """Whether batches come so fast that only windows of them are recorded."""
 
 
 def panel(view: LiveView, width: int, color: bool) -> list[str]:
-    """Lines of at most ``width`` columns."""
+    """Return the lines of the panel, each at most ``width`` columns wide."""
     starved = "not known yet" if view.starved is None else _shares(view)
-    rows = [(f"-- pipeprof: {_where(view)} ".ljust(width, "-"), _BOLD)]
+    rows = [(f"-- pipeprof: {_progress(view)} ".ljust(width, "-"), _BOLD)]
     rows.append((_label("starved", starved), ""))
     if view.samples_per_s is not None:
         queue = f"; queue: {_queue(view)}" if view.capacity else ""
@@ -68,39 +70,41 @@ def panel(view: LiveView, width: int, color: bool) -> list[str]:
 
 
 def line(view: LiveView) -> str:
-    """All of it in one, for a log."""
-    words = [_where(view)]
+    """Return the whole view as one line for a log."""
+    parts = [_progress(view)]
     if view.starved is not None:
-        words.append(f"starved {_shares(view)}")
+        parts.append(f"starved {_shares(view)}")
     if view.samples_per_s is not None:
-        words.append(_rate(view))
+        parts.append(_rate(view))
     if view.ready is not None:
-        words.append(f"queue {_queue(view)}")
+        parts.append(f"queue {_queue(view)}")
     stages = [
         f"{name} {format_duration(seconds)}"
         for name, seconds in (view.stages or {}).items()
         if seconds is not None
     ]
     if stages:
-        words.append(", ".join(stages))
-    return clean("; ".join(words))
+        parts.append(", ".join(stages))
+    return clean("; ".join(parts))
 
 
-def _where(view: LiveView) -> str:
-    of = f" of {view.length:,}" if view.length else ""
-    batches = counted(view.batches, "batch") if not of else f"{view.batches:,}{of} batches"
+def _progress(view: LiveView) -> str:
+    batches = counted(view.batches, "batch")
+    if view.length:
+        batches = f"{view.batches:,} of {view.length:,} batches"
     left = f", {format_duration(view.left_s)} left" if view.left_s is not None else ""
-    stretches = ", watched in stretches" if view.in_stretches else ""
-    return f"{shorten(clean(view.name), _NAME)}, epoch {view.epoch}: {batches}{left}{stretches}"
+    sampled = ", sampled in windows" if view.in_stretches else ""
+    name = shorten(clean(view.name), _LONGEST_NAME)
+    return f"{name}, epoch {view.epoch}: {batches}{left}{sampled}"
 
 
 def _shares(view: LiveView) -> str:
-    known = view.starved or 0.0
-    by = f", waiting for {view.waits_for}" if view.waits_for and known >= _STARVED else ""
-    last = f"{format_share(known)} of the last {format_duration(view.window_s)}{by}"
+    share = view.starved or 0.0
+    cause = f", waiting for {view.waits_for}" if view.waits_for and share >= _STARVED else ""
+    recent = f"{format_share(share)} of the last {format_duration(view.window_s)}{cause}"
     if view.starved_of_all is None:
-        return last
-    return f"{last}, {format_share(view.starved_of_all)} of all"
+        return recent
+    return f"{recent}, {format_share(view.starved_of_all)} overall"
 
 
 def _rate(view: LiveView) -> str:

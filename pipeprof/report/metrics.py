@@ -1,4 +1,4 @@
-"""A profile as flat figures, for whoever logs a run: W&B, MLflow, TensorBoard scalars."""
+"""Flatten a profile to named figures for W&B, MLflow, TensorBoard scalars and other trackers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pipeprof.model import Profile
 
 
 def metrics(profile: Profile, prefix: str = "pipeprof/") -> dict[str, float]:
-    """Name → figure, in the order in which one asks. Times in seconds, rates per second, shares
-    0..1. What is not known has no name here; nothing is NaN."""
+    """Return name → figure, the verdict first.
+
+    Times are in seconds, rates per second and shares 0..1. Unknown figures and NaN are left out.
+    """
     return {
         prefix + name: float(value)
         for name, value in _figures(profile)

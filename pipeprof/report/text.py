@@ -1,4 +1,4 @@
-"""Text for any medium: on one line, steering nothing, as wide as there is room."""
+"""Make text safe to show: on one line, without control characters, within a given width."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ASCII: Final = str.maketrans(
 
 
 def clean(text: str) -> str:
-    """``text`` on one line, with what would steer a terminal shown as an escape."""
+    """Return ``text`` on one line, with control characters shown as escapes."""
     text = _LINE_BREAKS.sub(" ", text)
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def bar(share: float, cells: int) -> str:
-    """``share`` of ``cells`` blocks, to half a block; what is there at all gets half a block."""
+    """Return a bar of ``share`` (0..1) of ``cells`` blocks; a share above 0 gets half a block."""
     halves = round(min(max(share, 0.0), 1.0) * cells * 2)
     if share > 0:
         halves = max(halves, 1)
@@ -28,7 +28,7 @@ def bar(share: float, cells: int) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """``text`` in at most ``limit`` characters; the middle goes, since names differ at the end."""
+    """Cut ``text`` to ``limit`` characters in its middle, since names differ at their ends."""
     if len(text) <= limit:
         return text
     tail = (limit - 1) * 2 // 3
@@ -36,12 +36,12 @@ def shorten(text: str, limit: int) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """``text`` for a terminal that shows no more than ASCII; bars stay bars."""
+    """Replace all that is not ASCII in ``text``, with look-alikes for bars and signs."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def write_text(text: str, file: TextIO | None = None) -> None:
-    """Write ``text`` to ``file`` (standard output), in ASCII where its encoding has no more."""
+    """Write ``text`` to ``file`` or standard output, in ASCII where the encoding needs that."""
     file = sys.stdout if file is None else file
     try:
         text.encode(file.encoding or "utf-8")

@@ -281,7 +281,7 @@ class ReportContract:
         assert report.lower().find("slower") < report.lower().find("what was changed")
         assert "decode takes 7.10 ms more a batch." in report
         assert "1.01× the samples/s (95 %: 0.95–1.07)" in report
-        assert "Not a comparison of like with like: other data; " in report
+        assert "These runs are not directly comparable: other data; " in report
 
     def test_a_data_set_that_makes_its_own_batches(self) -> None:
         profile = fed_profile(

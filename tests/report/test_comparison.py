@@ -46,7 +46,7 @@ def test_stages_stand_in_the_order_of_the_journey_each_with_its_interval() -> No
     assert re.search(r"28.4 ms +35.5 ms +\+7.10 ms +\+4.90 ms to \+9.30 ms +\+25 % +more", decode)
     pin = next(line for line in table if "pin" in line)
     assert re.search(r"unknown +200 µs +unknown$", pin)
-    assert "unknown: not seen in one of the two" in " ".join(table)
+    assert "Unknown: not measured in one of the runs" in " ".join(table)
 
 
 def test_what_got_worse_is_red_and_slack_that_grows_is_not() -> None:
@@ -63,9 +63,9 @@ def test_what_got_worse_is_red_and_slack_that_grows_is_not() -> None:
 
 def test_nothing_changed_is_said_in_words() -> None:
     report = full_text(compared(drawn(0), drawn(1)))
-    assert "Nothing that profiles hold" in report
+    assert "Nothing recorded: the settings" in report
     assert "NO DIFFERENCE that this data can show" in report
-    assert "Not a comparison" not in report
+    assert "not directly comparable" not in report
 
 
 def test_too_little_to_tell() -> None:
@@ -76,18 +76,18 @@ def test_too_little_to_tell() -> None:
 
 def test_several_runs_open_with_one_table_each_against_the_first() -> None:
     report = full_text(three_runs())
-    table = section(report, "Runs, each against the first").splitlines()
+    table = section(report, "Runs compared with the first").splitlines()
     assert table[2].split()[:4] == ["runs/main.json", "60,235", "(57,900–62,600)", "1.00×"]
     assert table[3].split()[3:5] == ["0.82×", "0.76–0.88"]
-    assert report.count("Not a comparison of like with like") == 1
+    assert report.count("These runs are not directly comparable") == 1
     assert "one data set was left out" in section(report, "Confidence")
 
 
 def test_it_says_how_the_intervals_are_got() -> None:
     part = " ".join(section(full_text(sample_comparison()), "Confidence").split())
     assert "block bootstrap over 1,800 and 12,000 batches" in part
-    assert "of stages over the 1,800 and 2,000 that the profiles keep" in part
-    assert "widened by the 6 % that two runs of one setting may differ by" in part
+    assert "for stages, over the 1,800 and 2,000 recorded ones" in part
+    assert "Widened by 6 %, by which two runs of one setting may differ" in part
 
 
 def test_the_slowest_rank_comes_first() -> None:

@@ -1,4 +1,4 @@
-"""The words of a live view."""
+"""The wording of the live view."""
 
 import pytest
 
@@ -21,10 +21,10 @@ VIEW = LiveView(
 )
 
 
-def test_a_panel_says_where_how_starved_how_fast_and_by_what():
+def test_a_panel_shows_progress_starved_share_rate_and_stages():
     assert panel(VIEW, 79, color=False) == [
         "-- pipeprof: train.py:42, epoch 2: 320 of 1,875 batches, 2 min 5 s left -------",
-        "starved   41.2 % of the last 10.0 s, waiting for decode, 38.9 % of all",
+        "starved   41.2 % of the last 10.0 s, waiting for decode, 38.9 % overall",
         "rate      1,203 samples/s; queue: 0.7 of 4 batches ready",
         "decode    ████████████████████████  28.4 ms",
         "collate   ?",
@@ -32,22 +32,22 @@ def test_a_panel_says_where_how_starved_how_fast_and_by_what():
     ]
 
 
-def test_what_is_waited_for_stands_out_where_there_is_colour():
+def test_the_awaited_stage_is_red_where_there_is_colour():
     rows = panel(VIEW, 79, color=True)
     assert [n for n, row in enumerate(rows) if row.startswith("\x1b[31m")] == [3]
     fed = LiveView("x", 1, 1, starved=0.01, waits_for="decode", stages={"decode": 1.0})
     assert not any("\x1b[31m" in row for row in panel(fed, 79, color=True))
 
 
-def test_a_line_says_the_same():
+def test_a_line_shows_the_same():
     assert line(VIEW) == (
         "train.py:42, epoch 2: 320 of 1,875 batches, 2 min 5 s left; starved 41.2 % of the last "
-        "10.0 s, waiting for decode, 38.9 % of all; 1,203 samples/s; queue 0.7 of 4 batches ready; "
-        "decode 28.4 ms, step 7.10 ms"
+        "10.0 s, waiting for decode, 38.9 % overall; 1,203 samples/s; "
+        "queue 0.7 of 4 batches ready; decode 28.4 ms, step 7.10 ms"
     )
 
 
-def test_what_is_not_known_yet_is_not_said():
+def test_unknown_figures_are_left_out():
     begun = LiveView("loader", 1, 1)
     assert line(begun) == "loader, epoch 1: 1 batch"
     assert panel(begun, 50, color=False) == [

@@ -77,9 +77,9 @@ def test_it_has_every_section_and_table() -> None:
     titles = [re.sub(" \\(.*", "", title) for title in re.findall("<h3>(.*?)</h3>", html)]
     assert titles == [
         "Recommendation", "Throughput ceilings", "Where the time goes",
-        "What a batch took of the machine", "What the accelerator waited for", "Pauses",
+        "CPU time and waits of a batch", "What the accelerator waited for", "Pauses",
         "Timeline of batches", "Throughput, measured and predicted", "Workers side by side",
-        "Requests of storage", "Findings", "Confidence",
+        "Storage requests", "Findings", "Confidence",
     ]  # fmt: skip
     assert html.count("<table>") == 9
     assert "<strong>↳ decode</strong>" in html, "the stage to blame stands out"

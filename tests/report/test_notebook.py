@@ -63,7 +63,7 @@ def test_the_answer_is_open_and_the_evidence_can_be_opened():
     both = full_notebook(profile) + full_notebook(sample_sweep())
     sections = dict.fromkeys(re.findall("<details( open)?><summary><b>(.*?)</b>", both))
     closed = {title for state, title in sections if not state}
-    assert closed >= {"Requests of storage", "Workers side by side", "Trials", "Confidence"}
+    assert closed >= {"Storage requests", "Workers side by side", "Trials", "Confidence"}
     opened = {title for state, title in sections if state}
     assert {"Recommendation", "Where the time goes", "Throughput ceilings",
             "What the accelerator waited for"} <= opened  # fmt: skip

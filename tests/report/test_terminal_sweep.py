@@ -23,7 +23,7 @@ def trial_lines(sweep: SweepResult) -> list[str]:
 def test_a_sweep_marks_the_best_trial_of_each_data_set() -> None:
     lines = trial_lines(sample_sweep())
     assert len(lines) == len(SWEEP_TRIALS)
-    assert [number for number, line in enumerate(lines) if "to use" in line] == [2, 5]
+    assert [number for number, line in enumerate(lines) if "chosen" in line] == [2, 5]
 
 
 def test_a_sweep_gives_each_data_set_its_verdict_first() -> None:
@@ -49,7 +49,11 @@ def test_a_setting_that_is_best_already_is_kept() -> None:
     ("csv", "parquet", "says"),
     [
         ((60_000, 0.4), (100_000, 0.01), "parquet is the fastest: 1.67× the samples/s of csv."),
-        ((60_000, 0.4), (60_500, 0.4), "parquet and csv are too close to call."),
+        (
+            (60_000, 0.4),
+            (60_500, 0.4),
+            "parquet and csv do not clearly differ",
+        ),
         ((100_000, 0.01), (100_100, 0.01), "parquet reads the least, 42 B a sample."),
     ],
 )
@@ -61,26 +65,26 @@ def test_data_sets_are_compared_as_far_as_the_figures_allow(
         sample_trial("parquet", samples_per_s=parquet[0], starved=parquet[1]),
     )
     report = full_text(sample_sweep(trials=trials, advice=(), planned=2))
-    assert says in section(report, "Data sets at their best")
+    assert says in section(report, "Best trial of each data set")
 
 
 def test_one_data_set_is_not_compared() -> None:
     report = full_text(sample_sweep(trials=SWEEP_TRIALS[:4], advice=sample_sweep().advice[:1]))
-    assert "Data sets at their best" not in report
+    assert "Best trial of each data set" not in report
 
 
-def test_a_sweep_says_what_it_was_asked() -> None:
+def test_a_sweep_shows_its_options() -> None:
     spec = replace(sample_sweep().spec, transform="decode.py:decode", columns=("a", "b"))
     part = section(full_text(sample_sweep(spec=spec, notes=("one retry",))), "Confidence")
     for words in ("decode.py:decode", "a, b", "one retry", "each of 5.00 s or more"):
         assert words in part
 
 
-def test_a_conversion_is_told_as_multiples_of_the_data_as_it_is() -> None:
+def test_a_conversion_is_shown_as_multiples_of_the_data_as_it_is() -> None:
     part = section(full_text(sample_conversion()), "What would I gain by converting?")
     rows = {line.split("  ")[1].strip(): line.split() for line in part.splitlines() if "×" in line}
     assert rows["csv as it is"][-6:-2] == ["60,235", "1.00×", "1.00×", "1.00×"]
-    assert rows["the same, again"][-4:-2] == ["59,800", "0.99×"]
+    assert rows["the same, repeated"][-4:-2] == ["59,800", "0.99×"]
     assert rows["parquet:zstd on local"][4:8] == ["1.68×", "1.63–1.73", "0.22×", "0.30×"]
     words = unwrapped(part)
     assert "On s3://training-scratch/tmp: parquet:zstd gives 1.06× the samples/s" in words
@@ -88,8 +92,8 @@ def test_a_conversion_is_told_as_multiples_of_the_data_as_it_is() -> None:
     assert "17.3 % of the data" in words
 
 
-def test_what_a_sample_takes_says_what_is_not_known() -> None:
-    part = section(full_text(sample_conversion()), "What a sample takes")
+def test_the_cost_of_a_sample_marks_unknown_figures() -> None:
+    part = section(full_text(sample_conversion()), "Cost of a sample")
     [remote] = [line.split() for line in part.splitlines() if "parquet:zstd on s3" in line]
     assert remote[3:] == [
         "42",
@@ -119,4 +123,4 @@ def test_settings_and_code_are_for_the_data_that_is_there() -> None:
 def test_a_conversion_with_no_trial_yet_says_so() -> None:
     early = replace(sample_conversion().conversion, baseline=None, control=None, gains=())
     report = full_text(sample_conversion(conversion=early, trials=(), advice=()))
-    assert "the data as it is has not been tried" in unwrapped(report)
+    assert "the data as it is has not been tried yet" in unwrapped(report)

@@ -1,4 +1,4 @@
-"""What a sample takes of a data set: how much, from where, and what it says of that."""
+"""Cost of a sample of a data set: how much, from where, and what it says of that."""
 
 from __future__ import annotations
 

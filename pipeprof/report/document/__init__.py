@@ -1,1 +1,1 @@
-"""What a report says, once for every medium: a result in, a `Document` out."""
+"""Documents state what a report says, once for every medium; renderers lay them out."""

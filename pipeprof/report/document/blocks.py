@@ -1,4 +1,4 @@
-"""The parts of a document. They say what something means; each renderer decides how it looks."""
+"""Define the parts of a document. They carry meaning; each renderer decides how they look."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Literal, TypeAlias
 from pipeprof.report.document.charts import ChartData
 
 Tone: TypeAlias = Literal["", "good", "bad", "unsure"]
-"""What a verdict, a figure or a row means for the reader."""
+"""Whether a verdict, a figure or a row is good or bad news."""
 ColumnKind: TypeAlias = Literal["name", "number", "text"]
 """*name*: a word or two; *number*: a figure with its unit; *text*: prose, which wraps."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The word that a report opens with, and its sentence."""
+    """The word with which a report opens, and its sentence."""
 
     word: str
     sentence: str
     tone: Tone = ""
     of: str = ""
-    """What it is about, where a report has several."""
+    """The data set or run that it concerns, where a report has several verdicts."""
     joint: str = ": "
-    """What joins the word and its sentence, where they stand on one line."""
+    """The text between the word and the sentence where both stand on one line."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Footnote:
-    """A legend, or a limit of what stands above it."""
+    """A legend or a limitation of the block above it."""
 
     text: str
 
@@ -51,7 +51,7 @@ class LabelledFigure:
     label: str
     value: str
     remark: str = ""
-    """Its interval, or what it rests on."""
+    """The interval of the value, or the evidence for it."""
     tone: Tone = ""
 
     @property
@@ -70,18 +70,18 @@ class FigureList:
 
 @dataclass(frozen=True)
 class KeyFigures(FigureList):
-    """The few that answer the question; a page shows them large."""
+    """The few figures that answer the reader's question; a page shows them large."""
 
 
 @dataclass(frozen=True)
 class Cell:
     text: str
     share: float | None = None
-    """0..1, drawn as a bar beside or behind the text."""
+    """A share of 0..1 that is drawn as a bar next to or behind the text."""
     sort: float | None = None
-    """What a sorted table goes by, where that is a number."""
+    """The number by which a table is sorted; ``None`` sorts by the text."""
     term: str = ""
-    """The stage or cause that it names, which a glossary may explain."""
+    """The stage or cause that the cell names, for a link to the glossary."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,20 @@ class Column:
     title: str = ""
     kind: ColumnKind = "number"
     spare: int = 0
-    """A narrow terminal leaves out 1 first, then 2, and so on; 0 always stays."""
+    """Order in which a narrow terminal drops columns: 1 first, then 2; 0 always stays."""
 
 
 @dataclass(frozen=True)
 class Row:
     cells: tuple[Cell, ...]
     tone: Tone = ""
-    """Why it stands out from the others, if it does."""
+    """Whether the row stands out as good or bad."""
     nested: bool = False
-    """It is a part of the row above."""
+    """Whether the row is a part of the row above."""
 
     @property
     def share(self) -> float | None:
-        """Of the cell that has one."""
+        """The share of the first cell that has one."""
         return next((cell.share for cell in self.cells if cell.share is not None), None)
 
 
@@ -111,7 +111,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     sortable: bool = False
-    """Its rows may be read in any order."""
+    """Whether a reader may reorder the rows."""
 
     @property
     def has_shares(self) -> bool:
@@ -120,7 +120,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines to paste, as they are."""
+    """Python code to paste, shown verbatim."""
 
     text: str
 
@@ -131,13 +131,13 @@ class Code:
 
 @dataclass(frozen=True)
 class Chart:
-    """Data to be drawn. Its figures stand in a table beside it, so text does without it."""
+    """Data to be drawn. A table holds the same figures, so text renderers leave charts out."""
 
     name: str
-    """Unique in the document."""
+    """A name that is unique in the document."""
     title: str
     description: str
-    """What the picture shows, in words."""
+    """A sentence that says what the picture shows."""
     data: ChartData
 
 
@@ -147,14 +147,14 @@ Block: TypeAlias = Verdict | Paragraph | Footnote | Subheading | FigureList | Ta
 @dataclass(frozen=True)
 class Section:
     name: str
-    """For links: letters and hyphens."""
+    """The target of links: letters and hyphens."""
     heading: str
-    """Empty for the one that opens the document."""
+    """The heading; empty for the section that opens the document."""
     blocks: tuple[Block, ...]
     note: str = ""
-    """What the reader must know to read it."""
+    """A remark next to the heading that the reader needs first, such as the unit."""
     evidence: bool = False
-    """It supports the answer rather than being part of it; a notebook folds it away."""
+    """Whether the section supports the answer but is no part of it; a notebook folds it away."""
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ class Document:
     sections: tuple[Section, ...]
     created: str = ""
     version: str = ""
-    """Of pipeprof, when it was measured."""
+    """The version of pipeprof that measured the result."""
 
     def filled(self) -> Document:
-        """Without the sections that have nothing in them."""
+        """Return the document without its empty sections."""
         return replace(self, sections=tuple(each for each in self.sections if each.blocks))
 
     def without_charts(self) -> Document:
-        """For a medium that draws none."""
+        """Return the document for a medium that draws no charts."""
         sections = (
             replace(each, blocks=tuple(b for b in each.blocks if not isinstance(b, Chart)))
             for each in self.sections
@@ -180,33 +180,33 @@ class Document:
         return replace(self, sections=tuple(sections)).filled()
 
     def charts(self) -> list[Chart]:
-        """All of them, from top to bottom."""
+        """Return all charts from top to bottom."""
         return [b for each in self.sections for b in each.blocks if isinstance(b, Chart)]
 
 
 def section(
     name: str, heading: str, *blocks: Block | str | None, note: str = "", evidence: bool = False
 ) -> Section:
-    """A section of those ``blocks`` that are not empty; plain text is a `Footnote`."""
-    found = (Footnote(each) if isinstance(each, str) else each for each in blocks if each)
-    return Section(name, heading, tuple(found), note, evidence)
+    """Build a section of the ``blocks`` that are not empty; a string becomes a `Footnote`."""
+    kept = (Footnote(each) if isinstance(each, str) else each for each in blocks if each)
+    return Section(name, heading, tuple(kept), note, evidence)
 
 
 def row(*cells: Cell | str, tone: Tone = "", nested: bool = False) -> Row:
-    """A row in which plain text needs no `Cell`."""
+    """Build a row; a string becomes a `Cell`."""
     return Row(tuple(Cell(c) if isinstance(c, str) else c for c in cells), tone, nested)
 
 
 def term(name: str, text: str = "") -> Cell:
-    """A cell that names a stage or a cause, as it is or within ``text``."""
+    """Build a cell for the stage or cause ``name``, shown as ``text`` if that is given."""
     return Cell(text or name, term=name)
 
 
-def columns(names: Iterable[str], kind: ColumnKind = "number") -> tuple[Column, ...]:
-    """One of a kind for each title."""
-    return tuple(Column(name, kind) for name in names)
+def columns(titles: Iterable[str], kind: ColumnKind = "number") -> tuple[Column, ...]:
+    """Build a column of one kind for each title."""
+    return tuple(Column(title, kind) for title in titles)
 
 
 def figures(pairs: Iterable[tuple[str, str]]) -> FigureList:
-    """A label and its text each; of those that have a text."""
+    """Build a list of labelled figures from the (label, text) pairs that have a text."""
     return FigureList(tuple(LabelledFigure(label, text) for label, text in pairs if text))

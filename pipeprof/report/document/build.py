@@ -1,4 +1,4 @@
-"""From a result to its document."""
+"""Build the document of a profile, a sweep or a comparison."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pipeprof.report.document.sweep.document import sweep_document, sweep_first_
 from pipeprof.report.text import shorten
 
 Result: TypeAlias = "Profile | SweepResult | Comparison"
-_LONGEST: Final = 40
-"""Characters of a name or a path on the first screen."""
+_LONGEST_WORD: Final = 40
+"""Most characters of a name or a path on the first screen."""
 
 
 def full_report(result: Result) -> doc.Document:
-    """All that is known. Never fails on a valid ``result``, whatever its names hold."""
+    """Return everything that is known of ``result``, whatever names it holds."""
     if isinstance(result, Profile):
         return profile_document(result)
     if isinstance(result, SweepResult):
@@ -27,30 +27,31 @@ def full_report(result: Result) -> doc.Document:
 
 
 def first_screen(result: Profile | SweepResult) -> doc.Document:
-    """The answer alone, in the height of a terminal."""
+    """Return only the answer, short enough for one terminal screen."""
     if isinstance(result, Profile):
-        return _brief(profile_first_screen(result))
-    return _brief(sweep_first_screen(result))
+        return _shorten_names(profile_first_screen(result))
+    return _shorten_names(sweep_first_screen(result))
 
 
-def _brief(document: doc.Document) -> doc.Document:
-    """Of few lines, however long the names and paths in its sentences are."""
+def _shorten_names(document: doc.Document) -> doc.Document:
+    """Cut long names and paths in all sentences, so that they do not add lines."""
     sections = (
-        replace(each, blocks=tuple(map(_brief_block, each.blocks))) for each in document.sections
+        replace(each, blocks=tuple(map(_shorten_in_block, each.blocks)))
+        for each in document.sections
     )
     return replace(document, sections=tuple(sections))
 
 
-def _brief_block(block: doc.Block) -> doc.Block:
+def _shorten_in_block(block: doc.Block) -> doc.Block:
     if isinstance(block, doc.Verdict):
-        return replace(block, sentence=_short(block.sentence))
+        return replace(block, sentence=_shorten_words(block.sentence))
     if isinstance(block, doc.Paragraph | doc.Footnote | doc.Subheading):
-        return replace(block, text=_short(block.text))
+        return replace(block, text=_shorten_words(block.text))
     if isinstance(block, doc.FigureList):
-        figures = (replace(each, value=_short(each.value)) for each in block.figures)
+        figures = (replace(each, value=_shorten_words(each.value)) for each in block.figures)
         return replace(block, figures=tuple(figures))
     return block
 
 
-def _short(text: str) -> str:
-    return " ".join(shorten(word, _LONGEST) for word in text.split())
+def _shorten_words(text: str) -> str:
+    return " ".join(shorten(word, _LONGEST_WORD) for word in text.split())

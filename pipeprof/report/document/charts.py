@@ -1,4 +1,4 @@
-"""What charts show, as data: a renderer that can draw decides how."""
+"""Define the data of each chart; a renderer that can draw decides how it looks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeprof.model import BatchLog, StageStats
 
 Interval: TypeAlias = "tuple[float, float]"
 Standing: TypeAlias = Literal["worst", "best", "demand", ""]
-"""What makes a bar stand out; *demand*: it is what the accelerator asks."""
+"""Why a bar stands out. *demand* marks the accelerator's own rate."""
 
 
 @dataclass(frozen=True)
@@ -20,50 +20,52 @@ class Bar:
     name: str
     value: float
     label: str
-    """Written at the end of the bar, or empty."""
+    """The text at the end of the bar; may be empty."""
     text: str
-    """What it says, in words."""
+    """A sentence about the bar, for its tooltip."""
     standing: Standing = ""
     interval: Interval | None = None
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Values side by side, in order. They may be below 0."""
+    """Values to compare, in their order. They may be below 0."""
 
     unit: Literal["samples/s", "s"]
     title: str
-    """Of their axis."""
+    """The title of the value axis."""
     bars: tuple[Bar, ...]
     demand: float | None = None
-    """What the accelerator asks, in the same unit."""
+    """The accelerator's demand in the same unit."""
 
 
 @dataclass(frozen=True)
 class Stacks:
-    """Of each row its parts, which follow one another: row → part → value."""
+    """Rows of consecutive parts, such as the stages of each worker."""
 
     unit: Literal["s", "share"]
     title: str
-    """Of their axis."""
+    """The title of the value axis."""
     rows: Mapping[str, Mapping[str, float]]
+    """Row → part → value."""
 
 
 @dataclass(frozen=True)
 class StageSpread:
-    """p50, p95 and p99 of each stage."""
+    """The p50, p95 and p99 of each stage."""
 
     stages: Mapping[str, StageStats]
 
 
 @dataclass(frozen=True)
 class ThroughputPoint:
-    """The samples/s of one setting or run. Where only a range is known, there is no value."""
+    """The samples/s of one setting or run."""
 
     setting: str
     known_by: str
-    """*measured*, *predicted* or *open*."""
+    """*measured*, *predicted*, or *range* where only an interval is known."""
     samples_per_s: float | None
+    """``None`` where only an interval is known."""
     interval: Interval | None
 
 
@@ -78,19 +80,19 @@ class SweepPoint:
     """One setting of a sweep, as measured or predicted."""
 
     series: str
-    """Its data set, and its batch size where there are several."""
+    """The data set, with the batch size where the sweep has several."""
     workers: int
     samples_per_s: float
     text: str
     interval: Interval | None = None
-    """95 % of what was measured. ``None``: it is predicted."""
+    """The 95 % interval of a measurement; ``None`` for a prediction."""
     best: bool = False
-    """The fastest of its series with so many workers."""
+    """Whether this is the fastest trial of its series with this number of workers."""
 
 
 @dataclass(frozen=True)
 class OverWorkers:
-    """Throughput over workers, a line for each series."""
+    """Throughput by number of workers, one line per series."""
 
     points: tuple[SweepPoint, ...]
     demand: float | None
@@ -98,47 +100,47 @@ class OverWorkers:
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive batches of a run."""
+    """The figures of consecutive batches of a run."""
 
     begin_s: float
-    """Since the first batch kept was asked for."""
+    """Seconds since the first recorded batch was requested."""
     end_s: float
     samples_per_s: float | None
-    """``None``: it is not known how many samples batches had."""
+    """``None`` where the number of samples per batch is unknown."""
     wait_share: float
-    """0..1 of the time."""
+    """Share of the time, 0..1, that main waited."""
 
 
 @dataclass(frozen=True)
 class OverTime:
-    """One figure of each part of a run."""
+    """One figure over the parts of a run."""
 
     figure: Literal["samples/s", "waited"]
     parts: tuple[Part, ...]
     shaded: Interval
-    """Seconds in which the batches of the `Timeline` lie."""
+    """Begin and end, in seconds, of the batches that the `Timeline` shows."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive batches of a log."""
+    """A range of consecutive batches of a log."""
 
     first: int
-    """Place in the log."""
+    """Row of the first batch in the log."""
     last: int
-    """Behind its end."""
+    """Row after the last batch in the log."""
     wait_share: float
-    """0..1 of the stretch's time that main waited."""
+    """Share of the time, 0..1, that main waited."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Which worker fetched what when, and for what main waited."""
+    """The spans of each batch in main and in its worker."""
 
     log: BatchLog
     stretch: Stretch
     ahead: int
-    """Batches that may be under way when one is delivered."""
+    """Most batches that can be in flight when one is delivered."""
 
 
 ChartData: TypeAlias = Bars | Stacks | StageSpread | Throughputs | OverWorkers | OverTime | Timeline

@@ -1,4 +1,4 @@
-"""A sweep's trials, data set by data set."""
+"""Group the trials of a sweep by data set."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from dataclasses import dataclass
 from pipeprof.model import SweepAdvice, SweepResult, Trial
 from pipeprof.report.text import shorten
 
-_NAME = 40
-"""Most columns for the name of a data set in a table."""
+_LONGEST_NAME = 40
+"""Most characters of a data set's label."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """The trials of one URL, in the order in which they ran."""
+    """One URL of a sweep and its trials."""
 
     url: str
     label: str
+    """The name in the report: the format or the copy, or the URL where those are not unique."""
     trials: tuple[Trial, ...]
+    """The trials in the order in which they ran."""
     best: Trial
+    """The trial of the advised setting; the fastest while there is no advice."""
     advice: SweepAdvice | None
 
 
 def data_sets(sweep: SweepResult) -> list[DataSet]:
-    """The URLs that have a trial, in the order of the sweep."""
+    """Return the data sets that have a trial, in the order of the sweep."""
     by_url: dict[str, list[Trial]] = {}
     for trial in sweep.trials:
         by_url.setdefault(trial.url, []).append(trial)
@@ -34,37 +37,38 @@ def data_sets(sweep: SweepResult) -> list[DataSet]:
     found = []
     for url, trials in by_url.items():
         unique = formats.count(trials[0].format) == 1 or bool(copies)
-        label = shorten(copies.get(url) or (trials[0].format if unique else url), _NAME)
-        named = trial_at(sweep, advice[url].best_trial) if url in advice else None
-        # without advice the fastest so far
-        best = named or max(trials, key=lambda trial: trial.samples_per_s)
+        label = shorten(copies.get(url) or (trials[0].format if unique else url), _LONGEST_NAME)
+        advised = trial_at(sweep, advice[url].best_trial) if url in advice else None
+        best = advised or max(trials, key=lambda trial: trial.samples_per_s)
         found.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
     return found
 
 
 def own_data_sets(sweep: SweepResult) -> list[DataSet]:
-    """Those that were there before: without the copies of a conversion."""
+    """Return the user's own data sets, without the copies of a conversion."""
     copies = _copies(sweep)
     return [data for data in data_sets(sweep) if data.url not in copies]
 
 
 def label_of(trial: Trial, found: Sequence[DataSet]) -> str:
+    """Return the label of the trial's data set."""
     return next((data.label for data in found if data.url == trial.url), trial.format)
 
 
 def fastest(sweep: SweepResult) -> Trial:
+    """Return the trial with the most samples/s; the sweep must have one."""
     return max(sweep.trials, key=lambda trial: trial.samples_per_s)
 
 
 def trial_at(sweep: SweepResult, index: int | None) -> Trial | None:
-    """A trial, if the file is what it should be."""
+    """Return the trial at ``index``; ``None`` where a damaged file names no such trial."""
     if index is None or not 0 <= index < len(sweep.trials):
         return None
     return sweep.trials[index]
 
 
 def _copies(sweep: SweepResult) -> dict[str, str]:
-    """URL → name of each copy of a conversion."""
+    """Return URL → name of each copy that a conversion made."""
     copies = sweep.conversion.copies if sweep.conversion else ()
     several = len({copy.storage for copy in copies}) > 1
     return {copy.url: copy.name + several * f" on {copy.storage}" for copy in copies}

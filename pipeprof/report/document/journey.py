@@ -1,4 +1,4 @@
-"""A batch's journey as rows: which stages lie within others, and each one's share of the whole."""
+"""Order the stages of a batch, nest them, and compute each one's share of the whole."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ORDER = (
     *("fetch", "read", "decode", "transform", "collate", "transfer", "serialise", "pipe"),
     *("unpickle", "reorder", "pin", "ready", "wait", "step", "h2d", "pause"),
 )
-_APART = ("wait", "pause")
-"""No part of a journey."""
-_WITHIN = {
+_OUTSIDE = ("wait", "pause")
+"""Stages that are not part of a journey."""
+_PARENT = {
     **dict.fromkeys(("read", "decode", "transform"), "fetch"),
     **dict.fromkeys(("serialise", "pipe", "unpickle"), "transfer"),
     "h2d": "step",
@@ -23,34 +23,34 @@ _WITHIN = {
 
 @dataclass(frozen=True)
 class JourneyStage:
-    """One stage of the journey."""
+    """One stage of a batch's journey."""
 
     name: str
     stats: StageStats
     where: str
-    """``worker``, ``main``, or ``both`` when it starts in one and ends in the other; empty for a
-    stage of an unheard-of name."""
+    """``worker``, ``main``, or ``both`` if it starts in one and ends in the other. Empty for a
+    stage of an unknown name."""
     nested: bool
-    """Its time is also part of the stage above."""
+    """Whether its time is also part of the stage above."""
     share: float | None
-    """Of the journey. ``None`` for `Stage.WAIT`, which passes while other stages run, for
-    `Stage.PAUSE`, and where no stage of a worker was timed."""
+    """Share of the journey, 0..1. ``None`` for `Stage.WAIT`, which overlaps other stages, for
+    `Stage.PAUSE`, and where no worker stage was timed."""
 
 
 def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[JourneyStage]:
-    """The stages in the order in which a batch passes them; unheard-of names come last.
+    """Return the stages in the order in which a batch passes them; unknown names come last.
 
-    The journey is the sum of the stages that follow one another: nested ones and the wait are
-    not counted twice.
+    The journey's time is the sum of its top-level stages: neither nested stages nor the wait are
+    counted twice.
     """
     timed = [
         name
         for name in _ORDER
-        if name in stages and name not in _APART and stages[name].source != "unknown"
+        if name in stages and name not in _OUTSIDE and stages[name].source != "unknown"
     ]
-    apart = [name for name in timed if _WITHIN.get(name) not in timed]
-    fetch_seen = any(name in WORKER_STAGES for name in apart)
-    whole_s = sum(stages[name].total_s for name in apart) if fetch_seen else 0.0
+    top_level = [name for name in timed if _PARENT.get(name) not in timed]
+    has_worker_stage = any(name in WORKER_STAGES for name in top_level)
+    whole_s = sum(stages[name].total_s for name in top_level) if has_worker_stage else 0.0
     return [
         JourneyStage(
             name,
@@ -64,14 +64,14 @@ def journey(stages: Mapping[str, StageStats], num_workers: int) -> list[JourneyS
 
 
 def in_order(names: Collection[str]) -> list[tuple[str, bool]]:
-    """As in `journey`, and whether each one's time is also part of the stage above."""
+    """Return ``names`` in the order of `journey`, each with whether it is nested."""
     known = [name for name in _ORDER if name in names]
     others = [str(name) for name in names if name not in _ORDER]
-    return [(name, _WITHIN.get(name) in names) for name in (*known, *others)]
+    return [(name, _PARENT.get(name) in names) for name in (*known, *others)]
 
 
 def busy_s(stages: Mapping[str, StageStats]) -> float:
-    """Seconds per batch that a worker spends in ``stages``."""
+    """Return the mean seconds per batch that a worker spends in ``stages``."""
     rows = [row for row in journey(stages, 1) if row.name in WORKER_STAGES and not row.nested]
     return sum(row.stats.mean_s for row in rows)
 

@@ -1,4 +1,4 @@
-"""How figures and settings are worded, the same in every document."""
+"""Word figures and settings the same in every document."""
 
 from __future__ import annotations
 
@@ -30,62 +30,64 @@ _TONES: Final[dict[str, Tone]] = {
 
 
 def is_emulated(accelerator: str) -> bool:
+    """Return whether the accelerator of this name is a sleep and not a device."""
     return "emulated" in accelerator.lower()
 
 
 def emulated(environment: Environment) -> str:
-    """What stands behind a figure of an accelerator that is not a real one."""
+    """Return the remark for a figure of an emulated accelerator; empty for a real one."""
     return " (emulated)" if is_emulated(environment.accelerator) else ""
 
 
-def verdict_of(found: Diagnosis | Trial, headline: str, of: str = "") -> Verdict:
-    """The verdict of a run; a loop without a training step has none."""
-    return opening(found.verdict if found.has_step else "no training step", headline, of)
+def verdict_of(run: Diagnosis | Trial, headline: str, of: str = "") -> Verdict:
+    """Return the verdict of a run. A loop without a training step says so instead."""
+    return opening(run.verdict if run.has_step else "no training step", headline, of)
 
 
 def opening(word: str, headline: str, of: str = "") -> Verdict:
-    """``headline``, which opens with ``word`` or is to open with it."""
-    rest = headline[len(word) :] if headline.lower().startswith(word) else f": {headline}"
-    joint = ": " if rest.startswith(": ") else " "
-    return Verdict(word, rest.removeprefix(joint), _TONES.get(word, ""), of, joint)
+    """Return a verdict with ``word`` split off from ``headline``, or put before it."""
+    sentence = headline[len(word) :] if headline.lower().startswith(word) else f": {headline}"
+    joint = ": " if sentence.startswith(": ") else " "
+    return Verdict(word, sentence.removeprefix(joint), _TONES.get(word, ""), of, joint)
 
 
 def or_unknown(value: _T | None, write: Callable[[_T], str]) -> str:
+    """Format ``value`` by ``write``; ``None`` becomes "unknown"."""
     return write(value) if value is not None else "unknown"
 
 
 def share_range(interval: tuple[float, float]) -> str:
-    """``"38.9–43.6 %"``."""
+    """Format an interval of shares: ``"38.9–43.6 %"``."""
     low, high = interval
     return f"{format_share(low).removesuffix(' %')}–{format_share(high)}"
 
 
 def count_range(interval: tuple[float, float]) -> str:
-    """``"57,900–62,600"``."""
+    """Format an interval of counts or rates: ``"57,900–62,600"``."""
     low, high = interval
     return f"{format_count(low)}–{format_count(high)}"
 
 
 def times(ratio: float) -> str:
-    """``"0.62×"``."""
+    """Format a ratio: ``"0.62×"``."""
     return f"{format_count(ratio)}×"
 
 
 def signed_percent(change: float) -> str:
-    """``"+66.0 %"``."""
+    """Format a relative change: ``"+66.0 %"``."""
     return f"{change * 100:+.1f} %"
 
 
 def rule(threshold: float) -> str:
-    """When a run is called starved or fed."""
+    """Say when a run is called starved, fed or inconclusive."""
     return (
         f"starved if the whole 95 % interval is at {format_share(threshold)} or above, "
-        "fed if it is below"
+        "fed if it is below, inconclusive otherwise"
     )
 
 
 def settings(config: LoaderConfig) -> str:
-    """``"2 workers, prefetch 2, batch 1024"``, and what differs from a plain DataLoader."""
+    """Format loader settings: ``"2 workers, prefetch 2, batch 1024"``, then unusual options."""
     words = [counted(config.num_workers, "worker") if config.num_workers else "no workers"]
     if config.prefetch_factor is not None and config.num_workers:
         words.append(f"prefetch {config.prefetch_factor}")
@@ -103,7 +105,7 @@ def settings(config: LoaderConfig) -> str:
 
 
 def data_source(source: DataSource) -> str:
-    """``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
+    """Format a data source: ``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
     size = format_bytes(source.bytes)
     text = f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
     left_out = skipped(source)
@@ -111,7 +113,7 @@ def data_source(source: DataSource) -> str:
 
 
 def skipped(source: DataSource) -> str:
-    """``"12 rows, 1 object"``; empty when nothing was left out."""
+    """Count what was left out, such as ``"12 rows, 1 object"``; empty if nothing was."""
     if source.skipped is None:
         return ""
     counts = asdict(source.skipped).items()
@@ -119,7 +121,7 @@ def skipped(source: DataSource) -> str:
 
 
 def machine(environment: Environment) -> str:
-    """Software and hardware, in one line."""
+    """Return the versions of the software and the hardware on one line."""
     words = [f"pipeprof {environment.pipeprof}", f"Python {environment.python}"]
     if environment.torch:
         words.append(f"torch {environment.torch}")
@@ -135,8 +137,10 @@ def machine(environment: Environment) -> str:
 
 
 def gain(advice: Recommendation, now_per_s: float) -> str:
-    """What the change brings over ``now_per_s`` samples/s, as a factor from threefold up, and how
-    that is known."""
+    """Return the predicted or measured samples/s of a change, and its gain over ``now_per_s``.
+
+    A gain of three times or more is a factor, a smaller one a percentage.
+    """
     predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
     range_ = f" ({count_range(advice.interval)})" if advice.interval else ""
     parts = []
@@ -147,9 +151,10 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
         parts.append(f"measured {format_count(verified)} samples/s{range_}")
     if not parts and advice.interval:
         low, high = advice.interval
-        return f"open: {format_count(low)} to {format_count(high)} samples/s"
+        return f"between {format_count(low)} and {format_count(high)} samples/s"
     if not parts:
-        return "not predicted" if advice.code else ""  # else it is no setting, but what is short
+        # without code there is no setting to change: the advice names a lacking resource
+        return "not predicted" if advice.code else ""
     best = verified if verified is not None else predicted
     if best is not None and now_per_s > 0:
         ratio = best / now_per_s
@@ -158,22 +163,23 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
 
 
 def expected(advice: Recommendation) -> list[tuple[str, str]]:
-    """What else a change brings and takes, as far as it is known."""
+    """Return the known other effects of a change: (label, text) pairs."""
     rows = []
     if advice.predicted_starved is not None:
-        share = format_share(advice.predicted_starved)
-        range_ = advice.predicted_starved_interval
-        rows.append(("starved", f"{share} then{f' ({share_range(range_)})' if range_ else ''}"))
+        predicted = f"predicted {format_share(advice.predicted_starved)}"
+        if advice.predicted_starved_interval:
+            predicted += f" ({share_range(advice.predicted_starved_interval)})"
+        rows.append(("starved", predicted))
     cost = advice.cost or Cost()
-    words = []
+    costs = []
     if cost.cores is not None:
-        words.append(f"{cost.cores:.1f} of a core" if cost.cores < 1 else f"{cost.cores:.1f} cores")
+        costs.append(f"{cost.cores:.1f} of a core" if cost.cores < 1 else f"{cost.cores:.1f} cores")
     if cost.ram_bytes is not None:
-        words.append(f"{format_bytes(cost.ram_bytes)} of RAM")
+        costs.append(f"{format_bytes(cost.ram_bytes)} of RAM")
     if cost.shared_memory_bytes is not None:
-        words.append(f"{format_bytes(cost.shared_memory_bytes)} of shared memory")
-    if words:
-        rows.append(("takes", f"{', '.join(words)} more"))
+        costs.append(f"{format_bytes(cost.shared_memory_bytes)} of shared memory")
+    if costs:
+        rows.append(("extra cost", ", ".join(costs)))
     if advice.settle:
-        rows.append(("to settle it", advice.settle))
+        rows.append(("to verify", advice.settle))
     return rows

@@ -11,7 +11,7 @@ from pipeprof.report.document.blocks import Chart, Document, KeyFigures, Table
 from pipeprof.report.document.build import full_report
 from pipeprof.report.document.charts import StageSpread, Stretch, Timeline
 from pipeprof.report.document.journey import journey
-from pipeprof.report.document.profile.stages import REST, shares
+from pipeprof.report.document.profile.stages import REST, mean_seconds
 from pipeprof.report.document.profile.timeline import over_time, parts, timeline, typical
 from pipeprof.report.html.charts.spec import spec_of
 from pipeprof.report.html.charts.vega import Datum, Spec
@@ -41,7 +41,7 @@ def key_figure(document: Document, label: str) -> tuple[str, str]:
 
 
 def roofline(**ceilings: float) -> list[Datum]:
-    """Of these ceilings, with names in Python's spelling."""
+    """Return the rows of a roofline chart with these ceilings."""
     any_ = sample_profile().ceilings["workers"]
     found = {name: replace(any_, samples_per_s=rate) for name, rate in ceilings.items()}
     return rows(spec_of(chart(full_report(sample_profile(ceilings=found)), "roofline").data))
@@ -54,7 +54,7 @@ def test_the_lowest_ceiling_stands_out_and_what_is_far_above_is_cut_off() -> Non
     ]  # fmt: skip
     assert [row["cut"] for row in found] == [False, False, True]
     assert found[2]["label"] == "900 »"
-    assert "9.00× of what the accelerator asks" in found[2]["tip"]
+    assert "9.00× of the accelerator's demand" in found[2]["tip"]
 
 
 def test_an_accelerator_that_is_the_lowest_ceiling_is_no_bottleneck() -> None:
@@ -66,7 +66,7 @@ def test_an_accelerator_that_is_the_lowest_ceiling_is_no_bottleneck() -> None:
     ("profile", "says"),
     [
         (sample_profile(), "each part alone would keep up, and yet the accelerator waits."),
-        (fed_profile(), "nothing holds the accelerator up."),
+        (fed_profile(), "nothing slows the accelerator down."),
     ],
 )
 def test_where_each_part_would_keep_up_a_stall_is_not_denied(profile: Profile, says: str) -> None:
@@ -76,7 +76,7 @@ def test_where_each_part_would_keep_up_a_stall_is_not_denied(profile: Profile, s
 
 
 def test_a_roofline_without_a_demand_claims_none() -> None:
-    assert all("asks" not in row["tip"] for row in roofline(workers=50.0, main=60.0))
+    assert all("demand" not in row["tip"] for row in roofline(workers=50.0, main=60.0))
 
 
 def test_what_a_run_leaves_open_is_drawn_as_a_range_and_never_as_a_figure() -> None:
@@ -85,19 +85,19 @@ def test_what_a_run_leaves_open_is_drawn_as_a_range_and_never_as_a_figure() -> N
     now, then = rows(spec_of(found.data))
     assert (now["known"], now["label"]) == (True, "60,235")
     assert (then["known"], then["low"], then["high"]) == (False, 61_000.0, 99_000.0)
-    assert "61,000–99,000, no more can be said" in found.description
+    assert "61,000–99,000; this run gives no exact figure" in found.description
 
 
-def test_the_parts_of_a_way_add_up_to_it() -> None:
+def test_the_parts_of_a_journey_add_up_to_it() -> None:
     stages = sample_profile().stages
-    found = shares(journey(stages, 2))
+    found = mean_seconds(journey(stages, 2))
     apart = ("fetch", "collate", "transfer", "reorder", "ready", "step")
     assert sum(found.values()) == pytest.approx(sum(stages[name].mean_s for name in apart))
     assert found[REST] == pytest.approx(0.0326 - 0.0021 - 0.0284 - 0.0019)
     assert not {"fetch", "wait", "serialise"} & found.keys()
 
 
-def test_what_is_not_known_has_no_part_in_a_way() -> None:
+def test_an_unknown_stage_is_no_part_of_a_journey() -> None:
     stages = {"fetch": stage_stats(123.0, source="unknown"), "step": stage_stats(10.0)}
     document = full_report(sample_profile(stages=stages, workers=()))
     assert "journey" not in {each.name for each in document.charts()}
@@ -167,7 +167,7 @@ def test_a_stretch_waits_as_much_as_the_whole() -> None:
 
 
 def with_pause(log: BatchLog, place: int, pause_s: float) -> BatchLog:
-    """Of so long after one batch; all that follow come later by that."""
+    """Return ``log`` with a pause after the batch at ``place``; later batches are shifted."""
     moved = {
         name: tuple(
             at + pause_s * (number > place or (number == place and name == "done_s"))
@@ -226,19 +226,19 @@ def test_where_samples_were_not_counted_no_pace_is_drawn() -> None:
 
 def test_key_figures_of_nothing_are_unknown() -> None:
     view = full_report(sample_profile(measured_batches=0))
-    for label in ("starved", "throughput", "to blame"):
+    for label in ("starved", "throughput", "bottleneck"):
         assert key_figure(view, label)[0] == "unknown"
 
 
-def test_who_is_to_blame() -> None:
+def test_the_bottleneck_and_its_share_of_the_stall() -> None:
     profile = sample_profile()
     unsure = replace(profile.diagnosis, verdict="inconclusive", bottleneck=None)
     slow = replace(profile.diagnosis, bottleneck="storage-latency")
-    assert key_figure(full_report(profile), "to blame") == ("decode", "82.5 % of the stall")
-    assert key_figure(full_report(fed_profile()), "to blame")[0] == "nothing"
-    found = key_figure(full_report(replace(profile, diagnosis=unsure)), "to blame")
-    assert found == ("unknown", "too little was seen to say")
-    found = key_figure(full_report(replace(profile, diagnosis=slow)), "to blame")
+    assert key_figure(full_report(profile), "bottleneck") == ("decode", "82.5 % of the stall")
+    assert key_figure(full_report(fed_profile()), "bottleneck")[0] == "none"
+    found = key_figure(full_report(replace(profile, diagnosis=unsure)), "bottleneck")
+    assert found == ("unknown", "too little was measured")
+    found = key_figure(full_report(replace(profile, diagnosis=slow)), "bottleneck")
     assert found == ("storage-latency", "6.1 % of the stall"), "that of read"
 
 
@@ -267,9 +267,9 @@ def trials(document: Document) -> Table:
     return next(block for block in section.blocks if isinstance(block, Table))
 
 
-def test_the_best_and_the_one_to_use_are_marked() -> None:
+def test_the_chosen_and_the_fastest_trials_are_marked() -> None:
     found = [row.cells[1].text for row in trials(full_report(sample_sweep())).rows]
-    assert found == ["", "", "to use", "", "", "to use", "", "fastest"]
+    assert found == ["", "", "chosen", "", "", "chosen", "", "fastest"]
 
 
 def test_columns_are_sorted_by_figures_and_hold_what_a_sample_costs() -> None:

@@ -73,7 +73,7 @@ def test_runs_of_one_name_are_drawn_apart() -> None:
 def test_without_a_stage_in_common_there_is_no_chart_of_them() -> None:
     (pair,) = sample_comparison().pairs
     page = full_page(Comparison((replace(pair, stages={}),)))
-    assert "no stage was seen" in sections(page)["stages"]
+    assert "no stage was measured" in sections(page)["stages"]
     assert list(specs(page)) == ["throughput"]
 
 

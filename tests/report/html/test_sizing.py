@@ -48,7 +48,7 @@ def section(of: Document, name: str) -> Section:
 
 def test_numbers_stand_side_by_side_and_each_with_its_formula() -> None:
     view = document(sizings(64, 512))
-    assert view.title == "What 64 and 512 GPUs must be given"
+    assert view.title == "What 64 and 512 GPUs need"
     (storage,) = section(view, "part-0").blocks
     assert isinstance(storage, Table)
     assert [column.title for column in storage.columns] == ["", "64 GPUs", "512 GPUs"]
@@ -74,7 +74,7 @@ def test_what_is_not_known_is_asked_for() -> None:
     page = read(render_html(document(sizings(64))))
     assert "requests in flight: --request-bytes --first-byte-ms --stream-bandwidth" in page
     assert "Checkpoints" not in page, "there is no number for it"
-    assert "What 64 GPUs must be given\n" in page
+    assert "What 64 GPUs need\n" in page
 
 
 def test_no_option_and_no_figure_is_broken_in_two() -> None:
@@ -106,7 +106,7 @@ def test_the_command_writes_it_and_nothing_else(
 ) -> None:
     out = tmp_path / "sizing.html"
     assert run([*ASKED, "--html", str(out)]) == 0
-    assert "What 64 and 512 GPUs must be given" in out.read_text("utf-8")
+    assert "What 64 and 512 GPUs need" in out.read_text("utf-8")
     assert len(out.read_bytes()) < 1_500_000
     assert capsys.readouterr() == ("", f"{out}: open it in a browser.\n")
     assert run([*ASKED, "--html", str(tmp_path)]) == 1

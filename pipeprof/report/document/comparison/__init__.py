@@ -1,1 +1,1 @@
-"""Runs against each other: a document of what differs, and how sure that is."""
+"""Build the document that compares runs: what differs, and the confidence in it."""

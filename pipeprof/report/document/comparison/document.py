@@ -1,4 +1,4 @@
-"""Runs against each other: what became of the throughput, what was changed, where time went."""
+"""Compare runs: their throughput, the settings that changed, and where the time went."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _WORDS: Final = {
     "unknown": "too little to tell",
 }
 """`Speed.shown` → what a report opens with."""
-_OF: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict": "rule"}
-_FILE: Final = 60
+_AREAS: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict": "rule"}
+"""`Change.of` → the first column of the settings that changed."""
+_LONGEST_FILE: Final = 60
 """Most characters of the name of a file."""
-_RULE: Final = (
-    "no difference that this data can show where the interval holds 1, or where it is less than 3 %"
-)
+_RULE: Final = "no difference if the interval of the ratio includes 1, or the change is below 3 %"
 
 
 def comparison_document(comparison: Comparison) -> doc.Document:
+    """Return the document of all pairs of runs."""
     pairs = comparison.pairs
     first, last = pairs[0].before, pairs[-1].after
     verdicts = (
@@ -42,7 +42,7 @@ def comparison_document(comparison: Comparison) -> doc.Document:
         for pair, name in zip(pairs, _named(pairs), strict=True)
     )
     return doc.Document(
-        title=" → ".join(shorten(run.file, _FILE) for run in (first, last)),
+        title=" → ".join(shorten(run.file, _LONGEST_FILE) for run in (first, last)),
         subject="comparison",
         created=last.created,
         version=last.pipeprof,
@@ -67,14 +67,14 @@ def _ranks(comparison: Comparison) -> doc.Section:
 
 
 def _named(pairs: Sequence[TwoRuns]) -> list[str]:
-    """Each later run's file, where there are several."""
-    return [shorten(pair.after.file, _FILE) if len(pairs) > 1 else "" for pair in pairs]
+    """Return the file of each later run; empty names where there is only one pair."""
+    return [shorten(pair.after.file, _LONGEST_FILE) if len(pairs) > 1 else "" for pair in pairs]
 
 
 def _for_each(
     pairs: Sequence[TwoRuns], blocks_of: Callable[[TwoRuns], list[doc.Block]]
 ) -> Iterator[doc.Block]:
-    """Under the name of each later run, where there are several."""
+    """Yield the blocks of each pair, under a subheading where there are several pairs."""
     for pair, name in zip(pairs, _named(pairs), strict=True):
         if name:
             yield doc.Subheading(name)
@@ -89,45 +89,46 @@ def _throughput(comparison: Comparison) -> doc.Section:
         for place, run in enumerate(runs, 1)
     )
     text = " ".join(
-        f"{place}, {shorten(run.file, _FILE)}: {format_count(run.samples_per_s)} samples/s."
+        f"{place}, {shorten(run.file, _LONGEST_FILE)}: {format_count(run.samples_per_s)} samples/s."
         for place, run in enumerate(runs, 1)
     )
-    title = "Runs, each against the first"
+    title = "Runs compared with the first"
     if len({pair.before.file for pair in pairs}) > 1:
-        title += " of its data"
+        title += " on the same data"
     chart = doc.Chart("throughput", title, text, Throughputs(points, None))
     table = doc.Table(
         (doc.Column("run", "text"), *doc.columns(("samples/s", "speed")),
          doc.Column("95 %", spare=2), doc.Column("starved"), doc.Column("verdict", "name", 1),
-         doc.Column("to blame", "name")),
-        tuple(_runs(pairs)),
+         doc.Column("cause", "name")),
+        tuple(_run_rows(pairs)),
     )  # fmt: skip
     return doc.section("throughput", title, chart, table)
 
 
-def _runs(pairs: Iterable[TwoRuns]) -> Iterable[doc.Row]:
-    bases: set[str] = set()
+def _run_rows(pairs: Iterable[TwoRuns]) -> Iterable[doc.Row]:
+    """Yield each run once: a first run before the runs that are compared with it."""
+    first_runs: set[str] = set()
     for pair in pairs:
-        if pair.before.file not in bases:
-            yield _run(pair.before, times(1.0), "")
-            bases.add(pair.before.file)
+        if pair.before.file not in first_runs:
+            yield _run_row(pair.before, times(1.0), "")
+            first_runs.add(pair.before.file)
         ratio, interval = pair.speed.ratio, pair.speed.interval
-        yield _run(
+        yield _run_row(
             pair.after,
             or_unknown(ratio, "{:.2f}×".format),
             f"{interval[0]:.2f}–{interval[1]:.2f}" if interval else "unknown",
         )
 
 
-def _run(run: Compared, speed: str, interval: str) -> doc.Row:
+def _run_row(run: Compared, speed: str, interval: str) -> doc.Row:
     return doc.row(
-        shorten(run.file, _FILE),
+        shorten(run.file, _LONGEST_FILE),
         f"{format_count(run.samples_per_s)} ({count_range(run.samples_interval)})",
         speed,
         interval,
         format_share(run.starved_fraction),
         run.verdict,
-        doc.term("nothing" if run.verdict == "fed" else run.bottleneck or "unknown"),
+        doc.term("none" if run.verdict == "fed" else run.bottleneck or "unknown"),
     )
 
 
@@ -137,7 +138,7 @@ def _summary(pair: TwoRuns) -> list[doc.Block]:
         ("before", f"{before.file}: {before.name}, {before.created}"),
         ("after", f"{after.file}: {after.name}, {after.created}"),
     ]
-    unlike = f"Not a comparison of like with like: {'; '.join(pair.unlike)}."
+    unlike = f"These runs are not directly comparable: {'; '.join(pair.unlike)}."
     return [
         doc.figures(runs),
         run_differences(pair),
@@ -147,17 +148,17 @@ def _summary(pair: TwoRuns) -> list[doc.Block]:
 
 def _changes(pair: TwoRuns) -> list[doc.Block]:
     if not pair.changes:
-        return [doc.Footnote("Nothing that profiles hold: the same settings, data and machine.")]
+        return [doc.Footnote("Nothing recorded: the settings, data and machine are the same.")]
     titles = (*doc.columns(("", ""), "name"), *doc.columns(("before", "after"), "text"))
     rows = (
-        doc.row(_OF[each.of], each.name, _value(each, each.before), _value(each, each.after))
+        doc.row(_AREAS[each.of], each.name, _value(each, each.before), _value(each, each.after))
         for each in pair.changes
     )
     return [doc.Table(titles, tuple(rows))]
 
 
 def _value(change: Change, value: str | float | None) -> str:
-    """A setting as people read it."""
+    """Format the value of a setting."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -179,7 +180,7 @@ def _confidence(comparison: Comparison) -> doc.Section:
     pairs = comparison.pairs
     runs = {run.accelerator: run for pair in pairs for run in (pair.before, pair.after)}
     rows = [
-        *((name or "intervals", _method(pair))
+        *((name or "intervals", _interval_method(pair))
           for pair, name in zip(pairs, _named(pairs), strict=True)),
         ("throughput", _RULE),
         *(("accelerator", accelerator or "unknown") for accelerator in runs),
@@ -188,11 +189,11 @@ def _confidence(comparison: Comparison) -> doc.Section:
     return doc.section("confidence", "Confidence", doc.figures(rows), evidence=True)
 
 
-def _method(pair: TwoRuns) -> str:
+def _interval_method(pair: TwoRuns) -> str:
     before, after = pair.before, pair.after
     return (
         f"95 %, by block bootstrap over {before.measured_batches:,} and "
-        f"{counted(after.measured_batches, 'batch')}, of stages over the {before.kept_batches:,} "
-        f"and {after.kept_batches:,} that the profiles keep; widened by the "
-        f"{percent(pair.between_runs)} that two runs of one setting may differ by"
+        f"{counted(after.measured_batches, 'batch')}; for stages, over the "
+        f"{before.kept_batches:,} and {after.kept_batches:,} recorded ones. Widened by "
+        f"{percent(pair.between_runs)}, by which two runs of one setting may differ"
     )

@@ -1,1 +1,1 @@
-"""One run: a document of all that is known of it, and its first screen."""
+"""Build the document of one run, and its first screen."""

@@ -1,4 +1,4 @@
-"""What each part allows, and what changes would bring."""
+"""Present the throughput ceilings of a run, and its throughput with each recommended change."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pipeprof.report.document.wording import (
 from pipeprof.units import format_count
 
 _KEEPS_UP: Final[dict[Verdict, str]] = {
-    "fed": "nothing holds the accelerator up",
+    "fed": "nothing slows the accelerator down",
     "starved": "each part alone would keep up, and yet the accelerator waits",
     "inconclusive": "each part alone would keep up",
 }
-"""Where the accelerator's own ceiling is the lowest: what follows from it."""
+"""Verdict → the conclusion where the accelerator's own ceiling is the lowest."""
 
 
 def ceilings(profile: Profile) -> doc.Section:
-    """The pipeline roofline."""
+    """Return the ceilings as a roofline chart and a table, the lowest first."""
     name, title = "ceilings", "Throughput ceilings"
     if not profile.ceilings:
-        unknown = "Unknown: too little was seen of this run to say what each part allows."
+        unknown = "Unknown: too little of this run was measured to compute ceilings."
         return doc.section(name, title, unknown)
     rates = {name: ceiling.samples_per_s for name, ceiling in profile.ceilings.items()}
     ordered = dict(sorted(rates.items(), key=lambda item: item[1]))
@@ -39,14 +39,14 @@ def ceilings(profile: Profile) -> doc.Section:
 
 
 def _bars(ordered: dict[str, float], demand: float | None) -> Bars:
-    """A lowest ceiling that is the accelerator's own holds nothing up."""
-    found: list[Bar] = []
+    """Return a bar per ceiling. The lowest stands out unless it is the accelerator's own."""
+    bars: list[Bar] = []
     for name, value in ordered.items():
-        standing: Standing = "demand" if name == "accelerator" else "" if found else "worst"
+        standing: Standing = "demand" if name == "accelerator" else "" if bars else "worst"
         text = f"{name}: {format_count(value)} samples/s"
-        text += f", {times(value / demand)} of what the accelerator asks" if demand else ""
-        found.append(Bar(name, value, format_count(value), text, standing))
-    return Bars("samples/s", "samples/s", tuple(found), demand)
+        text += f", {times(value / demand)} of the accelerator's demand" if demand else ""
+        bars.append(Bar(name, value, format_count(value), text, standing))
+    return Bars("samples/s", "samples/s", tuple(bars), demand)
 
 
 def _demand(profile: Profile) -> str:
@@ -54,17 +54,17 @@ def _demand(profile: Profile) -> str:
         return "samples/s; the loop has no training step"
     if "accelerator" not in profile.ceilings:
         return "samples/s; the accelerator's demand is unknown"
-    return f"samples/s; 1.00× is what the accelerator{emulated(profile.environment)} asks"
+    return f"samples/s; 1.00× is the demand of the accelerator{emulated(profile.environment)}"
 
 
 def _lowest(profile: Profile, ordered: dict[str, float], demand: float | None) -> str:
     name, least = next(iter(ordered.items()))
     text = f"The lowest is {name}, {format_count(least)} samples/s"
     if not demand:
-        return f"{text}; what the accelerator asks is unknown."
+        return f"{text}; the accelerator's demand is unknown."
     if name == "accelerator":
         return f"{text}: {_KEEPS_UP[profile.diagnosis.verdict]}."
-    return f"{text}, {times(least / demand)} of what the accelerator asks."
+    return f"{text}, {times(least / demand)} of the accelerator's demand."
 
 
 def _table(profile: Profile, ordered: dict[str, float], demand: float | None) -> doc.Table:
@@ -74,16 +74,16 @@ def _table(profile: Profile, ordered: dict[str, float], demand: float | None) ->
     rows = []
     for name, value in ordered.items():
         share = value / full if full > 0 else 0.0
-        asked = doc.Cell(times(value / demand) if demand else "unknown", share=share)
+        relative = doc.Cell(times(value / demand) if demand else "unknown", share=share)
         formula = f"{profile.ceilings[name].formula} ({profile.ceilings[name].source})"
         tone: doc.Tone = "bad" if name == lowest != "accelerator" else ""
-        rows.append(doc.row(doc.term(name), format_count(value), asked, formula, tone=tone))
+        rows.append(doc.row(doc.term(name), format_count(value), relative, formula, tone=tone))
     titles = (doc.Column("part", "name"), *doc.columns(("samples/s", "of the demand")))
-    return doc.Table((*titles, doc.Column("how it comes about", "text")), tuple(rows))
+    return doc.Table((*titles, doc.Column("calculation", "text")), tuple(rows))
 
 
 def throughput(profile: Profile) -> doc.Section:
-    """As measured, and with each change."""
+    """Return the measured throughput and the throughput with each recommended change."""
     name, title = "throughput", "Throughput, measured and predicted"
     rates = profile.throughput
     if rates.samples_per_s <= 0:
@@ -98,12 +98,12 @@ def throughput(profile: Profile) -> doc.Section:
     demand = profile.ceilings.get("accelerator")
     data = Throughputs(tuple(points), demand.samples_per_s if demand else None)
     chart = doc.Chart("throughput", title, _in_words(points), data)
-    note = "95 % of what was measured, 90 % of what is predicted"
+    note = "intervals: 95 % where measured, 90 % where predicted"
     return doc.section(name, title, chart, table, note=note, evidence=True)
 
 
 def _points(advice: Recommendation) -> list[ThroughputPoint]:
-    """What is predicted, what was tried of it, what is left open."""
+    """Return the prediction and the measurement of a change, or its range if that is all."""
     setting = f"{advice.setting}: {advice.proposed}"
     predicted, verified = advice.predicted_samples_per_s, advice.verified_samples_per_s
     points = []
@@ -113,7 +113,7 @@ def _points(advice: Recommendation) -> list[ThroughputPoint]:
         interval = advice.interval if predicted is None else None
         points.append(ThroughputPoint(setting, "measured", verified, interval))
     if not points and advice.interval:
-        points.append(ThroughputPoint(setting, "open", None, advice.interval))
+        points.append(ThroughputPoint(setting, "range", None, advice.interval))
     return points
 
 
@@ -130,7 +130,7 @@ def _settings(points: list[ThroughputPoint], now_per_s: float) -> doc.Table:
     )
     titles = doc.columns(("samples/s", "interval", "speed"))
     return doc.Table(
-        (doc.Column("setting", "text"), doc.Column("known by", "name"), *titles), tuple(rows)
+        (doc.Column("setting", "text"), doc.Column("basis", "name"), *titles), tuple(rows)
     )
 
 
@@ -142,6 +142,6 @@ def _in_words(points: list[ThroughputPoint]) -> str:
             value = format_count(point.samples_per_s)
             parts.append(f"{point.setting}, {point.known_by}: {value}.")
         elif point.interval:
-            range_ = count_range(point.interval)
-            parts.append(f"{point.setting}: {range_}, no more can be said from this run.")
+            low_to_high = count_range(point.interval)
+            parts.append(f"{point.setting}: {low_to_high}; this run gives no exact figure.")
     return " ".join(parts)

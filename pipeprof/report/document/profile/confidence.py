@@ -1,4 +1,4 @@
-"""What the figures of a run rest on."""
+"""Present what the figures of a run rest on: sample size, overhead, cache and machine."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from pipeprof.report.document.blocks import Section, figures, section
 from pipeprof.report.document.wording import emulated, is_emulated, machine, rule, skipped
 from pipeprof.units import counted, format_duration, format_share
 
-_STOLEN = 0.01
-"""Of the core time: less is stolen on any shared host."""
+_LEAST_STOLEN_SHARE = 0.01
+"""Share of the core time below which steal is not reported; any shared host has some."""
 
 
 def confidence(profile: Profile) -> Section:
+    """Return all evidence for the figures."""
     diagnosis = profile.diagnosis
-    warmup = f"{counted(profile.warmup_batches, 'batch')} left out as warm-up"
+    warmup = f"{counted(profile.warmup_batches, 'warm-up batch')} left out"
     used = f"{format_share(diagnosis.accelerator_utilisation)}{emulated(profile.environment)}"
     rows = [
         ("measured", f"{_measured(profile)}, {warmup}"),
         ("start-up", _start_up(profile)),
         ("verdict", rule(diagnosis.threshold)),
-        ("utilisation", f"{used} after warm-up, until the last step's end (AU)"),
+        ("utilisation", f"{used} from the end of warm-up to the end of the last step (AU)"),
         ("cache", f"{profile.cache.state}: {profile.cache.evidence}"),
         ("accelerator", profile.environment.accelerator or "unknown"),
         ("profiler overhead", _overhead(profile)),
-        ("stolen", _stolen(profile)),
+        ("steal time", _steal_time(profile)),
         ("machine", machine(profile.environment)),
         ("run", f"{profile.name}, {profile.created}"),
         *(("note", note) for note in profile.notes),
@@ -32,6 +33,7 @@ def confidence(profile: Profile) -> Section:
 
 
 def confidence_in_brief(profile: Profile) -> str:
+    """Return the evidence for the figures as one sentence."""
     share = profile.overhead.share
     overhead = "unknown" if share is None else format_share(share)
     accelerator = profile.environment.accelerator or "unknown"
@@ -54,7 +56,7 @@ def _measured(profile: Profile) -> str:
 
 
 def _start_up(profile: Profile) -> str:
-    """Time to the first batch, and what starting and closing epochs took in all."""
+    """Return the time to the first batch, and the total time of starting and closing epochs."""
     if profile.first_batch_s is None:
         return ""
     text = f"first batch after {format_duration(profile.first_batch_s)}"
@@ -62,24 +64,24 @@ def _start_up(profile: Profile) -> str:
     if len(epochs) > 1:
         boundaries_s = ((e.first_batch_s or 0.0) + (e.closing_s or 0.0) for e in epochs)
         text += (
-            f"; {counted(len(epochs), 'epoch')} began and ended in "
+            f"; starting and ending {counted(len(epochs), 'epoch')} took "
             f"{format_duration(sum(boundaries_s))} of "
             f"{format_duration(sum(epoch.wall_s for epoch in epochs))}"
         )
-    return f"{text}, left out too"
+    return f"{text}; left out of all other figures"
 
 
 def _overhead(profile: Profile) -> str:
-    found = profile.overhead
-    if found.share is None:
-        return f"unknown ({found.method})"
-    each = f", {format_duration(found.per_batch_s)} a batch" if found.per_batch_s else ""
-    return f"{format_share(found.share)} of the run{each} ({found.method})"
+    overhead = profile.overhead
+    if overhead.share is None:
+        return f"unknown ({overhead.method})"
+    each = f", {format_duration(overhead.per_batch_s)} a batch" if overhead.per_batch_s else ""
+    return f"{format_share(overhead.share)} of the run{each} ({overhead.method})"
 
 
-def _stolen(profile: Profile) -> str:
-    """Empty where it is unknown, or next to nothing."""
+def _steal_time(profile: Profile) -> str:
+    """Return the machine's steal time; empty where it is unknown or negligible."""
     share = profile.stolen_share
-    if share is None or share <= _STOLEN:
+    if share is None or share <= _LEAST_STOLEN_SHARE:
         return ""
-    return f"{format_share(share)} of the machine's core time went to others on its host (steal)"
+    return f"other machines on the same host took {format_share(share)} of the core time"

@@ -1,4 +1,4 @@
-"""A run from the verdict down to the evidence, in the order in which one asks."""
+"""Assemble the document of a run, from the verdict down to the evidence."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.profile.advice import findings, first_recommendation, recommendations
 from pipeprof.report.document.profile.ceilings import ceilings, throughput
 from pipeprof.report.document.profile.confidence import confidence, confidence_in_brief
-from pipeprof.report.document.profile.key_figures import blamed, cache, rate, starved
+from pipeprof.report.document.profile.key_figures import bottleneck, cache, rate, starved
 from pipeprof.report.document.profile.requests import requests
 from pipeprof.report.document.profile.stages import resources, stages
 from pipeprof.report.document.profile.stall import first_causes, pauses, pauses_text, stall
-from pipeprof.report.document.profile.timeline import sound, timeline
+from pipeprof.report.document.profile.timeline import timeline, without_damaged_columns
 from pipeprof.report.document.profile.workers import workers
 from pipeprof.report.document.wording import data_source, settings, verdict_of
 from pipeprof.units import counted, format_bytes, format_share
 
-_REST: Final = "The whole report: pipeprof report FILE --full, or as a page: --html OUT."
+_FULL_REPORT: Final = "Full report: pipeprof report FILE --full; as a web page: --html OUT."
 
 
 def profile_document(profile: Profile) -> doc.Document:
-    profile = replace(profile, batches=sound(profile.batches))
-    key = doc.KeyFigures((starved(profile), rate(profile), blamed(profile), cache(profile)))
+    """Return the full report of a run."""
+    profile = replace(profile, batches=without_damaged_columns(profile.batches))
+    key = doc.KeyFigures((starved(profile), rate(profile), bottleneck(profile), cache(profile)))
     verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
     return _document(
         profile,
@@ -45,7 +46,7 @@ def profile_document(profile: Profile) -> doc.Document:
 
 
 def profile_first_screen(profile: Profile) -> doc.Document:
-    """The verdict, its cause, the change that helps, and where the rest is."""
+    """Return the verdict, its causes, the first recommendation, and how to see the full report."""
     verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
     brief = doc.FigureList((rate(profile), doc.LabelledFigure("loader", settings(profile.config))))
     return _document(
@@ -53,7 +54,7 @@ def profile_first_screen(profile: Profile) -> doc.Document:
         doc.section("verdict", "", verdict, brief),
         first_causes(profile),
         first_recommendation(profile),
-        doc.section("confidence", "Confidence", confidence_in_brief(profile), _REST),
+        doc.section("confidence", "Confidence", confidence_in_brief(profile), _FULL_REPORT),
     )
 
 
@@ -63,7 +64,7 @@ def _document(profile: Profile, *sections: doc.Section) -> doc.Document:
 
 
 def _setting(profile: Profile) -> doc.FigureList:
-    """What was run, and what else the verdict rests on."""
+    """Return what was run, and further evidence for the verdict."""
     diagnosis, source = profile.diagnosis, profile.source
     unknown = "unknown: not opened by pipeprof.open_dataset"
     rows = [
@@ -76,7 +77,7 @@ def _setting(profile: Profile) -> doc.FigureList:
     ]
     if diagnosis.verdict == "inconclusive" and diagnosis.more_batches is not None:
         more = counted(diagnosis.more_batches, "more batch")
-        rows.insert(0, ("to settle it", f"run about {more}"))
+        rows.insert(0, ("to decide", f"run about {more}"))
     return doc.figures(rows)
 
 
@@ -84,9 +85,9 @@ def _queue(profile: Profile) -> str:
     depth = profile.queue_depth
     if depth is None:
         return ""
-    ready = f"{depth.mean:.1f} of {counted(depth.capacity, 'batch')} lay ready"
-    none = format_share(depth.empty_share)
-    return f"{ready} when one was asked for; {none} of the times none"
+    ready = f"on average {depth.mean:.1f} of {counted(depth.capacity, 'batch')} ready"
+    empty = format_share(depth.empty_share)
+    return f"{ready} when one is requested; none in {empty} of the cases"
 
 
 def _device(device: DeviceUse | None) -> str:
@@ -96,11 +97,11 @@ def _device(device: DeviceUse | None) -> str:
     if device.batches:
         idle = device.wait_s / (device.wait_s + device.busy_s or 1.0)
         parts.append(
-            f"by its own events it had nothing to do {format_share(idle)} of "
-            f"{counted(device.batches, 'batch')}' time"
+            f"idle {format_share(idle)} of the time by its own events, over "
+            f"{counted(device.batches, 'batch')}"
         )
     if device.utilisation is not None:
-        parts.append(f"the driver's trend says {format_share(device.utilisation)} used")
+        parts.append(f"utilisation {format_share(device.utilisation)} as its driver reports it")
     if device.memory_bytes is not None:
         parts.append(f"at most {format_bytes(device.memory_bytes)} of its memory in use")
     return "; ".join(parts)

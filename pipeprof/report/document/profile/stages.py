@@ -1,4 +1,4 @@
-"""Where the time of a batch goes, stage by stage."""
+"""Present where the time of a batch goes: its stages, and the CPU time and waits of its worker."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from pipeprof.units import counted, format_bytes, format_count, format_duration,
 
 REST: Final = "rest of fetch"
 IN_FETCH: Final = ("read", "decode", "transform", REST)
-"""In the order in which they are drawn."""
+"""The parts of `fetch` in the order in which they are drawn."""
 
 
 def stages(profile: Profile) -> doc.Section:
-    found = journey(profile.stages, profile.config.num_workers)
-    drawn = (_journey(found), _table(profile, found), _spread(found)) if found else ()
-    legend = _legend(profile, found)
+    """Return the times of all stages, as charts and as a table."""
+    rows = journey(profile.stages, profile.config.num_workers)
+    drawn = (_journey(rows), _table(profile, rows), _spread(rows)) if rows else ()
+    legend = _legend(profile, rows)
     return doc.section("stages", "Where the time goes", *drawn, *legend, note="per batch")
 
 
-def _journey(found: Sequence[JourneyStage]) -> doc.Chart | None:
-    seconds = shares(found)
+def _journey(rows: Sequence[JourneyStage]) -> doc.Chart | None:
+    seconds = mean_seconds(rows)
     if not seconds:
         return None
     whole_s = sum(seconds.values())
@@ -40,28 +41,29 @@ def _journey(found: Sequence[JourneyStage]) -> doc.Chart | None:
     return doc.Chart("journey", "A batch's journey", text, data)
 
 
-def shares(found: Sequence[JourneyStage]) -> dict[str, float]:
-    """Mean seconds of each part of the journey, nothing twice: of `fetch` its parts and the rest.
-    Empty where it is not known how long fetching took."""
-    shared = [each for each in found if each.share is not None]
+def mean_seconds(rows: Sequence[JourneyStage]) -> dict[str, float]:
+    """Return stage → mean seconds per batch, with `fetch` split into its parts and the rest.
+
+    No time is counted twice. Empty where the time of fetching is unknown.
+    """
+    shared = [each for each in rows if each.share is not None]
     inner = IN_FETCH[:-1]
-    parts: dict[str, float] = {}
+    total_s: dict[str, float] = {}
     for each in shared:
         if each.name == "fetch":
-            within = sum(s.stats.total_s for s in shared if s.nested and s.name in inner)
-            rest = each.stats.total_s - within
-            parts["fetch" if not within else REST] = max(rest, 0.0)
+            parts_s = sum(s.stats.total_s for s in shared if s.nested and s.name in inner)
+            total_s[REST if parts_s else "fetch"] = max(each.stats.total_s - parts_s, 0.0)
         elif not each.nested or each.name in inner:
-            parts[each.name] = each.stats.total_s
+            total_s[each.name] = each.stats.total_s
     batches = max((each.stats.count for each in shared), default=1)
-    first = {name: parts[name] for name in IN_FETCH if parts.get(name)}
-    return {name: s / max(batches, 1) for name, s in {**first, **parts}.items() if s > 0}
+    first = {name: total_s[name] for name in IN_FETCH if total_s.get(name)}
+    return {name: s / max(batches, 1) for name, s in {**first, **total_s}.items() if s > 0}
 
 
-def _spread(found: Sequence[JourneyStage]) -> doc.Chart | None:
+def _spread(rows: Sequence[JourneyStage]) -> doc.Chart | None:
     timed = {
         each.name: each.stats
-        for each in found
+        for each in rows
         if each.stats.source != "unknown" and each.stats.p99_s > 0
     }
     if not timed:
@@ -70,21 +72,21 @@ def _spread(found: Sequence[JourneyStage]) -> doc.Chart | None:
     return doc.Chart("spread", "How much stages vary", text, StageSpread(timed))
 
 
-def _table(profile: Profile, found: Sequence[JourneyStage]) -> doc.Table:
-    reads = any(each.stats.bytes or each.stats.requests for each in found)
+def _table(profile: Profile, rows: Sequence[JourneyStage]) -> doc.Table:
+    reads = any(each.stats.bytes or each.stats.requests for each in rows)
     columns = [
         doc.Column("stage", "name"), doc.Column("where", "name", spare=1), doc.Column("mean"),
         doc.Column("p50", spare=2), doc.Column("p95", spare=4), doc.Column("p99"),
         doc.Column("share", spare=5),
         *(doc.Column("bytes", spare=6), doc.Column("requests", spare=3)) * reads,
     ]  # fmt: skip
-    return doc.Table(tuple(columns), tuple(_row(profile, each, len(columns)) for each in found))
+    return doc.Table(tuple(columns), tuple(_row(profile, each, len(columns)) for each in rows))
 
 
 def _row(profile: Profile, each: JourneyStage, width: int) -> doc.Row:
     stats, batches = each.stats, max(profile.measured_batches, 1)
     diagnosis = profile.diagnosis
-    blamed = stage_of(diagnosis.bottleneck or "") if diagnosis.verdict == "starved" else ""
+    worst = stage_of(diagnosis.bottleneck or "") if diagnosis.verdict == "starved" else ""
     name = f"{each.name}{' ~' * (stats.source == 'estimated')}"
     if each.name == "step":
         name += emulated(profile.environment)
@@ -98,45 +100,47 @@ def _row(profile: Profile, each: JourneyStage, width: int) -> doc.Row:
         format_bytes(stats.bytes / batches) if stats.bytes else "",
         format_count(stats.requests / batches) if stats.requests else "",
     ]
-    return doc.row(*cells[:width], tone="bad" if each.name == blamed else "", nested=each.nested)
+    return doc.row(*cells[:width], tone="bad" if each.name == worst else "", nested=each.nested)
 
 
-def _legend(profile: Profile, found: Sequence[JourneyStage]) -> list[str]:
+def _legend(profile: Profile, rows: Sequence[JourneyStage]) -> list[str]:
     parts = []
-    if any(each.share is not None for each in found):
+    if any(each.share is not None for each in rows):
         parts.append(
-            "Shares are of the time from fetch to the step's end; wait runs at the same time."
+            "Shares of the time from fetch to the end of the step; wait overlaps other stages."
         )
-    if any(each.stats.source == "estimated" for each in found):
+    if any(each.stats.source == "estimated" for each in rows):
         parts.append("~ estimated.")
-    if not found:
-        parts.append("Unknown: no stage was seen.")
+    if not rows:
+        parts.append("Unknown: no stage was measured.")
     reasons: dict[str, list[str]] = {}
     for stage, reason in profile.missing.items():
         reasons.setdefault(reason, []).append(stage)
-    unseen = [f"Not seen: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
-    return [" ".join(parts), *unseen]
+    missing = [f"Not measured: {', '.join(names)} ({why})." for why, names in reasons.items()]
+    return [" ".join(parts), *missing]
 
 
 _MEANING: Final = {
     "cpu": "on a core",
-    "system": "of it in the kernel",
-    "run-queue": "wanted a core, had none",
-    "blocked": "waited for storage, network or a lock",
-    "native-threads": "CPU of other threads, at the same time",
+    "system": "in the kernel, part of cpu",
+    "run-queue": "waiting for a free core",
+    "blocked": "waiting for storage, network or a lock",
+    "native-threads": "CPU of other threads at the same time",
 }
 
 
 def resources(profile: Profile) -> doc.Section:
-    """Nothing where no batch was sampled."""
-    name, title = "resources", "What a batch took of the machine"
+    """Return the CPU time and the waits of fetching a batch; empty if no batch was sampled."""
+    name, title = "resources", "CPU time and waits of a batch"
     sampled = profile.resources.get("blocked")
     if sampled is None:
         return doc.section(name, title)
-    known = {each: profile.resources[each].mean_s for each in _MEANING if each in profile.resources}
-    whole_s = sum(known.get(each, 0.0) for each in ("cpu", "run-queue", "blocked"))
+    mean_s = {
+        each: profile.resources[each].mean_s for each in _MEANING if each in profile.resources
+    }
+    whole_s = sum(mean_s.get(each, 0.0) for each in ("cpu", "run-queue", "blocked"))
     rows = []
-    for each, seconds in known.items():
+    for each, seconds in mean_s.items():
         share = seconds / whole_s if whole_s > 0 else None
         cell = doc.Cell(format_share(share), share=share) if share is not None else ""
         cells = (each, _MEANING[each], format_duration(seconds), cell)

@@ -1,4 +1,4 @@
-"""What the accelerator waited for, and the pauses in which it was not meant to work."""
+"""Present what the accelerator waited for, and the pauses that are no training steps."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pipeprof.report.document.charts import Bar, Bars
 from pipeprof.report.document.wording import emulated, share_range
 from pipeprof.units import counted, format_duration, format_share
 
-_FIRST = 4
-"""Causes on the first screen."""
+_MOST_CAUSES = 4
+"""Most causes on the first screen."""
 
 
 def stall(profile: Profile) -> doc.Section:
+    """Return all causes of the stall and their worth, as a chart and a table."""
     causes = _causes(profile)
     if not causes:
         unknown = "Unknown: nothing was measured."
@@ -22,8 +23,8 @@ def stall(profile: Profile) -> doc.Section:
         return doc.section("stall", _title(profile), text)
     name, most = causes[0]
     text = (
-        f"Of {format_duration(profile.stall_s)} of stall, {name} is charged "
-        f"{format_duration(most)}, {format_share(most / profile.stall_s)}."
+        f"Of {format_duration(profile.stall_s)} of stall, {format_duration(most)} "
+        f"({format_share(most / profile.stall_s)}) is charged to {name}."
     )
     chart = doc.Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
     notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
@@ -42,19 +43,19 @@ def _bars(causes: Sequence[tuple[str, float]], stall_s: float) -> Bars:
 
 
 def first_causes(profile: Profile) -> doc.Section:
-    """Where most of the stall is, and what each cause is worth."""
+    """Return only the causes with the most stall, and their worth."""
     causes = _causes(profile)
     if not causes:
         return doc.section("stall", _title(profile))
-    left = len(causes) - _FIRST
-    more = f"{counted(left, 'cause')} more. " if left > 0 else ""
+    left = len(causes) - _MOST_CAUSES
+    more = f"{counted(left, 'more cause')}. " if left > 0 else ""
     text = f"{more}{_legend(profile)}".strip()
-    table = _table(profile, causes[:_FIRST])
+    table = _table(profile, causes[:_MOST_CAUSES])
     return doc.section("stall", _title(profile), table, text, note=_share(profile))
 
 
 def _causes(profile: Profile) -> list[tuple[str, float]]:
-    """The most first; none where nothing stalled."""
+    """Return (cause, seconds) pairs, the longest first; empty if nothing stalled."""
     if profile.stall_s <= 0:
         return []
     return sorted(profile.blame.items(), key=lambda item: -item[1])
@@ -75,20 +76,20 @@ def _table(profile: Profile, causes: Sequence[tuple[str, float]]) -> doc.Table:
     rows = []
     for name, seconds in causes:
         gains, share = profile.worth.get(name), seconds / profile.stall_s
-        known = [_more(gains.cheaper), _more(gains.free)] if gains else ["unknown"] * 2
+        speedups = [_speedup(gains.cheaper), _speedup(gains.free)] if gains else ["unknown"] * 2
         cells = (
             doc.term(name),
             format_duration(seconds),
             doc.Cell(format_share(share), share=share),
         )
-        rows.append(doc.row(*cells, *known[: len(worth)], tone="bad" if name == worst else ""))
+        rows.append(doc.row(*cells, *speedups[: len(worth)], tone="bad" if name == worst else ""))
     return doc.Table(
         (doc.Column("cause", "name"), *doc.columns(("stall", "share")), *worth), tuple(rows)
     )
 
 
-def _more(speedup: Speedup) -> str:
-    """``"+31 % (25–36)"``."""
+def _speedup(speedup: Speedup) -> str:
+    """Format a gain and its interval: ``"+31 % (25–36)"``."""
     low, high = (f"{100 * share:.0f}" for share in speedup.interval)
     return f"{100 * speedup.share:+.0f} % ({low}–{high})".replace("(-", "(−").replace("–-", "–−")
 
@@ -96,11 +97,14 @@ def _more(speedup: Speedup) -> str:
 def _legend(profile: Profile) -> str:
     if not profile.worth:
         return ""
-    return "25 % cheaper, free: the gain in samples/s, estimated from this run; 90 % in brackets."
+    return (
+        "25 % cheaper, free: estimated gain in samples/s if the cause took less or no time "
+        "(90 % interval)."
+    )
 
 
 def _where_awaited(profile: Profile) -> str:
-    """Where the awaited batch was meanwhile, if not at what is blamed; else empty."""
+    """Say where the awaited batch was during the stall; empty if that is the main cause."""
     if not profile.awaited_in or next(iter(profile.awaited_in)) == next(iter(profile.blame)):
         return ""
     shares = [
@@ -108,27 +112,30 @@ def _where_awaited(profile: Profile) -> str:
         for name, seconds in profile.awaited_in.items()
         if seconds >= 0.05 * profile.stall_s
     ]
-    return f"Meanwhile the awaited batch itself was in {', '.join(shares)}: where, not why."
+    return (
+        f"During the stall the awaited batch was in {', '.join(shares)}: its place, not the cause."
+    )
 
 
 def pauses_text(profile: Profile) -> str:
-    """How many and how long, and what the verdict would be with them; empty without one."""
+    """Summarise the pauses, and the verdict if they counted as steps; empty without pauses."""
     found = profile.pauses
     if found is None:
         return ""
     as_steps = found.as_steps
     return (
-        f"{found.count:,}, {format_duration(found.total_s)} in all, "
-        f"{format_share(found.share)} of the time, left out; as steps: {as_steps.verdict} "
+        f"{found.count:,}, {format_duration(found.total_s)} in total, "
+        f"{format_share(found.share)} of the time, left out; counted as steps: {as_steps.verdict} "
         f"({format_share(as_steps.starved_fraction)})"
     )
 
 
 def pauses(profile: Profile) -> doc.Section:
+    """Return the pauses by kind, and the verdict if they counted as training steps."""
     name, title = "pauses", "Pauses"
     found = profile.pauses
     if found is None:
-        none = "Between batches main did nothing but train, as far as can be seen."
+        none = "No pause was found: between batches main did nothing but train."
         return doc.section(name, title, none, evidence=True)
     table = doc.Table(
         (doc.Column("", "name"), *doc.columns(("pauses", "total", "mean", "longest"))),
@@ -144,20 +151,20 @@ def pauses(profile: Profile) -> doc.Section:
         ),
     )
     rested, verdict = found.rested_batches, found.as_steps
-    also = f", and so are {counted(rested, 'batch')} that lay ready after one" if rested else ""
+    also = f", as are {counted(rested, 'batch')} in the queue when one ended" if rested else ""
     as_steps = (
         f"Left out of all other figures{also}. Counted as training steps: {verdict.verdict}, "
-        f"{format_share(verdict.starved_fraction)} of the time, "
-        f"95 %: {share_range(verdict.starved_interval)}."
+        f"{format_share(verdict.starved_fraction)} of the time "
+        f"(95 %: {share_range(verdict.starved_interval)})."
     )
     unnamed = any(each.kind.evidence == "length" for each in found.kinds)
-    hint = 'With pipeprof.pause("…") around it a pause has a name and an exact length.'
-    note = "between two batches, but no training step"
+    hint = 'Put pipeprof.pause("…") around a pause to give it a name and an exact length.'
+    note = "time between two batches that is no training step"
     return doc.section(name, title, table, as_steps, hint if unnamed else None, note=note)
 
 
 def _pause_name(kind: PauseKind) -> str:
-    """What was going on in it."""
+    """Return the name of the pause, or of the loader that ran in it."""
     if kind.evidence == "length":
         return "unnamed, far longer than a step"
     return f"loader {kind.name}" if kind.evidence == "loader" else kind.name

@@ -1,4 +1,4 @@
-"""The batches that a profile keeps: how fast they came, and a stretch of them one by one."""
+"""Present the recorded batches: their rate over time, and a stretch of them one by one."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import OverTime, Part, Stretch, Timeline
 from pipeprof.units import counted, format_count, format_duration, format_share
 
-_LEAST, _MOST = 60, 360
-"""Batches of a stretch."""
-_PARTS = 100
-"""At most, over time."""
-_PART = 4
-"""Batches of a part, at least."""
+_LEAST_BATCHES, _MOST_BATCHES = 60, 360
+"""Limits on the batches of a stretch."""
+_MOST_PARTS = 100
+"""Most parts into which the charts over time divide the run."""
+_LEAST_IN_PART = 4
+"""Fewest batches of a part."""
 
 
 def timeline(profile: Profile) -> doc.Section:
+    """Return the charts over time, a typical stretch of batches, and its longest waits."""
     name, title = "timeline", "Timeline of batches"
     log = profile.batches
-    stretch = typical(log, min(max(_LEAST, 5 * profile.config.num_workers), _MOST))
+    workers = profile.config.num_workers
+    stretch = typical(log, min(max(_LEAST_BATCHES, 5 * workers), _MOST_BATCHES))
     if stretch is None:
-        return doc.section(name, title, "Unknown: no batches were kept.", evidence=True)
+        return doc.section(name, title, "Unknown: no batches were recorded.", evidence=True)
     count, kept = stretch.last - stretch.first, len(log.asked_s)
     text = (
-        f"{counted(count, 'consecutive batch')}, a lane for main and one for each worker; main "
-        f"waited {format_share(stretch.wait_share)} of their time. In the accent colour: in main, "
-        "the wait; in a worker, what it was doing with the batch that main awaited."
+        f"{counted(count, 'consecutive batch')} in one lane for main and one for each worker. Main "
+        f"waited {format_share(stretch.wait_share)} of the time. The accent colour marks the wait "
+        "in main, and in a worker its work on the batch that main awaited."
     )
-    config = profile.config
-    data = Timeline(log, stretch, config.num_workers * (config.prefetch_factor or 1))
-    note = f"all {kept:,} that were kept"
+    data = Timeline(log, stretch, workers * (profile.config.prefetch_factor or 1))
+    note = f"all {counted(kept, 'recorded batch')}"
     if count < kept:
-        note = f"{count:,} of {kept:,} that were kept, waiting as much as all of them"
+        note = f"{count:,} of {kept:,} recorded batches, with the typical share of waiting"
     return doc.section(
         name,
         title,
         *over_time(log, stretch),
         doc.Chart("timeline", title, text, data),
-        doc.Subheading("The longest waits of these batches"),
+        doc.Subheading("Longest waits for these batches"),
         _waits(log, stretch),
         note=note,
         evidence=True,
@@ -50,11 +51,12 @@ def timeline(profile: Profile) -> doc.Section:
 
 
 _Cycle: TypeAlias = "tuple[float, float]"
-"""Around one batch: seconds that main waited for it, and seconds in all but for a pause."""
+"""Seconds that main waited for a batch, and seconds from its request to the end of its step
+without pauses."""
 
 
 def _cycles(log: BatchLog) -> list[_Cycle]:
-    """Of the batches of which all three moments are known."""
+    """Return the cycle of each batch of which all three moments are known."""
     moments = zip(log.asked_s, log.delivered_s, log.done_s, strict=False)
     return [
         (max(delivered - asked, 0.0), max(done - (asked + paused_s(log, place)), 0.0))
@@ -63,57 +65,61 @@ def _cycles(log: BatchLog) -> list[_Cycle]:
 
 
 def _wait_share(cycles: Sequence[_Cycle]) -> float:
-    """0..1 of their time."""
+    """Return the share of the time, 0..1, that main waited."""
     whole_s = sum(took_s for _, took_s in cycles)
     return sum(waited_s for waited_s, _ in cycles) / whole_s if whole_s > 0 else 0.0
 
 
 def typical(log: BatchLog, batches: int) -> Stretch | None:
-    """The stretch of ``batches`` whose share of waiting is nearest to that of all that is kept;
-    ``None`` where there is none that took any time."""
+    """Return the stretch whose share of waiting is nearest to that of all recorded batches.
+
+    It has ``batches`` batches, or all if there are fewer. ``None`` where no stretch took any time.
+    """
     cycles = _cycles(log)
     batches = min(batches, len(cycles))
     if not batches:
         return None
-    found = [
+    candidates = [
         Stretch(first, first + batches, _wait_share(cycles[first : first + batches]))
         for first in range(0, len(cycles) - batches + 1, max(batches // 4, 1))
     ]
-    found = [each for each in found if log.done_s[each.last - 1] > log.asked_s[each.first]]
-    if log.index:  # rather one in which all batches were observed
-        in_a_row = [e for e in found if log.index[e.last - 1] - log.index[e.first] == batches - 1]
-        found = in_a_row or found
-    # a pause would leave no room for the rest
-    found = [e for e in found if not any(log.pause_s[e.first : e.last])] or found
-    whole = _wait_share(cycles)
-    return min(found, key=lambda each: abs(each.wait_share - whole), default=None)
+    candidates = [e for e in candidates if log.done_s[e.last - 1] > log.asked_s[e.first]]
+    if log.index:  # prefer a stretch in which every batch was recorded
+        gapless = [
+            e for e in candidates if log.index[e.last - 1] - log.index[e.first] == batches - 1
+        ]
+        candidates = gapless or candidates
+    # a pause is so long that it would leave no room for the batches
+    candidates = [e for e in candidates if not any(log.pause_s[e.first : e.last])] or candidates
+    overall = _wait_share(cycles)
+    return min(candidates, key=lambda each: abs(each.wait_share - overall), default=None)
 
 
-def sound(log: BatchLog) -> BatchLog:
-    """``log`` without columns that are not as long as they must be: a file may say anything."""
+def without_damaged_columns(log: BatchLog) -> BatchLog:
+    """Return ``log`` without columns of a wrong length, which a damaged file may have."""
     lengths = {field.name: len(getattr(log, field.name)) for field in fields(log)}
-    odd = [name for name, length in lengths.items() if length not in (0, lengths["index"])]
-    return replace(log, **dict.fromkeys(odd, ())) if odd else log
+    damaged = [name for name, length in lengths.items() if length not in (0, lengths["index"])]
+    return replace(log, **dict.fromkeys(damaged, ())) if damaged else log
 
 
 def paused_s(log: BatchLog, place: int) -> float:
-    """Of the step on that batch."""
+    """Return the seconds of pause after the batch in that row; 0 if unknown."""
     return at(log.pause_s, place) or 0.0
 
 
 def at(column: Sequence[float | None], place: int) -> float | None:
-    """``None`` where the log does not hold it."""
+    """Return the value in that row; ``None`` where the column is not recorded."""
     return column[place] if place < len(column) else None
 
 
 def _waits(log: BatchLog, stretch: Stretch, most: int = 8) -> doc.Table:
-    """The longest first."""
+    """Return the batches of the stretch for which main waited longest, the longest first."""
     places = sorted(
         range(stretch.first, stretch.last),
         key=lambda place: log.asked_s[place] - log.delivered_s[place],
     )
     return doc.Table(
-        doc.columns(("batch", "worker", "main waited", "fetched in")),
+        doc.columns(("batch", "worker", "wait in main", "fetch time")),
         tuple(_wait(log, place) for place in places[:most]),
     )
 
@@ -130,12 +136,12 @@ def _wait(log: BatchLog, place: int) -> doc.Row:
 
 
 def parts(log: BatchLog) -> list[Part]:
-    """Of as many batches each, but for the last, which has what is left too."""
+    """Divide the log into parts of equally many batches; the last also has the remaining ones."""
     cycles = _cycles(log)
-    each = max(_PART, -(-len(cycles) // _PARTS))
+    length = max(_LEAST_IN_PART, -(-len(cycles) // _MOST_PARTS))
     found = []
-    for first in range(0, len(cycles) - each + 1, each):
-        last = first + each if first + 2 * each <= len(cycles) else len(cycles)
+    for first in range(0, len(cycles) - length + 1, length):
+        last = first + length if first + 2 * length <= len(cycles) else len(cycles)
         begin_s = log.asked_s[first] - log.asked_s[0]
         end_s = log.done_s[last - 1] - log.asked_s[0]
         samples = sum(log.samples[first:last]) if len(log.samples) >= last else None
@@ -147,7 +153,7 @@ def parts(log: BatchLog) -> list[Part]:
 
 
 def over_time(log: BatchLog, stretch: Stretch) -> list[doc.Chart]:
-    """What is known of both figures; nothing of a run of a few batches."""
+    """Return a chart of samples/s and one of waiting; none for a run of a few batches."""
     found = tuple(parts(log))
     if len(found) < 2:
         return []
@@ -155,17 +161,18 @@ def over_time(log: BatchLog, stretch: Stretch) -> list[doc.Chart]:
     shaded = (log.asked_s[stretch.first] - zero_s, log.done_s[stretch.last - 1] - zero_s)
     waits = [part.wait_share for part in found]
     text = (
-        f"In the median part main waited {format_share(median(waits))} of the time, in all "
-        f"{format_share(min(waits))} to {format_share(max(waits))}. Shaded: the stretch below."
+        f"Main waited {format_share(median(waits))} of the time in the median part, and "
+        f"{format_share(min(waits))} to {format_share(max(waits))} in all. Shaded: the stretch "
+        "below."
     )
     waiting = doc.Chart("waiting", "Waiting over time", text, OverTime("waited", found, shaded))
     rates = [part.samples_per_s for part in found if part.samples_per_s is not None]
     if not rates:
         return [waiting]
     text = (
-        f"{format_count(median(rates))} samples/s in the median part, {format_count(min(rates))} "
-        f"to {format_count(max(rates))} in all; {counted(len(found), 'part')} in "
-        f"{format_duration(found[-1].end_s)}."
+        f"{format_count(median(rates))} samples/s in the median part; the "
+        f"{counted(len(found), 'part')} range from {format_count(min(rates))} to "
+        f"{format_count(max(rates))}, over {format_duration(found[-1].end_s)}."
     )
     data = OverTime("samples/s", found, shaded)
     return [doc.Chart("pace", "Samples/s over time", text, data), waiting]

@@ -1,1 +1,1 @@
-"""A sweep: a document of all its trials, and its first screen."""
+"""Build the document of a sweep, and its first screen."""

@@ -1,4 +1,4 @@
-"""What the figures of a sweep rest on."""
+"""Present what the figures of a sweep rest on: trials, noise, cache and machine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pipeprof.units import counted, format_count, format_duration, percent
 
 
 def confidence(sweep: SweepResult) -> Section:
+    """Return all evidence for the figures."""
     spec = sweep.spec
     noise = [
         ("run to run", _run_to_run(sweep, data.label, sweep.noise[data.url]))
@@ -34,6 +35,7 @@ def confidence(sweep: SweepResult) -> Section:
 
 
 def confidence_in_brief(sweep: SweepResult) -> str:
+    """Return the evidence for the figures as one sentence."""
     parts = [f"{counted(len(sweep.trials), 'trial')}, each {_length(sweep.spec)}"]
     if sweep.noise:
         widest = max(expm1(noise.half_width) for noise in sweep.noise.values())
@@ -44,17 +46,19 @@ def confidence_in_brief(sweep: SweepResult) -> str:
 
 
 def _length(spec: SweepSpec) -> str:
-    return f"of {format_duration(spec.trial_s)} or more" if spec.script is None else "a run of it"
+    if spec.script is not None:
+        return "one run of the script"
+    return f"of {format_duration(spec.trial_s)} or more"
 
 
 def _run_to_run(sweep: SweepResult, label: str, noise: RunNoise) -> str:
-    """What the trial that was run again says; empty if the file names no such trial."""
+    """Say how the repeated trial differed; empty if the file names no such trial."""
     trial = trial_at(sweep, noise.trial)
     if trial is None:
         return ""
     return (
-        f"{label}: {settings(trial.config)}, run again, gave {format_count(noise.samples_per_s)} "
-        f"samples/s instead of {format_count(noise.first_samples_per_s)}. By this, and by how far "
-        "trials drift, two runs of one setting differ by up to "
-        f"{percent(expm1(noise.half_width))} (95 %): intervals are of one next run, and hold it"
+        f"{label}: {settings(trial.config)}, repeated, gave {format_count(noise.samples_per_s)} "
+        f"samples/s instead of {format_count(noise.first_samples_per_s)}. From this and the drift "
+        "of the trials, two runs of one setting differ by up to "
+        f"{percent(expm1(noise.half_width))} (95 %). The intervals include it."
     )

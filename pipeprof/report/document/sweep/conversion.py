@@ -1,4 +1,4 @@
-"""What converting a data set would bring."""
+"""Present what converting a data set would gain, and what a sample costs in each format."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from pipeprof.units import (
     format_share,
 )
 
-_STORAGE = 50
+_LONGEST_STORAGE = 50
 """Most characters of the name of a storage."""
 
 
 def conversion(sweep: SweepResult) -> doc.Section:
-    """Nothing where no other format was asked for."""
+    """Return the advice and the speed of each copy; empty if no other format was requested."""
     name, title = "conversion", "What would I gain by converting?"
     found = sweep.conversion
     if found is None:
         return doc.section(name, title)
     baseline = trial_at(sweep, found.baseline)
     if found.sample is None or baseline is None:
-        unknown = "Nothing can be said yet: the data as it is has not been tried."
+        unknown = "Unknown: the data as it is has not been tried yet."
         return doc.section(name, title, unknown)
     untried = (
         f"{copy.name} on {copy.storage} was not tried: {copy.skipped}"
         for copy in found.copies
         if copy.skipped is not None
     )
-    noise = "What the same data differs by is noise: the intervals hold it."
+    noise = "The two trials of the data as it is differ by noise, which the intervals include."
     return doc.section(
         name,
         title,
         *map(doc.Paragraph, (*advice_lines(found), *untried)),
         _speeds(sweep, found, baseline),
-        _sampled(found.sample),
+        _sample_size(found.sample),
         noise if found.control is not None else None,
         *(doc.Paragraph(f"Kept: {copy.url}") for copy in found.copies if found.kept),
         note=emulated(sweep.environment).strip(" ()"),
@@ -49,25 +49,27 @@ def conversion(sweep: SweepResult) -> doc.Section:
 
 
 def advice_lines(found: Conversion | None) -> list[str]:
-    """What to do on each storage."""
+    """Return the advice for each storage; empty without a conversion."""
     if found is None:
         return []
-    advice = [f"On {shorten(name, _STORAGE)}: {text}" for name, text in found.advice.items()]
+    advice = [
+        f"On {shorten(name, _LONGEST_STORAGE)}: {text}" for name, text in found.advice.items()
+    ]
     return [*advice, *found.layout]
 
 
 def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> doc.Table:
-    """As multiples of the data as it is."""
+    """Return the speed, size and CPU time of each copy as multiples of the original data."""
     one = times(1.0)
     rows = [(f"{baseline.format} as it is", baseline, one, "", one, one)]
     control = trial_at(sweep, found.control)
     if control is not None:
         speed = times(control.samples_per_s / max(baseline.samples_per_s, 1e-9))
-        rows.append(("the same, again", control, speed, "", "", ""))
+        rows.append(("the same, repeated", control, speed, "", "", ""))
     for copy, gain, trial in _tried(sweep, found):
-        cpu, range_ = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
+        cpu, interval = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
         speed, storage = times(gain.speed), times(gain.storage)
-        rows.append((_named(copy, found), trial, speed, range_, storage, cpu))
+        rows.append((_label(copy, found), trial, speed, interval, storage, cpu))
     titles = doc.columns(("samples/s", "speed", "95 %", "storage", "CPU"))
     return doc.Table(
         (doc.Column("format", "text"), *titles, doc.Column("starved", spare=1)),
@@ -80,19 +82,19 @@ def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> doc.Table
 
 
 def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
-    """In bytes and seconds."""
-    name, title = "sample", "What a sample takes"
+    """Return the bytes and CPU seconds that a sample takes in each format."""
+    name, title = "sample", "Cost of a sample"
     found = sweep.conversion
     baseline = trial_at(sweep, found.baseline) if found else None
     if found is None or found.sample is None or baseline is None:
         return doc.section(name, title)
     stored = format_bytes(found.sample.storage_bytes / max(found.sample.rows, 1))
-    rows = [doc.row(f"{baseline.format} as it is", stored, *_taken(baseline), "", "")]
+    rows = [doc.row(f"{baseline.format} as it is", stored, *_costs(baseline), "", "")]
     rows += [
         doc.row(
-            _named(copy, found),
+            _label(copy, found),
             format_bytes(copy.bytes / max(copy.rows, 1)),
-            *_taken(trial),
+            *_costs(trial),
             str(copy.objects),
             format_rate(copy.bytes / copy.write_s) if copy.write_s > 0 else "",
         )
@@ -103,13 +105,14 @@ def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
         (doc.Column("format", "text"), *titles, doc.Column("written at", spare=1)), tuple(rows)
     )
     legend = (
-        "stored: on storage; read: asked of it, which crosses the wire of a remote one; moved: by "
-        "disks, unknown where that cannot be seen; written at: by one process."
+        "Stored: bytes on storage. Read: bytes requested from storage. Moved: bytes that disks "
+        "transferred, if known. Written at: speed of one process."
     )
     return doc.section(name, title, table, legend)
 
 
-def _taken(trial: Trial) -> tuple[str, str, str, str]:
+def _costs(trial: Trial) -> tuple[str, str, str, str]:
+    """Return the bytes read, the bytes moved, the CPU time and the decode time of a sample."""
     return (
         format_bytes(trial.bytes_per_sample),
         or_unknown(trial.physical_bytes_per_sample, format_bytes),
@@ -118,15 +121,16 @@ def _taken(trial: Trial) -> tuple[str, str, str, str]:
     )
 
 
-def _sampled(sample: Sample) -> str:
+def _sample_size(sample: Sample) -> str:
     return (
-        f"Of a sample of {counted(sample.rows, 'row')} from {sample.parts:,} of "
+        f"Measured on {counted(sample.rows, 'row')} from {sample.parts:,} of "
         f"{counted(sample.parts_in_all, 'split')}: {format_share(sample.share)} of the data, "
-        f"{format_bytes(sample.ram_bytes)} in RAM. Of the data as it is, the same splits are read."
+        f"{format_bytes(sample.ram_bytes)} in RAM. The data as it is was read from the same splits."
     )
 
 
 def _tried(sweep: SweepResult, found: Conversion) -> list[tuple[Copy, Gain, Trial]]:
+    """Return the copies that have a trial."""
     gains = {gain.url: gain for gain in found.gains}
     rows = []
     for copy in found.copies:
@@ -137,6 +141,6 @@ def _tried(sweep: SweepResult, found: Conversion) -> list[tuple[Copy, Gain, Tria
     return rows
 
 
-def _named(copy: Copy, found: Conversion) -> str:
+def _label(copy: Copy, found: Conversion) -> str:
     storages = {copy.storage for copy in found.copies}
     return copy.name if len(storages) == 1 else f"{copy.name} on {shorten(copy.storage, 20)}"

@@ -1,4 +1,4 @@
-"""A sweep: what to set for each data set, how the data sets compare, and every trial."""
+"""Assemble the document of a sweep: what to set, how the data sets compare, and all trials."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from pipeprof.report.document.sweep.conversion import advice_lines, conversion, 
 from pipeprof.report.document.sweep.recommendation import first_recommendation, recommendation
 from pipeprof.report.document.sweep.throughput import best_of_each, choice, throughput
 from pipeprof.report.document.sweep.trials import trials, untried
-from pipeprof.report.document.wording import emulated, settings, verdict_of
+from pipeprof.report.document.wording import is_emulated, settings, verdict_of
 from pipeprof.units import counted, format_count, format_share
 
-_REST: Final = "All trials: pipeprof report FOLDER --full, or as a page: --html OUT."
-_FIRST: Final = 3
-"""Data sets with a verdict of their own on the first screen, and lines on conversion."""
+_FULL_REPORT: Final = "All trials: pipeprof report FOLDER --full; as a web page: --html OUT."
+_MOST_LINES: Final = 3
+"""Most verdicts, and most lines about conversion, on the first screen."""
 
 
 def sweep_document(sweep: SweepResult) -> doc.Document:
+    """Return the full report of a sweep."""
     found, own = data_sets(sweep), own_data_sets(sweep)
     figures = doc.KeyFigures(_figures(sweep, found))
     return _document(
@@ -45,14 +46,14 @@ def sweep_document(sweep: SweepResult) -> doc.Document:
 
 
 def sweep_first_screen(sweep: SweepResult) -> doc.Document:
-    """Verdicts, the setting to use, and where the rest is."""
-    converting = map(doc.Paragraph, advice_lines(sweep.conversion)[:_FIRST])
+    """Return the verdicts, the recommended setting, and how to see the full report."""
+    converting = map(doc.Paragraph, advice_lines(sweep.conversion)[:_MOST_LINES])
     return _document(
         sweep,
         doc.section("verdict", "", *_brief_opening(sweep)),
         doc.section("conversion", "What would I gain by converting?", *converting),
         first_recommendation(sweep, own_data_sets(sweep)),
-        doc.section("confidence", "Confidence", confidence_in_brief(sweep), _REST),
+        doc.section("confidence", "Confidence", confidence_in_brief(sweep), _FULL_REPORT),
     )
 
 
@@ -69,19 +70,19 @@ def _verdict(data: DataSet) -> doc.Verdict:
 
 
 def _state(sweep: SweepResult) -> list[doc.Paragraph]:
-    """Whether the sweep has ended, and what its accelerator is."""
-    lines = [] if sweep.trials else ["No trial has ended, so there is nothing to say yet."]
+    """Say what the accelerator is, and how to continue an unfinished sweep."""
+    lines = [] if sweep.trials else ["No trial has ended yet."]
     lines.append(f"The accelerator is {sweep.environment.accelerator or 'unknown'}.")
     if not sweep.finished:
         lines.append(
-            f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. To continue: "
-            "pipeprof sweep --resume FOLDER, with the folder of this sweep's file."
+            f"Unfinished: {len(sweep.trials)} of {sweep.planned} trials have run. To continue, run "
+            "pipeprof sweep --resume FOLDER with the folder of this sweep's file."
         )
     return [doc.Paragraph(line) for line in lines]
 
 
 def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[doc.LabelledFigure, ...]:
-    left = f"{len(sweep.untried):,} left out" if sweep.untried else "of the grid"
+    left = f"{len(sweep.untried):,} settings not tried" if sweep.untried else "the whole grid"
     count = f"{len(sweep.trials):,} of {sweep.planned:,}"
     figures = [doc.LabelledFigure("trials", count, left if sweep.finished else "unfinished")]
     if found:
@@ -89,20 +90,22 @@ def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[doc.Labelled
         where = f"{label_of(best, found)}, {settings(best.config)}"
         rate = f"{format_count(best.samples_per_s)} samples/s"
         figures.append(doc.LabelledFigure("fastest", rate, where, "good"))
-        asked = best.demand_samples_per_s
-        demand = f"{format_count(asked)} samples/s" if asked else "unknown"
-        by = f"by the accelerator{emulated(sweep.environment)}"
-        figures.append(doc.LabelledFigure("asked", demand, by))
-    figures.append(doc.LabelledFigure("cache", sweep.spec.cache, "asked for before each trial"))
+        rate_s = best.demand_samples_per_s
+        demand = f"{format_count(rate_s)} samples/s" if rate_s else "unknown"
+        is_sleep = is_emulated(sweep.environment.accelerator)
+        accelerator = "the emulated accelerator's" if is_sleep else "the accelerator's"
+        figures.append(doc.LabelledFigure("demand", demand, accelerator))
+    figures.append(doc.LabelledFigure("cache", sweep.spec.cache, "requested before each trial"))
     return tuple(figures)
 
 
 def _brief_opening(sweep: SweepResult) -> list[doc.Block]:
     found = own_data_sets(sweep)
-    best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_FIRST]
+    best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_MOST_LINES]
     blocks: list[doc.Block] = [_verdict(data) for data in found if data in best]
-    if len(found) > _FIRST:
-        blocks.append(doc.Paragraph(f"The fastest {_FIRST} of {counted(len(found), 'data set')}."))
+    if len(found) > _MOST_LINES:
+        shown = f"The fastest {_MOST_LINES} of {counted(len(found), 'data set')}."
+        blocks.append(doc.Paragraph(shown))
     if len(found) > 1:
         blocks.append(doc.Paragraph(choice(found)))
     return [*blocks, *_state(sweep)]

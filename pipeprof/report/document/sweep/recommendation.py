@@ -1,4 +1,4 @@
-"""What to set for each data set."""
+"""Present the recommended setting of each data set, and how firmly the trials support it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _UNKNOWN = "Unknown until trials have ended."
 
 
 def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+    """Return the recommended setting of each data set with its evidence and code."""
     blocks: list[doc.Block] = []
     for data in found:
         if data.advice is not None:
@@ -24,7 +25,7 @@ def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
 
 
 def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
-    """Of the data set that is fastest at its best: the change, its gain and its code."""
+    """Return only the recommendation for the fastest data set: the change, its gain and code."""
     advised = [data for data in found if data.advice is not None]
     if not advised:
         return doc.section(_NAME, _TITLE)
@@ -47,15 +48,15 @@ def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[doc.B
     if pairs is not None:
         rows.append(("paired runs", _paired(sweep, pairs)))
     if noise is not None and (pairs is None or pairs.difference == "none"):
-        rows.append(("unsteady", _unsteady(noise)))
+        rows.append(("noise", _noise(noise)))
     if data.url in sweep.headspace:
-        rows.append(("left to gain", _left(sweep.headspace[data.url])))
+        rows.append(("headroom", _headroom(sweep.headspace[data.url])))
     code = [doc.Code(advice.code)] if advice.code else []
     return [doc.Subheading(f"{data.label}: {change}"), doc.figures(rows), *code]
 
 
 def _gain(data: DataSet) -> str:
-    """Empty where the setting is kept."""
+    """Return the gain of the change; empty where the setting is kept."""
     advice = data.advice.recommendation if data.advice else None
     if advice is None or advice.current == advice.proposed:
         return ""
@@ -63,40 +64,40 @@ def _gain(data: DataSet) -> str:
 
 
 def _paired(sweep: SweepResult, pairs: PairedRuns) -> str:
-    """What the runs in pairs say of the two best settings; empty if the file names no such ones."""
+    """Compare the two best settings by paired runs; empty if the file names no such trials."""
     both = [trial_at(sweep, index) for index in (pairs.trial, pairs.against)]
     one, other = (settings(trial.config) if trial else "" for trial in both)
     if not (one and other):
         return ""
     low, high = pairs.speed_interval
-    found = f"it is {pairs.difference}"
+    conclusion = f"it is {pairs.difference}"
     if pairs.difference == "none":
-        found = "no difference that this data can show, so the cheaper is taken"
+        conclusion = "no difference can be shown, so the cheaper setting is recommended"
     return (
         f"in {len(pairs.samples_per_s)} pairs of short runs {one} gives {pairs.speed:.3f}× the "
-        f"samples/s of {other} (95 %: {low:.3f}–{high:.3f}): {found}"
+        f"samples/s of {other} (95 %: {low:.3f}–{high:.3f}): {conclusion}"
     )
 
 
-def _unsteady(noise: RunNoise) -> str:
-    """That single runs cannot tell the settings apart, and what would; empty if they can."""
+def _noise(noise: RunNoise) -> str:
+    """Say if noise hides which setting is best, and whether longer trials help; empty if not."""
     if noise.settled or noise.apart is None:
         return ""
-    longer = "longer trials would not: what runs differ by lasts longer than they would"
+    longer = "Longer trials would not either: the noise lasts longer than a trial."
     if noise.needed_trial_s is not None:
-        longer = f"trials of {format_duration(noise.needed_trial_s)} would (--trial-time)"
+        longer = f"Trials of {format_duration(noise.needed_trial_s)} can (--trial-time)."
     return (
-        f"two runs of one setting differ by up to {percent(expm1(noise.half_width))} here (95 %), "
-        f"and the best setting and the next by {percent(expm1(noise.apart))} or less: single "
-        f"trials cannot tell them apart; {longer}"
+        f"Two runs of one setting differ by up to {percent(expm1(noise.half_width))} (95 %), and "
+        f"the two best settings by {percent(expm1(noise.apart))} or less. Single trials cannot "
+        f"tell which is better. {longer}"
     )
 
 
-def _left(headspace: Headspace) -> str:
-    """By anything else that makes loading faster."""
+def _headroom(headspace: Headspace) -> str:
+    """Return the gain if loading took no time: the most that any faster loading can bring."""
     low, high = headspace.gain_interval
     return (
-        f"{times(headspace.gain)} if data were free ({low:.2f}–{high:.2f}): measured on batches "
-        f"that lie in memory, {format_count(headspace.free_samples_per_s)} samples/s against "
+        f"{times(headspace.gain)} ({low:.2f}–{high:.2f}) if loading took no time: "
+        f"{format_count(headspace.free_samples_per_s)} samples/s with batches from memory, against "
         f"{format_count(headspace.samples_per_s)}"
     )

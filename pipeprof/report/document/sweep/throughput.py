@@ -1,4 +1,4 @@
-"""How settings and data sets compare."""
+"""Compare the throughput of settings and of data sets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pipeprof.report.document.wording import count_range, emulated, settings, ti
 from pipeprof.report.text import shorten
 from pipeprof.units import format_bytes, format_count, format_share
 
-_NAME = 40
+_LONGEST_SERIES = 40
 """Most characters of the name of a series."""
 
 
 def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+    """Return the chart of throughput by number of workers."""
     name, title = "settings", "Throughput over workers"
     if not found:
         return doc.section(name, title, "Unknown until trials have ended.")
@@ -26,12 +27,13 @@ def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
         f"{format_count(best.samples_per_s)} samples/s."
     )
     predicted = sweep.untried or any(trial.predicted_samples_per_s for trial in sweep.trials)
-    note = f"95 % as lines{'; hollow: predicted' if predicted else ''}; dashed: what is asked"
+    hollow = "; hollow: predicted" if predicted else ""
+    note = f"lines: 95 % intervals{hollow}; dashed: the accelerator's demand"
     return doc.section(name, title, doc.Chart(name, title, text, _data(sweep, found)), note=note)
 
 
 def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Throughputs:
-    """Of a sweep that tried only one number of workers, a row for each data set."""
+    """Return points over workers, or a row per trial if only one number of workers was tried."""
     demand = max((trial.demand_samples_per_s or 0.0 for trial in sweep.trials), default=0.0)
     labels = {data.url: data.label for data in found}
     if len({each.config.num_workers for each in sweep.trials}) > 1 or sweep.untried:
@@ -46,14 +48,14 @@ def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Through
 
 
 def _measured(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]:
-    """Each trial, and what was predicted of it."""
-    named = [
+    """Yield a point for each trial, and one for its prediction if it has one."""
+    trials = [
         (_series(sweep, labels[trial.url], trial.config.batch_size), trial)
         for trial in sweep.trials
     ]
-    ascending = sorted(named, key=lambda each: each[1].samples_per_s)
+    ascending = sorted(trials, key=lambda each: each[1].samples_per_s)
     highest = {(name, each.config.num_workers): each.samples_per_s for name, each in ascending}
-    for series, trial in named:
+    for series, trial in trials:
         workers, rate = trial.config.num_workers, trial.samples_per_s
         text = f"{series}, {settings(trial.config)}: {format_count(rate)} samples/s"
         measured = f"{text} ({count_range(trial.interval)})"
@@ -76,15 +78,15 @@ def _untried(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]
 
 
 def _series(sweep: SweepResult, label: str, batch_size: int | None) -> str:
-    """With the batch size only where there are several."""
+    """Return the name of a series: the data set, and the batch size if the sweep has several."""
     several = len({trial.config.batch_size for trial in sweep.trials}) > 1
     name = f"{label}, batch {batch_size:,}" if several and batch_size else label
-    return shorten(name, _NAME)
+    return shorten(name, _LONGEST_SERIES)
 
 
 def best_of_each(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
-    """Nothing where there is one data set only."""
-    name, title = "data-sets", "Data sets at their best"
+    """Compare the best trials of the data sets; empty if there is only one data set."""
+    name, title = "data-sets", "Best trial of each data set"
     if len(found) < 2:
         return doc.section(name, title)
     note = emulated(sweep.environment).strip(" ()")
@@ -111,7 +113,7 @@ def _table(found: Sequence[DataSet]) -> doc.Table:
 
 
 def choice(found: Sequence[DataSet]) -> str:
-    """Which of several data sets to prefer, as far as the intervals allow to say."""
+    """Say which of several data sets to prefer, as far as the intervals allow."""
     fed = [data for data in found if data.best.verdict == "fed"]
     if len(fed) > 1:
         leanest = min(fed, key=lambda data: data.best.bytes_per_sample)
@@ -120,6 +122,6 @@ def choice(found: Sequence[DataSet]) -> str:
         return f"{names} feed the accelerator; {leanest.label} reads the least, {size} a sample."
     first, second = sorted(found, key=lambda data: -data.best.samples_per_s)[:2]
     if first.best.interval[0] <= second.best.interval[1]:
-        return f"{first.label} and {second.label} are too close to call."
+        return f"{first.label} and {second.label} do not clearly differ: their intervals overlap."
     ratio = times(first.best.samples_per_s / max(second.best.samples_per_s, 1e-9))
     return f"{first.label} is the fastest: {ratio} the samples/s of {second.label}."

@@ -1,4 +1,4 @@
-"""The trials of a sweep, and the settings that were left out."""
+"""Present the trials of a sweep, and the settings that were not tried."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pipeprof.units import counted, format_bytes, format_count, format_duration,
 
 @dataclass(frozen=True)
 class _Figure:
-    """A column of the trials."""
+    """A column of the table of trials. It is left out if no trial has the figure."""
 
     title: str
     value: Callable[[Trial], float | None]
     write: Callable[[float], str]
-    otherwise: str = "unknown"
-    """Where a trial has no such figure; the column is left out where no trial has it."""
+    if_missing: str = "unknown"
+    """The text for a trial without the figure."""
     spare: int = 0
+    """As `Column.spare`."""
 
 
 _FIGURES = (
@@ -43,18 +44,19 @@ _FIGURES = (
 
 
 def trials(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+    """Return the table of all trials, with the chosen and the fastest ones marked."""
     name, title = "trials", "Trials"
     if not sweep.trials:
-        return doc.section(name, title, "No trial has ended.", note="0 so far", evidence=True)
+        return doc.section(name, title, "No trial has ended yet.", note="0 so far", evidence=True)
     labels = {data.url: data.label for data in found}
     shown = [each for each in _FIGURES if any(each.value(t) is not None for t in sweep.trials)]
-    to_use, most = {id(data.best) for data in found}, fastest(sweep)
+    chosen, most = {id(data.best) for data in found}, fastest(sweep)
     rows = []
     for trial in sweep.trials:
-        marks = ["to use"] * (id(trial) in to_use) + ["fastest"] * (trial is most)
+        marks = ["chosen"] * (id(trial) in chosen) + ["fastest"] * (trial is most)
         rows.append(_row(trial, labels[trial.url], ", ".join(marks), shown))
     figures = (doc.Column(each.title, spare=each.spare) for each in shown)
-    ends = (doc.Column("verdict", "name", 10), doc.Column("to blame", "name"),
+    ends = (doc.Column("verdict", "name", 10), doc.Column("cause", "name"),
             doc.Column("cache", "name", 3), doc.Column("profile", "name", 7))  # fmt: skip
     table = doc.Table(
         (doc.Column("data set", "text"), doc.Column("", "name"), *figures, *ends),
@@ -81,48 +83,50 @@ def _row(trial: Trial, label: str, marks: str, shown: Sequence[_Figure]) -> doc.
 def _cell(figure: _Figure, trial: Trial) -> doc.Cell:
     value = figure.value(trial)
     if value is None:
-        return doc.Cell(figure.otherwise)
+        return doc.Cell(figure.if_missing)
     return doc.Cell(figure.write(value), sort=float(value))
 
 
 def _half_width(trial: Trial) -> float | None:
+    """Return half the width of the 95 % interval as a share of the throughput."""
     low, high = trial.interval
     return (high - low) / 2 / trial.samples_per_s if trial.samples_per_s > 0 else None
 
 
 def _legend(sweep: SweepResult, found: Sequence[DataSet]) -> list[str]:
     return [
-        "To use: the cheapest setting that feeds the accelerator, else the fastest of its data.",
-        "Read: asked of storage. Moved: by disks, unknown where that cannot be seen.",
-        "A trial's profile is in the folder of this sweep's file.",
+        "Chosen: the cheapest setting that feeds the accelerator, or else the fastest.",
+        "Read: bytes requested from storage. Moved: bytes that disks transferred, if known.",
+        "Each trial's profile is in the folder of this sweep's file.",
         *(f"{data.label}: {data.url}" for data in found if data.url != data.label),
         *(_cache(sweep, data) for data in found),
-        *(text for data in found for text in _errors(data)),
+        *(text for data in found for text in _prediction_errors(data)),
     ]
 
 
 def _cache(sweep: SweepResult, data: DataSet) -> str:
-    """What the cache was to be, what it was, and the evidence of the best trial."""
+    """Say which cache state was requested, which was found, and the chosen trial's evidence."""
     states = Counter(trial.cache.state for trial in data.trials)
     counts = ", ".join(f"{counted(count, 'trial')} {state}" for state, count in states.items())
     best = data.best.cache
     return (
-        f"Cache of {data.label}, {sweep.spec.cache} asked for: {counts}. Of the one to use, "
-        f"{best.state}: {best.evidence}."
+        f"Cache of {data.label}: {sweep.spec.cache} requested, {counts}. Chosen trial: "
+        f"{best.state} ({best.evidence})."
     )
 
 
-def _errors(data: DataSet) -> list[str]:
-    """By how much its predictions were off."""
-    found = [
+def _prediction_errors(data: DataSet) -> list[str]:
+    """Say by how much the predictions for ``data`` were off; empty if there were none."""
+    errors = [
         signed_percent(trial.predicted_samples_per_s / trial.samples_per_s - 1)
         for trial in data.trials
         if trial.predicted_samples_per_s and trial.samples_per_s > 0
     ]
-    return [f"Predictions of {data.label} were off by {', '.join(found)}."] if found else []
+    return [f"Predictions of {data.label} were off by {', '.join(errors)}."] if errors else []
 
 
 def untried(sweep: SweepResult) -> doc.Section:
+    """Return the predictions for the settings that were not tried."""
     name, title = "untried", "Settings that were not tried"
     if not sweep.untried:
         unknown = "Unknown until the sweep has ended."
@@ -131,17 +135,17 @@ def untried(sweep: SweepResult) -> doc.Section:
     ordered = sorted(sweep.untried, key=lambda each: -each.samples_per_s)
     titles = doc.columns(("workers", "prefetch", "batch", "predicted samples/s", "at most"))
     table = doc.Table(
-        (doc.Column("data set", "text"), *titles), tuple(map(_left_out, ordered)), sortable=True
+        (doc.Column("data set", "text"), *titles), tuple(map(_untried_row, ordered)), sortable=True
     )
     count, grid = len(ordered), len(ordered) + len(sweep.trials)
     text = (
         f"{counted(count, 'setting')} of {grid} not tried: none is predicted to change the answer. "
-        "At most: in one run, with 95 %."
+        "At most: the upper limit for one run (95 %)."
     )
     return doc.section(name, title, text, table, note="predicted only", evidence=True)
 
 
-def _left_out(each: Untried) -> doc.Row:
+def _untried_row(each: Untried) -> doc.Row:
     return doc.row(
         each.url,
         doc.Cell(str(each.num_workers), sort=float(each.num_workers)),
