@@ -71,13 +71,13 @@ def command(
     from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
     from pipeprof.probe.target import open_target
     from pipeprof.report.terminal.render import print_document
-    from pipeprof.storage.local_reads import ALIGNED
+    from pipeprof.storage.local_reads import ALIGNMENT
     from pipeprof.storage.urls import is_local, local_path
 
-    unaligned = [size for size in block_bytes if size % ALIGNED]
+    unaligned = [size for size in block_bytes if size % ALIGNMENT]
     if unaligned and is_local(url):
         raise UsageError(
-            f"--block {unaligned[0]} must be a multiple of {ALIGNED} bytes for direct reads."
+            f"--block {unaligned[0]} must be a multiple of {ALIGNMENT} bytes for direct reads."
         )
     spec = ProbeSpec(
         url=url,

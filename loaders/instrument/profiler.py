@@ -40,7 +40,7 @@ from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
 from pipeprof.model import Profile, Recording
-from pipeprof.storage.cache_state import tell_cache
+from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
 
 if TYPE_CHECKING:  # what draws the live view is imported only where one is shown
@@ -156,7 +156,7 @@ class LoaderProfiler:
             epochs=tuple(recorder.epochs),
             lost_records=recorder.lost_records,
             source=info.source_now,
-            cache=tell_cache(log, info.source),
+            cache=infer_cache_state(log, info.source),
             overhead=measure_overhead(
                 info.config,
                 recorder.wall_s,

@@ -23,7 +23,7 @@ from pipeprof.probe.budget import Budget
 from pipeprof.probe.load import apply_load
 from pipeprof.probe.result import Checkpoint, LoadSpec, SmallReads
 from pipeprof.probe.worker_pool import ReaderPool
-from pipeprof.storage.errors import reason
+from pipeprof.storage.errors import classify
 from pipeprof.storage.page_cache import evict
 from pipeprof.storage.urls import filesystem, is_local, join, local_path
 
@@ -113,7 +113,7 @@ def _explained(path: str, action: str) -> Iterator[None]:
         yield
     except Exception as error:
         log_caught(_log, error, f"a file of the probe was not {action}")
-        raise StorageError(f"{path} cannot be {action}: {reason(error)}.") from None
+        raise StorageError(f"{path} cannot be {action}: {classify(error).reason}.") from None
 
 
 def _is_local(fs: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pipeprof.errors import StorageError
 from pipeprof.storage import ObjectInfo, Store, open_store
-from pipeprof.storage.local_reads import ALIGNED
+from pipeprof.storage.local_reads import ALIGNMENT
 from pipeprof.storage.urls import is_local, is_s3, redact
 
 _MOST_FILES = 256
@@ -75,11 +75,11 @@ class Files:
         self._lock = threading.Lock()
         self._direct = getattr(os, "O_DIRECT", 0)
         try:
-            self.read(objects[0], 0, ALIGNED)
+            self.read(objects[0], 0, ALIGNMENT)
         except StorageError:  # direct reads are refused by open, or only by read
             self.close()
             self._direct = 0
-            self.read(objects[0], 0, ALIGNED)
+            self.read(objects[0], 0, ALIGNMENT)
         if self._direct:
             self.client, self.cache = "direct reads", "past this machine's page cache"
         else:
@@ -115,7 +115,7 @@ class Files:
 
     def _buffer(self, length: int) -> memoryview:
         """Return this thread's buffer. Mapped memory is aligned as direct reads need it."""
-        size = -(-length // ALIGNED) * ALIGNED if self._direct else length
+        size = -(-length // ALIGNMENT) * ALIGNMENT if self._direct else length
         if getattr(self._thread, "size", 0) < size:
             self._thread.buffer, self._thread.size = memoryview(mmap.mmap(-1, size)), size
         buffer: memoryview = self._thread.buffer

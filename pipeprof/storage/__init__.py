@@ -1,4 +1,4 @@
-"""Objects and byte ranges: local files, S3, and any file system that fsspec knows."""
+"""Read and write objects on local disks, S3 and any other file system of fsspec."""
 
 from __future__ import annotations
 
@@ -15,9 +15,17 @@ __all__ = ["Buffer", "ObjectInfo", "Store", "open_store"]
 def open_store(
     url: str, options: Mapping[str, Any] | None = None, read: ReadOptions | None = None
 ) -> Store:
-    """The store that serves ``url``. ``options`` go to fsspec; of S3, ``s3_client`` names the
-    client: ``obstore``, ``pyarrow`` or ``s3fs``. ``read`` says how local files are read. Raises
-    `UsageError`."""
+    """Return the store that serves ``url``.
+
+    Args:
+        url: A path, ``file://…``, ``s3://…`` or another URL of fsspec.
+        options: The storage options of fsspec. ``s3_client`` chooses the client of S3:
+            ``obstore``, ``pyarrow`` or ``s3fs``.
+        read: How local files are read.
+
+    Raises:
+        UsageError: No installed file system serves the scheme, or there is no such client.
+    """
     if is_local(url):
         from pipeprof.storage.local import LocalStore
 

@@ -1,4 +1,4 @@
-"""What a storage is: objects with sizes, and byte ranges of them."""
+"""Define the interface of a storage: objects with sizes, of which byte ranges are read."""
 
 from __future__ import annotations
 
@@ -11,50 +11,53 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """One file or object."""
+    """One file, or one object of an object store."""
 
     url: str
-    """Without credentials."""
+    """The URL, without credentials."""
     path: str
-    """As its store reads it."""
+    """The name by which the store reads the object."""
     size: int
-    """Bytes."""
+    """The size in bytes."""
 
 
 class Store(Protocol):
-    """Reads byte ranges; picklable, and safe to use in a process forked from its maker's."""
+    """Lists objects and reads byte ranges of them.
+
+    A store can be pickled, and can be used in a process that is forked after it was created.
+    """
 
     @property
     def client(self) -> str:
-        """What asks for the bytes, in a word or two."""
+        """The short name of what requests the bytes, for example ``obstore``."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the results should know of how it was read."""
+        """Sentences for the report about how the data was read."""
         ...
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether reads of several threads wait for one another."""
+        """Whether the reads of several threads run one after another."""
         ...
 
     def find(self, url: str) -> list[ObjectInfo]:
-        """The objects that ``url`` names: a file, all files under a folder, or a glob; sorted.
+        """Return the objects that ``url`` names, sorted: a file, a folder's files, or a glob's.
 
-        Names that start with ``_`` or ``.`` are left out, as is usual for data sets.
+        Names in a folder that start with ``_`` or ``.`` are left out, as is usual for data sets.
         Raises `NothingFound`, `StorageError`.
         """
         ...
 
     def read(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        """The bytes of each (offset, length); recorded as one `read` span.
+        """Return the bytes of each (offset, length), and record this as one read.
 
-        Raises `StorageError`, also when the object has become shorter.
+        Raises `StorageError`, also when the object is shorter than when it was listed.
         """
         ...
 
 
 def is_hidden(relative: str) -> bool:
-    """Whether a path below a data set's root is not data: ``_SUCCESS``, ``.crc``, a manifest."""
+    """Return whether a path below a data set's root is not data: ``_SUCCESS``, a manifest."""
     return any(part.startswith(("_", ".")) for part in relative.split("/"))

@@ -1,4 +1,4 @@
-"""Whether a run's data came from storage or from memory, told by what the workers' counters saw."""
+"""Infer from the workers' I/O counters whether a run's data came from storage or from memory."""
 
 from __future__ import annotations
 
@@ -9,56 +9,62 @@ from pipeprof.storage.page_cache import by_file_system, uncounted_kinds
 from pipeprof.storage.urls import is_local, local_path
 from pipeprof.units import format_bytes
 
-ENOUGH_BYTES = 1_000_000
-"""Read: what passes through pipes is far less."""
-NEARLY = 0.1
-"""Read-ahead and other files blur what was moved by so much."""
+LEAST_READ_BYTES = 1_000_000
+"""The bytes read below which no state is inferred; traffic through pipes is far less."""
+TRAFFIC_TOLERANCE = 0.1
+"""The relative error of the bytes that devices moved, from read-ahead and other files."""
 
 
-def tell_cache(log: BatchLog, source: DataSource | None, root: str = "/proc") -> CacheState:
-    """Of the batches that were sampled: what devices moved, of what was read.
+def infer_cache_state(log: BatchLog, source: DataSource | None, root: str = "/proc") -> CacheState:
+    """Compare the bytes that devices moved with those read, over the sampled batches.
 
-    ``source``: what is read, where the data set says so. Otherwise any file system that is mounted
-    here may hold the files, and only what they all count is believed.
+    ``source`` is what the data set reads; None where it does not say. Any file system mounted here
+    may then hold the files, and "warm" and "mixed" need that the kernel counts for all of them.
     """
-    behind = _unseen(source, root)
-    if behind is not None:
-        return behind
+    known = _known_by_location(source, root)
+    if known is not None:
+        return known
     rows = [row for row, moved in enumerate(log.physical_bytes) if moved is not None]
     if not rows:
-        return CacheState("unknown", "the kernel does not tell what the reading processes read")
+        return CacheState("unknown", "the kernel does not report what the reading processes read")
     logical, physical = _sum(log.logical_bytes, rows), _sum(log.physical_bytes, rows)
-    seen = _sum(log.bytes, rows)
+    recorded = _sum(log.bytes, rows)
     asked, moved = format_bytes(logical), format_bytes(physical)
-    of = f"of {asked} read in {len(rows):,} sampled batches, devices moved {moved}"
-    if max(logical, physical, seen) < ENOUGH_BYTES:
-        return CacheState("unknown", f"too little to tell from where: {of}")
-    if logical < NEARLY * physical:
-        why = "by memory maps, of which nobody counts what was in memory"
-        return CacheState("unknown", f"{of}: files are read {why}")
-    if logical < seen / 2:
-        why = "which do not say where a service had them from"
-        return CacheState("unknown", f"most of {format_bytes(seen)} came by sockets, {why}")
-    if physical >= (1 - NEARLY) * logical:
-        return CacheState("cold", of)
+    traffic = f"of {asked} read in {len(rows):,} sampled batches, devices moved {moved}"
+    if max(logical, physical, recorded) < LEAST_READ_BYTES:
+        return CacheState("unknown", f"too little to tell from where: {traffic}")
+    if logical < TRAFFIC_TOLERANCE * physical:
+        why = "through memory maps, whose reads from memory are not counted"
+        return CacheState("unknown", f"{traffic}: files are read {why}")
+    if logical < recorded / 2:
+        why = "and it is not known where the service had them from"
+        return CacheState(
+            "unknown", f"most of {format_bytes(recorded)} came through sockets, {why}"
+        )
+    if physical >= (1 - TRAFFIC_TOLERANCE) * logical:
+        return CacheState("cold", traffic)
     foreign = () if source is not None else uncounted_kinds(root)
     if foreign:
         why = f"as when files are in memory, or on {', '.join(foreign)}, which may not be counted"
-        return CacheState("unknown", f"{of}, {why}")
-    return CacheState("warm" if physical <= NEARLY * logical else "mixed", of)
+        return CacheState("unknown", f"{traffic}, {why}")
+    return CacheState("warm" if physical <= TRAFFIC_TOLERANCE * logical else "mixed", traffic)
 
 
-def _unseen(source: DataSource | None, root: str) -> CacheState | None:
-    """What is known without counting."""
+def hidden_caches(url: str) -> str:
+    """Return why the caches of a remote ``url`` are unknown."""
+    return f"caches behind {url.partition('://')[0]}:// cannot be observed"
+
+
+def _known_by_location(source: DataSource | None, root: str) -> CacheState | None:
+    """Return the state that follows from where the data lies; None where counters are needed."""
     if source is None:
         return None
     if not is_local(source.url):
-        scheme = source.url.partition("://")[0]
-        return CacheState("unknown", f"caches behind {scheme}:// cannot be seen")
-    where = by_file_system([local_path(source.url)], root)
-    if where is None:
+        return CacheState("unknown", hidden_caches(source.url))
+    residency = by_file_system([local_path(source.url)], root)
+    if residency is None:
         return None
-    return CacheState("unknown" if where.share is None else "warm", where.reason)
+    return CacheState("unknown" if residency.share is None else "warm", residency.reason)
 
 
 def _sum(column: Sequence[float | None], rows: Sequence[int]) -> float:

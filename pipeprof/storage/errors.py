@@ -1,5 +1,8 @@
-"""Errors of remote clients, told without their text: that may quote the request, and so the
-credentials."""
+"""Classify the errors of storage clients, and explain them to the user.
+
+A client's own text may quote the request, and so the credentials. Only the kind of an error, the
+server's short code for it and the operating system's words are kept.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class ErrorKind(Enum):
-    """What may go wrong with a store, in the words that a user reads."""
+    """What went wrong in a storage; the value is the explanation that a user reads."""
 
     MISSING = "no such object, folder or bucket"
     DENIED = "access denied; check the credentials"
@@ -39,21 +42,22 @@ class ErrorKind(Enum):
     THROTTLED = "the server asks to slow down; read with fewer workers"
     SERVER = "the server failed"
     REFUSED = "the server refuses the request"
-    UNTOLD = "the server refuses the request; another --s3-client tells why"
+    UNEXPLAINED = "the server refuses the request; another --s3-client shows the reason"
     CHECKSUM = (
-        "its checksum is not that of the bytes received; some servers send it for the whole "
-        "object, then set AWS_RESPONSE_CHECKSUM_VALIDATION=when_required"
+        "its checksum is not that of the bytes received; if the server sends the checksum of the "
+        "whole object, set AWS_RESPONSE_CHECKSUM_VALIDATION=when_required"
     )
     ABSENT = "this client is not installed, or cannot be loaded; omit --s3-client"
     UNSUITED = "this client does not read from this store; omit --s3-client"
+    SYSTEM = "the system reports an error"
 
     @property
-    def may_pass(self) -> bool:
-        """Whether asking again may help."""
-        return self in _PASSING
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed when it is repeated."""
+        return self in _TRANSIENT
 
 
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     (
         ErrorKind.UNREACHED,
         ErrorKind.TIMEOUT,
@@ -61,22 +65,29 @@ _PASSING = frozenset(
         ErrorKind.SHORT,
         ErrorKind.THROTTLED,
         ErrorKind.SERVER,
-        ErrorKind.UNTOLD,
+        ErrorKind.UNEXPLAINED,
     )
 )
 
 
 class Failure(Exception):
-    """A client's error, understood."""
+    """An error of a storage client, reduced to its kind and a detail without secrets."""
 
-    def __init__(self, kind: ErrorKind, code: str = "") -> None:
-        super().__init__(kind, code)
+    def __init__(self, kind: ErrorKind, detail: str = "") -> None:
+        super().__init__(kind, detail)
         self.kind = kind
-        self.code = code if code.isalnum() and len(code) <= 40 else ""
-        """What the server calls it, such as ``SlowDown``."""
+        self.detail = detail
+        """The server's code, the operating system's words, or the type of an unknown error."""
+
+    @property
+    def reason(self) -> str:
+        """The explanation for the user, with the detail where the kind alone says little."""
+        shown = self.detail and self.kind in _VAGUE
+        return f"{self.kind.value} ({self.detail})" if shown else self.kind.value
 
 
-_BY_CODE = {
+_VAGUE = (ErrorKind.SERVER, ErrorKind.REFUSED, ErrorKind.SYSTEM)
+_KIND_BY_CODE = {
     **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "404"), ErrorKind.MISSING),
     **dict.fromkeys(
         ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
@@ -99,15 +110,18 @@ _BY_CODE = {
     **dict.fromkeys(("InvalidRange", "416"), ErrorKind.SHRUNK),
     "RequestTimeTooSkewed": ErrorKind.CLOCK,
 }  # fmt: skip
-"""Codes and states of S3's answers."""
+"""Error codes and HTTP status codes in answers of S3."""
 
 
-def refused(code: str, status: str = "") -> Failure:
-    """An answer that is none: by its code, which tells more, else by its HTTP state."""
-    return Failure(_BY_CODE.get(code) or _BY_CODE.get(status) or ErrorKind.REFUSED, code)
+def refusal(code: str, status: str = "") -> Failure:
+    """Classify a refused request by the server's error code, or else by the HTTP status code."""
+    kind = _KIND_BY_CODE.get(code) or _KIND_BY_CODE.get(status) or ErrorKind.REFUSED
+    return Failure(kind, code if code.isalnum() and len(code) <= 40 else "")
 
 
-_BY_KIND = {
+_KIND_BY_EXCEPTION = {
+    "FileNotFoundError": ErrorKind.MISSING,
+    "PermissionError": ErrorKind.DENIED,
     "NoCredentialsError": ErrorKind.NO_CREDENTIALS,
     "PartialCredentialsError": ErrorKind.NO_CREDENTIALS,
     "ProfileNotFound": ErrorKind.NO_PROFILE,
@@ -115,6 +129,7 @@ _BY_KIND = {
     "ConnectTimeoutError": ErrorKind.UNREACHED,
     "ProxyConnectionError": ErrorKind.UNREACHED,
     "SSLError": ErrorKind.CERTIFICATE,
+    "ClientConnectorError": ErrorKind.UNREACHED,
     "ReadTimeoutError": ErrorKind.TIMEOUT,
     "FSTimeoutError": ErrorKind.TIMEOUT,
     "TimeoutError": ErrorKind.TIMEOUT,
@@ -128,61 +143,42 @@ _BY_KIND = {
     "ResponseParserError": ErrorKind.BROKEN_OFF,
     "FlexibleChecksumError": ErrorKind.CHECKSUM,
 }
-"""What clients of several clouds name their errors."""
+"""Names of exception classes, as the clients of several clouds raise them."""
 
 
-def understood(error: Exception) -> Failure:
-    """An error of botocore or aiohttp."""
-    response = getattr(error, "response", None)
-    if isinstance(response, dict):
-        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
-        return refused(str(response.get("Error", {}).get("Code", "")), str(status))
-    for kind in type(error).__mro__:
-        if kind.__name__ in _BY_KIND:
-            return Failure(_BY_KIND[kind.__name__])
+def classify(error: Exception) -> Failure:
+    """Classify an error of botocore, aiohttp, fsspec or the operating system."""
+    for cls in type(error).__mro__:
+        if cls.__name__ in _KIND_BY_EXCEPTION:
+            return Failure(_KIND_BY_EXCEPTION[cls.__name__])
+    cause: BaseException | None = error
+    while cause is not None:  # fsspec raises errors of its own from those of the client
+        response = getattr(cause, "response", None)
+        if isinstance(response, dict):
+            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
+            return refusal(str(response.get("Error", {}).get("Code", "")), str(status))
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, OSError) and error.errno:
+        return Failure(ErrorKind.SYSTEM, os.strerror(error.errno))
     return Failure(ErrorKind.REFUSED, type(error).__name__)
 
 
 @contextmanager
-def raising_failures(understand: Callable[[Exception], Failure], missing: str) -> Iterator[None]:
-    """Raise every error of the body as a `Failure`, and log what is ``missing`` for it."""
+def raise_failures(classify: Callable[[Exception], Failure], missing: str) -> Iterator[None]:
+    """Raise every error of the body as a `Failure`, and log ``missing``: what it prevented."""
     try:
         yield
     except Failure:
         raise
     except Exception as error:
         log_caught(_log, error, missing)
-        raise understand(error) from None
+        raise classify(error) from None
 
 
-def explained(failure: Failure, url: str, what: str) -> StorageError:
-    """For the user: ``url``, which holds no secret, cannot be ``what``."""
-    raised = NothingFound if failure.kind is ErrorKind.MISSING else StorageError
-    code = failure.code if failure.kind in (ErrorKind.SERVER, ErrorKind.REFUSED) else ""
-    return raised(f"{url} cannot be {what}: {failure.kind.value}{f' ({code})' if code else ''}.")
+def storage_error(failure: Failure, url: str, done: str) -> StorageError:
+    """Return the error that says why ``url`` cannot be ``done``, for example "read".
 
-
-def reason(error: Exception) -> str:
-    """Why, in a few words: only the error's kind, a server's code for it, and for the operating
-    system's errors its own words, are kept."""
-    if isinstance(error, FileNotFoundError):
-        return ErrorKind.MISSING.value
-    if isinstance(error, PermissionError):
-        return ErrorKind.DENIED.value
-    kind = type(error).__name__
-    if kind in _BY_KIND:
-        return _BY_KIND[kind].value
-    why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else kind
-    code = _code(error)
-    return f"{why} ({code})" if code else why
-
-
-def _code(error: BaseException | None) -> str | None:
-    """What a server of S3 called it, such as ``SlowDown``; fsspec keeps this beneath its own."""
-    while error is not None:
-        response = getattr(error, "response", None)
-        if isinstance(response, dict):
-            code = str(response.get("Error", {}).get("Code", ""))
-            return code if code.isalnum() and len(code) <= 40 else None
-        error = error.__cause__ or error.__context__
-    return None
+    ``url`` must hold no secret. A missing object is a `NothingFound`.
+    """
+    error = NothingFound if failure.kind is ErrorKind.MISSING else StorageError
+    return error(f"{url} cannot be {done}: {failure.reason}.")

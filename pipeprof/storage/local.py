@@ -1,4 +1,4 @@
-"""Local files: positional reads on descriptors that stay open."""
+"""Read local files by positional reads on descriptors that stay open."""
 
 from __future__ import annotations
 
@@ -19,40 +19,42 @@ from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
 from pipeprof.storage.local_reads import LocalReader
 from pipeprof.storage.urls import local_path
 
-_OPEN_FILES = 64
-_DIRECT = getattr(os, "O_DIRECT", 0)
-_REFUSED = "direct reads were asked for; this file system refuses them, so the page cache is used"
+_MAX_OPEN_FILES = 64
+_O_DIRECT = getattr(os, "O_DIRECT", 0)
+_NO_DIRECT_READS = (
+    "direct reads were asked for; this file system refuses them, so the page cache is used"
+)
 
 
 class LocalStore:
-    """Files of this machine, network mounts included.
+    """Reads files of this machine, network mounts included.
 
-    May be asked by several threads, one after another; a forked child starts its own.
+    Threads that share it read one after another. A forked child starts a reader of its own.
     """
 
     client = "positional reads"
     one_at_a_time = True
-    """Since one read is several requests at a time already, where that helps."""
+    """One read already issues several requests at a time, where that helps."""
 
     def __init__(self, options: ReadOptions | None = None) -> None:
         self._options = options or ReadOptions()
-        self._direct = self._options.direct and _DIRECT != 0
-        self.notes: tuple[str, ...] = (_REFUSED,) if self._options.direct > self._direct else ()
-        """What could not be done as asked."""
+        self._direct = self._options.direct and _O_DIRECT != 0
+        refused = self._options.direct and not self._direct
+        self.notes: tuple[str, ...] = (_NO_DIRECT_READS,) if refused else ()
         self._descriptors: OrderedDict[str, int] = OrderedDict()
-        self._begin()
+        self._start()
 
-    def _begin(self) -> None:
-        """In this process: what threads and locks there were are those of another."""
+    def _start(self) -> None:
+        """Create the lock and the reader's threads for this process."""
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._reader = LocalReader(self._options)
 
     def find(self, url: str) -> list[ObjectInfo]:
         path, found = local_path(url), []
-        folder = os.path.isdir(path)
+        is_folder = os.path.isdir(path)
         try:
-            if folder:
+            if is_folder:
                 found = _files_below(path)
             elif os.path.isfile(path):
                 found = [path]
@@ -60,17 +62,17 @@ class LocalStore:
                 found = list(filter(os.path.isfile, glob.glob(path, recursive=True)))
             items = [ObjectInfo(name, name, os.stat(name).st_size) for name in sorted(found)]
         except OSError as error:
-            culprit = error.filename or path
-            raise StorageError(f"{culprit} cannot be listed: {error.strerror}.") from None
+            failed = error.filename or path
+            raise StorageError(f"{failed} cannot be listed: {error.strerror}.") from None
         if items:
             return items
-        if folder:
+        if is_folder:
             raise NothingFound(f"{path} is a folder without data files; check the path.")
         raise NothingFound(f"{path} does not exist, and matches no file; check the path.")
 
     def read(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         if self._pid != os.getpid():
-            self._begin()
+            self._start()
         start = perf_counter()
         try:
             with self._lock:
@@ -89,7 +91,8 @@ class LocalStore:
         except OSError as error:
             if not self._direct or error.errno != errno.EINVAL:
                 raise
-        self._direct, self.notes = False, (_REFUSED,)  # said at opening, or only at the first read
+        # some file systems refuse at open(), others at the first read
+        self._direct, self.notes = False, (_NO_DIRECT_READS,)
         self.close()
         return self._reader.read(self._open(path), path, ranges, self._direct)
 
@@ -97,9 +100,9 @@ class LocalStore:
         if path in self._descriptors:
             self._descriptors.move_to_end(path)
             return self._descriptors[path]
-        if len(self._descriptors) >= _OPEN_FILES:
+        if len(self._descriptors) >= _MAX_OPEN_FILES:
             os.close(self._descriptors.popitem(last=False)[1])
-        flags = os.O_RDONLY | os.O_CLOEXEC | (_DIRECT if self._direct else 0)
+        flags = os.O_RDONLY | os.O_CLOEXEC | (_O_DIRECT if self._direct else 0)
         self._descriptors[path] = os.open(path, flags)
         return self._descriptors[path]
 
@@ -115,15 +118,15 @@ class LocalStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._descriptors = OrderedDict()
-        self._begin()
+        self._start()
 
 
 def _files_below(root: str) -> list[str]:
-    def complain(error: OSError) -> None:
+    def raise_error(error: OSError) -> None:
         raise error
 
     found = []
-    for folder, folders, names in os.walk(root, onerror=complain, followlinks=True):
+    for folder, folders, names in os.walk(root, onerror=raise_error, followlinks=True):
         folders[:] = [name for name in folders if not is_hidden(name)]
         found += [f"{folder.rstrip('/')}/{name}" for name in names if not is_hidden(name)]
     return found

@@ -1,4 +1,4 @@
-"""How far a long listing is, for whoever cares to watch."""
+"""Report the progress of long listings to whoever watches them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from contextlib import contextmanager
 from time import perf_counter
 
 Watch = Callable[[str, int], None]
-"""Told the URL that is listed, and how many objects were found so far."""
+"""Receives the URL that is listed, and how many objects were found so far."""
 
-_EVERY_S = 1.0
-_watching: list[Watch] = []
+_REPORT_EVERY_S = 1.0
+_watches: list[Watch] = []
 
 
 @contextmanager
 def listing_watched(watch: Watch) -> Iterator[None]:
-    """Let ``watch`` hear of listings in the body that take more than a second, each second."""
-    _watching.append(watch)
+    """Call ``watch`` once a second for each listing in the body that takes longer than that."""
+    _watches.append(watch)
     try:
         yield
     finally:
-        _watching.remove(watch)
+        _watches.remove(watch)
 
 
 class Listing:
-    """One that goes on."""
+    """One listing in progress."""
 
     def __init__(self, url: str, clock: Callable[[], float] = perf_counter) -> None:
         self._url, self._clock = url, clock
-        self._told_s = clock()
+        self._reported_s = clock()
 
     def found(self, count: int) -> None:
-        """So far."""
-        if self._clock() - self._told_s >= _EVERY_S:
-            self._told_s = self._clock()
-            for watch in _watching:
+        """Report that ``count`` objects were found so far, at most once a second."""
+        if self._clock() - self._reported_s >= _REPORT_EVERY_S:
+            self._reported_s = self._clock()
+            for watch in _watches:
                 watch(self._url, count)

@@ -1,4 +1,4 @@
-"""Any file system that fsspec knows: GCS, HTTP, memory."""
+"""Read objects of any file system of fsspec, for example GCS, HTTP or memory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pipeprof.errors import NothingFound, StorageError
 from pipeprof.log import log_caught
 from pipeprof.measure.stage_timer import Tally, record_read, tallied
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.errors import reason
+from pipeprof.storage.errors import classify, storage_error
 from pipeprof.storage.urls import filesystem, redact
 
 _log = logging.getLogger(__name__)
 
 
 class RemoteStore:
-    """Objects of one fsspec file system.
+    """Reads objects of one fsspec file system.
 
-    Only the URL and the options travel between processes: a client made before a fork would
-    share its sockets and its event loop's dead thread with the child.
+    Each process connects anew. A client inherited by a fork would share its sockets with the
+    parent, and the thread of its event loop would be missing.
     """
 
     notes: tuple[str, ...] = ()
@@ -44,11 +44,11 @@ class RemoteStore:
     def find(self, url: str) -> list[ObjectInfo]:
         fs, path = filesystem(url, self._options)
         try:
-            fs.invalidate_cache(path)  # what it listed before may have been replaced since
+            fs.invalidate_cache(path)  # objects may have been replaced since the last listing
             found = _find(fs, path.rstrip("/"))
         except Exception as error:
             log_caught(_log, error, "a folder was not listed")
-            raise _explained(error, redact(url), "listed") from None
+            raise storage_error(classify(error), redact(url), "listed") from None
         if not found:
             raise NothingFound(f"{redact(url)} names no object with data; check the URL.")
         return sorted(found, key=lambda item: item.url)
@@ -58,7 +58,7 @@ class RemoteStore:
             self._connect()
         start = perf_counter()
         try:
-            # what fsspec reads within is this read, and counts once; its requests are noted there
+            # reads inside fsspec belong to this one; the patches of fsspec note the requests
             with tallied(Tally(note_requests=True)):
                 buffers: list[Buffer] = self._fs.cat_ranges(
                     [item.path] * len(ranges),
@@ -68,7 +68,7 @@ class RemoteStore:
                 )
         except Exception as error:
             log_caught(_log, error, "an object was not read")
-            raise _explained(error, item.url, "read") from None
+            raise storage_error(classify(error), item.url, "read") from None
         for (offset, length), buffer in zip(ranges, buffers, strict=True):
             if len(buffer) != length:
                 raise StorageError(
@@ -91,8 +91,8 @@ def _find(fs: Any, path: str) -> list[ObjectInfo]:
     if any(character in path for character in "*?["):
         entries = fs.glob(path, detail=True)
         root = ""
-    elif (itself := _info(fs, path)) and itself["type"] == "file":
-        entries = {path: itself}
+    elif (info := _info(fs, path)) and info["type"] == "file":
+        entries = {path: info}
         root = ""
     else:
         entries = fs.find(path, detail=True)
@@ -106,10 +106,10 @@ def _find(fs: Any, path: str) -> list[ObjectInfo]:
 
 
 def _info(fs: Any, path: str) -> dict[str, Any] | None:
-    """What ``path`` is, where the server tells.
+    """Return fsspec's entry of ``path``; None where the server does not give it.
 
-    It may refuse to and yet list what is below, and only then says why. A server that does not
-    answer is not asked again: `isfile` would hide that, and listing would try as long once more.
+    A server that refuses this may still list the folder, or give a better reason there. A timeout
+    is raised at once, because the listing would wait as long again.
     """
     try:
         info: dict[str, Any] = fs.info(path)
@@ -118,8 +118,3 @@ def _info(fs: Any, path: str) -> dict[str, Any] | None:
             raise
         return None
     return info
-
-
-def _explained(error: Exception, url: str, what: str) -> StorageError:
-    kind = NothingFound if isinstance(error, FileNotFoundError) else StorageError
-    return kind(f"{url} cannot be {what}: {reason(error)}.")

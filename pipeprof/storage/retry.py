@@ -1,7 +1,7 @@
-"""How often, and how long, a request of a remote store is tried again.
+"""Repeat failed requests to a remote store.
 
-This is the only place where that is done: the clients' own retries are off, as two layers of five
-attempts would make twenty-five of them.
+Requests are repeated only here. The clients' own retries are off, because two layers of five
+attempts would make twenty-five.
 """
 
 from __future__ import annotations
@@ -16,44 +16,47 @@ from pipeprof.storage.errors import ErrorKind, Failure
 
 T = TypeVar("T")
 
-_MOST_WAIT_S = 10.0
+_MAX_WAIT_S = 10.0
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long one request is tried again."""
+    """How often and how long one request is repeated."""
 
     attempts: int = 5
-    """In all, the first included."""
+    """The most attempts, the first included."""
     seconds: float = 120.0
-    """From the first attempt on; no other begins later."""
+    """The time since the first attempt after which no other attempt begins."""
     wait_s: float = 0.1
-    """Before the second attempt, less up to half of it by chance; before each that follows twice
-    as long."""
+    """The wait before the second attempt, doubled before each further one. Each wait is cut at
+    random by up to half."""
 
 
 @dataclass
 class Tries:
-    """What one request took, beyond its answer."""
+    """Counts the retries of one request."""
 
     retries: int = 0
     throttled: int = 0
-    """Answers that asked to slow down."""
+    """The number of answers that asked to slow down."""
 
 
 def retry(attempt: Callable[[], T], policy: RetryPolicy, tries: Tries) -> T:
-    """What ``attempt`` returns, which is called again after what may pass. Raises its `Failure`."""
+    """Return the result of ``attempt``, called again after each transient `Failure`.
+
+    Raises the last `Failure`.
+    """
     wait_s, end_s = policy.wait_s, monotonic() + policy.seconds
     while True:
         try:
             return attempt()
         except Failure as failure:
             tries.throttled += failure.kind is ErrorKind.THROTTLED
-            # by chance, so that workers refused together do not come back together
+            # random, so that workers refused together do not repeat their requests together
             pause_s = wait_s * random.uniform(0.5, 1.0)
             over = tries.retries + 1 >= policy.attempts or monotonic() + pause_s > end_s
-            if over or not failure.kind.may_pass:
+            if over or not failure.kind.is_transient:
                 raise
         tries.retries += 1
         sleep(pause_s)
-        wait_s = min(_MOST_WAIT_S, 2 * wait_s)
+        wait_s = min(_MAX_WAIT_S, 2 * wait_s)

@@ -1,7 +1,7 @@
-"""Threads that do the same work beside their caller, and are gone when they idle.
+"""Run the same work in several threads, which end when they are idle.
 
-A process forked while they live has none of them, and starts its own; a loader that forks its
-workers a second after a read finds no thread that could be lost.
+Threads do not survive a fork. A loader that forks its workers a second after a read finds none
+that could be lost.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 _IDLE_S = 0.5
 
 
-class Helpers:
-    """Of one process: a child must make its own."""
+class HelperThreads:
+    """Threads of one process that help their caller; a forked child must create its own."""
 
     def __init__(self, idle_s: float = _IDLE_S) -> None:
         self._idle_s = idle_s
@@ -22,9 +22,11 @@ class Helpers:
         self._lock = threading.Lock()
         self._threads = self._busy = 0
 
-    def beside(self, work: Callable[[], None], count: int) -> None:
-        """``work`` in this thread and in ``count`` others; returns when all of them are done.
-        It must not raise."""
+    def run(self, work: Callable[[], None], helpers: int) -> None:
+        """Call ``work`` in this thread and in ``helpers`` others, and wait for all of them.
+
+        ``work`` must not raise.
+        """
         ended: SimpleQueue[None] = SimpleQueue()
 
         def job() -> None:
@@ -32,17 +34,17 @@ class Helpers:
             ended.put(None)
 
         with self._lock:
-            self._busy += count
+            self._busy += helpers
             while self._threads < self._busy:
                 self._threads += 1
                 threading.Thread(target=self._help, name="pipeprof-read", daemon=True).start()
-        for _ in range(count):
+        for _ in range(helpers):
             self._jobs.put(job)
         work()
-        for _ in range(count):
+        for _ in range(helpers):
             ended.get()
         with self._lock:
-            self._busy -= count
+            self._busy -= helpers
 
     def _help(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Names of places: a path, ``file://…``, or any URL that fsspec knows."""
+"""Parse, join and redact URLs: a path, ``file://…``, or any other URL of fsspec."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def is_s3(url: str) -> bool:
 
 
 def local_path(url: str) -> str:
-    """The path that a local URL names, absolute."""
+    """Return the absolute path of a local URL."""
     return os.path.abspath(os.path.expanduser(url.removeprefix("file://")))
 
 
 def redact(url: str) -> str:
-    """``url`` without user name, password, query and fragment: fit for a report or a log."""
+    """Return ``url`` without user name, password, query and fragment, for reports and logs."""
     if is_local(url):
         return url
     parts = urlsplit(url)
@@ -36,33 +36,36 @@ def redact(url: str) -> str:
 
 
 def join(url: str, name: str) -> str:
-    """The URL of ``name`` in the folder ``url``."""
+    """Return the URL of ``name`` in the folder ``url``."""
     return f"{url.rstrip('/')}/{name}" if url.rstrip("/") else f"/{name}"
 
 
 def filesystem(url: str, options: dict[str, Any] | None = None) -> tuple[AbstractFileSystem, str]:
-    """The fsspec file system of ``url``, and the path in it; writing goes this way with any
-    client.
+    """Return the fsspec file system of ``url``, and the path in it.
 
-    Raises `UsageError` for a scheme that nothing serves. The message never holds ``options``.
+    Raises `UsageError` for a scheme that no file system serves. The message never holds
+    ``options``.
     """
     import fsspec
 
-    given = {name: value for name, value in (options or {}).items() if name != "s3_client"}
+    known = {name: value for name, value in (options or {}).items() if name != "s3_client"}
     try:
-        fs, path = fsspec.core.url_to_fs(url, **given)
+        fs, path = fsspec.core.url_to_fs(url, **known)
     except (ValueError, ImportError) as error:
         raise UsageError(f"{redact(url)} cannot be opened: {error}.") from None
-    _made[id(fs)] = fs
+    _created[id(fs)] = fs
     return fs, path
 
 
 def _keep_inherited() -> None:
-    """In a forked child, let no client of the parent's be closed: the two share one epoll, and
-    the parent would no longer hear its own connections, until they time out after 15 s."""
-    _inherited.extend(_made.values())
+    """Keep the clients of the parent open in a forked child.
+
+    Parent and child share one epoll. If the child closed a client, the parent would get no events
+    of its own connections, and each would time out after 15 s.
+    """
+    _inherited.extend(_created.values())
 
 
-_made: WeakValueDictionary[int, AbstractFileSystem] = WeakValueDictionary()
+_created: WeakValueDictionary[int, AbstractFileSystem] = WeakValueDictionary()
 _inherited: list[AbstractFileSystem] = []
 os.register_at_fork(after_in_child=_keep_inherited)

@@ -1,4 +1,4 @@
-"""Objects written whole or not at all, on local disks and on any file system that fsspec knows."""
+"""Write objects whole or not at all, on local disks and on any other file system of fsspec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
 from pipeprof.log import log_caught, suppress_and_log
-from pipeprof.storage.errors import reason
+from pipeprof.storage.errors import classify
 from pipeprof.storage.urls import filesystem, is_local, local_path, redact
 from pipeprof.units import format_bytes
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
 class Sink:
-    """Takes the bytes of one object, in order."""
+    """Writes the bytes of one object in order."""
 
     def __init__(self, file: Writable, url: str, needs: int | None = None) -> None:
         self._file = file
         self._url, self._needs = url, needs
         self.size = 0
-        """Bytes taken so far."""
+        """The number of bytes written so far."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Raises `OutputError`."""
+        """Write ``data`` behind what was written before. Raises `OutputError`."""
         self.size += len(data)
-        with _explained(self._url, "written", self._needs):
+        with _output_errors(self._url, "written", self._needs):
             write_all(self._file, data)
 
 
@@ -48,10 +48,10 @@ class Sink:
 def open_object(
     url: str, options: Mapping[str, Any] | None = None, needs: int | None = None
 ) -> Iterator[Sink]:
-    """Write the object ``url``; it appears only when the body ends without an exception.
+    """Write the object ``url``, which appears only when the body ends without an exception.
 
-    ``needs``: about the bytes still to be written, told to the user when the disk is full.
-    Raises `OutputError`; whatever is raised, nothing is left behind.
+    ``needs`` is an estimate of the bytes still to be written, for the message when the disk is
+    full. Raises `OutputError`. Nothing is left behind after any exception.
     """
     writing = _writing_locally(url, needs) if is_local(url) else _writing_remotely(url, options)
     with writing as sink:
@@ -61,7 +61,7 @@ def open_object(
 @contextmanager
 def _writing_locally(url: str, needs: int | None) -> Iterator[Sink]:
     target = Path(local_path(url))
-    with _explained(url, "written", needs):
+    with _output_errors(url, "written", needs):
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with whole_file(target) as file:
@@ -73,42 +73,43 @@ def _writing_locally(url: str, needs: int | None) -> Iterator[Sink]:
 @contextmanager
 def _writing_remotely(url: str, options: Mapping[str, Any] | None) -> Iterator[Sink]:
     fs, path = _place(url, options)
-    # in a transaction a closed file is kept back until it is committed; outside, it is not
+    # a file closed within a transaction appears only when that is committed
     transaction = fs.transaction
     transaction.start()
     try:
-        with _explained(url, "written"):
+        with _output_errors(url, "written"):
             file = fs.open(path, "wb")
         try:
             yield Sink(file, url)
         except BaseException:
-            with suppress_and_log(_log, "an object that is given up was not closed"):
+            with suppress_and_log(_log, "an abandoned object was not closed"):
                 file.close()
             raise
-        with _explained(url, "written"):
+        with _output_errors(url, "written"):
             file.close()
     except BaseException:
-        with suppress_and_log(_log, "a transaction that is given up was not ended"):
+        with suppress_and_log(_log, "an abandoned transaction was not ended"):
             transaction.complete(commit=False)
         raise
-    with _explained(url, "written"):
+    with _output_errors(url, "written"):
         transaction.complete()
 
 
 def object_sizes(folder: str, options: Mapping[str, Any] | None = None) -> dict[str, int]:
-    """Name → bytes of all that lies directly in ``folder``; folders in it end with ``/``.
+    """Map the name of each entry of ``folder`` to its bytes; names of folders end with ``/``.
 
-    Empty when there is no such folder. Raises `OutputError` when it is a file, or unreadable.
+    The result is empty when there is no such folder. Raises `OutputError` when it is a file, or
+    cannot be listed.
     """
     fs, root = _place(folder, options)
-    with _explained(folder, "listed"):
+    with _output_errors(folder, "listed"):
         try:
             fs.invalidate_cache(root)
             entries = {entry["name"].strip("/"): entry for entry in fs.ls(root, detail=True)}
         except FileNotFoundError:
             return {}
-    itself = entries.pop(root.strip("/"), None)
-    if itself is not None and itself["type"] == "file":
+    folder_entry = entries.pop(root.strip("/"), None)
+    if folder_entry is not None and folder_entry["type"] == "file":
         raise OutputError(f"{redact(folder)} is an object; name a folder.")
     return {
         name.rpartition("/")[2] + ("/" if entry["type"] == "directory" else ""): entry["size"] or 0
@@ -117,22 +118,22 @@ def object_sizes(folder: str, options: Mapping[str, Any] | None = None) -> dict[
 
 
 def read_object(url: str, options: Mapping[str, Any] | None = None) -> bytes:
-    """A small object, whole. Raises `OutputError`."""
+    """Return all bytes of a small object. Raises `OutputError`."""
     fs, path = _place(url, options)
-    with _explained(url, "read"):
+    with _output_errors(url, "read"):
         data: bytes = fs.cat_file(path)
         return data
 
 
 def remove_object(url: str, options: Mapping[str, Any] | None = None) -> None:
-    """Gone afterwards, also when it was not there. Raises `OutputError`."""
+    """Remove an object if it exists. Raises `OutputError`."""
     fs, path = _place(url, options)
-    with _explained(url, "removed"), suppress(FileNotFoundError):
+    with _output_errors(url, "removed"), suppress(FileNotFoundError):
         fs.rm_file(path)
 
 
 def _place(url: str, options: Mapping[str, Any] | None) -> tuple[AbstractFileSystem, str]:
-    """The file system that holds ``url``, and the path in it. Raises `UsageError`."""
+    """Return the file system that holds ``url``, and the path in it. Raises `UsageError`."""
     if not is_local(url):
         return filesystem(url, dict(options or {}))
     from fsspec.implementations.local import LocalFileSystem
@@ -141,20 +142,20 @@ def _place(url: str, options: Mapping[str, Any] | None) -> tuple[AbstractFileSys
 
 
 @contextmanager
-def _explained(url: str, what: str, needs: int | None = None) -> Iterator[None]:
-    """Raise an error of the body as the `OutputError` that says that ``url`` cannot be ``what``."""
+def _output_errors(url: str, done: str, needs: int | None = None) -> Iterator[None]:
+    """Raise an error of the body as an `OutputError`: ``url`` cannot be ``done``."""
     try:
         yield
     except Exception as error:
         log_caught(_log, error, "nothing was written or removed")
         if is_local(url):
-            raise _local_error(url, what, needs, error) from None
-        raise OutputError(f"{redact(url)} cannot be {what}: {reason(error)}.") from None
+            raise _local_error(url, done, needs, error) from None
+        raise OutputError(f"{redact(url)} cannot be {done}: {classify(error).reason}.") from None
 
 
-def _local_error(url: str, what: str, needs: int | None, error: Exception) -> OutputError:
+def _local_error(url: str, done: str, needs: int | None, error: Exception) -> OutputError:
     path, code = Path(local_path(url)), error.errno if isinstance(error, OSError) else None
-    if code in _FULL:
+    if code in _DISK_FULL:
         why = "the disk is full" if code == errno.ENOSPC else "the disk quota is used up"
         if needs is not None:
             why += f"; about {format_bytes(needs)} more are needed"
@@ -166,4 +167,4 @@ def _local_error(url: str, what: str, needs: int | None, error: Exception) -> Ou
         why = "a part of this path is a file where a folder is needed"
     else:
         why = os.strerror(code).lower() if code else str(error)
-    return OutputError(f"{path} cannot be {what}: {why}.")
+    return OutputError(f"{path} cannot be {done}: {why}.")

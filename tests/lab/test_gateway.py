@@ -58,4 +58,4 @@ def test_what_a_gateway_keeps_is_unknown_and_said_to_be(tmp_path: Path) -> None:
             out = tmp_path / f"out{number}"
             (trial,) = run_sweep(plan_sweep(spec, out), Listener()).result.trials
             assert trial.cache.state == "unknown"
-            assert "fuse.rclone may keep caches that cannot be seen" in trial.cache.evidence
+            assert "fuse.rclone may keep caches that cannot be observed" in trial.cache.evidence

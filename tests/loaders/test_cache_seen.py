@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
 from pipeprof.model import BatchLog, DataSource
-from pipeprof.storage.cache_state import tell_cache
+from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.storage.page_cache import evict, residency
 from tests.support.requirements import missing
 
@@ -101,14 +101,14 @@ def log_of(logical, physical, seen=0.0):
         (log_of(10 * MB, 0), "warm", "devices moved 0 B"),
         (log_of(10_000, 0), "unknown", "too little to tell"),
         (log_of(MB, 50 * MB), "unknown", "memory maps"),
-        (log_of(MB, 0, seen=50 * MB), "unknown", "most of 50.0 MB came by sockets"),
-        (log_of(None, None), "unknown", "the kernel does not tell"),
-        (BatchLog(), "unknown", "the kernel does not tell"),
+        (log_of(MB, 0, seen=50 * MB), "unknown", "most of 50.0 MB came through sockets"),
+        (log_of(None, None), "unknown", "the kernel does not report"),
+        (BatchLog(), "unknown", "the kernel does not report"),
     ],
 )
 @pytest.mark.usefixtures("only_disks")
 def test_the_state_follows_what_devices_moved(log, state, words):
-    cache = tell_cache(log, None)
+    cache = infer_cache_state(log, None)
     assert cache.state == state
     assert words in cache.evidence
 
@@ -134,7 +134,7 @@ def machine(tmp_path):
 @pytest.mark.parametrize(
     ("url", "state", "words"),
     [
-        ("s3://bucket/x", "unknown", "caches behind s3:// cannot be seen"),
+        ("s3://bucket/x", "unknown", "caches behind s3:// cannot be observed"),
         ("/data/x", "unknown", "nfs4 may keep caches"),
         ("/bucket/x", "unknown", "fuse.s3fs may keep caches"),
         ("/ram/x", "warm", "tmpfs holds its files in memory"),
@@ -144,10 +144,10 @@ def machine(tmp_path):
 )
 def test_nothing_moved_is_no_proof_where_what_moves_is_not_counted(machine, url, state, words):
     source = DataSource(url, "csv", 1, 10 * MB) if url else None
-    cache = tell_cache(log_of(10 * MB, 0), source, machine)
+    cache = infer_cache_state(log_of(10 * MB, 0), source, machine)
     assert cache.state == state
     assert words in cache.evidence
 
 
 def test_what_devices_moved_is_proof_everywhere(machine):
-    assert tell_cache(log_of(10 * MB, 10 * MB), None, machine).state == "cold"
+    assert infer_cache_state(log_of(10 * MB, 10 * MB), None, machine).state == "cold"

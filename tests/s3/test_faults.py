@@ -199,7 +199,7 @@ def test_pyarrow_loses_the_reason_when_little_was_asked_for(
     """It writes the server's words to where the bytes were to go."""
     store, item = opened("pyarrow")
     relay.always = "deny"
-    with pytest.raises(StorageError, match="another --s3-client tells why"):
+    with pytest.raises(StorageError, match="another --s3-client shows the reason"):
         store.read(item, [(0, 10)])
 
 
@@ -255,7 +255,7 @@ def test_the_requester_pays(client: str, relay: Relay, bucket: Path) -> None:
         pytest.param(
             True,
             {"config_kwargs": {"inject_host_prefix": False}},
-            "inject_host_prefix is known to s3fs alone",
+            "only s3fs supports the setting inject_host_prefix",
             marks=needs_obstore,
         ),
         (False, {}, "not installed"),

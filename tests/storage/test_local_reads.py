@@ -16,7 +16,7 @@ from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import ReadOptions
 from pipeprof.storage.local import LocalStore
 from pipeprof.storage.page_cache import evict, residency, resident_share, warm
-from pipeprof.storage.threads import Helpers
+from pipeprof.storage.threads import HelperThreads
 from tests.support.leaks import threads
 from tests.support.requirements import missing
 from tests.support.wait import PATIENCE_S, comes
@@ -189,13 +189,13 @@ def read_threads():
 @pytest.mark.parametrize(("size", "threads"), [(2**20, 0), (2**20 + 1, 2)])
 def test_a_read_of_at_most_a_megabyte_starts_no_thread(file, monkeypatch, size, threads):
     """So that planning a data set leaves none where workers are forked."""
-    started, helps = [], Helpers._help
+    started, helps = [], HelperThreads._help
 
     def seen(helpers):
         started.append(threading.current_thread())
         helps(helpers)
 
-    monkeypatch.setattr(Helpers, "_help", seen)
+    monkeypatch.setattr(HelperThreads, "_help", seen)
     store, item = opened(file)
     store.read(item, [(0, size)])
     assert len(started) == threads
@@ -203,18 +203,18 @@ def test_a_read_of_at_most_a_megabyte_starts_no_thread(file, monkeypatch, size, 
 
 
 def test_threads_end_when_they_idle_and_come_back(read_threads):
-    helpers, done = Helpers(idle_s=0.05), []
+    helpers, done = HelperThreads(idle_s=0.05), []
     for _ in range(2):
-        helpers.beside(lambda: done.append(threading.get_ident()), 3)
+        helpers.run(lambda: done.append(threading.get_ident()), 3)
         assert len(read_threads()) <= 3
         assert comes(lambda: not read_threads())
     assert len(done) == 8
 
 
 def test_threads_are_few_however_often_they_are_asked(read_threads):
-    helpers = Helpers()
+    helpers = HelperThreads()
     for _ in range(200):
-        helpers.beside(lambda: None, 2)
+        helpers.run(lambda: None, 2)
     assert len(read_threads()) <= 2
     assert comes(lambda: not read_threads())
 

@@ -125,7 +125,7 @@ def test_of_another_users_file_nothing_is_told_and_yet_it_is_evicted(file, repo)
 def test_a_system_that_does_not_tell(file, monkeypatch):
     monkeypatch.setattr(page_cache, "_libc", lambda: None)
     assert residency([file]).share is None
-    assert "does not tell" in residency([file]).reason
+    assert "does not report" in residency([file]).reason
     assert residency([file]).local
 
 
@@ -185,4 +185,4 @@ def test_only_local_disks_are_trusted(machine, paths, share, words):
 def test_without_proc_nothing_is_known(file, tmp_path):
     found = residency([file], str(tmp_path / "nowhere"))
     assert found.share is None
-    assert "not known which file system" in found.reason
+    assert "file system of the files is unknown" in found.reason

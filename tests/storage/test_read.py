@@ -12,8 +12,8 @@ from pipeprof.errors import NothingFound, StorageError, UsageError
 from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.model import Stage
 from pipeprof.storage import open_store
+from pipeprof.storage.errors import classify, storage_error
 from pipeprof.storage.local import LocalStore
-from pipeprof.storage.remote import _explained
 from tests.support.leaks import descriptors
 
 
@@ -177,7 +177,7 @@ def test_errors_of_clients_are_told_without_their_text():
         (FileNotFoundError(secret), "no such object"),
         (ConnectionRefusedError(111, secret), "Connection refused"),
     ):
-        message = str(_explained(error, "s3://bucket/x", "read"))
+        message = str(storage_error(classify(error), "s3://bucket/x", "read"))
         assert words in message
         assert "hunter2" not in message
         assert "s3://bucket/x" in message

@@ -115,7 +115,7 @@ def test_attempts_and_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(config_kwargs={"retries": {"total_max_attempts": 2}}).attempts == 2
     assert read(config_kwargs={"retries": {"max_attempts": 2}}).attempts == 3, "and the first"
     assert read(config_kwargs={"read_timeout": 0.5}).read_timeout_s == 0.5
-    assert read(max_concurrency=3).in_flight == 3
+    assert read(max_concurrency=3).max_concurrency == 3
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_attempts_and_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_only_s3fs_serves_is_named(options: dict[str, Any], beyond: str) -> None:
-    assert read(**options).beyond == beyond
+    assert read(**options).s3fs_only == beyond
 
 
 def test_an_account_shows_no_secret() -> None:

@@ -137,7 +137,7 @@ def test_more_than_fits_is_not_read_in_advance(data, monkeypatch):
 def test_caches_behind_a_service_are_unknown(url):
     cache = label(prepare(url, "cold"), Counted(Traffic(MB, 0)))
     assert cache.state == "unknown"
-    assert cache.evidence == f"caches behind {url.partition(':')[0]}:// cannot be seen"
+    assert cache.evidence == f"caches behind {url.partition(':')[0]}:// cannot be observed"
 
 
 def test_files_in_memory_are_warm_whatever_is_asked():

@@ -1,1 +1,1 @@
-"""S3 and what speaks like it: one store, and a choice of clients that ask for it."""
+"""Read S3 and servers with its protocol: one store, and several clients to choose from."""

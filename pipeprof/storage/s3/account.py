@@ -1,5 +1,8 @@
-"""What a user has to reach a bucket: environment, profile and storage options, read as botocore
-reads them; and where a bucket of Amazon's is, as the store itself tells."""
+"""Read how a bucket is reached: endpoint, region and credentials.
+
+Environment, AWS profile and storage options are read as botocore reads them. The region of a
+bucket of Amazon is asked of S3 itself.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,26 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, understood
+from pipeprof.storage.errors import ErrorKind, Failure, classify, raise_failures
 
 _DEFAULT_REGION = "us-east-1"
 _AMAZON = "https://s3.amazonaws.com"
 _TIMEOUT_S = 5
-_IN_WRITING = frozenset(
+_IRRELEVANT_OPTIONS = frozenset(
     ("default_block_size", "default_fill_cache", "default_cache_type", "use_listings_cache",
      "listings_expiry_time", "max_paths", "cache_regions", "fixed_upload_size",
      "local_expiry_check", "skip_instance_cache", "asynchronous")
 )  # fmt: skip
-"""Options of s3fs that change nothing about a listing or a read of ours."""
-_KNOWN = frozenset(
+"""Options of s3fs that change nothing about how pipeprof lists and reads."""
+_KNOWN_OPTIONS = frozenset(
     ("anon", "endpoint_url", "key", "secret", "token", "username", "password", "use_ssl",
      "requester_pays", "profile", "client_kwargs", "config_kwargs", "max_concurrency")
 )  # fmt: skip
-_KNOWN_OF_CLIENTS = frozenset(
+_KNOWN_CLIENT_KWARGS = frozenset(
     ("region_name", "endpoint_url", "verify", "use_ssl", "aws_access_key_id",
      "aws_secret_access_key", "aws_session_token")
 )  # fmt: skip
-_KNOWN_OF_CONFIG = frozenset(
+_KNOWN_CONFIG_KWARGS = frozenset(
     ("region_name", "connect_timeout", "read_timeout", "retries", "s3", "max_pool_connections",
      "response_checksum_validation", "request_checksum_calculation", "user_agent_extra",
      "tcp_keepalive")
@@ -40,41 +43,48 @@ _KNOWN_OF_CONFIG = frozenset(
 
 @dataclass(frozen=True)
 class Account:
-    """How a bucket is reached. It may hold secrets, and so stays in its process."""
+    """How a bucket is reached. It may hold secrets, and so is never sent to another process."""
 
     options: Mapping[str, Any] = field(repr=False)
-    """As the user gave them, for s3fs."""
+    """The storage options of the user, for s3fs."""
     credentials: Any = field(repr=False)
-    """botocore's, which renew themselves; ``None``: anonymous."""
+    """The credentials object of botocore, which renews itself; None for anonymous access."""
     endpoint: str | None
-    """``None``: Amazon's own, of the region."""
+    """The URL of the server; None for Amazon's own server of the region."""
     region: str | None
+    """The region in the settings; None where there is none."""
     path_style: bool
-    """The bucket's name in the path, not before the host's."""
+    """Whether the bucket is named in the path of a request, not in its host."""
     ca_file: str | None
-    """Certificate authorities to trust; ``None``: those of the system."""
+    """A file of trusted certificate authorities; None for those of the system."""
     verify: bool
-    """Certificates at all."""
+    """Whether certificates are verified."""
     requester_pays: bool
+    """Whether requests say that their sender pays for them."""
     connect_timeout_s: float
+    """The longest time to open a connection."""
     read_timeout_s: float
-    """Without a byte."""
+    """The longest time without a byte of the answer."""
     attempts: int
-    in_flight: int
-    """Requests of one process at the same time."""
-    beyond: str
-    """A setting that only s3fs serves, or ``""``."""
+    """The most attempts of one request, the first included."""
+    max_concurrency: int
+    """The most requests of one process at the same time."""
+    s3fs_only: str
+    """The name of a setting that only s3fs supports; empty where there is none."""
     check_answers: bool = True
-    """Whether checksums that a server sends unasked are to be right."""
+    """Whether the checksums that a server sends without being asked must match."""
 
 
 def read_account(options: Mapping[str, Any]) -> Account:
-    """Of this process's environment, now. ``options``: those of s3fs. Raises `Failure`."""
-    with raising_failures(understood, "the configuration of AWS was not read"):
-        return _read(options)
+    """Read the account from this process's environment and the storage options of s3fs.
+
+    Raises `Failure`.
+    """
+    with raise_failures(classify, "the configuration of AWS was not read"):
+        return _read_account(options)
 
 
-def _read(options: Mapping[str, Any]) -> Account:
+def _read_account(options: Mapping[str, Any]) -> Account:
     from botocore.session import Session
 
     client, config = dict(options.get("client_kwargs") or {}), options.get("config_kwargs") or {}
@@ -99,8 +109,8 @@ def _read(options: Mapping[str, Any]) -> Account:
         connect_timeout_s=float(config.get("connect_timeout", 5)),
         read_timeout_s=float(config.get("read_timeout", 15)),
         attempts=_attempts(session, config),
-        in_flight=int(options.get("max_concurrency") or 16),
-        beyond=_beyond(session, options, client, config, s3),
+        max_concurrency=int(options.get("max_concurrency") or 16),
+        s3fs_only=_s3fs_only(session, options, client, config, s3),
     )
 
 
@@ -112,53 +122,55 @@ def _credentials(session: Any, options: Mapping[str, Any], client: Mapping[str, 
         from botocore.credentials import Credentials
 
         return Credentials(key, secret, options.get("token") or client.get("aws_session_token"))
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise Failure(ErrorKind.NO_CREDENTIALS)
-    return found
+    return credentials
 
 
 def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = config.get(name)
-    return found if isinstance(found, dict) else {}
+    section = config.get(name)
+    return section if isinstance(section, dict) else {}
 
 
 def _endpoint(session: Any) -> str | None:
-    """In botocore's order: environment, then profile, each first for S3 alone."""
+    """Return the configured endpoint, in botocore's order: environment, then profile."""
     if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
         return None
     profile = session.get_scoped_config()
     services = _section(session.full_config.get("services") or {}, profile.get("services", ""))
-    found = (
+    endpoint = (
         os.environ.get("AWS_ENDPOINT_URL_S3")
         or os.environ.get("AWS_ENDPOINT_URL")
         or _section(services, "s3").get("endpoint_url")
         or profile.get("endpoint_url")
     )
-    return str(found) if found else None
+    return str(endpoint) if endpoint else None
 
 
 def _attempts(session: Any, config: Mapping[str, Any]) -> int:
-    """What AWS_MAX_ATTEMPTS, the profile's max_attempts or the options say; else 5."""
-    given = config.get("retries") or {}
-    if "total_max_attempts" in given:
-        return max(1, int(given["total_max_attempts"]))
-    if "max_attempts" in given:  # there without the first
-        return int(given["max_attempts"]) + 1
+    """Return the most attempts: by the options, AWS_MAX_ATTEMPTS or the profile, else 5."""
+    retries = config.get("retries") or {}
+    if "total_max_attempts" in retries:
+        return max(1, int(retries["total_max_attempts"]))
+    if "max_attempts" in retries:  # botocore does not count the first attempt here
+        return int(retries["max_attempts"]) + 1
     return max(1, session.get_config_variable("max_attempts") or 5)
 
 
-def _beyond(
+def _s3fs_only(
     session: Any,
     options: Mapping[str, Any],
     client: Mapping[str, Any],
     config: Mapping[str, Any],
     s3: Mapping[str, Any],
 ) -> str:
+    """Return the first setting that the other clients do not know, or an empty string."""
     unknown = [
-        *(name for name in options if name not in _KNOWN | _IN_WRITING and options[name]),
-        *(name for name in client if name not in _KNOWN_OF_CLIENTS),
-        *(name for name in config if name not in _KNOWN_OF_CONFIG),
+        *(name for name, value in options.items()
+          if value and name not in _KNOWN_OPTIONS | _IRRELEVANT_OPTIONS),
+        *(name for name in client if name not in _KNOWN_CLIENT_KWARGS),
+        *(name for name in config if name not in _KNOWN_CONFIG_KWARGS),
         *(name for name in s3 if name == "use_accelerate_endpoint" and s3[name]),
         *(name for name in ("use_fips_endpoint", "use_dualstack_endpoint")
           if str(session.get_config_variable(name)).lower() == "true"),
@@ -167,8 +179,11 @@ def _beyond(
 
 
 def region_of(bucket: str, account: Account) -> str:
-    """As it must be signed for: of a server of one's own what the settings say, of Amazon's where
-    the bucket is, which may be another region than the profile's."""
+    """Return the region that requests are signed for.
+
+    On Amazon it is the region of the bucket, which may differ from the configured one. With an
+    endpoint in the settings it is the configured region.
+    """
     if account.endpoint:
         return account.region or _DEFAULT_REGION
     return ask_region(bucket) or account.region or _DEFAULT_REGION
@@ -176,7 +191,10 @@ def region_of(bucket: str, account: Account) -> str:
 
 @cache
 def ask_region(bucket: str, server: str = _AMAZON) -> str | None:
-    """By the header that S3 sends with each answer, refusals and redirections included."""
+    """Return the region of a bucket of Amazon; None when the server cannot be reached.
+
+    S3 sends it as a header of each answer, refusals and redirections included.
+    """
     with suppress(OSError):
         try:
             with urlopen(

@@ -1,9 +1,9 @@
-"""obstore, with a runtime that lives in this process.
+"""Load obstore so that it works in a forked process.
 
-obstore has one runtime of threads per process, made on first use and kept for ever. A fork copies
-it without its threads, and whatever asks it then waits for ever; DataLoaders fork. So a process
-that has inherited obstore loads it a second time, from a copy, for the linker and for Python a
-library that they have never seen. It costs 0.03 s of CPU and about 16 MB, once a process.
+obstore starts one pool of threads per process, on first use. A fork, for example of a DataLoader's
+worker, inherits the pool without its threads, and every request would wait for ever. A process
+that inherited obstore therefore loads a copy of the library, which the linker and Python take for
+a new one. This costs 0.03 s of CPU and about 16 MB once per process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NATIVE = "obstore._obstore"
 
 
 def obstore_of_this_process() -> Any:
-    """The module. Raises `Failure` where it is not to be had."""
+    """Return the module obstore. Raises `Failure` where it is not installed or cannot be loaded."""
     try:
         return _load(os.getpid())
     except (ImportError, OSError, AttributeError):
@@ -33,31 +33,33 @@ def obstore_of_this_process() -> Any:
 
 @cache
 def _load(pid: int) -> ModuleType:
-    inherited = sys.modules.get(_NATIVE)  # or imported by the user: both go on as they are
-    if inherited is None:
+    existing = sys.modules.get(_NATIVE)  # inherited, or imported by the user, who keeps it
+    if existing is None:
         import_module("obstore.store")
         return import_module("obstore")
-    hidden = _taken_out()
+    hidden = _remove_modules()
     try:
-        _load_copy(Path(str(inherited.__file__)), pid)
+        _load_copy(Path(str(existing.__file__)), pid)
         import_module("obstore.store")
         return import_module("obstore")
     finally:
-        _taken_out()
+        _remove_modules()
         sys.modules.update(hidden)
 
 
-def _taken_out() -> dict[str, ModuleType]:
+def _remove_modules() -> dict[str, ModuleType]:
+    """Remove obstore from `sys.modules`, and return what was removed."""
     names = [name for name in sys.modules if name.partition(".")[0] == "obstore"]
     return {name: sys.modules.pop(name) for name in names}
 
 
 def _load_copy(library: Path, pid: int) -> None:
+    """Import a copy of the native library, which is kept in memory."""
     copy = os.memfd_create("obstore", os.MFD_CLOEXEC)
     with open(copy, "wb") as file:
         file.write(library.read_bytes())
         file.flush()
-        # by a name of this process's own: the linker compares names before it looks into files
+        # the path names this process, because the linker compares paths before contents
         path = f"/proc/{pid}/fd/{copy}"
         loader = ExtensionFileLoader(_NATIVE, path)
         spec = spec_from_loader(_NATIVE, loader, origin=path)

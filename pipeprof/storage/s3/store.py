@@ -1,7 +1,7 @@
-"""A bucket's objects, whichever client asks for them.
+"""Read objects of S3 through one of several clients.
 
-What all clients share is here, so that it is the same with each: what is tried again, how much is
-asked for at a time, and what is done about a store that a client cannot read.
+This module holds what must be the same for all clients: retries, the number of concurrent
+requests, and the change to another client where one cannot read the store.
 """
 
 from __future__ import annotations
@@ -21,35 +21,40 @@ from pipeprof.errors import NothingFound, StorageError, UsageError
 from pipeprof.measure.requests import note_request
 from pipeprof.measure.stage_timer import record_read
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.errors import ErrorKind, Failure, explained
+from pipeprof.storage.errors import ErrorKind, Failure, storage_error
 from pipeprof.storage.progress import Listing
 from pipeprof.storage.retry import RetryPolicy, Tries, retry
 from pipeprof.storage.s3.account import Account, read_account
-from pipeprof.storage.s3.clients.base import ANYWHERE, CLIENTS, DEFAULT, Client, Listed, connect
+from pipeprof.storage.s3.clients.base import CLIENTS, DEFAULT, FALLBACK, Client, Listed, connect
 from pipeprof.storage.urls import redact
 
 T = TypeVar("T")
 
-CHOICE = "s3_client"
-"""The storage option that names a client; all others are s3fs's."""
-_TELLS_ALL = frozenset((ErrorKind.DENIED, ErrorKind.REFUSED, ErrorKind.SERVER, ErrorKind.SHRUNK))
-"""Refusals of a single object, after which a listing may do, or tells why not."""
+CLIENT_OPTION = "s3_client"
+"""The storage option that names a client; all other options are those of s3fs."""
+_TRY_LISTING_AFTER = frozenset(
+    (ErrorKind.MISSING, ErrorKind.DENIED, ErrorKind.REFUSED, ErrorKind.SERVER, ErrorKind.SHRUNK)
+)
+"""Failures to get an object's size after which the key is listed as a folder. The listing
+succeeds, or gives the better reason."""
 
 
 @dataclass(frozen=True)
 class ClientChoice:
-    """How a store is read; what the first requests taught goes with it into other processes."""
+    """How a store is read. It is sent to other processes, with what the first requests showed."""
 
     client: str
-    chosen: bool
-    """By the user, so that no other is taken instead."""
+    by_user: bool
+    """Whether the user named the client, so that no other may replace it."""
     check_answers: bool = True
+    """`Account.check_answers`."""
     notes: tuple[str, ...] = ()
+    """Sentences for the report, each of them why the choice was changed."""
 
 
 @dataclass
-class _Mine:
-    """Of one process: nothing of it outlives a fork."""
+class _Connections:
+    """The account, clients and threads of one process; a forked child creates its own."""
 
     account: Account
     clients: dict[tuple[str, ClientChoice], Client] = field(default_factory=dict)
@@ -58,18 +63,21 @@ class _Mine:
 
 
 class S3Store:
-    """Objects of S3; ``options`` are those of s3fs, and `CHOICE`. Raises `UsageError`."""
+    """Reads objects of S3; ``options`` are those of s3fs, and `CLIENT_OPTION`.
+
+    Raises `UsageError` when there is no such client.
+    """
 
     one_at_a_time = False
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self._options = dict(options or {})
-        name = self._options.pop(CHOICE, None)
+        name = self._options.pop(CLIENT_OPTION, None)
         if name not in (None, *CLIENTS):
             raise UsageError(f"{name!r} is no client of S3; those are {', '.join(CLIENTS)}")
-        self._choice = ClientChoice(name or DEFAULT, chosen=name is not None)
-        self._mine: dict[int, _Mine] = {}
-        """By process; those of parents stay, as to close what is shared would disturb them."""
+        self._choice = ClientChoice(name or DEFAULT, by_user=name is not None)
+        self._connections: dict[int, _Connections] = {}
+        """Connections by process. Those of a parent stay open, because it may still use them."""
 
     @property
     def client(self) -> str:
@@ -82,9 +90,9 @@ class S3Store:
     def find(self, url: str) -> list[ObjectInfo]:
         bucket, key = _bucket_and_key(url)
         try:
-            found = self._found(bucket, key, Listing(redact(url)))
+            found = self._list(bucket, key, Listing(redact(url)))
         except Failure as failure:
-            raise explained(failure, redact(url), "listed") from None
+            raise storage_error(failure, redact(url), "listed") from None
         if not found:
             raise NothingFound(f"{redact(url)} names no object with data; check the URL.")
         return [
@@ -102,49 +110,51 @@ class S3Store:
         record_read(start, perf_counter(), count, len(ranges))
         return buffers
 
-    def _found(self, bucket: str, key: str, listing: Listing) -> list[Listed]:
-        magic = re.search(r"[*?[]", key)
-        if magic:
-            folder = key[: magic.start()].rpartition("/")[0]
+    def _list(self, bucket: str, key: str, listing: Listing) -> list[Listed]:
+        """Return the objects that ``key`` names: one object, a glob, or a folder."""
+        wildcard = re.search(r"[*?[]", key)
+        if wildcard:
+            folder = key[: wildcard.start()].rpartition("/")[0]
             matches = _matcher(key)
-            below = self._below(bucket, f"{folder}/" if folder else "", listing)
-            return [entry for entry in below if matches(entry[0])]
+            objects = self._list_folder(bucket, f"{folder}/" if folder else "", listing)
+            return [entry for entry in objects if matches(entry[0])]
         if key and not key.endswith("/"):
             try:
-                return [(key, self._ask(bucket, lambda client: client.size(key), Tries()))]
+                return [(key, self._request(bucket, lambda client: client.size(key), Tries()))]
             except Failure as failure:
-                if failure.kind not in _TELLS_ALL | {ErrorKind.MISSING}:
+                if failure.kind not in _TRY_LISTING_AFTER:
                     raise
         folder = f"{key.rstrip('/')}/" if key else ""
-        below = self._below(bucket, folder, listing)
-        return [entry for entry in below if not is_hidden(entry[0][len(folder) :])]
+        objects = self._list_folder(bucket, folder, listing)
+        return [entry for entry in objects if not is_hidden(entry[0][len(folder) :])]
 
-    def _below(self, bucket: str, folder: str, listing: Listing) -> list[Listed]:
-        """All objects in ``folder``, and in those within it; not what stands for a folder."""
+    def _list_folder(self, bucket: str, folder: str, listing: Listing) -> list[Listed]:
+        """Return all objects in ``folder`` and in the folders below it, without the folders."""
         found: list[Listed] = []
 
-        def go_on(client: Client) -> None:
+        def list_remaining(client: Client) -> None:
             after = found[-1][0] if found else ""
             for page in client.pages(folder, after):
                 found.extend(entry for entry in page if entry[0] > after)
                 listing.found(len(found))
 
-        self._ask(bucket, go_on, Tries())
+        self._request(bucket, list_remaining, Tries())
         return [entry for entry in found if not entry[0].endswith("/")]
 
     def _read_many(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        given_up = threading.Event()
+        """Read several ranges at the same time; after one error the others are cancelled."""
+        cancelled = threading.Event()
         try:
             pool = self._pool()
         except Failure as failure:
-            raise explained(failure, item.url, "read") from None
-        asked = [pool.submit(self._read_one, item, *each, given_up) for each in ranges]
+            raise storage_error(failure, item.url, "read") from None
+        reads = [pool.submit(self._read_one, item, *each, cancelled) for each in ranges]
         try:
-            return [each.result() for each in asked]
+            return [read.result() for read in reads]
         except BaseException:
-            given_up.set()
-            for each in asked:
-                each.cancel()
+            cancelled.set()
+            for read in reads:
+                read.cancel()
             raise
 
     def _read_one(
@@ -152,17 +162,17 @@ class S3Store:
         item: ObjectInfo,
         offset: int,
         length: int,
-        given_up: threading.Event | None = None,
+        cancelled: threading.Event | None = None,
     ) -> Buffer:
         if not length:
-            return b""  # which HTTP cannot ask for
+            return b""  # HTTP has no empty range
         bucket, _, key = item.path.partition("/")
         tries, began = Tries(), nan
 
         def get(client: Client) -> Buffer:
             nonlocal began
-            if given_up and given_up.is_set():
-                raise Failure(ErrorKind.REFUSED)  # told to nobody
+            if cancelled and cancelled.is_set():
+                raise Failure(ErrorKind.REFUSED)  # the caller raises the first error instead
             buffer, began = client.get(key, offset, length)
             if len(buffer) != length:
                 raise Failure(ErrorKind.SHORT)
@@ -170,13 +180,13 @@ class S3Store:
 
         start, failed = perf_counter(), True
         try:
-            buffer = self._ask(bucket, get, tries)
+            buffer = self._request(bucket, get, tries)
             failed = False
             return buffer
         except Failure as failure:
             if failure.kind in (ErrorKind.SHORT, ErrorKind.SHRUNK):
                 raise _cut_short(item, offset, length) from None
-            raise explained(failure, item.url, "read") from None
+            raise storage_error(failure, item.url, "read") from None
         finally:
             note_request(
                 start,
@@ -188,70 +198,75 @@ class S3Store:
                 failed=failed,
             )
 
-    def _ask(self, bucket: str, question: Callable[[Client], T], tries: Tries) -> T:
-        """Raises `Failure`."""
-        mine = self._of_this_process()
+    def _request(self, bucket: str, send: Callable[[Client], T], tries: Tries) -> T:
+        """Return the result of ``send``, with retries, and by another client where one is needed.
+
+        Raises `Failure`.
+        """
+        connections = self._of_this_process()
+        policy = RetryPolicy(connections.account.attempts)
         while True:
             choice = self._choice
             try:
-                client = self._client(mine, bucket, choice)
-                return retry(partial(question, client), RetryPolicy(mine.account.attempts), tries)
+                client = self._client(connections, bucket, choice)
+                return retry(partial(send, client), policy, tries)
             except Failure as failure:
-                with mine.lock:
-                    if self._choice is choice:  # else another thread has chosen another client
-                        better = _next_choice(choice, failure, mine.account)
+                with connections.lock:
+                    if self._choice is choice:  # no other thread has changed it meanwhile
+                        better = _next_choice(choice, failure, connections.account)
                         if better is None:
                             raise
                         self._choice = better
 
-    def _client(self, mine: _Mine, bucket: str, choice: ClientChoice) -> Client:
-        with mine.lock:
-            if (bucket, choice) not in mine.clients:
-                if mine.account.beyond and choice.client != ANYWHERE:
+    def _client(self, connections: _Connections, bucket: str, choice: ClientChoice) -> Client:
+        with connections.lock:
+            if (bucket, choice) not in connections.clients:
+                if connections.account.s3fs_only and choice.client != FALLBACK:
                     raise Failure(ErrorKind.UNSUITED)
-                account = replace(mine.account, check_answers=choice.check_answers)
-                mine.clients[bucket, choice] = connect(choice.client, bucket, account)
-            return mine.clients[bucket, choice]
+                account = replace(connections.account, check_answers=choice.check_answers)
+                connections.clients[bucket, choice] = connect(choice.client, bucket, account)
+            return connections.clients[bucket, choice]
 
     def _pool(self) -> ThreadPoolExecutor:
-        mine = self._of_this_process()
-        with mine.lock:
-            if mine.pool is None:
-                mine.pool = ThreadPoolExecutor(mine.account.in_flight, "pipeprof-s3")
-            return mine.pool
+        connections = self._of_this_process()
+        with connections.lock:
+            if connections.pool is None:
+                most = connections.account.max_concurrency
+                connections.pool = ThreadPoolExecutor(most, "pipeprof-s3")
+            return connections.pool
 
-    def _of_this_process(self) -> _Mine:
+    def _of_this_process(self) -> _Connections:
         pid = os.getpid()
-        if pid not in self._mine:
-            # of several threads that come here at once, the first to be done counts
-            self._mine.setdefault(pid, _Mine(read_account(self._options)))
-        return self._mine[pid]
+        if pid not in self._connections:
+            # several threads may come here at once; the first result is kept
+            self._connections.setdefault(pid, _Connections(read_account(self._options)))
+        return self._connections[pid]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_mine": {}}
+        return {**self.__dict__, "_connections": {}}
 
 
 def _next_choice(choice: ClientChoice, failure: Failure, account: Account) -> ClientChoice | None:
-    """To the same store, once ``choice`` has failed; ``None``: there is no better one."""
+    """Return how to read the store after ``choice`` failed; None where nothing else may help."""
     if failure.kind is ErrorKind.CHECKSUM and choice.check_answers:
         note = (
             "The store sends checksums that are not those of the ranges asked for; they were not "
             "compared (AWS_RESPONSE_CHECKSUM_VALIDATION=when_required)."
         )
         return replace(choice, check_answers=False, notes=(*choice.notes, note))
-    does_not_do = failure.kind in (ErrorKind.UNSUITED, ErrorKind.ABSENT)
-    if does_not_do and not choice.chosen and choice.client != ANYWHERE:
-        why = "it does not take answers such as this store's"
-        if failure.kind is ErrorKind.ABSENT:
-            why = "it is not installed, or cannot be loaded"
-        elif account.beyond:
-            why = f"the setting {account.beyond} is known to {ANYWHERE} alone"
-        return replace(
-            choice,
-            client=ANYWHERE,
-            notes=(*choice.notes, f"It was not read by {choice.client}: {why}."),
-        )
-    return None
+    if (
+        failure.kind not in (ErrorKind.UNSUITED, ErrorKind.ABSENT)
+        or choice.by_user
+        or choice.client == FALLBACK
+    ):
+        return None
+    why = "it does not accept the answers of this store"
+    if failure.kind is ErrorKind.ABSENT:
+        why = "it is not installed, or cannot be loaded"
+    elif account.s3fs_only:
+        why = f"only {FALLBACK} supports the setting {account.s3fs_only}"
+    note = f"It was not read by {choice.client}: {why}."
+    return replace(choice, client=FALLBACK, notes=(*choice.notes, note))
 
 
 def _bucket_and_key(url: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What asks a bucket: one file per library, all with the methods of `base.Client`.
+"""The clients of S3: one module per library, each with a class that implements `base.Client`.
 
 Only `storage.s3.store` uses them.
 """

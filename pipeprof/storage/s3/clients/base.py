@@ -1,4 +1,4 @@
-"""What asks a bucket: one file per client."""
+"""Define the interface of S3 clients, and create one by its name."""
 
 from __future__ import annotations
 
@@ -12,38 +12,43 @@ if TYPE_CHECKING:
     from pipeprof.storage.s3.account import Account
 
 Listed: TypeAlias = "tuple[str, int]"
-"""A key, and the object's bytes."""
+"""The key of an object, and its size in bytes."""
 
 
 class Client(Protocol):
-    """Of one bucket and one process; its methods are called by many threads.
+    """A client of one bucket in one process, used by many threads at the same time.
 
-    It asks once and never again by itself. All its errors are `Failure`.
+    It sends each request once and does not retry. All its errors are `Failure`.
     """
 
     def pages(self, folder: str, after: str) -> Iterator[Sequence[Listed]]:
-        """What lies below ``folder`` (empty, or with a slash at its end), in the order of keys,
-        from the one behind ``after`` on; a client that cannot begin there begins anew."""
+        """Yield the objects whose keys start with ``folder``, in the order of keys.
+
+        ``folder`` is empty or ends with a slash. The listing starts behind the key ``after``; a
+        client that cannot do so starts at the first key.
+        """
         ...
 
     def size(self, key: str) -> int:
-        """Of one object."""
+        """Return the bytes of one object."""
         ...
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
-        """The bytes, or fewer; and when the answer began, by `perf_counter`: NaN where the client
-        does not tell."""
+        """Return the bytes, perhaps too few, and when the answer began.
+
+        The time is of `perf_counter`; NaN where the client does not report it.
+        """
         ...
 
 
 CLIENTS = ("obstore", "pyarrow", "s3fs")
 DEFAULT = "obstore"
-"""It makes the most of one core: ``make bench-s3``."""
-ANYWHERE = "s3fs"
-"""It knows every setting that botocore knows, and is the least particular about answers."""
+"""The client with the highest throughput per core, by ``make bench-s3``."""
+FALLBACK = "s3fs"
+"""The client that supports every setting of botocore, and accepts the most unusual answers."""
 
 
 def connect(name: str, bucket: str, account: Account) -> Client:
-    """A new client, one of `CLIENTS`. Raises `Failure`."""
+    """Create the client ``name``, one of `CLIENTS`. Raises `Failure`."""
     client: Client = import_module(f"pipeprof.storage.s3.clients.{name}").connect(bucket, account)
     return client

@@ -1,4 +1,4 @@
-"""S3 by pyarrow, which has Amazon's client for C++ in it."""
+"""Read S3 by pyarrow, which contains Amazon's client for C++."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipeprof.storage.base import Buffer
-from pipeprof.storage.errors import ErrorKind, Failure, raising_failures, refused
+from pipeprof.storage.errors import ErrorKind, Failure, raise_failures, refusal
 from pipeprof.storage.s3.account import Account
 from pipeprof.storage.s3.clients.base import Listed
 
-_OPEN_OBJECTS = 256
+_MAX_OPEN_OBJECTS = 256
 _CHECKSUMS = "AWS_RESPONSE_CHECKSUM_VALIDATION"
-_BY_CODE = {
+_CODE_BY_NAME = {
     "ACCESS_DENIED": "AccessDenied",
     "INVALID_ACCESS_KEY_ID": "InvalidAccessKeyId",
     "SIGNATURE_DOES_NOT_MATCH": "SignatureDoesNotMatch",
@@ -33,8 +33,8 @@ _BY_CODE = {
     "REQUEST_TIMEOUT": "RequestTimeout",
     "REQUEST_TIME_TOO_SKEWED": "RequestTimeTooSkewed",
 }
-"""The names that Amazon's client has for S3's."""
-_BY_CURL = {
+"""S3's error code for each name that Amazon's client gives it."""
+_KIND_BY_CURL_CODE = {
     "6": ErrorKind.UNREACHED,
     "7": ErrorKind.UNREACHED,
     "28": ErrorKind.TIMEOUT,
@@ -45,6 +45,8 @@ _BY_CURL = {
 
 
 class PyarrowBucket:
+    """Implements `Client` by pyarrow."""
+
     def __init__(self, bucket: str, account: Account) -> None:
         from pyarrow import fs
 
@@ -68,42 +70,42 @@ class PyarrowBucket:
                 retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=0),
             )
         self._bucket = bucket
-        # an object's size is asked for when it is opened: not each time
-        self._opened = lru_cache(_OPEN_OBJECTS)(self._fs.open_input_file)
+        # opening an object requests its size, so objects stay open
+        self._open = lru_cache(_MAX_OPEN_OBJECTS)(self._fs.open_input_file)
 
     def pages(self, folder: str, after: str) -> Iterator[Sequence[Listed]]:
-        """One, as pyarrow gives no part of a listing."""
+        """Yield the whole listing as one page, because pyarrow returns it at once."""
         from pyarrow import fs
 
         place = f"{self._bucket}/{folder}".rstrip("/")
-        wanted = fs.FileSelector(place, recursive=True, allow_not_found=bool(folder))
-        with _understood():
-            found = self._fs.get_file_info(wanted)
+        selector = fs.FileSelector(place, recursive=True, allow_not_found=bool(folder))
+        with _raise_failures():
+            infos = self._fs.get_file_info(selector)
         start = len(self._bucket) + 1
-        yield [(info.path[start:], info.size) for info in found if info.type == fs.FileType.File]
+        yield [(info.path[start:], info.size) for info in infos if info.type == fs.FileType.File]
 
     def size(self, key: str) -> int:
         from pyarrow import fs
 
-        with _understood():
+        with _raise_failures():
             (info,) = self._fs.get_file_info([f"{self._bucket}/{key}"])
         if info.type != fs.FileType.File:
             raise Failure(ErrorKind.MISSING)
         return int(info.size)
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
-        with _understood():
-            data: bytes = self._opened(f"{self._bucket}/{key}").read_at(length, offset)
+        with _raise_failures():
+            data: bytes = self._open(f"{self._bucket}/{key}").read_at(length, offset)
         return data, nan
 
 
-_changing = threading.Lock()
+_environment_lock = threading.Lock()
 
 
 @contextmanager
 def _without_checksums() -> Iterator[None]:
-    """Amazon's client reads this setting nowhere else, once, when it is created."""
-    with _changing:
+    """Turn checksums off for clients created in the body, by the variable that they read then."""
+    with _environment_lock:
         before = os.environ.get(_CHECKSUMS)
         os.environ[_CHECKSUMS] = "when_required"
         try:
@@ -114,29 +116,29 @@ def _without_checksums() -> Iterator[None]:
                 os.environ[_CHECKSUMS] = before
 
 
-def _understood() -> AbstractContextManager[None]:
-    return raising_failures(_failure, "a request by pyarrow failed")
+def _raise_failures() -> AbstractContextManager[None]:
+    return raise_failures(_classify, "a request by pyarrow failed")
 
 
-def _failure(error: Exception) -> Failure:
-    """By what Amazon's client says itself; what follows may be the server's words."""
+def _classify(error: Exception) -> Failure:
+    """Classify an error by the words of Amazon's client; other words may be the server's."""
     if isinstance(error, FileNotFoundError):
         return Failure(ErrorKind.MISSING)
-    head, _, told = str(error).partition(" operation: ")
+    head, _, details = str(error).partition(" operation: ")
     if "past end of file" in head:
         return Failure(ErrorKind.SHRUNK)
-    if told.startswith("Response checksums mismatch"):
+    if details.startswith("Response checksums mismatch"):
         return Failure(ErrorKind.CHECKSUM)
-    if told.startswith("Failed to flush") or ("UNKNOWN" in head and not told.strip()):
-        # the reason was written to where the bytes were to go, and may not have fitted
-        return Failure(ErrorKind.UNTOLD)
-    if curl := re.match(r"curlCode: (\d+)", told):
-        return Failure(_BY_CURL.get(curl[1], ErrorKind.BROKEN_OFF))
+    if details.startswith("Failed to flush") or ("UNKNOWN" in head and not details.strip()):
+        # the client wrote the reason into the buffer for the bytes, where it may not fit
+        return Failure(ErrorKind.UNEXPLAINED)
+    if curl := re.match(r"curlCode: (\d+)", details):
+        return Failure(_KIND_BY_CURL_CODE.get(curl[1], ErrorKind.BROKEN_OFF))
     code = re.search(r"AWS Error (\w+)", head)
-    known = _BY_CODE.get(code[1], "") if code else ""
-    name = re.match(r"Unable to parse ExceptionName: (\w+)", told)
+    known = _CODE_BY_NAME.get(code[1], "") if code else ""
+    name = re.match(r"Unable to parse ExceptionName: (\w+)", details)
     status = re.search(r"HTTP status (\d{3})", head)
-    return refused(known or (name[1] if name else ""), status[1] if status else "")
+    return refusal(known or (name[1] if name else ""), status[1] if status else "")
 
 
 connect = PyarrowBucket
