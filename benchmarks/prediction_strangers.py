@@ -56,7 +56,7 @@ from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.analyze.sweep.search import Outlook, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import Recording, SweepSpec
-from pipeprof.sweep.pairs import how_many, run_pairs, shorter
+from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
 
@@ -172,7 +172,7 @@ class Sweep:
     @property
     def pairs(self) -> int:
         """That it may run to settle its choice."""
-        return how_many(_SPEC, len(self.tried)) if self.doubt else 0
+        return pair_count(_SPEC, len(self.tried)) if self.doubt else 0
 
     def behind(self) -> tuple[float, bool]:
         """How much slower the choice is than the best; and whether pairs tell it, or bouts do."""
@@ -269,7 +269,7 @@ def _run_all(
     stranger = Stranger(spec, tuple(bouts), {})
     sweep = Sweep.of(stranger, cores)
     if sweep.pairs and sweep.doubt:
-        seconds = shorter(replace(_SPEC, trial_s=options.seconds)).trial_s
+        seconds = paired_spec(replace(_SPEC, trial_s=options.seconds)).trial_s
         stranger = replace(stranger, pairs=in_pairs(sweep.doubt, sweep.pairs, seconds))
     pair = Sweep.of(stranger, cores).chosen, stranger.best
     if pair[0] != pair[1]:

@@ -169,11 +169,11 @@ def _plan(
     fields: dict[str, Any],
 ) -> SweepPlan:
     """Plan a new sweep, or the remaining trials of one. Raises the errors of the planning."""
-    from pipeprof.sweep.plan import new_folder, plan_rest, plan_sweep
+    from pipeprof.sweep.plan import new_folder, plan_remaining, plan_sweep
 
     client, options = split_client(s3_client, storage_options)
     if resume is not None:
-        plan = plan_rest(resume, urls, options, storages, client)
+        plan = plan_remaining(resume, urls, options, storages, client)
         if plan.spec.with_options and not options:
             click.echo(_OPTIONS_NOT_SAVED, err=True)
         return plan

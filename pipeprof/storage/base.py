@@ -22,10 +22,8 @@ class ObjectInfo:
 
 
 class Store(Protocol):
-    """Lists objects and reads byte ranges of them.
-
-    A store can be pickled, and can be used in a process that is forked after it was created.
-    """
+    """Lists objects and reads byte ranges of them. A store can be pickled, and can be used in a
+    process that is forked after it was created."""
 
     @property
     def client(self) -> str:
@@ -51,10 +49,8 @@ class Store(Protocol):
         ...
 
     def read(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        """Return the bytes of each (offset, length), and record this as one read.
-
-        Raises `StorageError`, also when the object is shorter than when it was listed.
-        """
+        """Return the bytes of each (offset, length), and record this as one read. Raises
+        `StorageError`, also when the object is shorter than when it was listed."""
         ...
 
 

@@ -176,9 +176,7 @@ def raise_failures(classify: Callable[[Exception], Failure], missing: str) -> It
 
 
 def storage_error(failure: Failure, url: str, done: str) -> StorageError:
-    """Return the error that says why ``url`` cannot be ``done``, for example "read".
-
-    ``url`` must hold no secret. A missing object is a `NothingFound`.
-    """
+    """Return the error that says why ``url`` cannot be ``done``, for example "read". ``url`` must
+    hold no secret. A missing object is a `NothingFound`."""
     error = NothingFound if failure.kind is ErrorKind.MISSING else StorageError
     return error(f"{url} cannot be {done}: {failure.reason}.")

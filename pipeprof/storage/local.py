@@ -27,10 +27,8 @@ _NO_DIRECT_READS = (
 
 
 class LocalStore:
-    """Reads files of this machine, network mounts included.
-
-    Threads that share it read one after another. A forked child starts a reader of its own.
-    """
+    """Reads files of this machine, network mounts included. Threads that share it read one after
+    another. A forked child starts a reader of its own."""
 
     client = "positional reads"
     one_at_a_time = True

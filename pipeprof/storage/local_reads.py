@@ -52,10 +52,8 @@ class LocalReader:
     def read(
         self, descriptor: int, path: str, ranges: Sequence[tuple[int, int]], direct: bool
     ) -> tuple[list[memoryview], int]:
-        """Return the bytes of each (offset, length), and the number of requests.
-
-        Raises `OSError`, and `StorageError` when the file is too short.
-        """
+        """Return the bytes of each (offset, length), and the number of requests. Raises `OSError`,
+        and `StorageError` when the file is too short."""
         spans = [_whole_pages(*each) if direct else each for each in ranges]
         places, total = _places(spans)
         memory = _allocate(total, ALIGNMENT if direct else _CACHE_LINE)
@@ -128,10 +126,8 @@ def _allocate(size: int, alignment: int) -> memoryview:
 
 @cache
 def _pool() -> pa.MemoryPool:
-    """Return the pool of Arrow that reuses memory without returning it to the kernel.
-
-    The kernel would clear each page, which can take longer than copying the file's bytes into it.
-    """
+    """Return the pool of Arrow that reuses memory without returning it to the kernel. The kernel
+    would clear each page, which can take longer than copying the file's bytes into it."""
     try:
         return pa.mimalloc_memory_pool()
     except NotImplementedError:

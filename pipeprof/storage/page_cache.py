@@ -116,10 +116,8 @@ def warm(paths: Iterable[str]) -> None:
 
 
 def uncounted_kinds(root: str = "/proc") -> tuple[str, ...]:
-    """Return the mounted types of file system whose I/O the kernel may not count.
-
-    These are network file systems, FUSE and unknown ones; they may have caches of their own.
-    """
+    """Return the mounted types of file system whose I/O the kernel may not count. These are network
+    file systems, FUSE and unknown ones; they may have caches of their own."""
     known = _LOCAL | _IN_MEMORY | _NO_FILES | _OF_IMAGES
     return tuple(sorted(set(read_mounts(root).values()) - known))
 
@@ -182,10 +180,8 @@ def _libc() -> ctypes.CDLL | None:
 def _by_cachestat(
     libc: ctypes.CDLL, descriptor: int, offset: int = 0, length: int = 0
 ) -> int | None:
-    """Count the pages in memory by cachestat(); ``length`` 0 means to the end of the file.
-
-    None before Linux 6.5, and in containers that forbid the call.
-    """
+    """Count the pages in memory by cachestat(); ``length`` 0 means to the end of the file. None
+    before Linux 6.5, and in containers that forbid the call."""
     if platform.machine() not in _CACHESTAT_MACHINES:
         return None
     byte_range = (ctypes.c_uint64 * 2)(offset, length)

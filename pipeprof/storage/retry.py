@@ -42,10 +42,8 @@ class Tries:
 
 
 def retry(attempt: Callable[[], T], policy: RetryPolicy, tries: Tries) -> T:
-    """Return the result of ``attempt``, called again after each transient `Failure`.
-
-    Raises the last `Failure`.
-    """
+    """Return the result of ``attempt``, called again after each transient `Failure`. Raises the
+    last `Failure`."""
     wait_s, end_s = policy.wait_s, monotonic() + policy.seconds
     while True:
         try:

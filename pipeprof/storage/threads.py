@@ -24,9 +24,7 @@ class HelperThreads:
 
     def run(self, work: Callable[[], None], helpers: int) -> None:
         """Call ``work`` in this thread and in ``helpers`` others, and wait for all of them.
-
-        ``work`` must not raise.
-        """
+        ``work`` must not raise."""
         ended: SimpleQueue[None] = SimpleQueue()
 
         def job() -> None:

@@ -41,11 +41,8 @@ def join(url: str, name: str) -> str:
 
 
 def filesystem(url: str, options: dict[str, Any] | None = None) -> tuple[AbstractFileSystem, str]:
-    """Return the fsspec file system of ``url``, and the path in it.
-
-    Raises `UsageError` for a scheme that no file system serves. The message never holds
-    ``options``.
-    """
+    """Return the fsspec file system of ``url``, and the path in it. Raises `UsageError` for a
+    scheme that no file system serves. The message never holds ``options``."""
     import fsspec
 
     known = {name: value for name, value in (options or {}).items() if name != "s3_client"}

@@ -1,4 +1,4 @@
-"""Sweeps: a URL becomes a `plan`, the `runner` runs its trials, and `trial` is one of them.
+"""Run sweeps: `plan` makes a plan of trials, `runner` runs them, and `trial` runs one of them.
 
-Only the command line uses it.
+Only the command line may import this package.
 """

@@ -1,4 +1,4 @@
-"""The page cache in a trial: brought into the state asked for, and what was had of it, proven."""
+"""Bring the page cache into the state asked for, and verify that state after a trial."""
 
 from __future__ import annotations
 
@@ -12,77 +12,77 @@ from pipeprof.measure.proc_counters import Traffic as Traffic
 from pipeprof.measure.proc_counters import read_traffic
 from pipeprof.model import CacheState, CacheWanted
 from pipeprof.storage import open_store
+from pipeprof.storage.cache_state import LEAST_READ_BYTES, TRAFFIC_TOLERANCE, hidden_caches
 from pipeprof.storage.page_cache import Residency, evict, residency, warm
 from pipeprof.storage.urls import is_local
 from pipeprof.units import format_bytes, format_share
 
 _State = Literal["cold", "warm", "mixed"]
-COLD = 0.01
-"""Of the pages may be in memory when a trial begins that is called cold."""
-_NEARLY = 0.1
-"""Read-ahead and other files blur what was moved by so much."""
-_ENOUGH_BYTES = 1_000_000
-"""Read: what passes through pipes is far less."""
-_SETTLED_BYTES = 2**26
-"""Read after warm-up: what a device had moved before, and was read only then, is far less."""
+_COLD_SHARE = 0.01
+"""The largest share of pages in memory at which files count as cold."""
+_LEAST_BYTES_AFTER_WARMUP = 2**26
+"""The bytes read after warm-up above which read-ahead during warm-up is negligible."""
 
 
 @dataclass(frozen=True)
-class Begun:
-    """How a trial found its files, once the cache was prepared."""
+class PreparedCache:
+    """The state of a trial's files after the cache was prepared."""
 
     wanted: CacheWanted
     paths: tuple[str, ...]
     residency: Residency
 
 
-def prepare(url: str, wanted: CacheWanted) -> Begun:
-    """Evict the files of ``url``, or read them, as far as they can be."""
+def prepare(url: str, wanted: CacheWanted) -> PreparedCache:
+    """Evict the files of ``url`` from memory, or read them into it, as far as possible."""
     if not is_local(url):
-        scheme = url.partition("://")[0]
-        reason = f"caches behind {scheme}:// cannot be seen"
-        return Begun(wanted, (), Residency(None, reason, local=False))
+        return PreparedCache(wanted, (), Residency(None, hidden_caches(url), local=False))
     items = open_store(url).find(url)
     paths = tuple(item.path for item in items)
     memory = read_environment(accelerator="").ram_bytes
     if wanted == "cold":
         evict(paths)
     elif wanted == "warm" and (memory is None or sum(item.size for item in items) < memory):
-        warm(paths)  # more than there is memory would push itself out
-    return Begun(wanted, paths, residency(paths))
+        warm(paths)  # files larger than the memory would evict each other
+    return PreparedCache(wanted, paths, residency(paths))
 
 
 class ReadMeter:
-    """What the loader reads in a trial: its workers, or without workers this process."""
+    """Counts what the loader reads in a trial: in its workers, or without workers in this process.
+    It must be created just before the loader starts."""
 
     def __init__(self, workers: int) -> None:
-        """Just before the loader starts."""
         self._workers = workers
-        self._began = Traffic(0, 0) if workers else self._count()
-        self._measuring: Traffic | None = None
-        self._ended: Traffic | None = None
+        self._at_start = Traffic(0, 0) if workers else self._count()
+        self._after_warmup: Traffic | None = None
+        self._at_end: Traffic | None = None
 
-    def measuring(self) -> None:
-        """Warm-up is over."""
-        self._measuring = self._count()
+    def end_warmup(self) -> None:
+        """Note the counters at the end of the warm-up."""
+        self._after_warmup = self._count()
 
     def end(self) -> None:
-        """While the workers still live."""
-        self._ended = self._count()
+        """Note the counters at the end of the trial, while its workers still live."""
+        self._at_end = self._count()
 
     def traffic(self) -> tuple[Traffic, str] | None:
-        """Read after warm-up, or if that is too little to tell anything, in the whole trial."""
-        after, whole = (self._measuring, "while measuring"), (self._began, "in the trial")
-        tried = (*after, _SETTLED_BYTES), (*whole, _ENOUGH_BYTES), (*after, _ENOUGH_BYTES)
-        for before, when, least in tried:
-            if before is not None and self._ended is not None:
-                read = Traffic(*(now - then for now, then in zip(self._ended, before, strict=True)))
+        """Return the bytes read and moved, and in which period; None where they are unknown. The
+        period is that after warm-up, or the whole trial where too little was read after it."""
+        measured, trial = (self._after_warmup, "while measuring"), (self._at_start, "in the trial")
+        for before, period, least in (
+            (*measured, _LEAST_BYTES_AFTER_WARMUP),
+            (*trial, LEAST_READ_BYTES),
+            (*measured, LEAST_READ_BYTES),
+        ):
+            if before is not None and self._at_end is not None:
+                pairs = zip(self._at_end, before, strict=True)
+                read = Traffic(*(now - then for now, then in pairs))
                 if read.logical >= least:
-                    return read, when
+                    return read, period
         return None
 
     def _count(self) -> Traffic | None:
-        """``None`` where it is not known of each process."""
+        """Sum the counters of all processes; None unless those of each are known."""
         pids = [child.pid for child in active_children()] if self._workers else [os.getpid()]
         counted = [read_traffic(pid) for pid in pids if pid is not None]
         known = [each for each in counted if each is not None]
@@ -91,42 +91,46 @@ class ReadMeter:
         return Traffic(*map(sum, zip(*known, strict=True)))
 
 
-def label(begun: Begun, meter: ReadMeter) -> CacheState:
-    """Of a trial that has just ended: by what devices moved, else by what lay in memory."""
-    start = begun.residency
+def trial_cache_state(prepared: PreparedCache, meter: ReadMeter) -> CacheState:
+    """Return the state of the cache in the trial that has just ended. It follows from the bytes
+    that devices moved, or else from the pages in memory."""
+    start = prepared.residency
     if not start.local:
         return CacheState("unknown", start.reason)
     if start.share is not None and start.reason:
         return CacheState("warm", start.reason)
-    end, told = residency(begun.paths).share, meter.traffic()
-    if told is not None:
-        read, when = told
+    end, counted = residency(prepared.paths).share, meter.traffic()
+    if counted is not None:
+        read, period = counted
         state = _by_traffic(start.share, read.physical / read.logical)
         logical, physical = format_bytes(read.logical), format_bytes(read.physical)
-        source = f"of {logical} read {when}, devices moved {physical}"
+        source = f"of {logical} read {period}, devices moved {physical}"
     elif start.share is not None:
         state = _by_residency(start.share, end)
         source = "too little was read to tell from where"
     else:
         return CacheState("unknown", start.reason)
-    found = start.reason
+    pages = start.reason
     if start.share is not None:
-        found = f"{format_share(start.share)} of the pages were in memory at the start"
-        found += "" if end is None else f", {format_share(end)} at the end"
-    stayed = begun.wanted == "cold" and start.share is not None and start.share > COLD
-    left = "; not all could be evicted" if stayed else ""
-    return CacheState(state, f"{found}; {source}{left}")
+        pages = f"{format_share(start.share)} of the pages were in memory at the start"
+        pages += "" if end is None else f", {format_share(end)} at the end"
+    stayed = prepared.wanted == "cold" and start.share is not None and start.share > _COLD_SHARE
+    remark = "; not all could be evicted" if stayed else ""
+    return CacheState(state, f"{pages}; {source}{remark}")
 
 
 def _by_traffic(start: float | None, moved: float) -> _State:
-    """``moved``: physical bytes of a logical one. What did not begin cold is not called cold."""
-    if moved <= _NEARLY:
+    """Return the state by the bytes that devices ``moved`` per byte read. A trial whose files were
+    partly in memory at the ``start`` is never called cold."""
+    if moved <= TRAFFIC_TOLERANCE:
         return "warm"
-    began_cold = start is None or start <= COLD
-    return "cold" if began_cold and moved >= 1 - _NEARLY else "mixed"
+    began_cold = start is None or start <= _COLD_SHARE
+    return "cold" if began_cold and moved >= 1 - TRAFFIC_TOLERANCE else "mixed"
 
 
 def _by_residency(start: float, end: float | None) -> _State:
-    if start >= 1 - COLD:
+    """Return the state by the shares of pages in memory at the start and the end."""
+    if start >= 1 - _COLD_SHARE:
         return "warm"
-    return "cold" if start <= COLD and end is not None and end <= COLD else "mixed"
+    stayed_cold = start <= _COLD_SHARE and end is not None and end <= _COLD_SHARE
+    return "cold" if stayed_cold else "mixed"

@@ -1,4 +1,4 @@
-"""What eats the batches of a sweep: an emulated accelerator, or the user's own training step."""
+"""Create what consumes the batches of a sweep: an emulated accelerator, or the user's own step."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pipeprof.sweep.references import Reference
 
 @dataclass(frozen=True)
 class Consumer:
-    """Takes a batch after the other."""
+    """The training step of a trial, called for each batch."""
 
     label: str
     step: Callable[[Any], Any]
 
 
 def make_consumer(spec: SweepSpec, batch_size: int | None) -> Consumer:
-    """Raises `UsageError`, `PipeprofError` when the user's step is not there."""
+    """Create the consumer of batches of ``batch_size``; None takes the emulated step as given.
+    Raises `UsageError` or `PipeprofError` when the user's step cannot be loaded."""
     if spec.step is not None:
         step = Reference(spec.step)
         step.load()
@@ -33,22 +34,19 @@ def make_consumer(spec: SweepSpec, batch_size: int | None) -> Consumer:
 
 
 def consumer_label(spec: SweepSpec) -> str:
-    """Of what eats the batches. Raises as `make_consumer`."""
+    """Return the label of the sweep's consumer. Raises what `make_consumer` raises."""
     if spec.script is not None:
         return f"the step of your own script, {spec.script}"
     return make_consumer(spec, None).label
 
 
 def check_own(spec: SweepSpec) -> None:
-    """That the user's own transform, loader or script is there, and takes what is to be varied.
+    """Check that the user's own transform, loader or script exists and takes what the sweep varies.
     Raises `UsageError`, `PipeprofError`."""
     if spec.transform is not None:
         Reference(spec.transform).load()
     if spec.script is not None:
         split_command(spec.script)
     elif spec.loader is not None:
-        several = {
-            "prefetch_factor": len(spec.prefetch) > 1,
-            "batch_size": bool(spec.batch_sizes),
-        }
-        OwnLoader(spec.loader).check(tuple(name for name, varied in several.items() if varied))
+        counts = {"prefetch_factor": len(spec.prefetch) - 1, "batch_size": len(spec.batch_sizes)}
+        OwnLoader(spec.loader).check([name for name, varied in counts.items() if varied])

@@ -1,7 +1,7 @@
-"""When a trial cannot tell the storage's latency from its bandwidth: a few requests that do.
+"""Measure whether a storage is limited by latency or bandwidth, where a trial cannot show it.
 
-They are made one at a time while nothing else reads, small ones and ones as large as the trial's,
-of the same objects, through the same client.
+A few requests are sent one at a time while nothing else reads. Some are small and some as large
+as the trial's, for the same objects and by the same client.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ from pipeprof.storage.page_cache import evict
 from pipeprof.storage.urls import is_local
 
 SMALL_S, LARGE_S = 0.3, 1.2
-_MOST = 200
-"""Requests of each size."""
-_FEWEST = 3
-_SMALL = 4096
-_LARGER = 16
-"""Times as large, at least."""
+"""How long requests of each size are repeated."""
+_MAX_REQUESTS = 200
+"""The most requests of each size."""
+_MIN_REQUESTS = 3
+_SMALL_BYTES = 4096
+_LEAST_SIZE_RATIO = 16
+"""A large request has at least so many times the bytes of a small one."""
 
 
-def disambiguated(
+def disambiguate(
     profile: Profile, recording: Recording, dataset: FileDataset, spec: SweepSpec
 ) -> tuple[Profile, Recording]:
-    """The same, or with the cause found, some 1.5 seconds later. The trial's workers are gone."""
+    """Return the profile and recording, with lone requests measured where these may find the cause.
+    The trial's workers must have ended. The requests take some 1.5 s."""
     requests, local = profile.requests, is_local(dataset.objects[0].url)
     if profile.diagnosis.bottleneck != "read" or requests is None:
         return profile, recording
     if (requests.client_share or 0.0) >= BUSY:
         return profile, recording
     if local and spec.cache != "cold":
-        return profile, recording  # it would find what the trial has left in memory
+        return profile, recording  # the trial has left the data in memory
     try:
         lone = lone_requests(dataset, int(requests.size.p50), forget=local)
     except StorageError:
@@ -51,31 +53,34 @@ def disambiguated(
 
 
 def lone_requests(dataset: FileDataset, large: int, forget: bool) -> LoneRequests | None:
-    """``None`` when the objects are too small to tell. ``forget``: what the page cache holds of
-    them. Raises `StorageError`."""
-    large = max(large, _LARGER * _SMALL)
+    """Measure small requests and those of ``large`` bytes; None when the objects are too small.
+    ``forget`` evicts the objects from the page cache before. Raises `StorageError`."""
+    large = max(large, _LEAST_SIZE_RATIO * _SMALL_BYTES)
     objects = [item for item in dataset.objects if item.size >= 2 * large]
     if not objects:
         return None
     if forget:
         evict([item.path for item in objects])
-    small = _timed(dataset, objects, _SMALL, SMALL_S)
-    took = _timed(dataset, objects, large, LARGE_S)
-    return LoneRequests(_SMALL, fmean(small), large, fmean(took), len(took))
+    small_s = _time_requests(dataset, objects, _SMALL_BYTES, SMALL_S)
+    large_s = _time_requests(dataset, objects, large, LARGE_S)
+    return LoneRequests(_SMALL_BYTES, fmean(small_s), large, fmean(large_s), len(large_s))
 
 
-def _timed(
+def _time_requests(
     dataset: FileDataset, objects: list[ObjectInfo], size: int, budget_s: float
 ) -> list[float]:
-    """Seconds of each request, at random places; without the first, which opens connections."""
+    """Return the seconds of each request at random offsets, for about ``budget_s``. The first
+    request is left out, because it opens connections."""
     random = Random(size)
-    took: list[float] = []
+    durations: list[float] = []
     began = end = perf_counter()
-    while len(took) <= _FEWEST or (end - began < budget_s and len(took) < _MOST):
+    while len(durations) <= _MIN_REQUESTS or (
+        end - began < budget_s and len(durations) < _MAX_REQUESTS
+    ):
         item = random.choice(objects)
-        offset = random.randrange((item.size - size) // _SMALL) * _SMALL
+        offset = random.randrange((item.size - size) // _SMALL_BYTES) * _SMALL_BYTES
         start = perf_counter()
         dataset.store.read(item, [(offset, size)])
         end = perf_counter()
-        took.append(end - start)
-    return took[1:]
+        durations.append(end - start)
+    return durations[1:]

@@ -1,7 +1,7 @@
-"""A sweep that runs only those trials of its grid that can change the answer.
+"""Choose the next trial of a sweep that runs only those trials which can change its answer.
 
-Each data set and batch size is a question of its own. `analyze.sweep.search` decides, by what the
-saved profiles of its trials hold.
+The choice is made for each data set and batch size on its own. `analyze.sweep.search` makes it
+from the saved profiles of the trials.
 """
 
 from __future__ import annotations
@@ -13,96 +13,101 @@ from pathlib import Path
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.sweep.noise import Noise, noise_of
-from pipeprof.analyze.sweep.search import Plan, plan
+from pipeprof.analyze.sweep.search import Plan
+from pipeprof.analyze.sweep.search import plan as plan_next
 from pipeprof.errors import ProfileError, UsageError
 from pipeprof.model import LoaderConfig, Profile, RunNoise, Trial, Untried
 from pipeprof.storage.urls import redact
 from pipeprof.store import load
 from pipeprof.sweep.plan import TrialSetting
 
-SMALL = 6
-"""So few settings are all tried: to predict takes two trials itself."""
-_PREFETCH = 2
-"""Written where it means nothing: without workers."""
+MAX_EXHAUSTIVE_SETTINGS = 6
+"""The most settings that are all tried; a prediction would need two trials itself."""
+_PREFETCH_WITHOUT_WORKERS = 2
+"""The prefetch factor of `Setting` where it has no meaning."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The next trial."""
+    """The next trial, and what it is predicted to give."""
 
     setting: TrialSetting
     samples_per_s: float | None = None
-    """Predicted, where enough was known to."""
+    """The predicted samples/s; None where too little is known."""
 
 
 class Guide:
+    """Chooses the trials of one sweep, and predicts those that it leaves out."""
+
     def __init__(self, settings: Sequence[TrialSetting], folder: Path, cores: float) -> None:
         self._folder, self._cores = folder, cores
         self._groups: dict[tuple[str, int | None], list[TrialSetting]] = {}
         for setting in settings:
             self._groups.setdefault((setting.url, setting.batch_size), []).append(setting)
-        self._settled: set[tuple[str, int | None]] = set()
+        self._finished: set[tuple[str, int | None]] = set()
         self._measured: dict[str, Measured] = {}
-        """By the trial's profile."""
+        """Measured runs by the file name of the trial's profile."""
 
     def next(self, trials: Sequence[Trial]) -> Choice | None:
-        """``None``: no other trial can change the answer."""
+        """Return the next trial; None when no other trial can change the answer."""
         for key, group in self._groups.items():
-            if key in self._settled:
+            if key in self._finished:
                 continue
-            tried = [trial for trial in trials if _is_of(trial, group[0])]
+            tried = [trial for trial in trials if _same_group(trial, group[0])]
             choice = self._next(group, tried)
             if choice is not None:
                 return choice
-            self._settled.add(key)
+            self._finished.add(key)
         return None
 
     def untried(
         self, trials: Sequence[Trial], noise: Mapping[str, RunNoise]
     ) -> tuple[Untried, ...]:
-        """What the settings that were left out would give. ``noise``: by URL."""
-        found = []
+        """Predict the settings that were left out. ``noise`` maps a URL to its repeated run."""
+        untried = []
         for group in self._groups.values():
-            tried = [trial for trial in trials if _is_of(trial, group[0])]
+            tried = [trial for trial in trials if _same_group(trial, group[0])]
             url = redact(group[0].url)
             between = noise_of([trial for trial in trials if trial.url == url], noise.get(url))
-            told = self._plan(group, tried, between)
-            for each in told.outlooks if told else ():
-                setting, samples = _like(group[0], each.setting), self._samples(tried)
-                found.append(
+            plan = self._plan(group, tried, between)
+            for each in plan.outlooks if plan else ():
+                setting, samples = _with_workers(group[0], each.setting), self._samples(tried)
+                untried.append(
                     Untried(
                         url, setting.batch_size, setting.num_workers, setting.prefetch_factor,
                         each.batches_per_s * samples, each.interval[1] * samples,
                         each.interval[0] * samples,
                     )
                 )  # fmt: skip
-        return tuple(found)
+        return tuple(untried)
 
     def _next(self, group: Sequence[TrialSetting], tried: Sequence[Trial]) -> Choice | None:
-        told = self._plan(group, tried)
-        if told is None:
+        plan = self._plan(group, tried)
+        if plan is None:
             done = {_loader_setting(trial.config) for trial in tried}
-            left = (each for each in group if _loader_setting(each) not in done)
-            return next((Choice(each) for each in left), None)
-        if told.trial is None:
+            remaining = (each for each in group if _loader_setting(each) not in done)
+            return next((Choice(each) for each in remaining), None)
+        if plan.trial is None:
             return None
-        rates = (each.batches_per_s for each in told.outlooks if each.setting == told.trial)
+        rates = (each.batches_per_s for each in plan.outlooks if each.setting == plan.trial)
         predicted = next((rate * self._samples(tried) for rate in rates), None)
-        return Choice(_like(group[0], told.trial), predicted)
+        return Choice(_with_workers(group[0], plan.trial), predicted)
 
     def _plan(
         self, group: Sequence[TrialSetting], tried: Sequence[Trial], noise: Noise | None = None
     ) -> Plan | None:
-        """``None``: so few are all tried, or its trials were too short to predict others."""
-        if len(group) <= SMALL:
+        """Plan the next trial of a group; None where all its settings are to be tried. This is so
+        for a small group, and where trials were too short to predict others."""
+        if len(group) <= MAX_EXHAUSTIVE_SETTINGS:
             return None
         try:
-            return plan([_loader_setting(each) for each in group], list(self._runs(tried)),
-                        self._cores, noise)  # fmt: skip
+            settings = [_loader_setting(each) for each in group]
+            return plan_next(settings, list(self._runs(tried)), self._cores, noise)
         except UsageError:
             return None
 
     def _runs(self, tried: Sequence[Trial]) -> Iterator[Measured]:
+        """Yield the measured batches of each trial, without its warm-up."""
         for trial in tried:
             if trial.profile not in self._measured:
                 profile = load(self._folder / trial.profile)
@@ -114,24 +119,24 @@ class Guide:
             yield self._measured[trial.profile]
 
     def _samples(self, tried: Sequence[Trial]) -> float:
-        """Of a batch, in the first trial."""
+        """Return the samples of a batch in the first trial."""
         run = next(self._runs(tried[:1]))
         return tried[0].samples_per_s / run.batches_per_s
 
 
 def setting_of(trial: Trial, settings: Sequence[TrialSetting]) -> TrialSetting:
-    """As it was asked for, with the credentials that a trial leaves out."""
-    return _like(next(each for each in settings if _is_of(trial, each)), trial.config)
+    """Return the setting of ``trial``, with the credentials that a saved trial lacks."""
+    return _with_workers(next(each for each in settings if _same_group(trial, each)), trial.config)
 
 
-def _like(one: TrialSetting, other: Setting | LoaderConfig) -> TrialSetting:
-    """The data set and batch size of ``one``, at the workers of ``other``."""
-    prefetch = other.prefetch_factor if other.num_workers else None
-    return replace(one, num_workers=other.num_workers, prefetch_factor=prefetch)
+def _with_workers(setting: TrialSetting, workers: Setting | LoaderConfig) -> TrialSetting:
+    """Return ``setting`` with the number of workers and the prefetch factor of ``workers``."""
+    prefetch = workers.prefetch_factor if workers.num_workers else None
+    return replace(setting, num_workers=workers.num_workers, prefetch_factor=prefetch)
 
 
-def _is_of(trial: Trial, setting: TrialSetting) -> bool:
-    """Of the same data set, in batches of the same size."""
+def _same_group(trial: Trial, setting: TrialSetting) -> bool:
+    """Return whether both have the same data set and batch size."""
     return trial.url == redact(setting.url) and setting.batch_size in (
         None, trial.config.batch_size,
     )  # fmt: skip
@@ -139,4 +144,4 @@ def _is_of(trial: Trial, setting: TrialSetting) -> bool:
 
 def _loader_setting(setting: TrialSetting | LoaderConfig) -> Setting:
     prefetch = setting.prefetch_factor if setting.num_workers else None
-    return Setting(setting.num_workers, prefetch or _PREFETCH)
+    return Setting(setting.num_workers, prefetch or _PREFETCH_WITHOUT_WORKERS)

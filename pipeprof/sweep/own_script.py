@@ -1,4 +1,4 @@
-"""A sweep over a script nobody edited: `pipeprof run --set …` once for each setting."""
+"""Run the user's unmodified script under `pipeprof run --set …`, once for each setting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pipeprof.store import load
 from pipeprof.sweep.plan import TrialSetting
 
 _LAST_LINES = 3
-"""Of what a script that failed has said."""
+"""How many lines of a failed script's output its error message shows."""
 
 
 def split_command(text: str) -> list[str]:
-    """The words of what stands behind ``python``: ``train.py --epochs 1``, ``-m package.train``.
+    """Split the arguments of ``python``, such as ``train.py --epochs 1`` or ``-m package.train``.
     Raises `UsageError` when there is no such script."""
     try:
         words = shlex.split(text)
@@ -28,41 +28,41 @@ def split_command(text: str) -> list[str]:
         raise UsageError("--script is empty; give it as you would to python: 'train.py --lr 1'")
     if words[0] == "python" or not (words[0] == "-m" or Path(words[0]).is_file()):
         raise UsageError(
-            f"--script: {words[0]} is no file; give what stands behind python: "
-            "'train.py --epochs 1'"
+            f"--script: {words[0]} is no file; give it without 'python': 'train.py --epochs 1'"
         )
     return words
 
 
 def run_script(text: str, setting: TrialSetting, threshold: float, log: Path) -> Profile:
-    """The profile of the loader that took most of the time. What the script says goes to ``log``.
+    """Run the script and return the profile of the loader that was iterated longest.
 
-    Raises `PipeprofError` when the script fails, or iterates no DataLoader.
+    The output of the script goes to ``log``. Raises `PipeprofError` when the script fails, or
+    iterates no DataLoader.
     """
-    with TemporaryDirectory(prefix="pipeprof-") as folder, log.open("wb") as said:
+    with TemporaryDirectory(prefix="pipeprof-") as folder, log.open("wb") as output:
         done = subprocess.run(
             [sys.executable, "-m", "pipeprof", "run", "--quiet", "--threshold",
              f"{threshold:.6f}", "--out", folder, "--set", _overrides(setting),
              *split_command(text)],
-            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, check=False,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
         if done.returncode:
             raise PipeprofError(
                 f"your script ended with exit code {done.returncode} with "
-                f"{_overrides(setting)}: {_end_of(log)} (all it said is in {log})"
+                f"{_overrides(setting)}: {_end_of(log)} (all its output is in {log})"
             )
         profiles = [load(path) for path in sorted(Path(folder).glob("**/*.json"))]
-    found = [each for each in profiles if isinstance(each, Profile)]
-    if not found:
+    loaders = [each for each in profiles if isinstance(each, Profile)]
+    if not loaders:
         raise PipeprofError(
-            f"your script iterated no DataLoader in its own process, so there is nothing to "
-            f"measure (all it said is in {log})"
+            "your script iterated no DataLoader in its own process, so there is nothing to "
+            f"measure (all its output is in {log})"
         )
-    return max(found, key=lambda profile: profile.wall_s)
+    return max(loaders, key=lambda profile: profile.wall_s)
 
 
 def recording_of(profile: Profile) -> Recording:
-    """What `run_script` measured, as a trial of any other loader has it."""
+    """Return the recording that belongs to a profile of `run_script`."""
     config = profile.config
     return Recording(
         name=profile.name,
@@ -77,10 +77,12 @@ def recording_of(profile: Profile) -> Recording:
 
 def _overrides(setting: TrialSetting) -> str:
     names = ("num_workers", "prefetch_factor", "batch_size")
-    asked = ((name, getattr(setting, name)) for name in names)
-    return ",".join(f"{name}={value}" for name, value in asked if value is not None)
+    values = ((name, getattr(setting, name)) for name in names)
+    return ",".join(f"{name}={value}" for name, value in values if value is not None)
 
 
 def _end_of(log: Path) -> str:
     lines = log.read_text(errors="replace").split("\n")
-    return " / ".join([line.strip() for line in lines if line.strip()][-_LAST_LINES:]) or "no word"
+    return (
+        " / ".join([line.strip() for line in lines if line.strip()][-_LAST_LINES:]) or "no output"
+    )

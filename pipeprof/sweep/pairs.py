@@ -1,6 +1,6 @@
-"""A sweep's best setting and the next, once more: short runs by turns, A B B A B A A B.
+"""Compare a sweep's two best settings by alternating short runs, in the order A B B A B A A B.
 
-They take half as long as the trials of their data set did, however close the two are.
+The runs take half as long as the trials of their data set did.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ from typing import TypeVar
 from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.model import PairedRuns, SweepSpec
 
-_LENGTH = 4
-"""Such a run is so many times shorter than a trial. One of a script is as long as that takes."""
-_FEWEST, _MOST = 4, 12
-"""Pairs: of fewer the interval would be too wide to tell anything."""
-_SHARE = 0.5
-"""Of the time that the trials took."""
+_RUNS_PER_TRIAL = 4
+"""How many runs of a pair take as long as one trial. A script always runs to its end."""
+_MIN_PAIRS, _MAX_PAIRS = 4, 12
+"""The number of pairs; the interval of fewer would be too wide."""
+_SHARE_OF_TRIALS = 0.5
+"""The time of all pairs, as a share of the time of all trials."""
 
 Setting = TypeVar("Setting")
 
 
-def shorter(spec: SweepSpec) -> SweepSpec:
-    """Of a run in a pair."""
+def paired_spec(spec: SweepSpec) -> SweepSpec:
+    """Return ``spec`` with the shorter times of a run in a pair."""
     if spec.script is not None:
         return spec
-    return replace(spec, trial_s=spec.trial_s / _LENGTH, warmup_s=spec.warmup_s / _LENGTH)
+    trial_s, warmup_s = spec.trial_s / _RUNS_PER_TRIAL, spec.warmup_s / _RUNS_PER_TRIAL
+    return replace(spec, trial_s=trial_s, warmup_s=warmup_s)
 
 
-def how_many(spec: SweepSpec, trials: int) -> int:
-    """Pairs that may be run after so many trials: an even number, so that either setting is first
-    as often; 0 where they would be too few."""
-    length = 1 if spec.script is not None else _LENGTH
-    pairs = min(_MOST, int(_SHARE * trials * length / 2)) // 2 * 2
-    return pairs if pairs >= _FEWEST else 0
+def pair_count(spec: SweepSpec, trials: int) -> int:
+    """Return how many pairs may run after so many trials; 0 where they would be too few. The number
+    is even, so that either setting is first equally often."""
+    runs = trials if spec.script is not None else trials * _RUNS_PER_TRIAL
+    pairs = min(_MAX_PAIRS, int(_SHARE_OF_TRIALS * runs / 2)) // 2 * 2
+    return pairs if pairs >= _MIN_PAIRS else 0
 
 
 def run_pairs(
@@ -43,14 +44,21 @@ def run_pairs(
     settings: tuple[Setting, Setting],
     pairs: int,
 ) -> PairedRuns:
-    """``run``: for a short while, samples/s; given the setting, which run it is, from 0, and of how
-    many. ``trials``: the index of each of ``settings`` in the sweep's. Raises what ``run`` does."""
-    found = []
+    """Run two settings in alternation, and compare their samples/s.
+
+    Args:
+        run: Runs a setting briefly and returns its samples/s. It is given the setting, the
+            number of the run from 0, and how many runs there are.
+        trials: The index of each of the settings among the sweep's trials.
+        settings: The two settings.
+        pairs: How often each setting runs.
+    """
+    samples_per_s = []
     for pair in range(pairs):
-        turns = (0, 1) if pair % 4 in (0, 3) else (1, 0)
+        order = (0, 1) if pair % 4 in (0, 3) else (1, 0)
         rates = {
-            which: run(settings[which], 2 * pair + turn, 2 * pairs)
-            for turn, which in enumerate(turns)
+            index: run(settings[index], 2 * pair + position, 2 * pairs)
+            for position, index in enumerate(order)
         }
-        found.append((rates[0], rates[1]))
-    return paired(*trials, found)
+        samples_per_s.append((rates[0], rates[1]))
+    return paired(*trials, samples_per_s)

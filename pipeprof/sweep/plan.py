@@ -1,4 +1,4 @@
-"""A sweep, planned: all that its trials need is decided here, before the first of them runs."""
+"""Plan a sweep: decide all that its trials need before the first of them runs."""
 
 from __future__ import annotations
 
@@ -17,50 +17,51 @@ from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
 
 LOCAL = "local"
-"""The storage of copies that is a folder next to the results."""
+"""The name of the storage that is a folder next to the results."""
 
 
 @dataclass(frozen=True)
 class TrialSetting:
-    """One point of the grid."""
+    """One combination of the values that a sweep tries."""
 
     url: str
-    """With credentials."""
+    """The URL of the data set, with credentials."""
     batch_size: int | None
-    """``None``: left to the user's own loader or script."""
+    """The samples of a batch; None where the user's own loader or script decides."""
     num_workers: int
+    """The number of worker processes; 0 loads in the main process."""
     prefetch_factor: int | None
-    """``None`` without workers."""
+    """The batches that each worker prefetches; None without workers."""
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep runs, on what, and where its results go. URLs have the credentials that are
-    never saved."""
+    """What a sweep runs, and where its results go. Its URLs have the credentials, which are never
+    saved."""
 
-    begun: SweepResult
-    """As it is saved before this run: without trials when it is new."""
+    initial: SweepResult
+    """The saved result before this run, without trials when the sweep is new."""
     folder: Path
-    """Takes the results."""
+    """The folder of the results."""
     urls: tuple[str, ...] = field(repr=False)
-    """The data sets as they are; of a loader or a script of the user's own, its name."""
+    """The data sets before any conversion, or the name of the user's own loader or script."""
     storages: tuple[str, ...] = field(default=(), repr=False)
-    """`ConversionSpec.storages`."""
+    """`ConversionSpec.storages`, with credentials."""
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
-    """What all stores are opened with, the client among them."""
+    """The options with which all stores are opened, the name of the client included."""
 
     @property
     def spec(self) -> SweepSpec:
-        """What was asked for."""
-        return self.begun.spec
+        """What the user asked for."""
+        return self.initial.spec
 
     @property
     def settings(self) -> tuple[TrialSetting, ...]:
-        """All that can be tried on the data as they are."""
+        """All settings of the original data sets."""
         return grid(self.spec, self.urls)
 
     def copy_url(self, copy: Copy) -> str:
-        """Where ``copy`` lies."""
+        """Return the URL of ``copy``, with credentials."""
         assert self.spec.conversion is not None
         storage = self.storages[self.spec.conversion.storages.index(copy.storage)]
         if storage == LOCAL:
@@ -75,20 +76,20 @@ def plan_sweep(
     storage_options: Mapping[str, Any] | None = None,
     storages: tuple[str, ...] | None = None,
 ) -> SweepPlan:
-    """Plan a new sweep, and save it in ``folder``; nothing is written when it cannot run.
+    """Plan a new sweep, and save it in ``folder``. Nothing is written when it cannot run.
 
     Args:
         spec: What to try.
-        folder: Is made when it is not there.
+        folder: The folder of the results, which is created if needed.
         urls: The URLs of ``spec`` with credentials; empty where they need none.
-        storage_options: fsspec's.
+        storage_options: The storage options of fsspec.
         storages: The storages of ``spec.conversion`` with credentials.
 
     Raises:
         UsageError, StorageError, FormatError, OutputError: It cannot run, or not be saved.
     """
     check(spec)
-    # imports torch: after whatever can be refused without
+    # these import torch, which is slow: whatever can be refused before is refused above
     from pipeprof.loaders.dataset.dataset import open_dataset
     from pipeprof.sweep.consumer import check_own, consumer_label
     from pipeprof.sweep.convert.convert import plan_conversion
@@ -96,8 +97,8 @@ def plan_sweep(
     environment = read_environment(consumer_label(spec))
     check_own(spec)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    begun = SweepResult(now, spec, environment, planned=len(grid(spec, spec.urls)))
-    plan = _plan(begun, folder, urls, storage_options, storages)
+    initial = SweepResult(now, spec, environment, planned=len(grid(spec, spec.urls)))
+    plan = _plan(initial, folder, urls, storage_options, storages)
     for url in () if spec.own else plan.urls:
         data = open_dataset(
             url,
@@ -107,64 +108,67 @@ def plan_sweep(
         )
     if spec.conversion is not None:
         conversion = plan_conversion(plan, data.source.format)
-        planned = 1 + begun.planned * (1 + len(conversion.copies))
-        plan = replace(plan, begun=replace(begun, planned=planned, conversion=conversion))
+        planned = 1 + initial.planned * (1 + len(conversion.copies))
+        plan = replace(plan, initial=replace(initial, planned=planned, conversion=conversion))
     if (folder / SWEEP_FILE).exists():
         raise UsageError(
-            f"{folder} holds a sweep already; go on with --resume {folder}, or choose another --out"
+            f"{folder} holds a sweep already; continue it by --resume {folder}, or choose another "
+            "--out"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {os.strerror(error.errno or 0)}.") from None
-    plan.begun.save(folder / SWEEP_FILE)
+    plan.initial.save(folder / SWEEP_FILE)
     return plan
 
 
-def plan_rest(
+def plan_remaining(
     folder: Path,
     urls: tuple[str, ...] = (),
     storage_options: Mapping[str, Any] | None = None,
     storages: tuple[str, ...] | None = None,
     s3_client: str | None = None,
 ) -> SweepPlan:
-    """Plan what the sweep saved in ``folder`` lacks. The other arguments, where they are given,
-    must be those it was begun with; only credentials may differ.
+    """Plan the remaining trials of the sweep saved in ``folder``.
+
+    The other arguments may be left out. Where they are given, they must be those of the saved
+    sweep, except for credentials.
 
     Raises:
         ProfileError: ``folder`` holds no sweep.
-        UsageError: An argument is another than when it was begun.
+        UsageError: An argument differs from that of the saved sweep.
     """
-    begun = load(folder / SWEEP_FILE)
-    if not isinstance(begun, SweepResult):
+    saved = load(folder / SWEEP_FILE)
+    if not isinstance(saved, SweepResult):
         raise ProfileError(f"{folder / SWEEP_FILE} is a profile, not a sweep.")
-    spec = begun.spec
+    spec = saved.spec
     if urls and tuple(map(redact, urls)) != spec.urls:
         raise UsageError(f"this sweep is over {', '.join(spec.urls)}; give those URLs, or none")
     if s3_client not in (None, spec.s3_client):
-        with_it = f"with --s3-client {spec.s3_client}" if spec.s3_client else "without --s3-client"
-        raise UsageError(f"this sweep was begun {with_it}; go on with that, or leave it out")
-    return _plan(begun, folder, urls, storage_options, storages)
+        client = f"with --s3-client {spec.s3_client}" if spec.s3_client else "without --s3-client"
+        raise UsageError(f"this sweep was begun {client}; use the same, or omit the option")
+    return _plan(saved, folder, urls, storage_options, storages)
 
 
 def _plan(
-    begun: SweepResult,
+    initial: SweepResult,
     folder: Path,
     urls: tuple[str, ...],
     options: Mapping[str, Any] | None,
     storages: tuple[str, ...] | None,
 ) -> SweepPlan:
-    spec = begun.spec
+    spec = initial.spec
     if spec.s3_client:
         options = {**(options or {}), "s3_client": spec.s3_client}
     saved = spec.conversion.storages if spec.conversion is not None else ()
     if spec.conversion is not None and storages and tuple(map(redact, storages)) != saved:
         raise UsageError(f"this sweep writes to {', '.join(saved)}; give that --storage, or none")
-    return SweepPlan(begun, folder, urls or spec.urls, storages or saved, options)
+    return SweepPlan(initial, folder, urls or spec.urls, storages or saved, options)
 
 
 def new_folder(parent: Path = Path("pipeprof-results")) -> Path:
-    """``pipeprof-results/sweep-20260131-142501``, or the next free name."""
+    """Return a path like ``pipeprof-results/sweep-20260131-142501`` that does not exist."""
     name = datetime.now().strftime("sweep-%Y%m%d-%H%M%S")
     folder, again = parent / name, 1
     while folder.exists():
@@ -174,8 +178,8 @@ def new_folder(parent: Path = Path("pipeprof-results")) -> Path:
 
 
 def grid(spec: SweepSpec, urls: tuple[str, ...]) -> tuple[TrialSetting, ...]:
-    """Every combination once, in the order in which they run; without workers, prefetching means
-    nothing and is not varied."""
+    """Return all combinations in the order in which they run. The prefetch factor has no meaning
+    without workers, and is not varied there."""
     settings = (
         TrialSetting(url, batch_size, workers, prefetch if workers else None)
         for url, batch_size, workers, prefetch in product(
@@ -186,30 +190,30 @@ def grid(spec: SweepSpec, urls: tuple[str, ...]) -> tuple[TrialSetting, ...]:
 
 
 def check(spec: SweepSpec) -> None:
-    """Raises `UsageError` for what cannot be run; needs no data."""
+    """Raise `UsageError` for a sweep that cannot run, without looking at the data."""
+    if not spec.urls:
+        raise UsageError("nothing to try: give at least one URL")
     for name, values, least in (
-        ("URL", spec.urls, None),
         ("--workers", spec.workers, 0),
         ("--prefetch", spec.prefetch, 1),
         ("--batch-size", spec.batch_sizes, 1),
     ):
-        left_out = spec.own is not None and values is spec.batch_sizes
-        if not values and not left_out:
+        if not values and not (spec.own and name == "--batch-size"):
             raise UsageError(f"nothing to try: give at least one {name}")
-        wrong = [value for value in values if isinstance(value, int) and value < (least or 0)]
-        if wrong:
-            raise UsageError(f"{name} {wrong[0]} is impossible; it must be at least {least}")
+        for value in values:
+            if value < least:
+                raise UsageError(f"{name} {value} is impossible; it must be at least {least}")
     if spec.conversion is not None and len(spec.urls) > 1:
         raise UsageError("--formats converts one data set; name one URL")
     if spec.own is not None and (spec.conversion or spec.transform or spec.columns):
         raise UsageError(
-            "--formats, --transform and --columns are for data sets, not for what makes batches of "
-            "its own"
+            "--formats, --transform and --columns are for data sets, not for a loader or script "
+            "of your own"
         )
     if not spec.trial_s > 0 or spec.warmup_s < 0:
         raise UsageError("a trial must measure for more than 0 s")
     if not 0 < spec.threshold < 1:
-        raise UsageError(f"a threshold of {spec.threshold} is impossible; it is a share, 0 to 1")
+        raise UsageError(f"a threshold of {spec.threshold} is impossible; give a share, 0 to 1")
     _check_step(spec)
 
 
@@ -217,7 +221,7 @@ def _check_step(spec: SweepSpec) -> None:
     given = sum(step is not None for step in (spec.step_s, spec.step))
     if spec.script is not None:
         if given:
-            raise UsageError("a script has a training step of its own; leave out any other")
+            raise UsageError("a script has a training step of its own; omit any other")
     elif given != 1:
         raise UsageError("give either an emulated step time or a training step of your own")
     elif spec.step_s is not None and not spec.step_s >= 0:

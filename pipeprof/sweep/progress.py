@@ -1,4 +1,4 @@
-"""Who hears how a sweep proceeds."""
+"""Define the callbacks by which a sweep reports its progress."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pipeprof.sweep.plan import TrialSetting
 
 
 class SweepListener:
-    """Hears how a sweep proceeds and does nothing; `pipeprof.cli.sweep_progress` draws it."""
+    """Ignores the progress of a sweep; `pipeprof.cli.sweep_progress` shows it."""
 
     def begin(self, done: int, planned: int) -> None:
-        """So many trials are done already."""
+        """The trials begin, ``done`` of which ran before."""
 
     def started(self, setting: TrialSetting) -> None:
         """A trial begins."""
 
     def ticked(self, share: float) -> None:
-        """Of the running trial so much is done."""
+        """The running trial is done to this share, 0..1."""
 
     def finished(self, trial: Trial) -> None:
         """A trial has ended and is saved."""
 
     def repeating(self, setting: TrialSetting) -> None:
-        """After the trials, one of them runs again."""
+        """One of the trials runs again, to measure the noise between runs."""
 
     def writing(self, name: str, share: float) -> None:
-        """Before the trials, a copy of the sample is written."""
+        """The copy ``name`` of the sample is written to this share, 0..1."""
 
     def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
-        """After the trials, short runs of two settings alternate: that with ``number`` begins."""
+        """The short run ``number`` of two alternating settings begins."""

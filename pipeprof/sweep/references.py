@@ -1,4 +1,4 @@
-"""The user's functions, named on the command line: ``module:function``, ``file.py:function``."""
+"""Import the user's functions that the command line names, such as ``file.py:function``."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pipeprof.errors import PipeprofError, UsageError
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Calls the function that ``text`` names; picklable, and loaded anew in each process."""
+    """Calls the function that ``text`` names. It can be pickled: each process imports the function.
+    ``text`` is ``module:function`` or ``file.py:function``."""
 
     text: str
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Raises `PipeprofError` that says where the function failed, and how."""
+        """Call the function. Raises `PipeprofError` with the place and error of a failure."""
         function = self.load()
         try:
             return function(*arguments, **named)
@@ -35,8 +36,8 @@ class Reference:
             ) from error
 
     def load(self) -> Callable[..., Any]:
-        """Raises `UsageError` when there is no such function, `PipeprofError` when its module
-        fails to import."""
+        """Import the function. Raises `UsageError` when there is no such function, and
+        `PipeprofError` when its module fails to import."""
         if self.text not in _loaded:
             _loaded[self.text] = _load(self.text)
         return _loaded[self.text]
@@ -52,13 +53,12 @@ def _load(text: str) -> Callable[..., Any]:
     module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
     function = getattr(module, name, None)
     if not callable(function):
-        raise UsageError(f"{place} has no function {name!r}; check what you named")
-    found: Callable[..., Any] = function
-    return found
+        raise UsageError(f"{place} has no function {name!r}; check the name")
+    return cast(Callable[..., Any], function)
 
 
 def _import_module(name: str) -> ModuleType:
-    # as `python -m` does, so that a module beside the user is found
+    # as `python -m` does, so that modules in the current folder are found
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -1,4 +1,4 @@
-"""One trial: the data set, one setting, one accelerator, for a stated time."""
+"""Run one trial: a data set is read with one setting, for one consumer, for a stated time."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from pipeprof.loaders.instrument.batch_size import epochs
 from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.model import Headspace, Profile, Recording, SweepSpec
 from pipeprof.storage.urls import redact
-from pipeprof.sweep.cache import ReadMeter, Traffic, label, prepare
+from pipeprof.sweep.cache import ReadMeter, Traffic, prepare, trial_cache_state
 from pipeprof.sweep.consumer import Consumer, make_consumer
-from pipeprof.sweep.disambiguate_storage import disambiguated
-from pipeprof.sweep.own_loader import OwnLoader, explained
+from pipeprof.sweep.disambiguate_storage import disambiguate
+from pipeprof.sweep.own_loader import OwnLoader, raise_loader_errors
 from pipeprof.sweep.plan import TrialSetting
 from pipeprof.sweep.references import Reference
 
 LEAST_BATCHES = 20
-"""A trial goes on past its time until it has measured so many, up to `_PATIENCE` times its time."""
-_PATIENCE = 5
+"""A trial is prolonged until it has measured so many, up to `_MAX_PROLONGATION` times its time."""
+_MAX_PROLONGATION = 5
 _TICK_S = 0.5
-_AS_IT_IS = "What a loader of your own reads is not known, so the page cache is left as it is."
-
+_CACHE_NOT_PREPARED = (
+    "It is unknown what a loader of your own reads, so the page cache was not prepared."
+)
 
 T = TypeVar("T")
-Ran = tuple[Profile, Recording, Traffic | None]
-"""A trial, explained and as measured; what its loader read meanwhile, where that is known."""
+TrialRun = tuple[Profile, Recording, Traffic | None]
+"""The profile and recording of a trial, and what its loader read; None where that is unknown."""
+_Measured = tuple[Recording, Traffic | None, FileDataset | None]
 
 
 def run_trial(
@@ -44,56 +46,66 @@ def run_trial(
     setting: TrialSetting,
     storage_options: Mapping[str, Any] | None = None,
     tick: Callable[[float], None] = lambda share: None,
-    only: Collection[int] | None = None,
-    ask: bool = True,
-) -> Ran:
-    """Prepare the cache, warm up, measure, explain.
+    splits: Collection[int] | None = None,
+    lone_requests: bool = True,
+) -> TrialRun:
+    """Prepare the cache, warm up, measure, and analyze the recording.
 
-    ``tick`` hears the share done, twice a second at most. ``only``: these splits of the data.
-    ``ask``: make requests afterwards, where they would tell what of storage was waited for.
+    Args:
+        spec: The sweep.
+        setting: The setting to try.
+        storage_options: The storage options of fsspec.
+        tick: Receives the share of the trial that is done, at most twice a second.
+        splits: The numbers of the splits to read; None for all of them.
+        lone_requests: Whether to send some requests afterwards, where these may show which part
+            of the storage is the bottleneck.
     """
     consumer = make_consumer(spec, setting.batch_size)
 
-    def measure(made: DataLoader[Any], dataset: FileDataset | None) -> Callable[[], Ran]:
-        """Runs it; what is returned explains it, so that no error of ours is the loader's."""
-        if dataset is None:  # epochs one after another; each begins as the user's loader lets it
-            loader = wrap(made, setting.url, consumer.label, whole=True)
-            warmup = _consume(loader, consumer, spec, setting, tick, ReadMeter(setting.num_workers))
-            seen = loader.recording()
-            kept = slice_log(seen.batches, warmup, len(seen.batches.index))
-            recording = replace(seen, batches=kept, notes=(*seen.notes, _AS_IT_IS))
-            return lambda: (assemble(recording, spec.threshold), recording, None)
-        begun = prepare(setting.url, spec.cache)  # last, as opening the data set reads of it
+    def measure(loader: DataLoader[Any], dataset: FileDataset | None) -> _Measured:
+        name, prepared = setting.url, None
+        if dataset is not None:
+            name = f"{dataset.source.format} {redact(setting.url)}"
+            prepared = prepare(setting.url, spec.cache)  # here, as opening the data set reads
         meter = ReadMeter(setting.num_workers)
-        name = f"{dataset.source.format} {redact(setting.url)}"
-        loader = wrap(made, name, consumer.label, whole=True)
-        warmup = _consume(loader, consumer, spec, setting, tick, meter)
-        seen = loader.recording()
-        notes, cache = (*seen.notes, *_notes(dataset.splits, setting)), label(begun, meter)
-        measured = replace(seen, warmup_batches=warmup, cache=cache, notes=notes)
-        found = meter.traffic() if begun.residency.local else None
+        profiled = wrap(loader, name, consumer.label, whole=True)
+        warmup = _consume(profiled, consumer, spec, setting, tick, meter)
+        recording = profiled.recording()
+        if dataset is None or prepared is None:
+            return _without_warmup(recording, warmup), None, None
+        recording = replace(
+            recording,
+            warmup_batches=warmup,
+            cache=trial_cache_state(prepared, meter),
+            notes=(*recording.notes, *_notes(dataset.splits, setting)),
+        )
+        counted = meter.traffic() if prepared.residency.local else None
+        return recording, counted[0] if counted else None, dataset
 
-        def explain() -> Ran:
-            run = assemble(measured, spec.threshold), measured
-            profile, recording = disambiguated(*run, dataset, spec) if ask else run
-            return profile, recording, found[0] if found else None
+    recording, traffic, dataset = _with_loader(spec, setting, storage_options, measure, splits)
+    profile = assemble(recording, spec.threshold)  # out here, its errors are not the loader's
+    if dataset is not None and lone_requests:
+        profile, recording = disambiguate(profile, recording, dataset, spec)
+    return profile, recording, traffic
 
-        return explain
 
-    return _with_loader(spec, setting, storage_options, measure, only)()
+def _without_warmup(recording: Recording, warmup: int) -> Recording:
+    """Cut the warm-up off the recording of a user's own loader, which ran for several epochs."""
+    batches = slice_log(recording.batches, warmup, len(recording.batches.index))
+    return replace(recording, batches=batches, notes=(*recording.notes, _CACHE_NOT_PREPARED))
 
 
 def measure_headspace(
     spec: SweepSpec, setting: TrialSetting, storage_options: Mapping[str, Any] | None = None
 ) -> Headspace:
-    """What there is left to gain: ``setting`` against batches that lie in memory, measured as long
-    as a trial. Raises what a trial does."""
+    """Compare ``setting`` with batches that are in memory already, for as long as a trial. Raises
+    what a trial raises."""
     consumer = make_consumer(spec, setting.batch_size)
 
-    def measure(made: DataLoader[Any], dataset: FileDataset | None) -> Headspace:
+    def measure(loader: DataLoader[Any], dataset: FileDataset | None) -> Headspace:
         if dataset is not None:
             prepare(setting.url, spec.cache)
-        return headspace(made, consumer.step, seconds=spec.trial_s)
+        return headspace(loader, consumer.step, seconds=spec.trial_s)
 
     return _with_loader(spec, setting, storage_options, measure)
 
@@ -103,14 +115,16 @@ def _with_loader(
     setting: TrialSetting,
     storage_options: Mapping[str, Any] | None,
     use: Callable[[DataLoader[Any], FileDataset | None], T],
-    only: Collection[int] | None = None,
+    splits: Collection[int] | None = None,
 ) -> T:
-    """What ``use`` returns for the loader of ``setting`` and the data set it reads, which is
-    ``None`` for a loader of the user's own. Raises `FormatError` when there is nothing to measure,
-    and `PipeprofError` of one sentence for what is raised while the loader is iterated."""
+    """Call ``use`` with the loader of ``setting`` and its data set; None for a user's own loader.
+
+    Raises `FormatError` when there is nothing to measure, and a `PipeprofError` of one sentence
+    for any error while the loader is iterated.
+    """
     with any_workers():
         if spec.loader is not None:
-            with explained(spec.loader):
+            with raise_loader_errors(spec.loader):
                 return use(OwnLoader(spec.loader).make(setting), None)
         assert setting.batch_size is not None
         dataset = open_dataset(
@@ -124,8 +138,8 @@ def _with_loader(
             on_error=spec.on_error,
         )
         if not dataset.splits:
-            raise _nothing(setting)
-        dataset = dataset.only(only) if only is not None else dataset
+            raise _no_rows(setting)
+        dataset = dataset.only(splits) if splits is not None else dataset
         loader: DataLoader[Any] = DataLoader(
             dataset,
             batch_size=None,
@@ -135,24 +149,24 @@ def _with_loader(
         try:
             return use(loader, dataset)
         except PipeprofError as error:
-            # the traceback holds the iterator, and with it the workers
-            raise _from_worker(error.with_traceback(None)) from None
+            # the traceback would keep the iterator alive, and with it the workers
+            raise _without_traceback(error.with_traceback(None)) from None
 
 
-def _nothing(setting: TrialSetting) -> FormatError:
+def _no_rows(setting: TrialSetting) -> FormatError:
     return FormatError(f"{redact(setting.url)} holds no rows; there is nothing to measure.")
 
 
 @contextmanager
 def any_workers() -> Iterator[None]:
+    """Silence torch's warning of more workers than cores, which a sweep tries on purpose."""
     with warnings.catch_warnings():
-        # more workers than cores is what a sweep tries on purpose
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
         yield
 
 
-def _from_worker(error: PipeprofError) -> PipeprofError:
-    """torch raises a worker's error with its whole traceback for a message: keep the sentence."""
+def _without_traceback(error: PipeprofError) -> PipeprofError:
+    """Return a worker's error with its own sentence, where torch made its traceback the message."""
     lines = str(error).splitlines()
     if len(lines) < 2 or not lines[0].startswith("Caught "):
         return error
@@ -169,8 +183,8 @@ def _consume(
     tick: Callable[[float], None],
     meter: ReadMeter,
 ) -> int:
-    """Iterate until enough is measured; the number of warm-up batches."""
-    outstanding = setting.num_workers * (setting.prefetch_factor or 1)
+    """Iterate until enough is measured, and return the number of warm-up batches."""
+    prefetched = setting.num_workers * (setting.prefetch_factor or 1)
     count = warmup = 0
     began = measuring = ticked = perf_counter()
     for batch in epochs(loader):
@@ -178,8 +192,8 @@ def _consume(
         count += 1
         now = perf_counter()
         if not warmup:
-            if now - began >= spec.warmup_s and count > outstanding:
-                meter.measuring()
+            if now - began >= spec.warmup_s and count > prefetched:
+                meter.end_warmup()
                 warmup, measuring = count, perf_counter()
             continue
         measured_s = now - measuring
@@ -187,11 +201,11 @@ def _consume(
             tick(min(1.0, measured_s / spec.trial_s))
             ticked = now
         enough = measured_s >= spec.trial_s and count - warmup >= LEAST_BATCHES
-        if enough or measured_s >= _PATIENCE * spec.trial_s:
+        if enough or measured_s >= _MAX_PROLONGATION * spec.trial_s:
             meter.end()
             return warmup
     if not count:
-        raise _nothing(setting)
+        raise _no_rows(setting)
     return warmup
 
 

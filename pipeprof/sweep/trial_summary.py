@@ -1,4 +1,4 @@
-"""The row that a trial becomes in its sweep's table."""
+"""Summarise a trial as a row of its sweep's table."""
 
 from __future__ import annotations
 
@@ -22,13 +22,21 @@ def summarise_trial(
     file_name: str,
     kind: str = "unknown",
 ) -> Trial:
-    """``traffic``: what the loader read, where devices can be told from memory; ``kind``: what was
-    tried, where it is no data set of a format that we know."""
+    """Return the row of a trial.
+
+    Args:
+        setting: The setting that was tried.
+        profile: The profile of the trial.
+        recording: The recording of the same trial.
+        traffic: The bytes read and moved by devices; None where these cannot be told apart.
+        file_name: The file of the profile, in the folder of the sweep.
+        kind: What was tried, where the profile names no format.
+    """
     every = PauseFinder(recording.warmup_batches).mark(Columns.of(recording.batches))
     columns = every.take(steady(every, recording.warmup_batches))
-    whole = every.take(used_up(every))
-    samples = float(whole.samples.sum())
-    bytes_per_sample = float(np.nansum(whole.bytes)) / samples if samples else 0.0
+    complete = every.take(fully_delivered(every))
+    samples = float(complete.samples.sum())
+    bytes_per_sample = float(np.nansum(complete.bytes)) / samples if samples else 0.0
     roof = profile.ceilings.get("accelerator")
     physical = None
     if traffic is not None and traffic.logical:
@@ -51,36 +59,35 @@ def summarise_trial(
         demand_samples_per_s=roof.samples_per_s if roof else None,
         cache=profile.cache,
         physical_bytes_per_sample=physical,
-        cpu_s_per_sample=_cpu(whole),
-        decode_s_per_sample=_decode(whole),
+        cpu_s_per_sample=_cpu_s_per_sample(complete),
+        decode_s_per_sample=_decode_s_per_sample(complete),
         has_step=profile.diagnosis.has_step,
     )
 
 
-def used_up(columns: Columns) -> Mask:
-    """Batches of rows that were all delivered.
+def fully_delivered(columns: Columns) -> Mask:
+    """Return the batches from reads whose rows were all delivered.
 
-    Reads and decoding come in lumps of a split or a block, charged to the first batch that is made
-    of one. The last lump of each worker was hardly begun when the trial ended: counted, it would
-    make each sample dearer than it is. Where a worker had but one, that is all there is.
+    A read of a split or block is charged to the first batch from it. The last read of each worker
+    was hardly used when the trial ended, and would make each sample appear too expensive. The only
+    read of a worker is kept.
     """
     keep = np.ones(len(columns), dtype=bool)
     for worker in np.unique(columns.worker):
         own = np.flatnonzero(columns.worker == worker)
-        lumps = own[np.nan_to_num(columns.bytes[own]) > 0]
-        if len(lumps) > 1:
-            keep[own[own >= lumps[-1]]] = False
+        reads = own[np.nan_to_num(columns.bytes[own]) > 0]
+        if len(reads) > 1:
+            keep[own[own >= reads[-1]]] = False
     return keep
 
 
-def _decode(columns: Columns) -> float | None:
+def _decode_s_per_sample(columns: Columns) -> float | None:
     known, samples = np.isfinite(columns.decode_s).any(), float(columns.samples.sum())
     return float(np.nansum(columns.decode_s)) / samples if known and samples else None
 
 
-def _cpu(columns: Columns) -> float | None:
-    """The CPU's share of making a batch, which is sampled, times the time of making one, which is
-    known of each."""
+def _cpu_s_per_sample(columns: Columns) -> float | None:
+    """Return the CPU share of the sampled fetches, times the fetch time of all; None if unknown."""
     sampled = np.isfinite(columns.cpu_s) & np.isfinite(columns.made_s)
     made_s, samples = float(columns.made_s[sampled].sum()), float(columns.samples.sum())
     if not samples or not made_s:

@@ -1,4 +1,4 @@
-"""A sweep runs the user's code in each trial: what that warns of is shown the first time."""
+"""Show each warning of the user's code once, although a sweep runs that code in every trial."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ _DIGEST_BYTES = 16
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Show a warning that is repeated, here or in a worker that is forked meanwhile, once.
-
-    Workers that are started otherwise (spawn, forkserver) know nothing of it and show their own.
-    """
+    """Show each warning in the body once, over this process and the workers that it forks. Workers
+    started by spawn or forkserver show their own warnings again."""
     with TemporaryFile() as file, warnings.catch_warnings():
-        shown, show = _Shown(file.fileno()), warnings.showwarning
+        shown, show = _ShownWarnings(file.fileno()), warnings.showwarning
 
         def show_first(
             message: Any, category: Any, filename: str, lineno: int, *to: Any, **named: Any
@@ -34,16 +32,17 @@ def each_warning_once() -> Iterator[None]:
         yield
 
 
-class _Shown:
-    """Digests of warnings in a file, which forked workers have open too."""
+class _ShownWarnings:
+    """A set of warnings, kept as digests in a file that forked workers have open too."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._known: set[bytes] = set()
-        """Of them those that this process has read or written."""
+        """The digests that this process has read or written."""
 
     def add(self, key: str) -> bool:
-        """Whether it is new, in any process; also where that cannot be found out."""
+        """Add a warning, and return whether it is new to all processes. It counts as new where the
+        file cannot be read or written."""
         digest = blake2b(key.encode(errors="replace"), digest_size=_DIGEST_BYTES).digest()
         if digest in self._known:
             return False

@@ -213,7 +213,7 @@ def test_resuming_takes_the_client_that_was_chosen_and_says_what_is_not_saved(
     assert "hunter2" not in (out / "sweep.json").read_text()
 
     assert run(["sweep", "--resume", str(out), "--s3-client", "pyarrow"]) == 2
-    assert "was begun with --s3-client s3fs; go on with that" in capsys.readouterr().err
+    assert "was begun with --s3-client s3fs; use the same" in capsys.readouterr().err
     assert run(["sweep", "--resume", str(out)]) == 0
     shown = capsys.readouterr()
     assert "begun with --storage-options, which are not saved" in shown.err

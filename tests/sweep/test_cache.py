@@ -15,7 +15,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.measure.proc_counters import read_traffic
 from pipeprof.model import SweepSpec
 from pipeprof.storage.page_cache import Residency, evict, residency, resident_share
-from pipeprof.sweep.cache import Begun, ReadMeter, Traffic, label, prepare
+from pipeprof.sweep.cache import PreparedCache, ReadMeter, Traffic, prepare, trial_cache_state
 from pipeprof.sweep.plan import plan_sweep
 from pipeprof.sweep.runner import run_sweep
 from tests.support.requirements import missing
@@ -119,9 +119,9 @@ def test_what_cannot_be_evicted_is_said(data):
         mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped,
     ):
         assert sum(mapped[:: mmap.PAGESIZE]) > 0
-        begun = prepare(data, "cold")
-    assert begun.residency.share == pytest.approx(1 / FILES, rel=0.01)
-    cache = label(begun, Counted(Traffic(MB, MB)))
+        prepared = prepare(data, "cold")
+    assert prepared.residency.share == pytest.approx(1 / FILES, rel=0.01)
+    cache = trial_cache_state(prepared, Counted(Traffic(MB, MB)))
     assert cache.state == "mixed"
     assert cache.evidence.endswith("not all could be evicted")
 
@@ -135,14 +135,17 @@ def test_more_than_fits_is_not_read_in_advance(data, monkeypatch):
 
 @pytest.mark.parametrize("url", ["s3://key:secret@bucket/data", "memory://data"])
 def test_caches_behind_a_service_are_unknown(url):
-    cache = label(prepare(url, "cold"), Counted(Traffic(MB, 0)))
+    cache = trial_cache_state(prepare(url, "cold"), Counted(Traffic(MB, 0)))
     assert cache.state == "unknown"
     assert cache.evidence == f"caches behind {url.partition(':')[0]}:// cannot be observed"
 
 
 def test_files_in_memory_are_warm_whatever_is_asked():
     reason = "tmpfs holds its files in memory"
-    assert label(Begun("cold", (), Residency(1.0, reason)), Counted(None)).state == "warm"
+    assert (
+        trial_cache_state(PreparedCache("cold", (), Residency(1.0, reason)), Counted(None)).state
+        == "warm"
+    )
 
 
 class Counted(ReadMeter):
@@ -151,7 +154,7 @@ class Counted(ReadMeter):
     def __init__(self, read):
         super().__init__(0)
         if read is not None:
-            self._measuring, self._ended = Traffic(0, 0), read
+            self._after_warmup, self._at_end = Traffic(0, 0), read
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,10 @@ class Counted(ReadMeter):
 def test_the_state_follows_what_devices_moved(data, start, read, state):
     evict(files_of(data))
     assert (
-        label(Begun("as-is", tuple(files_of(data)), Residency(start)), Counted(read)).state == state
+        trial_cache_state(
+            PreparedCache("as-is", tuple(files_of(data)), Residency(start)), Counted(read)
+        ).state
+        == state
     )
 
 
@@ -185,7 +191,7 @@ def test_the_meter_counts_what_this_process_reads(data):
     size = os.path.getsize(f"{data}/0.parquet")
     meter = ReadMeter(workers=0)
     read_all(f"{data}/0.parquet")
-    meter.measuring()
+    meter.end_warmup()
     for _ in range(9):
         read_all(f"{data}/0.parquet")
     meter.end()
@@ -194,7 +200,7 @@ def test_the_meter_counts_what_this_process_reads(data):
     assert read.logical == pytest.approx(9 * size, rel=0.01)
     assert read.physical < 0.01 * size
 
-    meter.measuring()
+    meter.end_warmup()
     meter.end()
     read, when = meter.traffic()
     assert when == "in the trial", "nothing was read after warm-up"
@@ -205,8 +211,8 @@ def test_the_meter_counts_what_this_process_reads(data):
 def test_what_was_moved_before_and_read_after_warm_up_is_not_taken_for_warm():
     """A device moved 8 MB, read ahead as warm-up ended; what was read of it then is no more."""
     meter = ReadMeter(workers=0)
-    meter._began, meter._measuring = Traffic(0, 0), Traffic(1 * MB, 8 * MB)
-    meter._ended = Traffic(8 * MB, 8 * MB)
+    meter._at_start, meter._after_warmup = Traffic(0, 0), Traffic(1 * MB, 8 * MB)
+    meter._at_end = Traffic(8 * MB, 8 * MB)
     assert meter.traffic() == (Traffic(8 * MB, 8 * MB), "in the trial")
 
 
@@ -219,7 +225,7 @@ def read_all(path):
 def test_a_kernel_that_does_not_count(monkeypatch):
     monkeypatch.setattr("pipeprof.sweep.cache.read_traffic", lambda pid: None)
     meter = ReadMeter(workers=0)
-    meter.measuring()
+    meter.end_warmup()
     meter.end()
     assert meter.traffic() is None
 
@@ -230,6 +236,6 @@ def test_a_process_that_is_gone_has_no_counters():
 
 def test_workers_that_are_gone_are_not_counted():
     meter = ReadMeter(workers=1)
-    meter.measuring()
+    meter.end_warmup()
     meter.end()
     assert meter.traffic() is None

@@ -15,7 +15,7 @@ from pipeprof import formats
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.errors import OutputError, ProfileError, UsageError
 from pipeprof.model import ConversionSpec, SweepResult, SweepSpec
-from pipeprof.sweep.plan import check, plan_rest, plan_sweep
+from pipeprof.sweep.plan import check, plan_remaining, plan_sweep
 from pipeprof.sweep.runner import SweepOutcome, run_sweep
 from tests.sweep.test_sweep import Listener, saved_in
 
@@ -109,7 +109,7 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     assert len(saved.conversion.gains) == 1
 
     listener = WritingListener()
-    finished = run_sweep(plan_rest(out), listener).result
+    finished = run_sweep(plan_remaining(out), listener).result
     assert listener.written == ["tfrecord"]
     assert finished.trials[:2] == saved.trials
     assert [trial.format for trial in finished.trials] == ["csv", "parquet", "tfrecord", "csv"]
@@ -118,7 +118,7 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     assert not Path(f"{out}-data").exists()
 
     idle = WritingListener()
-    assert run_sweep(plan_rest(out), idle).result == finished
+    assert run_sweep(plan_remaining(out), idle).result == finished
     assert idle.written == []
 
 
@@ -127,7 +127,7 @@ def test_data_that_changed_in_between_is_no_basis(data: str, tmp_path: Path) -> 
     sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     (Path(data) / "1.csv").unlink()
     with pytest.raises(ProfileError, match="the data has changed since"):
-        run_sweep(plan_rest(out), WritingListener())
+        run_sweep(plan_remaining(out), WritingListener())
     assert not Path(f"{out}-data").exists()
     assert len(saved_in(out).trials) == 2, "what was measured stays"
 
@@ -138,7 +138,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next(data: str, tmp_path: Path
     for name in ("parquet-snappy", "tfrecord-none"):
         (tmp_path / "out-data" / name).mkdir(parents=True)
         (tmp_path / "out-data" / name / "part-00099.x").write_bytes(b"half")
-    finished = run_sweep(plan_rest(out), WritingListener()).result
+    finished = run_sweep(plan_remaining(out), WritingListener()).result
     assert len(finished.trials) == 4
     assert sorted(os.listdir(tmp_path)) == ["data", "out"]
 
@@ -192,8 +192,8 @@ def test_a_format_that_cannot_hold_the_data_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "storages", "words"),
     [
-        ("csv", ("local",), "is csv already, which is what it is compared with"),
-        ("parquet", ("{tmp}/nowhere",), "nowhere is no folder; make it first"),
+        ("csv", ("local",), "is csv already, which copies are compared with"),
+        ("parquet", ("{tmp}/nowhere",), "nowhere is no folder; create it"),
         ("orc", ("local",), "'orc' is not a format"),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_sweep_goes_on_with_the_storage_it_began_with(data: str, tmp_path: Pat
     out = tmp_path / "out"
     sweep(out, spec_for(data, "parquet"), stop_after=1)
     with pytest.raises(UsageError, match="this sweep writes to local; give that --storage"):
-        plan_rest(out, storages=("s3://other",))
+        plan_remaining(out, storages=("s3://other",))
 
 
 def test_one_data_set_at_a_time(data: str) -> None:

@@ -11,7 +11,7 @@ from pipeprof.analyze.assemble import assemble
 from pipeprof.errors import StorageError
 from pipeprof.model import SweepSpec
 from pipeprof.sweep import disambiguate_storage
-from pipeprof.sweep.disambiguate_storage import disambiguated, lone_requests
+from pipeprof.sweep.disambiguate_storage import disambiguate, lone_requests
 from tests.analyze.pipelines import inline_run
 from tests.analyze.test_requests import MS, in_turn, log_of
 
@@ -62,7 +62,7 @@ def open_question(size=250_000):
 )
 def test_lone_requests_tell(dataset, monkeypatch, latency_s, bandwidth, part):
     slowed(monkeypatch, latency_s, bandwidth)
-    profile, recording = disambiguated(*open_question(), dataset, SPEC)
+    profile, recording = disambiguate(*open_question(), dataset, SPEC)
     assert profile.diagnosis.bottleneck == part
     lone = recording.lone_requests
     assert lone.small_bytes == 4096
@@ -75,15 +75,15 @@ def test_lone_requests_tell(dataset, monkeypatch, latency_s, bandwidth, part):
 def test_what_is_known_already_is_not_asked_again(dataset):
     profile, recording = open_question()
     known = replace(profile, diagnosis=replace(profile.diagnosis, bottleneck="decode"))
-    assert disambiguated(known, recording, dataset, SPEC) == (known, recording)
+    assert disambiguate(known, recording, dataset, SPEC) == (known, recording)
     unseen = replace(profile, requests=None)
-    assert disambiguated(unseen, recording, dataset, SPEC) == (unseen, recording)
+    assert disambiguate(unseen, recording, dataset, SPEC) == (unseen, recording)
 
 
 def test_objects_that_are_too_small_tell_nothing(dataset):
     assert lone_requests(dataset, 8 * MB, forget=False) is None
     profile, recording = open_question(8 * MB)
-    assert disambiguated(profile, recording, dataset, SPEC) == (profile, recording)
+    assert disambiguate(profile, recording, dataset, SPEC) == (profile, recording)
 
 
 def test_storage_that_fails_afterwards_leaves_the_trial_as_it_is(dataset, monkeypatch):
@@ -94,7 +94,7 @@ def test_storage_that_fails_afterwards_leaves_the_trial_as_it_is(dataset, monkey
     with pytest.raises(StorageError):
         lone_requests(dataset, 250_000, forget=False)
     profile, recording = open_question()
-    assert disambiguated(profile, recording, dataset, SPEC) == (profile, recording)
+    assert disambiguate(profile, recording, dataset, SPEC) == (profile, recording)
 
 
 def test_files_that_a_trial_left_in_memory_are_not_asked(tmp_path):
@@ -103,6 +103,6 @@ def test_files_that_a_trial_left_in_memory_are_not_asked(tmp_path):
     profile, recording = open_question()
     for cache in ("warm", "as-is"):
         spec = replace(SPEC, cache=cache)
-        assert disambiguated(profile, recording, local, spec) == (profile, recording)
+        assert disambiguate(profile, recording, local, spec) == (profile, recording)
     lone = lone_requests(local, 250_000, forget=True)
     assert lone.large_bytes == 250_000

@@ -13,8 +13,8 @@ from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
-from pipeprof.sweep.guided import SMALL, Guide
-from pipeprof.sweep.plan import TrialSetting, grid, plan_rest, plan_sweep
+from pipeprof.sweep.guided import MAX_EXHAUSTIVE_SETTINGS, Guide
+from pipeprof.sweep.plan import TrialSetting, grid, plan_remaining, plan_sweep
 from pipeprof.sweep.runner import run_sweep
 from tests.sweep.test_own_loader import HEAD, SLEEPING
 from tests.sweep.test_sweep import Listener
@@ -40,7 +40,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
     begun = run_sweep(plan_sweep(spec, tmp_path), Listener(stop_after=2))
     assert begun.stopped == "interrupted"
     assert not begun.result.finished
-    result = run_sweep(plan_rest(tmp_path), Listener()).result
+    result = run_sweep(plan_remaining(tmp_path), Listener()).result
     before, after = (
         [(trial.profile, trial.samples_per_s, trial.own_interval) for trial in each.trials[:2]]
         for each in (begun.result, result)
@@ -91,7 +91,7 @@ def _intervals_are_of_the_next_run(result: SweepResult) -> None:
 
 def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
     settings = grid(replace(spec, workers=(0, 2, 4)), spec.urls)
-    assert len(settings) <= SMALL
+    assert len(settings) <= MAX_EXHAUSTIVE_SETTINGS
     guide = Guide(settings, tmp_path, 2)
     choice = guide.next(())
     assert choice is not None
@@ -117,11 +117,11 @@ def test_where_nothing_can_be_predicted_every_setting_is_tried(
     few = replace(spec, urls=(text,), loader=text, workers=(0, 1, 2, 3), trial_s=0.05, warmup_s=0.0)
     result = run_sweep(plan_sweep(few, tmp_path), Listener()).result
     tried = {(each.config.num_workers, each.config.prefetch_factor) for each in result.trials}
-    assert len(tried) == len(result.trials) == len(grid(few, few.urls)) > SMALL
+    assert len(tried) == len(result.trials) == len(grid(few, few.urls)) > MAX_EXHAUSTIVE_SETTINGS
     assert result.untried == ()
 
 
 def test_an_unfinished_sweep_is_one_that_lacks_trials(spec: SweepSpec, tmp_path: Path) -> None:
-    result = plan_sweep(spec, tmp_path).begun
+    result = plan_sweep(spec, tmp_path).initial
     assert isinstance(result, SweepResult)
     assert not result.finished

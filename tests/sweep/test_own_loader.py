@@ -60,7 +60,7 @@ def test_what_it_does_not_take_stays_its_own(written: Any) -> None:
         ("def make(workers):\n    pass\n", UsageError, "does not take num_workers"),
         ("def make(num_workers):\n    return DATA\n", UsageError, "returned list; it must return"),
         ("def make(num_workers):\n    return DataLoader(DATA)\n", UsageError,
-         "called with num_workers=2, and its DataLoader has num_workers=0; pass it on"),
+         "called with num_workers=2, but its DataLoader has num_workers=0; pass it on"),
         ("def make(num_workers):\n    return 1 / 0\n", PipeprofError,
          r"failed at .*mine.py:4: ZeroDivisionError"),
     ],
@@ -108,7 +108,7 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: TrialSetting) -> 
     made_s = profile.stages["fetch"].mean_s
     assert 0.010 <= made_s < 0.030
     assert not profile.diagnosis.has_step, "none is emulated"
-    assert any("left as it is" in note for note in profile.notes)
+    assert any("was not prepared" in note for note in profile.notes)
 
 
 def test_an_error_of_ours_is_not_said_to_be_the_loaders(

@@ -16,8 +16,8 @@ from pipeprof.cli.sweep_progress import ProgressLines
 from pipeprof.model import SweepSpec
 from pipeprof.report.document.build import full_report
 from pipeprof.report.terminal.render import print_document
-from pipeprof.sweep.pairs import how_many, run_pairs, shorter
-from pipeprof.sweep.plan import TrialSetting, plan_rest, plan_sweep
+from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
+from pipeprof.sweep.plan import TrialSetting, plan_remaining, plan_sweep
 from pipeprof.sweep.runner import run_sweep
 from tests.analyze.test_choose import SPEC, trial
 from tests.sweep.test_own_loader import HEAD, SLEEPING
@@ -75,17 +75,17 @@ def test_either_is_first_as_often_as_the_other() -> None:
 
 def test_they_take_half_as_long_as_the_trials_did() -> None:
     spec = replace(SPEC, trial_s=4.0, warmup_s=1.0)
-    short = shorter(spec)
+    short = paired_spec(spec)
     for trials in range(4, 40):
-        pairs = how_many(spec, trials)
+        pairs = pair_count(spec, trials)
         assert 4 <= pairs <= 12
         assert pairs % 2 == 0
         seconds = 2 * pairs * (short.trial_s + short.warmup_s)
         assert seconds <= 0.5 * trials * (spec.trial_s + spec.warmup_s)
-    assert how_many(spec, 3) == 0, "too few to tell anything"
+    assert pair_count(spec, 3) == 0, "too few to tell anything"
     script = replace(spec, script="train.py")
-    assert shorter(script) == script, "as long as it takes"
-    assert [how_many(script, trials) for trials in (15, 16, 100)] == [0, 4, 12]
+    assert paired_spec(script) == script, "as long as it takes"
+    assert [pair_count(script, trials) for trials in (15, 16, 100)] == [0, 4, 12]
 
 
 class Impatient(Listener):
@@ -110,7 +110,7 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
     assert (outcome.stopped, len(outcome.result.trials)) == ("interrupted", 4)
     assert outcome.result.paired == {}
     listener = Listener()
-    result = run_sweep(plan_rest(folder), listener).result
+    result = run_sweep(plan_remaining(folder), listener).result
     assert result.trials == outcome.result.trials
     assert result.noise == outcome.result.noise != {}, "not repeated again"
     pairs = result.paired[text]

@@ -10,7 +10,7 @@ import pytest
 from pipeprof.errors import UsageError
 from pipeprof.model import ConversionSpec, Copy, SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
-from pipeprof.sweep.plan import SweepPlan, TrialSetting, plan_rest, plan_sweep
+from pipeprof.sweep.plan import SweepPlan, TrialSetting, plan_remaining, plan_sweep
 from tests.sweep_samples import sample_sweep
 
 SECRET = "ftp://user:hunter2@host/tmp/"
@@ -28,7 +28,7 @@ def test_it_is_saved_before_the_first_trial_without_secrets(data: str, tmp_path:
     plan = plan_sweep(spec, tmp_path / "out", (data,), {"key": "hunter2"})
     assert plan.storage_options == {"key": "hunter2", "s3_client": "s3fs"}
     assert plan.settings == (TrialSetting(data, 64, 0, None), TrialSetting(data, 64, 1, 2))
-    assert plan.begun.planned == 2
+    assert plan.initial.planned == 2
     saved = (tmp_path / "out/sweep.json").read_text()
     assert "hunter2" not in saved + repr(plan)
     assert json.loads(saved)["trials"] == []
@@ -39,9 +39,9 @@ def test_the_rest_is_planned_of_what_is_saved_and_of_what_is_given_again(
 ) -> None:
     out = tmp_path / "out"
     first = plan_sweep(SweepSpec((data,), (0,), (2,), (64,), 0.001, s3_client="s3fs"), out)
-    assert plan_rest(out, (data,), s3_client="s3fs") == first
-    with pytest.raises(UsageError, match="begun with --s3-client s3fs; go on with that"):
-        plan_rest(out, s3_client="obstore")
+    assert plan_remaining(out, (data,), s3_client="s3fs") == first
+    with pytest.raises(UsageError, match="begun with --s3-client s3fs; use the same"):
+        plan_remaining(out, s3_client="obstore")
 
 
 def test_a_copy_lies_where_its_storage_is_with_the_credentials_of_that() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
-from pipeprof.sweep.convert.sample import LEAST_PARTS, plan_sample, spread_evenly
+from pipeprof.sweep.convert.sample import MIN_SAMPLED_SPLITS, plan_sample, spread_evenly
 
 ROWS = 1000
 """Of each row group, or file."""
@@ -80,12 +80,12 @@ def test_of_more_than_allowed_some_of_every_file_is_taken(tmp_path: Path, format
 
 
 def test_of_many_files_there_are_no_more_than_can_be_told_apart(tmp_path: Path) -> None:
-    url = write(tmp_path / "data", "parquet", files=2 * LEAST_PARTS)
+    url = write(tmp_path / "data", "parquet", files=2 * MIN_SAMPLED_SPLITS)
     whole, _ = read(url, most_bytes=100_000_000)
     rows, sample = read(url, whole.nbytes // 10)
-    assert (sample.parts, sample.parts_in_all) == (LEAST_PARTS, 2 * LEAST_PARTS)
+    assert (sample.parts, sample.parts_in_all) == (MIN_SAMPLED_SPLITS, 2 * MIN_SAMPLED_SPLITS)
     files = {number // ROWS for number in rows["id"].to_pylist()}
-    assert [file // 2 for file in sorted(files)] == list(range(LEAST_PARTS))
+    assert [file // 2 for file in sorted(files)] == list(range(MIN_SAMPLED_SPLITS))
 
 
 @pytest.mark.parametrize("format_name", ["csv", "parquet", "tfrecord"])

@@ -11,7 +11,7 @@ from pipeprof import formats
 from pipeprof.errors import FormatError, OutputError, PipeprofError, ProfileError, UsageError
 from pipeprof.model import LoaderConfig, SweepSpec
 from pipeprof.sweep.consumer import make_consumer
-from pipeprof.sweep.plan import TrialSetting, check, grid, plan_rest, plan_sweep
+from pipeprof.sweep.plan import TrialSetting, check, grid, plan_remaining, plan_sweep
 from pipeprof.sweep.progress import SweepListener
 from pipeprof.sweep.references import Reference
 from pipeprof.sweep.runner import run_sweep
@@ -130,7 +130,7 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
     assert saved.planned == 3
 
     listener = Listener()
-    finished = run_sweep(plan_rest(tmp_path / "out"), listener)
+    finished = run_sweep(plan_remaining(tmp_path / "out"), listener)
     assert finished.stopped is None
     assert listener.began == (1, 3)
     (first, *_), (kept,) = finished.result.trials, saved.trials
@@ -233,10 +233,10 @@ def test_results_that_cannot_be_written(data, tmp_path):
 
 def test_resuming_what_is_no_sweep(tmp_path):
     with pytest.raises(ProfileError, match="does not exist"):
-        plan_rest(tmp_path)
+        plan_remaining(tmp_path)
     (tmp_path / "sweep.json").write_text('{"schema": "something else"}')
     with pytest.raises(ProfileError, match="not a profile or sweep"):
-        plan_rest(tmp_path)
+        plan_remaining(tmp_path)
 
 
 def test_more_workers_than_splits_is_noted(data, tmp_path):
@@ -259,6 +259,6 @@ def test_secrets_in_a_url_are_neither_saved_nor_needed_to_resume(tmp_path):
     for name in os.listdir(tmp_path / "out"):
         assert "hunter" not in (tmp_path / "out" / name).read_text()
     assert outcome.result.trials[0].config == LoaderConfig(0, None, batch_size=64, kind="iterable")
-    assert plan_rest(tmp_path / "out", (url,)).settings == grid(spec, (url,))
+    assert plan_remaining(tmp_path / "out", (url,)).settings == grid(spec, (url,))
     with pytest.raises(UsageError, match="this sweep is over memory://secret-sweep; give those"):
-        plan_rest(tmp_path / "out", ("memory://other",))
+        plan_remaining(tmp_path / "out", ("memory://other",))

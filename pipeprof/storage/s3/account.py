@@ -76,10 +76,8 @@ class Account:
 
 
 def read_account(options: Mapping[str, Any]) -> Account:
-    """Read the account from this process's environment and the storage options of s3fs.
-
-    Raises `Failure`.
-    """
+    """Read the account from this process's environment and the storage options of s3fs. Raises
+    `Failure`."""
     with raise_failures(classify, "the configuration of AWS was not read"):
         return _read_account(options)
 
@@ -191,10 +189,8 @@ def region_of(bucket: str, account: Account) -> str:
 
 @cache
 def ask_region(bucket: str, server: str = _AMAZON) -> str | None:
-    """Return the region of a bucket of Amazon; None when the server cannot be reached.
-
-    S3 sends it as a header of each answer, refusals and redirections included.
-    """
+    """Return the region of a bucket of Amazon; None when the server cannot be reached. S3 sends it
+    as a header of each answer, refusals and redirections included."""
     with suppress(OSError):
         try:
             with urlopen(

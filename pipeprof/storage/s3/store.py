@@ -63,10 +63,8 @@ class _Connections:
 
 
 class S3Store:
-    """Reads objects of S3; ``options`` are those of s3fs, and `CLIENT_OPTION`.
-
-    Raises `UsageError` when there is no such client.
-    """
+    """Reads objects of S3; ``options`` are those of s3fs, and `CLIENT_OPTION`. Raises `UsageError`
+    when there is no such client."""
 
     one_at_a_time = False
 
@@ -200,9 +198,7 @@ class S3Store:
 
     def _request(self, bucket: str, send: Callable[[Client], T], tries: Tries) -> T:
         """Return the result of ``send``, with retries, and by another client where one is needed.
-
-        Raises `Failure`.
-        """
+        Raises `Failure`."""
         connections = self._of_this_process()
         policy = RetryPolicy(connections.account.attempts)
         while True:

@@ -1,4 +1,4 @@
-"""Copies of a sample of the data, in other formats and on other storages, for the trials to read.
+"""Write copies of a sample of the data, in other formats and on other storages, for trials.
 
-Only `sweep.plan` and `sweep.runner` use it.
+Only `sweep.plan` and `sweep.runner` may import this package.
 """

@@ -1,4 +1,4 @@
-"""Copies of a sample: which there are to be, and that they are removed again."""
+"""Plan which copies of a sample there are and where they lie, and remove them."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ _log = logging.getLogger(__name__)
 
 
 def plan_copies(spec: ConversionSpec, roots: Mapping[str, str]) -> tuple[Copy, ...]:
-    """One for each format, storage and layout. ``roots``: storage → the folder that takes its
-    copies. Raises `UsageError` for a format or compression that there is not."""
+    """Plan one copy for each format, storage and layout. ``roots`` maps a storage to the folder of
+    its copies. Raises `UsageError` for an unknown format or compression."""
     copies: dict[str, Copy] = {}
-    for storage, asked in product(spec.storages, spec.formats):
-        for layout in _layouts(spec, asked):
+    for storage, requested in product(spec.storages, spec.formats):
+        for layout in _layouts(spec, requested):
             url = join(roots[storage], _folder_name(layout))
             copies.setdefault(url, replace(layout, url=url, storage=storage))
     return tuple(copies.values())
 
 
-def parse_format(asked: str) -> tuple[str, str]:
-    """Format and compression of ``"parquet:zstd"``, ``"csv"``. Raises `UsageError`."""
-    name, colon, compression = asked.partition(":")
-    chosen = formats.get(name)
-    return name, choose_compression(name, chosen.compressions, compression if colon else None)
+def parse_format(requested: str) -> tuple[str, str]:
+    """Split ``"parquet:zstd"`` or ``"csv"`` into format and compression. Raises `UsageError`."""
+    name, colon, compression = requested.partition(":")
+    known = formats.get(name).compressions
+    return name, choose_compression(name, known, compression if colon else None)
 
 
-def _layouts(spec: ConversionSpec, asked: str) -> Iterator[Copy]:
-    name, compression = parse_format(asked)
+def _layouts(spec: ConversionSpec, requested: str) -> Iterator[Copy]:
+    """Yield a copy for each row group size and file size, still without URL and storage."""
+    name, compression = parse_format(requested)
     groups = spec.row_group_bytes if name == "parquet" else ()
     for group, shard in product(groups or (None,), spec.shard_bytes or (None,)):
-        words = [asked]
+        words = [requested]
         if group is not None:
             words.append(f"{format_binary(group)} groups")
         if shard is not None:
@@ -63,22 +64,22 @@ def _folder_name(copy: Copy) -> str:
     return "-".join(words)
 
 
-def new_root(storage: str, beside: Path) -> str:
-    """A folder that nothing else uses, for the copies on ``storage``."""
+def new_root(storage: str, results: Path) -> str:
+    """Return a new folder for the copies on ``storage``, named after the folder of ``results``."""
     if storage == LOCAL:
-        return f"{os.fspath(beside)}-data"
-    return join(storage, f"pipeprof-{beside.name}-{secrets.token_hex(4)}")
+        return f"{os.fspath(results)}-data"
+    return join(storage, f"pipeprof-{results.name}-{secrets.token_hex(4)}")
 
 
 def remove_copy(url: str, options: Mapping[str, Any] | None = None) -> None:
-    """All that lies in the folder, and the folder. Raises `OutputError`."""
+    """Remove the folder of a copy and all that is in it. Raises `OutputError`."""
     for name in object_sizes(url, options):
         remove_object(join(url, name), options)
     remove_folder(url, options)
 
 
 def remove_folder(url: str, options: Mapping[str, Any] | None = None) -> None:
-    """When it is empty; object stores have none."""
+    """Remove a folder if it is empty; object stores have no folders."""
     with suppress_and_log(_log, "the folder of a copy was not removed"):
         if is_local(url):
             os.rmdir(local_path(url))

@@ -1,4 +1,4 @@
-"""A bounded sample of a data set's rows: some of every stretch of it, streamed, drawn by a seed."""
+"""Read a bounded sample of a data set's rows, drawn at random from equal stretches of it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from pipeprof.storage import ObjectInfo
 from pipeprof.storage.urls import redact
 from pipeprof.units import format_bytes
 
-LEAST_PARTS = 32
-"""Where there are so many: of a few large files a little each."""
+MIN_SAMPLED_SPLITS = 32
+"""The least number of splits to sample, as far as there are so many."""
 
 _Place = tuple[ObjectInfo, Split]
+"""An object, and a split of it."""
 
 
 def plan_sample(
@@ -36,11 +37,8 @@ def plan_sample(
     read: ReadOptions | None = None,
     on_error: OnError = "fail",
 ) -> SampleReader:
-    """Choose of the splits that a trial with ``columns`` reads. One of them is read, to see what
-    bytes on storage become in RAM.
-
-    Raises `StorageError`, `FormatError`.
-    """
+    """Choose some of the splits that a trial with ``columns`` reads. The beginning of one is read,
+    to estimate the bytes in RAM per byte on storage. Raises `StorageError`, `FormatError`."""
     reading = read or ReadOptions()
     skips = SkipCounter(on_error)
     trial = plan_dataset(url, columns, None, reading, storage_options, skips)
@@ -48,13 +46,13 @@ def plan_sample(
         raise FormatError(f"{redact(url)} holds no rows; there is nothing to convert.")
     data = trial
     if columns is not None:
-        # row group by row group, as with all columns fewer of them make a split
+        # a split per row group, because with all columns fewer groups make a split
         single = replace(reading, split_bytes=1) if trial.format_name == "parquet" else reading
         data = plan_dataset(url, None, None, single, storage_options, skips)
     count = len(trial.splits)
     open_split = partial(_SplitReader, data, reading, skips)
-    expected = data.source.bytes * _growth(open_split(data.splits[len(data.splits) // 2]))
-    wanted = min(count, max(LEAST_PARTS, int(count * most_bytes / max(expected, 1))))
+    expected = data.source.bytes * _ram_ratio(open_split(data.splits[len(data.splits) // 2]))
+    wanted = min(count, max(MIN_SAMPLED_SPLITS, int(count * most_bytes / max(expected, 1))))
     numbers = spread_evenly(count, wanted, seed)
     return SampleReader(
         data,
@@ -69,55 +67,49 @@ def plan_sample(
 
 @dataclass
 class SampleReader:
-    """Which splits to take rows of, and how many bytes of them. It reads the sample as often as it
-    is iterated, and holds a part of one split at a time."""
+    """Reads the sample each time it is iterated, with a part of one split in memory at a time."""
 
     data: DatasetPlan
-    """All columns of it."""
+    """The plan of the data set with all columns."""
     open_split: Callable[[_Place], _SplitReader]
     parts: tuple[tuple[_Place, ...], ...]
-    """What to read of each chosen split, rows of all columns."""
+    """For each chosen split of a trial, the splits with all columns that hold the same rows."""
     numbers: frozenset[int]
-    """The chosen splits, as a trial counts them, which reads the asked columns only."""
+    """The numbers of the chosen splits in a trial, which reads only the requested columns."""
     parts_in_all: int
+    """The number of splits of a trial."""
     most_bytes: int
-    """As rows lie in RAM."""
+    """The largest size of the sample in RAM."""
     expected_bytes: int
-    """About; never more than ``most_bytes``."""
+    """The estimated size of the sample in RAM, at most ``most_bytes``."""
     taken: Sample | None = None
-    """By the last whole pass."""
+    """What the last complete pass read."""
 
     @property
     def schema(self) -> pa.Schema:
         return self.data.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Record batches in the data set's order. Raises `StorageError`, `FormatError`, and
-        `UsageError` when not one row fits."""
+        """Yield the sample's record batches in the order of the data set. Raises `StorageError`,
+        `FormatError`, and `UsageError` when not one row fits."""
         places = [place for part in self.parts for place in part]
         rows = taken = 0
         stored = 0.0
-        waiting = sum(map(_size, places))
+        unread = sum(map(_size, places))
         roomy = 2 * self.expected_bytes <= self.most_bytes
         whole = len(self.parts) == self.parts_in_all
         for place in places:
-            left = self.most_bytes - taken
-            most = left if roomy else left * _size(place) // waiting
-            waiting -= _size(place)
-            part, own = self.open_split(place), 0
-            for batch in part.batches():
-                fitting = _fitting(batch, most)
-                most -= fitting.nbytes
-                own += fitting.num_rows
-                taken += fitting.nbytes
-                if fitting.num_rows:
-                    yield fitting
-                if fitting.num_rows < batch.num_rows:
-                    part.finish()
-                    break
-            rows += own
-            stored += _stored(place, part, own)
-            whole = whole and own == part.rows
+            available = self.most_bytes - taken
+            most = available if roomy else available * _size(place) // unread
+            unread -= _size(place)
+            part, part_rows = self.open_split(place), 0
+            for batch in part.first_batches(most):
+                part_rows += batch.num_rows
+                taken += batch.nbytes
+                yield batch
+            rows += part_rows
+            stored += _stored_bytes(place, part, part_rows)
+            whole = whole and part_rows == part.rows
         if not rows:
             raise UsageError(
                 f"not one row fits into a sample of {format_bytes(self.most_bytes)}; "
@@ -136,23 +128,24 @@ class SampleReader:
 
 
 def spread_evenly(count: int, wanted: int, seed: int) -> tuple[int, ...]:
-    """Of 0 … ``count`` - 1 one of each of ``wanted`` equal stretches; rising."""
+    """Draw one number from each of ``wanted`` equal stretches of 0 … ``count`` - 1, ascending."""
     random = np.random.default_rng(seed)
     edges = [count * number // wanted for number in range(wanted + 1)]
     return tuple(int(random.integers(start, end)) for start, end in pairwise(edges))
 
 
 def _within(data: DatasetPlan, place: _Place) -> tuple[_Place, ...]:
-    item, whole = place
+    """Return the splits of ``data`` that start within ``place``."""
+    item, outer = place
     return tuple(
         (other, split)
         for other, split in data.splits
-        if other.path == item.path and whole.start <= split.start < whole.end
+        if other.path == item.path and outer.start <= split.start < outer.end
     )
 
 
-def _growth(part: _SplitReader) -> float:
-    """Bytes in RAM of one on storage."""
+def _ram_ratio(part: _SplitReader) -> float:
+    """Return the bytes in RAM per byte on storage, from the first rows of a split."""
     first = next(part.batches(), None)
     part.finish()
     if first is None or not first.num_rows:
@@ -161,7 +154,7 @@ def _growth(part: _SplitReader) -> float:
 
 
 def _fitting(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
-    """The first rows of ``batch``, of at most ``most`` bytes."""
+    """Return the first rows of ``batch`` that have at most ``most`` bytes."""
     if batch.nbytes > most:
         batch = batch[: max(0, batch.num_rows * most // batch.nbytes)]
         while batch.num_rows and batch.nbytes > most:  # rows differ in length
@@ -170,38 +163,38 @@ def _fitting(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
 
 
 def _size(place: _Place) -> int:
-    """Bytes of a split on storage."""
+    """Return the bytes of a split on storage."""
     _, split = place
-    if _counted(split):
+    if _is_counted(split):
         return sum(length for _, length in split.ranges[1:])
     return split.end - split.start
 
 
-def _counted(split: Split) -> bool:
-    """Whether its format says how many rows it has (Parquet): its ranges are all it takes then,
-    the first being the footer."""
+def _is_counted(split: Split) -> bool:
+    """Return whether the number of rows is known without reading them, as in Parquet. Such a split
+    reads its ranges and nothing else. The first range is the footer."""
     return split.rows is not None
 
 
-def _stored(place: _Place, part: _SplitReader, taken: int) -> float:
-    """What ``taken`` rows of a split occupy on storage."""
+def _stored_bytes(place: _Place, part: _SplitReader, taken: int) -> float:
+    """Return the bytes that ``taken`` rows of a split occupy on storage."""
     _, split = place
     if not part.rows:
         return 0.0
-    if part.whole or _counted(split):
+    if part.whole or _is_counted(split):
         return _size(place) * taken / part.rows
     return part.bytes * taken / part.rows
 
 
 def _with_footers(data: DatasetPlan, rows: int, stored: float) -> float:
-    """Where the rows of all splits are known, their share of the whole files."""
+    """Return the bytes of ``rows`` with their share of footers; ``stored`` without counts."""
     counts = [split.rows for _, split in data.splits]
     known = [count for count in counts if count is not None]
     return data.source.bytes * rows / sum(known) if len(known) == len(counts) else stored
 
 
 class _SplitReader:
-    """One split, decoded as far as it is asked."""
+    """Decodes one split, as far as its batches are iterated."""
 
     def __init__(
         self, data: DatasetPlan, read: ReadOptions, skips: SkipCounter, place: _Place
@@ -211,43 +204,54 @@ class _SplitReader:
         self._decoding = formats.get(data.format_name).decode(
             self._item.size, self._split, data.schema, read
         )
-        self._enough = False
+        self._finishing = False
         self.bytes = 0
-        """Read of storage."""
+        """The bytes read from storage."""
         self.rows = 0
-        """Decoded of these."""
+        """The rows decoded from these bytes."""
         self.whole = False
-        """Whether it was read to its end."""
+        """Whether the split was read to its end."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Raises `FormatError`, unless what cannot be read is to be left out."""
+        """Yield the batches of the split. Raises `FormatError`, unless bad data is skipped."""
         answer: Any = None
         while True:
             try:
-                wanted, answer = self._decoding.send(answer), None
+                event, answer = self._decoding.send(answer), None
             except StopIteration:
                 self.whole = True
                 return
             except FormatError as error:
-                self._leave_out(Fault(error, self._split.rows))
+                self._skip(Fault(error, self._split.rows))
                 return
-            if isinstance(wanted, Fault):
-                self._leave_out(wanted)
-            elif not isinstance(wanted, ReadRequest):
-                self.rows += wanted.num_rows
-                yield wanted
-            elif self._enough:
+            if isinstance(event, Fault):
+                self._skip(event)
+            elif not isinstance(event, ReadRequest):
+                self.rows += event.num_rows
+                yield event
+            elif self._finishing:
                 return
             else:
-                answer = self._store.read(self._item, wanted.ranges)
+                answer = self._store.read(self._item, event.ranges)
                 self.bytes += sum(map(len, answer))
 
+    def first_batches(self, most: int) -> Iterator[pa.RecordBatch]:
+        """Yield the first rows of the split, of at most ``most`` bytes in RAM."""
+        for batch in self.batches():
+            fitting = _fitting(batch, most)
+            most -= fitting.nbytes
+            if fitting.num_rows:
+                yield fitting
+            if fitting.num_rows < batch.num_rows:
+                self.finish()
+                return
+
     def finish(self) -> None:
-        """Decode what was read, and read no more."""
-        self._enough = True
+        """Decode what was read, and read nothing else."""
+        self._finishing = True
         for _ in self.batches():
             pass
         self._decoding.close()
 
-    def _leave_out(self, fault: Fault) -> None:
+    def _skip(self, fault: Fault) -> None:
         self._skips.skip_rows(self._item.url, explain(fault.error, self._item), fault.rows)

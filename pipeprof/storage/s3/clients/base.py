@@ -16,10 +16,8 @@ Listed: TypeAlias = "tuple[str, int]"
 
 
 class Client(Protocol):
-    """A client of one bucket in one process, used by many threads at the same time.
-
-    It sends each request once and does not retry. All its errors are `Failure`.
-    """
+    """A client of one bucket in one process, used by many threads at the same time. It sends each
+    request once and does not retry. All its errors are `Failure`."""
 
     def pages(self, folder: str, after: str) -> Iterator[Sequence[Listed]]:
         """Yield the objects whose keys start with ``folder``, in the order of keys.
@@ -34,10 +32,8 @@ class Client(Protocol):
         ...
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
-        """Return the bytes, perhaps too few, and when the answer began.
-
-        The time is of `perf_counter`; NaN where the client does not report it.
-        """
+        """Return the bytes, perhaps too few, and when the answer began. The time is of
+        `perf_counter`; NaN where the client does not report it."""
         ...
 
 
