@@ -180,3 +180,11 @@ def storage_error(failure: Failure, url: str, done: str) -> StorageError:
     hold no secret. A missing object is a `NothingFound`."""
     error = NothingFound if failure.kind is ErrorKind.MISSING else StorageError
     return error(f"{url} cannot be {done}: {failure.reason}.")
+
+
+def shrunk_error(url: str, offset: int, length: int) -> StorageError:
+    """Return the error of an object that no longer has the ``length`` bytes at ``offset``."""
+    return StorageError(
+        f"{url} does not give the {length:,} bytes at {offset:,} that it had: it was cut short or "
+        "replaced since it was listed."
+    )

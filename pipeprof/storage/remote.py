@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from pipeprof.errors import NothingFound, StorageError
+from pipeprof.errors import NothingFound
 from pipeprof.log import log_caught
 from pipeprof.measure.stage_timer import Tally, record_read, tallied
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.errors import classify, storage_error
+from pipeprof.storage.errors import classify, shrunk_error, storage_error
 from pipeprof.storage.urls import filesystem, redact
 
 _log = logging.getLogger(__name__)
@@ -71,10 +71,7 @@ class RemoteStore:
             raise storage_error(classify(error), item.url, "read") from None
         for (offset, length), buffer in zip(ranges, buffers, strict=True):
             if len(buffer) != length:
-                raise StorageError(
-                    f"{item.url} gave {len(buffer):,} bytes at {offset:,} where {length:,} were "
-                    "expected: it was cut short or replaced since it was listed."
-                )
+                raise shrunk_error(item.url, offset, length)
         count = sum(length for _, length in ranges)
         record_read(start, perf_counter(), count, len(ranges))
         return buffers

@@ -132,5 +132,4 @@ def _by_residency(start: float, end: float | None) -> _State:
     """Return the state by the shares of pages in memory at the start and the end."""
     if start >= 1 - _COLD_SHARE:
         return "warm"
-    stayed_cold = start <= _COLD_SHARE and end is not None and end <= _COLD_SHARE
-    return "cold" if stayed_cold else "mixed"
+    return "cold" if max(start, 1.0 if end is None else end) <= _COLD_SHARE else "mixed"

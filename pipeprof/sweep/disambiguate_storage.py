@@ -72,15 +72,13 @@ def _time_requests(
     """Return the seconds of each request at random offsets, for about ``budget_s``. The first
     request is left out, because it opens connections."""
     random = Random(size)
-    durations: list[float] = []
+    times: list[float] = []
     began = end = perf_counter()
-    while len(durations) <= _MIN_REQUESTS or (
-        end - began < budget_s and len(durations) < _MAX_REQUESTS
-    ):
+    while len(times) <= _MIN_REQUESTS or (end - began < budget_s and len(times) < _MAX_REQUESTS):
         item = random.choice(objects)
         offset = random.randrange((item.size - size) // _SMALL_BYTES) * _SMALL_BYTES
         start = perf_counter()
         dataset.store.read(item, [(offset, size)])
         end = perf_counter()
-        durations.append(end - start)
-    return durations[1:]
+        times.append(end - start)
+    return times[1:]

@@ -44,14 +44,10 @@ def run_pairs(
     settings: tuple[Setting, Setting],
     pairs: int,
 ) -> PairedRuns:
-    """Run two settings in alternation, and compare their samples/s.
+    """Run two settings in alternation, ``pairs`` times each, and compare their samples/s.
 
-    Args:
-        run: Runs a setting briefly and returns its samples/s. It is given the setting, the
-            number of the run from 0, and how many runs there are.
-        trials: The index of each of the settings among the sweep's trials.
-        settings: The two settings.
-        pairs: How often each setting runs.
+    ``run`` returns the samples/s of a brief run. It is given the setting, the number of the run
+    from 0, and how many runs there are. ``trials`` are the indices of the settings' trials.
     """
     samples_per_s = []
     for pair in range(pairs):

@@ -29,7 +29,6 @@ class TrialSetting:
     batch_size: int | None
     """The samples of a batch; None where the user's own loader or script decides."""
     num_workers: int
-    """The number of worker processes; 0 loads in the main process."""
     prefetch_factor: int | None
     """The batches that each worker prefetches; None without workers."""
 
@@ -110,17 +109,21 @@ def plan_sweep(
         conversion = plan_conversion(plan, data.source.format)
         planned = 1 + initial.planned * (1 + len(conversion.copies))
         plan = replace(plan, initial=replace(initial, planned=planned, conversion=conversion))
+    _save_new(plan.initial, folder)
+    return plan
+
+
+def _save_new(sweep: SweepResult, folder: Path) -> None:
+    """Create the folder of a new sweep, and save the sweep in it."""
     if (folder / SWEEP_FILE).exists():
         raise UsageError(
-            f"{folder} holds a sweep already; continue it by --resume {folder}, or choose another "
-            "--out"
+            f"{folder} holds a sweep already; use --resume {folder}, or choose another --out"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {os.strerror(error.errno or 0)}.") from None
-    plan.initial.save(folder / SWEEP_FILE)
-    return plan
+    sweep.save(folder / SWEEP_FILE)
 
 
 def plan_remaining(

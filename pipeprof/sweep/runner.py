@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -40,13 +40,8 @@ def run_sweep(
     """Run the trials that ``plan.initial`` lacks.
 
     Ctrl-C ends the sweep, and after ``max_s`` seconds no other trial begins. Whole trials stay
-    saved, also after an error, and `plan_remaining` plans the others.
-
-    Args:
-        plan: The sweep.
-        listener: Receives the progress.
-        max_s: The time limit in seconds; None for no limit.
-        keep: Whether to keep the copies of a conversion.
+    saved, also after an error, and `plan_remaining` plans the others. ``keep`` leaves the copies of
+    a conversion where they are.
     """
     deadline = monotonic() + max_s if max_s is not None else None
     runner = SweepRunner(plan, listener, deadline)
@@ -97,10 +92,8 @@ class SweepRunner:
             copy for index, copy in enumerate(copies, start=1)
             if len(self.result.trials) < per_copy * (index + 1)
         ]  # fmt: skip
-        with written_copies(self._plan, planned, lacking, keep, self._listener.writing) as (
-            conversion,
-            splits,
-        ):
+        tick = self._listener.writing
+        with written_copies(self._plan, planned, lacking, keep, tick) as (conversion, splits):
             copies = [copy for copy in conversion.copies if not copy.skipped]
             trials = 1 + per_copy * (1 + len(copies))
             self._save(replace(self.result, conversion=conversion, planned=trials))
@@ -122,7 +115,7 @@ class SweepRunner:
             self._listener.finished(self.result.trials[-1])
 
     def _remaining(
-        self, settings: tuple[TrialSetting, ...], control: bool = False
+        self, settings: Sequence[TrialSetting], control: bool = False
     ) -> Iterator[Choice]:
         """Yield the settings that were not tried, in their order. With ``control``, the best
         setting of the original data follows a second time, which shows the noise between runs."""
@@ -206,8 +199,7 @@ class SweepRunner:
     def _run_briefly(self, setting: TrialSetting, number: int, planned: int) -> float:
         """Run a setting for the short time of a pair, and return its samples/s."""
         self._listener.pairing(setting, number, planned)
-        spec = paired_spec(self._plan.spec)
-        profile, _, _ = self._run(spec, setting, "pairs", lone_requests=False)
+        profile, *_ = self._run(paired_spec(self._plan.spec), setting, "pairs", lone_requests=False)
         return profile.throughput.samples_per_s
 
     def _run(
@@ -226,8 +218,7 @@ class SweepRunner:
             environment = replace(profile.environment, accelerator=consumer_label(spec))
             profile = replace(profile, environment=environment)
             return profile, recording_of(profile), None
-        options = self._plan.storage_options
-        return run_trial(spec, setting, options, tick, splits, lone_requests)
+        return run_trial(spec, setting, self._plan.storage_options, tick, splits, lone_requests)
 
     def _noise(self, url: str) -> Noise:
         own = [trial for trial in self.result.trials if trial.url == url]

@@ -51,14 +51,9 @@ def run_trial(
 ) -> TrialRun:
     """Prepare the cache, warm up, measure, and analyze the recording.
 
-    Args:
-        spec: The sweep.
-        setting: The setting to try.
-        storage_options: The storage options of fsspec.
-        tick: Receives the share of the trial that is done, at most twice a second.
-        splits: The numbers of the splits to read; None for all of them.
-        lone_requests: Whether to send some requests afterwards, where these may show which part
-            of the storage is the bottleneck.
+    ``tick`` receives the share of the trial that is done, at most twice a second. ``splits`` are
+    the numbers of the splits to read; None reads all. ``lone_requests`` allows some requests after
+    the trial, where these may show which part of the storage is the bottleneck.
     """
     consumer = make_consumer(spec, setting.batch_size)
 
@@ -98,8 +93,7 @@ def _without_warmup(recording: Recording, warmup: int) -> Recording:
 def measure_headspace(
     spec: SweepSpec, setting: TrialSetting, storage_options: Mapping[str, Any] | None = None
 ) -> Headspace:
-    """Compare ``setting`` with batches that are in memory already, for as long as a trial. Raises
-    what a trial raises."""
+    """Compare ``setting`` with batches that are in memory already, for as long as a trial."""
     consumer = make_consumer(spec, setting.batch_size)
 
     def measure(loader: DataLoader[Any], dataset: FileDataset | None) -> Headspace:

@@ -22,15 +22,10 @@ def summarise_trial(
     file_name: str,
     kind: str = "unknown",
 ) -> Trial:
-    """Return the row of a trial.
+    """Return the row of a trial, whose profile is saved as ``file_name``.
 
-    Args:
-        setting: The setting that was tried.
-        profile: The profile of the trial.
-        recording: The recording of the same trial.
-        traffic: The bytes read and moved by devices; None where these cannot be told apart.
-        file_name: The file of the profile, in the folder of the sweep.
-        kind: What was tried, where the profile names no format.
+    ``traffic`` is None where reads from devices and from memory cannot be distinguished. ``kind``
+    says what was tried where the profile names no format.
     """
     every = PauseFinder(recording.warmup_batches).mark(Columns.of(recording.batches))
     columns = every.take(steady(every, recording.warmup_batches))

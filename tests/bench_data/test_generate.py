@@ -20,7 +20,7 @@ from pipeprof.errors import OutputError, UsageError
 from pipeprof.formats.base import ReadOptions, drive_plan
 from pipeprof.formats.types import parse_type
 from pipeprof.manifest import MANIFEST, Manifest, loads
-from tests.contracts.format_contract import drive
+from tests.contracts.format_samples import drive
 from tests.support.env import UNWATCHED
 
 

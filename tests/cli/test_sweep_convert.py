@@ -132,7 +132,7 @@ def test_a_disk_that_fills_up_is_told_and_left_as_it_was(data: str, tmp_path: Pa
         (["--formats", "orc"], 2, "'orc' is not a format; choose one of csv, parquet, tfrecord"),
         (["--formats", "parquet:brotli"], 2, "parquet cannot be compressed by 'brotli'"),
         (["--formats", "csv,,parquet"], 2, "an empty name between its commas"),
-        (["--formats", "csv"], 2, "csv already, which is what it is compared with"),
+        (["--formats", "csv"], 2, "csv already, which copies are compared with"),
         (["--formats", "parquet", "--storage", "{tmp}/nowhere"], 2, "nowhere is no folder"),
         (["--formats", "parquet", "--storage", "nosuch://x"], 2, "nosuch://x/pipeprof-_out"),
         (["--formats", "parquet", "--storage", "/proc"], 1, "/proc/pipeprof-_out"),

@@ -22,7 +22,7 @@ ODD = ("a b.csv", "ä#x.csv", "p%41.csv", "x=1+2&3.csv", "s;c:d@e.csv", "~[1].cs
 
 
 class S3ClientContract:
-    """Inherit, and set ``name``. The fixture ``relay`` answers as S3 does."""
+    """Tests of one client; inherit them and set ``name``. The fixture ``relay`` acts as S3."""
 
     name: str
 
@@ -73,7 +73,7 @@ class S3ClientContract:
         assert relay.gets == len(ranges) + 1, "what is empty is not asked for"
 
     def test_it_goes_to_other_processes(self, relay: Relay, bucket: Path) -> None:
-        """Pickled, forked after it has read, and forked from that; and the first reads on."""
+        """Read with a store that was pickled, forked after a read, and forked again."""
         (bucket / "x.bin").write_bytes(b"abcdef")
         store = self.store(f"s3://{bucket.name}")
         item = self.only(store, f"s3://{bucket.name}/x.bin")
@@ -126,7 +126,7 @@ class S3ClientContract:
                 store.read(item, [(start, 20)])
 
     def test_anonymous(self, relay: Relay, bucket: Path) -> None:
-        """The server serves nobody unknown; that it was asked without a signature is the point."""
+        """The server refuses, but the request must have had no signature."""
         store = open_store(f"s3://{bucket.name}", {"s3_client": self.name, "anon": True})
         with pytest.raises(StorageError):
             store.find(f"s3://{bucket.name}")
@@ -175,7 +175,7 @@ def reads(store: Store, item: ObjectInfo) -> bool:
 
 
 def in_a_fork(check: object) -> bool:
-    """Whether ``check()`` holds in a forked child; what hangs does not."""
+    """Return whether ``check()`` is true in a forked child; one that hangs counts as false."""
     child = os.fork()
     if not child:
         code = 1

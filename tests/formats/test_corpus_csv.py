@@ -16,7 +16,7 @@ import pipeprof
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.base import ReadOptions
-from tests.contracts.format_contract import read
+from tests.contracts.format_samples import read
 
 CSV = get("csv")
 TEXT = {"a": pa.string(), "b": pa.string()}
@@ -103,7 +103,7 @@ import pathlib, re, sys
 from pipeprof.errors import CorruptData
 from pipeprof.formats import get
 from pipeprof.formats.base import ReadOptions, drive_plan, FilePlan, Split
-from tests.contracts.format_contract import drive
+from tests.contracts.format_samples import drive
 import pyarrow as pa
 import pyarrow.csv, pyarrow.compute
 

@@ -13,7 +13,7 @@ import pytest
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.types import convert, plain_type
-from tests.contracts.format_contract import read
+from tests.contracts.format_samples import read
 
 CORPUS = Path(__file__).parent / "corpus" / "parquet"
 PARQUET = get("parquet")

@@ -17,7 +17,7 @@ from pipeprof.formats import get
 from pipeprof.formats.base import Buffer, ReadOptions, drive_plan
 from pipeprof.formats.tfrecord.example import Example
 from pipeprof.formats.tfrecord.framing import Deframer, frame, masked_crc
-from tests.contracts.format_contract import drive, read
+from tests.contracts.format_samples import drive, read
 
 CORPUS = Path(__file__).parent / "corpus" / "tfrecord"
 TFRECORD = get("tfrecord")

@@ -12,15 +12,8 @@ from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.base import FilePlan, ReadOptions, Split
 from pipeprof.formats.csv.rows import RowBuffer
-from tests.contracts.format_contract import (
-    Bytes,
-    FormatContract,
-    batches,
-    drive,
-    encode,
-    plan,
-    read,
-)
+from tests.contracts.format_contract import FormatContract
+from tests.contracts.format_samples import Bytes, batches, drive, encode, plan, read
 
 CSV = get("csv")
 

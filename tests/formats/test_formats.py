@@ -12,7 +12,7 @@ import pytest
 
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats import FORMATS, detect, get
-from tests.contracts.format_contract import SMALL, encode
+from tests.contracts.format_samples import SMALL, encode
 
 
 def test_formats_are_found_by_name() -> None:

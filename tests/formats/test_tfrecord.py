@@ -13,10 +13,10 @@ from pipeprof.formats import get
 from pipeprof.formats.base import FilePlan, ReadOptions
 from pipeprof.formats.tfrecord.example import Example
 from pipeprof.formats.tfrecord.framing import Deframer, frame, is_framed, masked_crc
-from tests.contracts.format_contract import (
+from tests.contracts.format_contract import FormatContract
+from tests.contracts.format_samples import (
     EVERY_TYPE,
     Bytes,
-    FormatContract,
     batches,
     encode,
     meaning,

@@ -26,7 +26,7 @@ from pipeprof.formats.tfrecord.framing import Deframer
 from pipeprof.formats.tfrecord.scan import Refused
 from pipeprof.formats.types import is_list
 from pipeprof.loaders.dataset.batching import to_tensors
-from tests.contracts.format_contract import drive
+from tests.contracts.format_samples import drive
 from tests.fuzz.inputs import seeds
 
 _OTHER = pa.schema([("id", pa.int64())])

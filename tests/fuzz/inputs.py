@@ -16,7 +16,7 @@ from pipeprof import manifest, store
 from pipeprof.formats import get
 from pipeprof.formats.tfrecord.framing import Deframer, frame
 from pipeprof.manifest import Manifest, ManifestFile
-from tests.contracts.format_contract import EVERY_TYPE, INFERRED, SMALL, encode
+from tests.contracts.format_samples import EVERY_TYPE, INFERRED, SMALL, encode
 from tests.fuzz.mutate import mutated
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep

@@ -12,7 +12,7 @@ import pytest
 
 from pipeprof.errors import CorruptData
 from pipeprof.formats import get
-from tests.contracts.format_contract import SMALL, encode
+from tests.contracts.format_samples import SMALL, encode
 from tests.fuzz import run
 from tests.fuzz.cage import Outcome, run_caged
 from tests.fuzz.run import FOUND, Tally, fuzz, make

@@ -23,7 +23,7 @@ from pipeprof.formats.tfrecord.framing import frame
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.model import Skipped
-from tests.contracts.format_contract import drive
+from tests.contracts.format_samples import drive
 
 FORKING = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from pipeprof.model import Comparison, Difference, RankSkew
 from tests.comparisons import compared, drawn, sample_comparison, three_runs
-from tests.contracts.report_contract import HOSTILE, renamed
+from tests.contracts.report_samples import HOSTILE, renamed
 from tests.report.full import full_page, full_text
 from tests.report.html.pages import read
 from tests.report.test_terminal import ESCAPE, section

@@ -32,7 +32,8 @@ from pipeprof.report.document.blocks import (
 from pipeprof.report.markdown.render import render_markdown
 from pipeprof.report.text import clean
 from tests.comparisons import sample_comparison, three_runs
-from tests.contracts.report_contract import ReportContract, Result, renamed
+from tests.contracts.report_contract import ReportContract
+from tests.contracts.report_samples import Result, renamed
 from tests.report.full import full_markdown
 from tests.report.html.pages import read
 from tests.samples import RECOMMENDATION, sample_profile

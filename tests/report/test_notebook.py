@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pipeprof.model import Profile, SweepResult
 from pipeprof.report.notebook.render import render_notebook
-from tests.contracts.report_contract import ReportContract, renamed
+from tests.contracts.report_contract import ReportContract
+from tests.contracts.report_samples import renamed
 from tests.report.full import full_notebook
 from tests.report.html.pages import HOSTILE, PAGES, links, read
 from tests.request_samples import sample_requests

@@ -20,7 +20,8 @@ from pipeprof.model import Profile, Recommendation, Speedup, Worth
 from pipeprof.report.document.blocks import Document
 from pipeprof.report.terminal.render import render_terminal
 from tests.comparisons import three_runs
-from tests.contracts.report_contract import HOSTILE, ReportContract, Result, renamed, unwrapped
+from tests.contracts.report_contract import ReportContract
+from tests.contracts.report_samples import HOSTILE, Result, renamed, unwrapped
 from tests.report.full import full_text
 from tests.samples import (
     ENVIRONMENT,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pipeprof.model import SweepResult
-from tests.contracts.report_contract import unwrapped
+from tests.contracts.report_samples import unwrapped
 from tests.report.full import full_text
 from tests.report.test_terminal import section
 from tests.samples import RECOMMENDATION

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import s3fs
 
+from pipeprof.storage import ObjectInfo, Store, open_store, retry
 from pipeprof.storage.s3.clients.base import CLIENTS
 from tests.s3.relay import Relay, relaying
 from tests.s3.server import KEY, SECRET, Server, serving
@@ -18,11 +20,13 @@ from tests.support.requirements import missing
 
 TRIED = CLIENTS if sys.version_info >= (3, 11) else ("pyarrow", "s3fs")
 needs_obstore = pytest.mark.skipif("obstore" not in TRIED, reason="obstore needs Python 3.11")
+CONTENT = bytes(range(256)) * 400
+Opened = tuple[Store, ObjectInfo]
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests; each takes a bucket of its own."""
+    """One server for all tests, each of which has a bucket of its own."""
     folder = tmp_path_factory.mktemp("s3")
     (folder / "root").mkdir()
     with serving(folder / "root", folder / "log") as running:
@@ -37,14 +41,14 @@ def at_the_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def one_relay(server: Server) -> Iterator[Relay]:
-    """For all tests: s3fs takes long to make a client for a new endpoint."""
+    """One relay for all tests, because s3fs is slow to create a client for a new endpoint."""
     with relaying(server.endpoint) as running:
         yield running
 
 
 @pytest.fixture
 def relay(one_relay: Relay, bucket: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
-    """Before the server, and the environment leads to it; its eyes are on the test's bucket."""
+    """The relay before the server, set as the endpoint, with its faults in the test's bucket."""
     one_relay.bucket = bucket.name
     lead_to(one_relay.endpoint, monkeypatch)
     yield one_relay
@@ -53,7 +57,7 @@ def relay(one_relay: Relay, bucket: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of 127.0.0.1, which nobody trusts; its key is in the same file."""
+    """An untrusted certificate of 127.0.0.1, with its key in the same file."""
     if not shutil.which("openssl"):
         missing("a certificate of one's own: the program openssl is missing")
     file = tmp_path_factory.mktemp("tls") / "both.pem"
@@ -70,7 +74,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def new_clients() -> Iterator[None]:
-    """For a test that changes the environment: a client keeps the one that it was made in."""
+    """Forget existing clients, which keep the environment that they were created in."""
     s3fs.S3FileSystem.clear_instance_cache()
     yield
     s3fs.S3FileSystem.clear_instance_cache()
@@ -97,3 +101,28 @@ def bucket(server: Server, tmp_path: Path) -> Path:
     folder = server.root / tmp_path.name.replace("_", "-").lower()
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def opened(bucket: Path, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened]:
+    """An object found by a client, with the retries that users have."""
+    monkeypatch.delenv("AWS_MAX_ATTEMPTS")
+    (bucket / "x.bin").write_bytes(CONTENT)
+    url = f"s3://{bucket.name}/x.bin"
+
+    def open_with(client: str | None = None, **options: Any) -> Opened:
+        given = {"config_kwargs": options}
+        store = open_store(url, {"s3_client": client, **given} if client else given)
+        (item,) = store.find(url)
+        relay.asked.clear()
+        return store, item
+
+    return open_with
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses before other attempts, in seconds, none of which is made."""
+    made: list[float] = []
+    monkeypatch.setattr(retry, "sleep", made.append)
+    return made

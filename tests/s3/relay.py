@@ -28,7 +28,7 @@ _ERRORS = {"slow down": (503, "SlowDown"), "fail": (500, "InternalError"),
 
 @dataclass
 class Relay:
-    """What it did, and what it is to do."""
+    """The requests that the relay received, and the faults that it is to cause."""
 
     endpoint: str
     bucket: str = ""
@@ -40,14 +40,14 @@ class Relay:
     faults: deque[Fault] = field(default_factory=deque)
     """For the next answers with an object's bytes; then all is well."""
     always: Fault | None = None
-    """For all of them."""
+    """The fault of every answer with an object's bytes."""
     partial: bool = True
     """Answer a range with 206, as S3 does and the server behind does not."""
     released: threading.Event = field(default_factory=threading.Event)
-    """Ends what hangs."""
+    """An event that ends the answers that hang."""
 
     def forget(self) -> None:
-        """As if it were new; what hangs is let go."""
+        """Reset everything, and end the answers that hang."""
         self.bucket = ""
         self.asked, self.headers = [], []
         self.faults, self.always, self.partial = deque(), None, True
@@ -151,7 +151,7 @@ class _Listener(ThreadingHTTPServer):
             self.socket = context.wrap_socket(self.socket, server_side=True)
 
     def handle_error(self, request: Any, address: Any) -> None:
-        """A client that has gone is no matter here."""
+        """Ignore a client that has closed its connection."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, address)
 

@@ -1,4 +1,4 @@
-"""Public data, read by who has no credentials."""
+"""Public data is read without credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUCKET = "public-data"
 
 @pytest.fixture(scope="module")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
-    """Before a server that serves anyone, and has a table."""
+    """A server that serves anyone, with a table in its bucket."""
     folder = tmp_path_factory.mktemp("public")
     (folder / "root" / BUCKET).mkdir(parents=True)
     pq.write_table(pa.table({"x": range(1000)}), folder / "root" / BUCKET / "x.parquet")

@@ -60,7 +60,7 @@ def told(status: int, code: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
     return str(caught.value).removeprefix(f"{URL} cannot be listed: "), asked
 
 
-def test_a_server_that_hangs_up_is_not_asked_for_a_listing_too(
+def test_a_server_that_hangs_up_gets_no_listing_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     why, asked = told(0, "", monkeypatch)
@@ -79,7 +79,7 @@ def test_a_server_that_hangs_up_is_not_asked_for_a_listing_too(
         (400, f"Key={KEY}", "the server refuses the request."),
     ],
 )
-def test_a_refusal_is_told_by_its_code_and_never_by_its_text(
+def test_a_refusal_is_explained_by_its_code_and_never_by_its_text(
     status: int, code: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is one object is asked first; its answer has no body, so the listing tells more."""

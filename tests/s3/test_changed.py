@@ -14,7 +14,7 @@ from pipeprof import formats
 from pipeprof.errors import PipeprofError, StorageError
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.model import OnError
-from tests.contracts.format_contract import encode
+from tests.contracts.format_samples import encode
 
 FORMATS = ["csv", "parquet", "tfrecord"]
 
@@ -55,7 +55,7 @@ def ids(dataset: FileDataset) -> list[int]:
 @pytest.mark.parametrize(("place", "name"), PLACES, indirect=["place"])
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_an_object_that_shrank(place: tuple[str, Path], name: str, on_error: OnError) -> None:
-    """Never left out in silence: what is missing is not damaged."""
+    """Missing data is not damage, and is never skipped."""
     dataset = planned(place, name, on_error=on_error)
     os.truncate(place[1] / f"b.{name}", 1000)
     with pytest.raises(StorageError, match=rf"b\.{name} .*cut short or replaced") as raised:

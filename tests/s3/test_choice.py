@@ -1,4 +1,4 @@
-"""The choice of a client, as a user makes it, and what the results tell of it."""
+"""The user chooses a client, and the results name it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def data(bucket: Path, relay: Relay) -> str:
     ("chosen", "told"),
     [(None, "obstore" if "obstore" in TRIED else "s3fs"), *((name, name) for name in TRIED)],
 )
-def test_a_probe_says_what_read(chosen: str | None, told: str, data: str, capsys: Captured) -> None:
+def test_a_probe_names_the_client(
+    chosen: str | None, told: str, data: str, capsys: Captured
+) -> None:
     choice = ["--s3-client", chosen] if chosen else []
     quick = ["--seconds", "1", "--block", "4KiB", "--in-flight", "1", "--feed", "0", "--json"]
     assert run(["probe", data, *quick, *choice]) == 0
@@ -39,7 +41,7 @@ def test_a_probe_says_what_read(chosen: str | None, told: str, data: str, capsys
     assert found["notes"][-1] == f"S3 was read by {told}."
 
 
-def test_a_sweep_notes_what_read(data: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_sweep_notes_the_client(data: str, tmp_path: Path, capsys: Captured) -> None:
     quick = ["--workers", "0", "--step-ms", "1", "--trial-time", "0.1", "--warmup-time", "0.05"]
     choice = ["--s3-client", "pyarrow", "--out", str(tmp_path / "out")]
     assert run(["sweep", data, *quick, *choice, "--full"]) == 0
@@ -50,7 +52,7 @@ def test_a_sweep_notes_what_read(data: str, tmp_path: Path, capsys: Captured) ->
 
 @needs_obstore
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_a_profile_counts_what_had_to_be_asked_again(
+def test_a_profile_counts_retries(
     num_workers: int, data: str, relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")

@@ -1,4 +1,4 @@
-"""Each client of S3, held to the same contract."""
+"""Each client of S3 fulfils the same contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listings in pages: all of them, however many, and on from where one failed."""
+"""Listings are read in pages, and continue where one failed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         thread.join()
 
 
-def test_100_000_objects_are_listed_in_pages_and_the_wait_is_told(
+def test_100_000_objects_are_listed_in_pages_with_progress(
     listed: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int] = []
@@ -94,7 +94,7 @@ def test_100_000_objects_are_listed_in_pages_and_the_wait_is_told(
 
 
 @pytest.mark.parametrize("client", TRIED)
-def test_a_listing_goes_on_where_it_failed(
+def test_a_listing_continues_where_it_failed(
     client: str, listed: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "sleep", lambda seconds: None)

@@ -74,7 +74,7 @@ def test_no_credentials_at_all(
     )
 
 
-def test_a_bucket_that_is_not_there(tmp_path: Path, capsys: Captured) -> None:
+def test_a_missing_bucket(tmp_path: Path, capsys: Captured) -> None:
     url = "s3://no-such-bucket/data"
     why = "no such object, folder or bucket."
     assert mistake(["sweep", url], tmp_path, capsys) == f"{url} cannot be listed: {why}"
@@ -82,7 +82,7 @@ def test_a_bucket_that_is_not_there(tmp_path: Path, capsys: Captured) -> None:
     assert told == f"{url}/_pipeprof.partial.json cannot be written: {why}"
 
 
-def test_an_object_that_is_not_there(data: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_missing_object(data: str, tmp_path: Path, capsys: Captured) -> None:
     for name in ("c.csv", "c*.csv"):
         told = mistake(["sweep", f"{data}/{name}"], tmp_path, capsys)
         assert told == f"{data}/{name} names no object with data; check the URL."
@@ -127,7 +127,9 @@ def test_an_object_that_vanished_while_training(
     assert failure(dataset, 0) == f"{data}/b.csv cannot be read: no such object, folder or bucket."
 
 
-def test_a_server_that_went_while_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_disappears_while_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "root" / "bucket").mkdir(parents=True)
     (tmp_path / "root" / "bucket" / "x.csv").write_bytes(b"id\n1\n")
     with serving(tmp_path / "root", tmp_path / "log") as server:
@@ -141,12 +143,12 @@ def test_a_server_that_went_while_training(tmp_path: Path, monkeypatch: pytest.M
 
 
 def drain(dataset: Any, num_workers: int) -> int:
-    """The number of batches."""
+    """Return the number of batches."""
     return len(list(DataLoader(dataset, batch_size=None, num_workers=num_workers)))
 
 
 def failure(dataset: Any, num_workers: int) -> str:
-    """What the loader says when it cannot read."""
+    """Return the error of the loader."""
     try:
         drain(dataset, num_workers)
     except StorageError as error:

@@ -18,7 +18,7 @@ QUICK = ["--seconds", "20", "--block", "4KiB", "--block", "64KiB", "--in-flight"
 
 @pytest.mark.timed
 @pytest.mark.parametrize("processes", [1, 2])
-def test_no_more_requests_than_it_said_are_made(
+def test_no_more_requests_than_announced_are_sent(
     processes: int, relay: Relay, bucket: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("a.bin", "b.bin"):
@@ -38,9 +38,7 @@ def test_no_more_requests_than_it_said_are_made(
     assert SECRET not in shown.out + shown.err
 
 
-def test_it_says_beforehand_what_it_may_ask_for(
-    bucket: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_probe_announces_its_requests(bucket: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bucket / "a.bin").write_bytes(os.urandom(1 << 18))
     url = f"s3://{bucket.name}/a.bin"
     assert run(["probe", url, *QUICK, "--seconds", "1", "--max-requests", "150"]) == 0

@@ -76,8 +76,8 @@ def test_a_listing_of_more_than_one_page_is_whole(bucket: Path) -> None:
         assert [item.url for item in open_store(url).find(asked)] == [f"{url}/{n}" for n in names]
 
 
-def test_what_was_replaced_since_it_was_listed_is_listed_anew(bucket: Path) -> None:
-    """s3fs keeps its listings as long as the process lives."""
+def test_objects_replaced_since_the_listing_are_listed_again(bucket: Path) -> None:
+    """s3fs caches its listings as long as the process lives."""
     url = f"s3://{bucket.name}/data"
     (bucket / "data").mkdir()
     (bucket / "data" / "a.csv").write_bytes(b"id\n1\n")
@@ -88,8 +88,8 @@ def test_what_was_replaced_since_it_was_listed_is_listed_anew(bucket: Path) -> N
     assert ids(f"{url}/a.csv") == [1, 2, 3]
 
 
-def test_a_worker_does_not_make_its_parents_client_deaf(bucket: Path) -> None:
-    """They share one epoll; a worker that closes what it inherited ends its parent's reads too."""
+def test_a_worker_does_not_break_its_parents_client(bucket: Path) -> None:
+    """Both share one epoll, so a worker that closed its client would break its parent's."""
     url = f"s3://{bucket.name}/x.csv"
     (bucket / "x.csv").write_bytes(b"id\n1\n")
     assert ids(url) == [1], "from now on there are open connections"

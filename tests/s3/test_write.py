@@ -19,7 +19,7 @@ def files_in(bucket: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [0, 1_000, 6 * 2**20])
-def test_an_object_is_there_when_it_is_whole(size: int, bucket: Path) -> None:
+def test_an_object_appears_when_it_is_whole(size: int, bucket: Path) -> None:
     url, data = f"s3://{bucket.name}/deep/x.bin", os.urandom(size)
     with open_object(url, PARTS) as sink:
         for start in range(0, size, 2**20):
@@ -34,7 +34,7 @@ def test_an_object_is_there_when_it_is_whole(size: int, bucket: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1_000, 6 * 2**20])
-def test_nothing_is_left_of_an_object_that_was_given_up(size: int, bucket: Path) -> None:
+def test_nothing_is_left_of_an_abandoned_object(size: int, bucket: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         give_up(f"s3://{bucket.name}/x.bin", size)
     assert files_in(bucket) == []

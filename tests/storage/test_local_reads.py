@@ -1,4 +1,4 @@
-"""Local files: requests of bounded size, several at a time, into memory that is used again."""
+"""Local files are read in concurrent requests of bounded size, into memory that is reused."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ def opened(path, **options):
 
 @pytest.fixture(params=[True, False], ids=["in memory", "cold"])
 def cached(request, monkeypatch):
-    """What the kernel says."""
+    """Whether the kernel reports the file to be in memory."""
     monkeypatch.setattr("pipeprof.storage.local_reads.in_memory", lambda *stretch: request.param)
     return request.param
 
@@ -69,7 +69,7 @@ def test_the_bytes_are_those_of_the_file(file, content, request_bytes, depth, di
             assert buffer == content[offset : offset + length]
 
 
-def test_a_range_is_cut_into_requests_and_each_is_told(file, cached):
+def test_a_range_is_cut_into_requests_and_each_is_recorded(file, cached):
     store, item = opened(file, request_bytes=100 * KIB)
     requests.begin_noting()
     try:
@@ -87,8 +87,8 @@ def test_a_range_is_cut_into_requests_and_each_is_told(file, cached):
 
 @pytest.mark.usefixtures("cold")
 @pytest.mark.parametrize(("depth", "met"), [(4, True), (3, False)])
-def test_so_many_are_under_way_at_the_same_time(file, monkeypatch, depth, met):
-    """Four requests wait for one another: with a queue of three they never meet."""
+def test_queue_depth_limits_concurrent_requests(file, monkeypatch, depth, met):
+    """Four requests wait for each other, which a queue of three never lets happen."""
     store, item = opened(file, request_bytes=512 * KIB, queue_depth=depth)
     barrier, preadv = threading.Barrier(4), os.preadv
 
@@ -106,14 +106,14 @@ def test_so_many_are_under_way_at_the_same_time(file, monkeypatch, depth, met):
 
 
 @pytest.mark.usefixtures("cached")
-def test_a_file_that_became_shorter_is_told_from_its_first_missing_byte(file):
+def test_the_error_of_a_shorter_file_names_the_first_missing_byte(file):
     store, item = opened(file, request_bytes=64 * KIB, queue_depth=1)
     os.truncate(file, 100_000)
     with pytest.raises(StorageError, match=r"ended at byte 100,000 .* cut short or replaced"):
         store.read(item, [(0, SIZE)])
 
 
-def test_a_direct_read_tells_it_too(file):
+def test_a_direct_read_of_a_shorter_file_fails_too(file):
     store, item = opened(file, direct=True)
     os.truncate(file, 100_000)
     with pytest.raises(StorageError, match=r"cut short or replaced"):
@@ -131,7 +131,7 @@ def test_bytes_lie_in_a_cache_line_as_they_do_in_the_file(file):
         assert not len(buffer) or address(buffer) % 64 == offset % 64
 
 
-def test_memory_is_used_again_once_nobody_holds_it(file, content):
+def test_memory_is_reused_once_nothing_refers_to_it(file, content):
     def place(offset):
         store, item = opened(file)  # whoever opens a data set again finds the memory of the last
         (buffer,) = store.read(item, [(offset, 700 * KIB)])
@@ -152,7 +152,7 @@ def test_memory_is_used_again_once_nobody_holds_it(file, content):
     ],
     ids=["slice", "cast", "numpy", "arrow", "arrow reader"],
 )
-def test_memory_that_anybody_holds_a_part_of_is_left_alone(file, content, keep):
+def test_memory_with_a_reference_to_any_part_is_not_reused(file, content, keep):
     store, item = opened(file)
     kept = keep(store.read(item, [(0, 500 * KIB)])[0])
     for offset in range(1, 20):
@@ -177,7 +177,7 @@ def test_a_forked_child_reads_for_itself(file, content):
 
 @pytest.fixture
 def read_threads():
-    """Those that began in this test."""
+    """Return the reading threads that started in this test."""
     before = threads()
     return lambda: [
         each for each in threads()
@@ -188,7 +188,7 @@ def read_threads():
 @pytest.mark.usefixtures("cold")
 @pytest.mark.parametrize(("size", "threads"), [(2**20, 0), (2**20 + 1, 2)])
 def test_a_read_of_at_most_a_megabyte_starts_no_thread(file, monkeypatch, size, threads):
-    """So that planning a data set leaves none where workers are forked."""
+    """Planning a data set must leave no thread, because workers are forked after it."""
     started, helps = [], HelperThreads._help
 
     def seen(helpers):
@@ -211,7 +211,7 @@ def test_threads_end_when_they_idle_and_come_back(read_threads):
     assert len(done) == 8
 
 
-def test_threads_are_few_however_often_they_are_asked(read_threads):
+def test_threads_are_few_however_often_they_are_used(read_threads):
     helpers = HelperThreads()
     for _ in range(200):
         helpers.run(lambda: None, 2)
@@ -236,9 +236,7 @@ def test_direct_reads_leave_nothing_in_the_page_cache(on_disk):
 
 
 @pytest.mark.parametrize("where", ["open", "preadv"])
-def test_where_direct_reads_are_refused_others_are_made_and_a_note(
-    file, content, monkeypatch, where
-):
+def test_refused_direct_reads_are_replaced_and_noted(file, content, monkeypatch, where):
     store, item = opened(file, direct=True)
     refused = getattr(os, where)
 
@@ -252,7 +250,7 @@ def test_where_direct_reads_are_refused_others_are_made_and_a_note(
     assert "refuses them" in store.notes[0]
 
 
-def test_a_profile_tells_that_direct_reads_were_refused(tmp_path, monkeypatch):
+def test_a_profile_notes_that_direct_reads_were_refused(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("a\n1\n")
     allowed = os.open
 
@@ -268,7 +266,7 @@ def test_a_profile_tells_that_direct_reads_were_refused(tmp_path, monkeypatch):
     assert "refuses them" in "".join(loader.profile().notes)
 
 
-def test_what_is_to_be_forgotten_is_out_of_memory_once_it_was_read(on_disk):
+def test_with_forget_data_is_evicted_after_it_was_read(on_disk):
     warm([on_disk])
     store, item = opened(on_disk, forget=True)
     store.read(item, [(0, SIZE // 2)])

@@ -1,4 +1,4 @@
-"""The page cache on a real disk, and what is not known of others."""
+"""The page cache of a real disk, and of file systems where it is unknown."""
 
 import mmap
 import os
@@ -23,7 +23,7 @@ PAGES = 512
 
 @pytest.fixture
 def file(tmp_path):
-    """On a disk, in memory, and not yet written."""
+    """A file on a disk whose pages are in memory and not yet written."""
     path = tmp_path / "data"
     path.write_bytes(os.urandom(PAGES * mmap.PAGESIZE - 100))
     if residency([str(path)]).reason:
@@ -60,7 +60,7 @@ def test_cachestat_and_mincore_agree(file):
         assert 3 <= told < PAGES
 
 
-def test_a_stretch_is_in_memory_only_when_all_of_it_is(file):
+def test_a_range_is_in_memory_only_when_all_of_it_is(file):
     evict([file])
     with open(file, "rb", buffering=0) as opened:
         descriptor = opened.fileno()
@@ -78,14 +78,14 @@ def test_a_stretch_is_in_memory_only_when_all_of_it_is(file):
         assert not page_cache.in_memory(descriptor, 5, PAGES * page), "beyond the end"
 
 
-def test_an_older_kernel_is_asked_by_mincore(file, monkeypatch):
+def test_an_older_kernel_is_queried_by_mincore(file, monkeypatch):
     monkeypatch.setattr(page_cache, "_by_cachestat", lambda libc, descriptor: None)
     assert residency([file]).share == pytest.approx(1, abs=0.01)
     evict([file])
     assert residency([file]).share <= 0.01
 
 
-def test_mapped_pages_stay_and_are_not_called_gone(file):
+def test_mapped_pages_stay_and_are_reported_in_memory(file):
     with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert sum(mapped[:: mmap.PAGESIZE]) > 0  # every page is touched
         evict([file])
@@ -93,7 +93,7 @@ def test_mapped_pages_stay_and_are_not_called_gone(file):
 
 
 @pytest.mark.parametrize("nothing", ["", "nowhere"])
-def test_no_pages_no_share(file, tmp_path, nothing):
+def test_without_pages_the_share_is_unknown(file, tmp_path, nothing):
     (tmp_path / "empty").write_bytes(b"")
     path = str(tmp_path / (nothing or "empty"))
     evict([path])
@@ -116,13 +116,13 @@ page_cache.forget(descriptor)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become someone else")
-def test_of_another_users_file_nothing_is_told_and_yet_it_is_evicted(file, repo):
+def test_another_users_file_is_evicted_but_its_share_is_unknown(file, repo):
     os.chmod(file, 0o644)
     subprocess.run([sys.executable, "-c", SOMEONE_ELSE, file], check=True, cwd=repo, timeout=60)
     assert resident_share([file]) <= 0.01
 
 
-def test_a_system_that_does_not_tell(file, monkeypatch):
+def test_a_system_that_does_not_report_pages(file, monkeypatch):
     monkeypatch.setattr(page_cache, "_libc", lambda: None)
     assert residency([file]).share is None
     assert "does not report" in residency([file]).reason

@@ -1,11 +1,11 @@
-"""Long listings say how far they are."""
+"""Long listings report their progress."""
 
 from __future__ import annotations
 
 from pipeprof.storage.progress import Listing, listing_watched
 
 
-def test_a_listing_is_told_once_a_second_after_the_first() -> None:
+def test_a_listing_is_reported_once_a_second_after_the_first() -> None:
     told: list[tuple[str, int]] = []
     clock = [0.0]
     with listing_watched(lambda url, count: told.append((url, count))):

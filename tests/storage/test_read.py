@@ -69,7 +69,7 @@ def test_a_glob_is_what_it_matches(place):
     assert names(store, place.root + "/part-*.csv") == ["part-1.csv", "part-2.csv"]
 
 
-def test_what_is_not_there_is_said_with_its_name(place):
+def test_a_missing_object_is_named(place):
     for name in ("missing", "none-*.csv"):
         url = f"{place.root}/{name}"
         with pytest.raises(NothingFound, match=r"missing|none-\*\.csv"):
@@ -160,7 +160,7 @@ def test_an_unknown_scheme_is_a_usage_error_without_the_secret():
     assert "abc" not in str(caught.value)
 
 
-def test_errors_of_clients_are_told_without_their_text():
+def test_errors_of_clients_are_reported_without_their_text():
     """A client's own text may quote the request, signature and all."""
 
     class ClientError(Exception):

@@ -1,4 +1,4 @@
-"""What is read of the environment, of profiles and of storage options, in which order."""
+"""The account is read from storage options, environment and AWS profiles, in this order."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_credentials_of_options_before_the_environment_before_the_profile(
     assert read_account({"anon": True}).credentials is None
 
 
-def test_no_credentials_and_no_such_profile_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials_and_no_such_profile_are_distinguished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for options, kind in (
         ({}, ErrorKind.NO_CREDENTIALS),
         ({"profile": "nobody"}, ErrorKind.NO_PROFILE),

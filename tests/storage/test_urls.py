@@ -1,4 +1,4 @@
-"""Names of places."""
+"""URLs are redacted, classified and joined."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from pipeprof.storage.urls import is_local, join, local_path, redact
         ("https://user@host:8080/a?X-Amz-Signature=abc#frag", "https://host:8080/a"),
     ],
 )
-def test_what_is_told_of_a_url_holds_no_secret(url, told):
+def test_a_redacted_url_holds_no_secret(url, told):
     assert redact(url) == told
 
 

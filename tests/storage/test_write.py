@@ -27,7 +27,7 @@ from pipeprof.storage.write import (
 
 @pytest.fixture(params=["a path", "file://", "memory://", "local://"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The same promises on each: a plain path, its URL, and two of fsspec's file systems."""
+    """A folder of each kind: a plain path, its URL, and two file systems of fsspec."""
     if request.param == "memory://":
         yield f"memory://{tmp_path}"
         MemoryFileSystem.store.clear()
@@ -65,7 +65,7 @@ def test_the_object_holds_what_was_written_in_order(folder: str) -> None:
     assert read_object(f"{folder}/object") == b"replaced"
 
 
-def test_it_has_no_name_before_it_is_whole(folder: str) -> None:
+def test_an_object_has_no_name_before_it_is_whole(folder: str) -> None:
     with open_object(f"{folder}/object") as sink:
         sink.write(b"half")
         assert "object" not in object_sizes(folder)
@@ -73,7 +73,7 @@ def test_it_has_no_name_before_it_is_whole(folder: str) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_nothing_stays_of_an_object_whose_body_failed(
+def test_nothing_is_left_of_an_object_after_an_error(
     folder: str, error: type[BaseException]
 ) -> None:
     with pytest.raises(error):
@@ -81,7 +81,7 @@ def test_nothing_stays_of_an_object_whose_body_failed(
     assert everything_in(folder) == []
 
 
-def test_an_object_that_was_there_survives_a_failed_replacement(folder: str) -> None:
+def test_an_existing_object_survives_a_failed_replacement(folder: str) -> None:
     put(f"{folder}/object", b"before")
     with pytest.raises(ValueError, match="in the body"):
         put_and_fail(f"{folder}/object", ValueError)
@@ -97,7 +97,7 @@ def test_an_empty_object(folder: str) -> None:
     assert object_sizes(folder) == {"empty": 0}
 
 
-def test_sizes_tell_files_from_folders(folder: str) -> None:
+def test_sizes_distinguish_files_from_folders(folder: str) -> None:
     put(f"{folder}/file", b"12345")
     put(f"{folder}/_hidden", b"1")
     fs, path = fsspec.core.url_to_fs(folder)
@@ -109,11 +109,11 @@ def test_sizes_tell_files_from_folders(folder: str) -> None:
     assert "below/" in sizes
 
 
-def test_no_folder_is_an_empty_one(folder: str) -> None:
+def test_a_missing_folder_counts_as_empty(folder: str) -> None:
     assert object_sizes(f"{folder}/not/there") == {}
 
 
-def test_removing_twice_is_as_good_as_once(folder: str) -> None:
+def test_an_object_can_be_removed_twice(folder: str) -> None:
     put(f"{folder}/object", b"1")
     remove_object(f"{folder}/object")
     remove_object(f"{folder}/object")
@@ -176,7 +176,7 @@ except OutputError as error:
 
 
 def run_write(path: str, before: tuple[str, ...] = (), **more: Any) -> str:
-    """What a process that writes 40 MB to ``path`` complains of; it leaves nothing there."""
+    """Return the error of a process that writes 40 MB to ``path``, and leaves nothing there."""
     ran = subprocess.run(
         [*before, sys.executable, "-c", WRITE, path], capture_output=True, text=True, **more
     )
@@ -267,7 +267,7 @@ fsspec.register_implementation("refusing", Refusing, clobber=True)
         (FileNotFoundError, "no such object, folder or bucket"),
     ],
 )
-def test_no_secret_is_told(
+def test_no_secret_is_in_an_error(
     failure: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Refusing, "failure", failure)

@@ -48,6 +48,7 @@ SLOW = (
     "report/html/test_browser.py",
     "report/test_tensorboard.py",
     "s3/test_choice.py",
+    "s3/test_fallback.py",
     "s3/test_faults.py",
     "s3/test_probe.py",
     "s3/test_sweep.py",

@@ -1,4 +1,4 @@
-"""A trial's cache: as it was asked for, and as it turned out."""
+"""The cache of a trial is prepared as asked for, and its state is verified."""
 
 import dataclasses
 import mmap
@@ -46,7 +46,7 @@ def files_of(folder):
 
 
 def shares_in_memory(evidence):
-    """In percent, at the start and at the end: a kernel short of memory may drop a page or two."""
+    """Return the percentages at the start and the end; the kernel may drop a page or two."""
     told = r"([0-9.]+) % of the pages were in memory at the start, ([0-9.]+) % at the end"
     return [float(share) for share in re.match(told, evidence).groups()]
 
@@ -81,7 +81,7 @@ def test_a_warm_trial_reads_from_memory(data, tmp_path, workers):
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("format_name", ["parquet", "tfrecord"])
 def test_small_data_that_is_read_over_and_over_stays_cold(tmp_path, format_name, workers):
-    """Each trial reads the files several times; what was read is put out of memory again."""
+    """Each trial reads the files several times, and evicts what it has read."""
     (tmp_path / "small").mkdir()
     for number in range(2):
         blobs = [np.random.default_rng(row).bytes(50_000) for row in range(40)]
@@ -107,13 +107,13 @@ def test_as_is_small_data_turns_warm_and_is_not_called_cold(data, tmp_path):
 
 
 @pytest.mark.parametrize("share", [0, 1])
-def test_as_is_is_left_alone(data, share):
+def test_as_is_changes_nothing(data, share):
     prepare(data, "warm" if share else "cold")
     assert prepare(data, "as-is").residency.share == pytest.approx(share, abs=0.01)
     assert resident_share(files_of(data)) == pytest.approx(share, abs=0.01)
 
 
-def test_what_cannot_be_evicted_is_said(data):
+def test_pages_that_cannot_be_evicted_are_reported(data):
     with (
         open(f"{data}/0.parquet", "rb") as file,
         mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped,
@@ -126,7 +126,7 @@ def test_what_cannot_be_evicted_is_said(data):
     assert cache.evidence.endswith("not all could be evicted")
 
 
-def test_more_than_fits_is_not_read_in_advance(data, monkeypatch):
+def test_files_larger_than_the_memory_are_not_warmed(data, monkeypatch):
     evict(files_of(data))
     small = dataclasses.replace(read_environment(""), ram_bytes=MB)
     monkeypatch.setattr("pipeprof.sweep.cache.read_environment", lambda accelerator: small)
@@ -149,7 +149,7 @@ def test_files_in_memory_are_warm_whatever_is_asked():
 
 
 class Counted(ReadMeter):
-    """A meter that has seen ``read`` after warm-up."""
+    """A meter that has counted ``read`` after warm-up."""
 
     def __init__(self, read):
         super().__init__(0)
@@ -208,8 +208,8 @@ def test_the_meter_counts_what_this_process_reads(data):
     assert read.physical == pytest.approx(size, rel=0.1)
 
 
-def test_what_was_moved_before_and_read_after_warm_up_is_not_taken_for_warm():
-    """A device moved 8 MB, read ahead as warm-up ended; what was read of it then is no more."""
+def test_read_ahead_before_the_end_of_warmup_is_not_taken_for_warm():
+    """A device read 8 MB ahead before the end of warm-up, and the trial read only these."""
     meter = ReadMeter(workers=0)
     meter._at_start, meter._after_warmup = Traffic(0, 0), Traffic(1 * MB, 8 * MB)
     meter._at_end = Traffic(8 * MB, 8 * MB)

@@ -1,4 +1,4 @@
-"""Sweeps that try other formats: what is tried, compared, removed, resumed."""
+"""Sweeps that convert data: copies are written, compared, removed and resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sweep.test_sweep import Listener, saved_in
 
 
 class WritingListener(Listener):
-    """Notes what is written, and that it lies there while trials run."""
+    """Records which copies are written, and checks that they exist while trials run."""
 
     def __init__(self, stop_after: int | None = None, copies: Path | None = None) -> None:
         super().__init__(stop_after)
@@ -98,7 +98,7 @@ def test_each_copy_is_tried_against_the_data_as_it_is(data: str, tmp_path: Path)
     assert [code is not None for code in codes] == [True, False, False], "for what is still there"
 
 
-def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path: Path) -> None:
+def test_a_resumed_sweep_writes_the_copies_it_still_needs(data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     outcome, _ = sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     assert outcome.stopped == "interrupted"
@@ -122,7 +122,7 @@ def test_an_interrupted_one_writes_again_what_it_still_needs(data: str, tmp_path
     assert idle.written == []
 
 
-def test_data_that_changed_in_between_is_no_basis(data: str, tmp_path: Path) -> None:
+def test_a_sweep_of_changed_data_is_not_resumed(data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     (Path(data) / "1.csv").unlink()
@@ -132,7 +132,7 @@ def test_data_that_changed_in_between_is_no_basis(data: str, tmp_path: Path) -> 
     assert len(saved_in(out).trials) == 2, "what was measured stays"
 
 
-def test_what_a_killed_one_left_is_removed_by_the_next(data: str, tmp_path: Path) -> None:
+def test_copies_of_a_killed_sweep_are_removed_when_it_is_resumed(data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sweep(out, spec_for(data, "parquet,tfrecord"), stop_after=2)
     for name in ("parquet-snappy", "tfrecord-none"):
@@ -156,7 +156,7 @@ def test_interrupted_while_writing(data: str, tmp_path: Path) -> None:
     assert saved_in(out).trials == ()
 
 
-def test_what_is_kept_can_be_used(data: str, tmp_path: Path) -> None:
+def test_kept_copies_can_be_read(data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = sweep(out, spec_for(data, "parquet:zstd"), keep=True)[0].result
     assert result.conversion is not None
@@ -207,14 +207,14 @@ def test_what_cannot_be_compared(
     assert os.listdir(tmp_path) == ["data"]
 
 
-def test_a_folder_of_the_users_is_never_taken(data: str, tmp_path: Path) -> None:
+def test_an_existing_folder_is_never_used(data: str, tmp_path: Path) -> None:
     (tmp_path / "out-data").mkdir()
     with pytest.raises(OutputError, match="out-data exists already"):
         plan_sweep(spec_for(data, "parquet"), tmp_path / "out")
     assert (tmp_path / "out-data").is_dir()
 
 
-def test_a_sweep_goes_on_with_the_storage_it_began_with(data: str, tmp_path: Path) -> None:
+def test_a_sweep_is_resumed_with_the_storage_it_began_with(data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sweep(out, spec_for(data, "parquet"), stop_after=1)
     with pytest.raises(UsageError, match="this sweep writes to local; give that --storage"):
@@ -226,7 +226,7 @@ def test_one_data_set_at_a_time(data: str) -> None:
         check(spec_for(data, "parquet", urls=(data, data)))
 
 
-def test_another_folder_takes_the_copies_in_one_of_its_own(data: str, tmp_path: Path) -> None:
+def test_copies_in_another_folder_have_a_subfolder_of_their_own(data: str, tmp_path: Path) -> None:
     (tmp_path / "fast").mkdir()
     conversion = ConversionSpec(("parquet",), (f"{tmp_path}/fast",), 10**9)
     spec = spec_for(data, "", conversion=conversion)
@@ -254,7 +254,7 @@ def decode(batch):
 
 
 @pytest.mark.timed
-def test_images_pass_as_bytes_and_their_decoding_is_transform(tmp_path: Path) -> None:
+def test_images_are_copied_as_bytes_and_decoded_by_transform(tmp_path: Path) -> None:
     url = str(tmp_path / "photos")
     generate(GenerateSpec(url, "images", "parquet", 1_000_000, shards=2))
     (tmp_path / "mine.py").write_text(DECODE)
@@ -272,7 +272,7 @@ def test_images_pass_as_bytes_and_their_decoding_is_transform(tmp_path: Path) ->
     assert in_csv.storage == pytest.approx(4 / 3, abs=0.02), "base64"
 
 
-def test_token_lists_pass_whole(tmp_path: Path) -> None:
+def test_token_lists_are_copied_unchanged(tmp_path: Path) -> None:
     url = str(tmp_path / "tokens")
     generate(GenerateSpec(url, "tokens", "tfrecord", 1_000_000, shards=2))
     spec = spec_for(url, "parquet:zstd,csv", batch_sizes=(32,))

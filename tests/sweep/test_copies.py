@@ -101,7 +101,7 @@ def test_each_format_is_planned_once() -> None:
         ("csv:", "csv cannot be compressed by ''"),
     ],
 )
-def test_a_format_that_there_is_not(name: str, words: str) -> None:
+def test_an_unknown_format(name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         planned(name)
 
@@ -113,7 +113,7 @@ def test_a_format_that_there_is_not(name: str, words: str) -> None:
         ("csv", pa.array(["a", "b\0"]), "NUL character"),
     ],
 )
-def test_what_a_format_cannot_hold_is_said_and_leaves_nothing(
+def test_rows_that_a_format_cannot_hold_leave_a_reason_and_no_files(
     tmp_path: Path, name: str, column: pa.Array, words: str
 ) -> None:
     [plan] = planned(name)
@@ -137,7 +137,7 @@ def test_a_broken_source_leaves_no_file_that_looks_whole(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_data_is_read(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_before_the_data_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     [plan] = planned("csv")
     with pytest.raises(OutputError, match="a part of this path is a file"):

@@ -1,4 +1,4 @@
-"""A trial that could not tell latency from bandwidth, and the few requests that can."""
+"""A few requests distinguish latency from bandwidth where a trial could not."""
 
 import time
 from dataclasses import replace
@@ -33,7 +33,7 @@ def dataset(monkeypatch):
 
 
 def slowed(monkeypatch, latency_s, bandwidth):
-    """Every request from now on."""
+    """Slow down every request from now on."""
     read = MemoryFileSystem.cat_file
 
     def slow(self, path, start=None, end=None, **options):
@@ -45,7 +45,7 @@ def slowed(monkeypatch, latency_s, bandwidth):
 
 
 def open_question(size=250_000):
-    """12.5 ms each, all of one size."""
+    """Return a run whose requests have one size and take 12.5 ms each, so the cause is open."""
     run = inline_run(read_s=20 * MS, decode_s=1 * MS, collate_s=0, other_s=0)
     log = log_of(*in_turn([size] * 40, 0.0, size / 12.5e-3))
     log = replace(log, store_s=log.seconds, store_cpu_s=0.05 * log.seconds)
@@ -60,7 +60,9 @@ def open_question(size=250_000):
     ("latency_s", "bandwidth", "part"),
     [(12 * MS, 2000 * MB, "storage-latency"), (0.2 * MS, 20 * MB, "storage-bandwidth")],
 )
-def test_lone_requests_tell(dataset, monkeypatch, latency_s, bandwidth, part):
+def test_lone_requests_distinguish_latency_from_bandwidth(
+    dataset, monkeypatch, latency_s, bandwidth, part
+):
     slowed(monkeypatch, latency_s, bandwidth)
     profile, recording = disambiguate(*open_question(), dataset, SPEC)
     assert profile.diagnosis.bottleneck == part
@@ -72,7 +74,7 @@ def test_lone_requests_tell(dataset, monkeypatch, latency_s, bandwidth, part):
     assert lone.count >= 3
 
 
-def test_what_is_known_already_is_not_asked_again(dataset):
+def test_no_requests_are_sent_when_the_cause_is_known(dataset):
     profile, recording = open_question()
     known = replace(profile, diagnosis=replace(profile.diagnosis, bottleneck="decode"))
     assert disambiguate(known, recording, dataset, SPEC) == (known, recording)
@@ -80,7 +82,7 @@ def test_what_is_known_already_is_not_asked_again(dataset):
     assert disambiguate(unseen, recording, dataset, SPEC) == (unseen, recording)
 
 
-def test_objects_that_are_too_small_tell_nothing(dataset):
+def test_objects_that_are_too_small_show_nothing(dataset):
     assert lone_requests(dataset, 8 * MB, forget=False) is None
     profile, recording = open_question(8 * MB)
     assert disambiguate(profile, recording, dataset, SPEC) == (profile, recording)
@@ -97,7 +99,7 @@ def test_storage_that_fails_afterwards_leaves_the_trial_as_it_is(dataset, monkey
     assert disambiguate(profile, recording, dataset, SPEC) == (profile, recording)
 
 
-def test_files_that_a_trial_left_in_memory_are_not_asked(tmp_path):
+def test_files_that_a_trial_left_in_memory_are_not_read(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"x,y\n" + b"1.50,2\n" * (MB // 7))
     local = open_dataset(str(tmp_path))
     profile, recording = open_question()

@@ -36,7 +36,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> SweepSpec:
 def test_it_ends_when_no_other_setting_can_change_the_answer(
     spec: SweepSpec, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And goes on where it was interrupted, with predictions by what was saved before."""
+    """A resumed sweep continues with predictions from the saved profiles."""
     begun = run_sweep(plan_sweep(spec, tmp_path), Listener(stop_after=2))
     assert begun.stopped == "interrupted"
     assert not begun.result.finished
@@ -71,7 +71,7 @@ def test_it_ends_when_no_other_setting_can_change_the_answer(
 
 
 def _intervals_are_of_the_next_run(result: SweepResult) -> None:
-    """One trial has run again, and all intervals are wider by what runs differ by."""
+    """Check that one trial was repeated, and that all intervals include the noise between runs."""
     (noise,) = result.noise.values()
     assert noise.trial < -(-len(result.trials) // 2), "of those that ran some time ago"
     assert noise.first_samples_per_s == result.trials[noise.trial].samples_per_s
@@ -89,7 +89,7 @@ def _intervals_are_of_the_next_run(result: SweepResult) -> None:
     assert result.advice[0].recommendation.interval == best.interval
 
 
-def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
+def test_all_settings_of_a_small_grid_are_tried(spec: SweepSpec, tmp_path: Path) -> None:
     settings = grid(replace(spec, workers=(0, 2, 4)), spec.urls)
     assert len(settings) <= MAX_EXHAUSTIVE_SETTINGS
     guide = Guide(settings, tmp_path, 2)
@@ -99,7 +99,7 @@ def test_a_small_grid_is_tried_whole(spec: SweepSpec, tmp_path: Path) -> None:
     assert guide.untried((), {}) == ()
 
 
-def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -> None:
+def test_each_data_set_and_batch_size_is_searched_on_its_own(tmp_path: Path) -> None:
     spec = SweepSpec(("a", "b"), WORKERS, PREFETCH, (32,), 0.004, exhaustive=False)
     guide = Guide(grid(spec, spec.urls), tmp_path, 2)
     choice = guide.next(())
@@ -110,7 +110,7 @@ def test_each_data_set_and_batch_size_is_a_question_of_its_own(tmp_path: Path) -
 def test_where_nothing_can_be_predicted_every_setting_is_tried(
     spec: SweepSpec, tmp_path: Path
 ) -> None:
-    """As of a loader that gives only a few batches."""
+    """A loader that gives only a few batches cannot be predicted."""
     path = Path(spec.urls[0].rpartition(":")[0]).with_name("short.py")
     path.write_text(HEAD + SLEEPING.replace("return 96", "return 12").replace("0.0025", "0.0001"))
     text = f"{path}:make"

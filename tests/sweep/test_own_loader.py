@@ -1,4 +1,4 @@
-"""A loader that a function of the user's makes for each setting."""
+"""A function of the user creates a loader for each setting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written(tmp_path: Path) -> Any:
     return write
 
 
-def test_it_is_called_with_what_it_takes(written: Any) -> None:
+def test_the_function_is_called_with_the_arguments_it_takes(written: Any) -> None:
     text = written(
         "def make(num_workers, prefetch_factor=None, batch_size=1, **more):\n"
         "    return DataLoader(DATA, batch_size, num_workers=num_workers,\n"
@@ -43,7 +43,7 @@ def test_it_is_called_with_what_it_takes(written: Any) -> None:
     assert (inline.num_workers, inline.prefetch_factor) == (0, None)
 
 
-def test_what_it_does_not_take_stays_its_own(written: Any) -> None:
+def test_arguments_it_does_not_take_cannot_be_varied(written: Any) -> None:
     text = written(
         "def make(num_workers):\n    return DataLoader(DATA, 5, num_workers=num_workers)\n"
     )
@@ -65,7 +65,7 @@ def test_what_it_does_not_take_stays_its_own(written: Any) -> None:
          r"failed at .*mine.py:4: ZeroDivisionError"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_it_is_said(
+def test_errors_of_the_function_are_explained(
     written: Any, code: str, kind: type[Exception], says: str
 ) -> None:
     with pytest.raises(kind, match=says):
@@ -111,7 +111,7 @@ def test_a_trial_of_it_runs_over_epochs(written: Any, setting: TrialSetting) -> 
     assert any("was not prepared" in note for note in profile.notes)
 
 
-def test_an_error_of_ours_is_not_said_to_be_the_loaders(
+def test_an_error_of_the_analysis_is_not_blamed_on_the_loader(
     written: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
@@ -136,7 +136,7 @@ def test_its_batch_sizes_may_be_left_to_it() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
+def test_an_error_while_iterating_is_one_sentence(
     written: Any, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # so long torch waits for the workers of a loader that has failed: 5 s
@@ -157,7 +157,7 @@ def test_what_it_raises_while_it_is_iterated_is_said_in_a_sentence(
 
 
 @pytest.mark.parametrize("run", [run_trial, measure_headspace])
-def test_a_step_that_fails_is_said_in_a_sentence(written: Any, run: Any) -> None:
+def test_an_error_of_the_step_is_one_sentence(written: Any, run: Any) -> None:
     text = written(
         "def make(num_workers):\n    return DataLoader(DATA, num_workers=num_workers)\n"
         "def step(batch):\n    raise ValueError('loss is NaN')\n"

@@ -1,4 +1,4 @@
-"""A script nobody edited, run once for each setting."""
+"""The user's unmodified script is run once for each setting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> None:
+def test_the_loader_that_takes_most_of_the_time_is_profiled(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     script = f"{tmp_path / 'train.py'} 4"
     profile = run_script(script, TrialSetting("", None, 2, 3), 0.05, tmp_path / "log")
@@ -47,7 +47,7 @@ def test_the_loader_that_takes_most_of_the_time_is_told_of(tmp_path: Path) -> No
         ("print('nothing to do')", "iterated no DataLoader"),
     ],
 )
-def test_a_script_of_which_nothing_is_learnt_says_why(tmp_path: Path, code: str, says: str) -> None:
+def test_a_script_without_a_profile_is_explained(tmp_path: Path, code: str, says: str) -> None:
     (tmp_path / "train.py").write_text(code)
     setting = TrialSetting("", None, 0, None)
     with pytest.raises(PipeprofError, match=says) as raised:
@@ -56,6 +56,6 @@ def test_a_script_of_which_nothing_is_learnt_says_why(tmp_path: Path, code: str,
 
 
 @pytest.mark.parametrize("text", ["", "nowhere.py", "python train.py", "'train.py"])
-def test_what_is_no_script_is_refused_before_anything_runs(text: str) -> None:
+def test_an_impossible_script_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(UsageError, match="--script"):
         split_command(text)

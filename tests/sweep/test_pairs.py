@@ -1,5 +1,4 @@
-"""The best setting of a sweep and the next, by turns: against a machine whose truth is known, and
-for real."""
+"""Alternating runs compare two settings, on a simulated machine and on a real one."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ class Tired:
         return self.fresh[setting] * 0.99 ** len(self.ran) * self.chance.uniform(0.995, 1.005)
 
 
-def test_pairs_tell_what_trials_some_time_apart_get_wrong() -> None:
+def test_pairs_correct_trials_that_ran_at_different_times() -> None:
     machine = Tired({FOUR: 9_500.0, TWO: 10_000.0})
     rates = [machine(setting) for setting in (FOUR, *[TWO] * 7)]
     trials = [trial(4, rates[0], 0.6, "starved"), trial(2, rates[-1], 0.6, "starved")]
@@ -56,7 +55,7 @@ def test_pairs_tell_what_trials_some_time_apart_get_wrong() -> None:
     assert advice.best_trial == 1
 
 
-def test_equals_are_told_to_be_equal_and_the_interval_holds_the_truth() -> None:
+def test_equal_settings_are_found_equal_and_the_interval_holds_the_truth() -> None:
     held = 0
     for seed in range(200):
         machine = Tired({FOUR: 10_000.0, TWO: 10_000.0}, seed)
@@ -66,14 +65,14 @@ def test_equals_are_told_to_be_equal_and_the_interval_holds_the_truth() -> None:
     assert held >= 185, "95 % of 200, less four standard deviations and some"
 
 
-def test_either_is_first_as_often_as_the_other() -> None:
+def test_each_setting_is_first_equally_often() -> None:
     machine = Tired({FOUR: 1.0, TWO: 1.0})
     run_pairs(machine, (0, 1), (FOUR, TWO), 4)
     a, b = FOUR, TWO
     assert machine.ran == [a, b, b, a, b, a, a, b]
 
 
-def test_they_take_half_as_long_as_the_trials_did() -> None:
+def test_pairs_take_half_as_long_as_the_trials() -> None:
     spec = replace(SPEC, trial_s=4.0, warmup_s=1.0)
     short = paired_spec(spec)
     for trials in range(4, 40):
@@ -95,7 +94,7 @@ class Impatient(Listener):
 
 
 @pytest.mark.timed
-def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
+def test_a_real_sweep_ends_with_alternating_runs_of_its_two_best_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Batches that take 10 ms, for a step of 10: two workers feed it as three and four do. It is
@@ -128,7 +127,7 @@ def test_a_real_sweep_ends_with_its_two_best_settings_by_turns(
         assert "no difference that this data can show, so the cheaper is taken" in told
 
 
-def test_who_watches_is_told_that_pairs_are_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_progress_shows_that_pairs_run(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ProgressLines()
     for number in range(3):
         lines.pairing(FOUR, number, 8)

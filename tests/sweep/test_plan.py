@@ -1,4 +1,4 @@
-"""A sweep is planned into one object: what is saved of it, and what never is."""
+"""A sweep is planned as one object, of which credentials are never saved."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_it_is_saved_before_the_first_trial_without_secrets(data: str, tmp_path:
     assert json.loads(saved)["trials"] == []
 
 
-def test_the_rest_is_planned_of_what_is_saved_and_of_what_is_given_again(
+def test_remaining_trials_are_planned_from_the_saved_sweep_and_the_arguments(
     data: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -44,7 +44,7 @@ def test_the_rest_is_planned_of_what_is_saved_and_of_what_is_given_again(
         plan_remaining(out, s3_client="obstore")
 
 
-def test_a_copy_lies_where_its_storage_is_with_the_credentials_of_that() -> None:
+def test_the_url_of_a_copy_has_the_credentials_of_its_storage() -> None:
     sweep = sample_sweep()
     asked = ConversionSpec(("csv",), ("local", redact(SECRET)), 1)
     begun = SweepResult(

@@ -1,4 +1,4 @@
-"""Cost of a sample of a data set: how much, from where, and what it says of that."""
+"""A sample takes a bounded part of a data set, and reports how much and from where."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeprof.errors import FormatError, UsageError
 from pipeprof.sweep.convert.sample import MIN_SAMPLED_SPLITS, plan_sample, spread_evenly
 
 ROWS = 1000
-"""Of each row group, or file."""
+"""The rows of each row group or file."""
 
 
 def table(start: int, rows: int = ROWS) -> pa.RecordBatch:
@@ -28,7 +28,7 @@ def table(start: int, rows: int = ROWS) -> pa.RecordBatch:
 
 
 def write(folder: Path, format_name: str, files: int, groups: int = 1, **options: Any) -> str:
-    """``files`` of ``groups`` times 1,000 rows, the ids counted on."""
+    """Write ``files`` files of ``groups`` times 1,000 rows with ascending ids."""
     folder.mkdir(exist_ok=True)
     for file in range(files):
         encoder = formats.get(format_name).encoder(table(0).schema, **options)
@@ -53,7 +53,7 @@ def test_a_split_of_each_stretch_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("format_name", ["csv", "parquet", "tfrecord"])
-def test_of_less_than_was_allowed_all_is_taken(tmp_path: Path, format_name: str) -> None:
+def test_small_data_is_sampled_completely(tmp_path: Path, format_name: str) -> None:
     url = write(tmp_path / "data", format_name, files=3)
     rows, sample = read(url, most_bytes=100_000_000)
     assert rows["id"].to_pylist() == list(range(3000))
@@ -64,7 +64,7 @@ def test_of_less_than_was_allowed_all_is_taken(tmp_path: Path, format_name: str)
 
 
 @pytest.mark.parametrize("format_name", ["csv", "parquet", "tfrecord"])
-def test_of_more_than_allowed_some_of_every_file_is_taken(tmp_path: Path, format_name: str) -> None:
+def test_large_data_is_sampled_from_every_file(tmp_path: Path, format_name: str) -> None:
     url = write(tmp_path / "data", format_name, files=8)
     whole, _ = read(url, most_bytes=100_000_000)
     most = whole.nbytes // 4
@@ -79,7 +79,7 @@ def test_of_more_than_allowed_some_of_every_file_is_taken(tmp_path: Path, format
     assert again.equals(rows)
 
 
-def test_of_many_files_there_are_no_more_than_can_be_told_apart(tmp_path: Path) -> None:
+def test_the_number_of_sampled_files_is_bounded(tmp_path: Path) -> None:
     url = write(tmp_path / "data", "parquet", files=2 * MIN_SAMPLED_SPLITS)
     whole, _ = read(url, most_bytes=100_000_000)
     rows, sample = read(url, whole.nbytes // 10)
@@ -99,7 +99,7 @@ def test_all_columns_are_taken_of_the_splits_that_a_trial_reads(
     assert sample.share == 1.0
 
 
-def test_of_row_groups_their_share_of_the_files_counts(tmp_path: Path) -> None:
+def test_the_share_of_row_groups_includes_the_footers(tmp_path: Path) -> None:
     url = write(tmp_path / "data", "parquet", files=4)
     stored = sum(file.stat().st_size for file in (tmp_path / "data").iterdir())
     _, sample = read(url, most_bytes=40_000)
@@ -107,7 +107,7 @@ def test_of_row_groups_their_share_of_the_files_counts(tmp_path: Path) -> None:
     assert sample.storage_bytes == round(stored * sample.rows / 4000)
 
 
-def test_a_sample_that_no_row_fits_in(tmp_path: Path) -> None:
+def test_a_sample_too_small_for_one_row(tmp_path: Path) -> None:
     url = write(tmp_path / "data", "csv", files=1)
     with pytest.raises(UsageError, match="not one row fits into a sample of 8 B"):
         read(url, most_bytes=8)

@@ -1,4 +1,4 @@
-"""Sweeps over real files: what is tried, saved, resumed and said."""
+"""Sweeps over real files are planned, run, saved, resumed and reported."""
 
 import dataclasses
 import os
@@ -121,7 +121,7 @@ def test_the_step_grows_with_the_batch():
     assert make_consumer(spec, 256).label == "emulated: a sleep of 16.0 ms a step"
 
 
-def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
+def test_an_interrupted_sweep_keeps_its_trials_and_can_be_resumed(data, tmp_path):
     spec = spec_for(data, workers=(0, 1, 2))
     outcome, _ = sweep(tmp_path / "out", spec, stop_after=1)
     assert outcome.stopped == "interrupted"
@@ -141,14 +141,14 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on(data, tmp_path):
     assert [trial.config.num_workers for trial in finished.result.trials] == [0, 1, 2]
 
 
-def test_out_of_time_is_no_loss_either(data, tmp_path):
+def test_a_sweep_out_of_time_keeps_its_trials(data, tmp_path):
     outcome, _ = sweep(tmp_path / "out", spec_for(data), max_s=0.01)
     assert outcome.stopped == "out of time"
     assert len(outcome.result.trials) == 1, "a trial that has begun is finished"
 
 
 @pytest.mark.timed
-def test_the_users_transform_is_in_the_path_and_is_blamed(data, tmp_path):
+def test_the_users_transform_runs_and_is_found_to_be_the_bottleneck(data, tmp_path):
     (tmp_path / "mine.py").write_text(
         "import time\ndef slow(batch):\n    time.sleep(0.01)\n    return batch\n"
     )
@@ -176,7 +176,7 @@ def test_the_users_own_step_takes_the_place_of_the_sleep(data, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_transform_that_fails_is_told_in_one_sentence(data, tmp_path, workers):
+def test_an_error_of_the_transform_is_one_sentence(data, tmp_path, workers):
     (tmp_path / "bad.py").write_text("def crash(batch):\n    return batch['prize']\n")
     spec = spec_for(data, transform=f"{tmp_path}/bad.py:crash", workers=(workers,))
     with pytest.raises(PipeprofError) as caught:
@@ -186,7 +186,7 @@ def test_a_transform_that_fails_is_told_in_one_sentence(data, tmp_path, workers)
     )
 
 
-def test_damage_found_by_a_worker_is_told_in_one_sentence(tmp_path):
+def test_damage_found_by_a_worker_is_one_sentence(tmp_path):
     table = pa.record_batch({"id": pa.array(range(200_000), pa.int64())})
     encoder = formats.get("tfrecord").encoder(table.schema)
     data = bytearray(encoder.write(table) + encoder.finish())
@@ -208,7 +208,7 @@ def test_damage_found_by_a_worker_is_told_in_one_sentence(tmp_path):
         ("os:no_such_function", "os has no function 'no_such_function'"),
     ],
 )
-def test_a_function_that_is_not_there(text, words):
+def test_a_missing_function(text, words):
     with pytest.raises(UsageError, match=words):
         Reference(text).load()
 
@@ -219,7 +219,7 @@ def test_a_module_that_fails_to_import(tmp_path):
         Reference(f"{tmp_path}/broken.py:f").load()
 
 
-def test_a_folder_that_holds_a_sweep_is_not_written_over(data, tmp_path):
+def test_a_folder_that_holds_a_sweep_is_not_overwritten(data, tmp_path):
     plan_sweep(spec_for(data), tmp_path)
     with pytest.raises(UsageError, match="--resume"):
         plan_sweep(spec_for(data), tmp_path)
@@ -231,7 +231,7 @@ def test_results_that_cannot_be_written(data, tmp_path):
         plan_sweep(spec_for(data), tmp_path / "file" / "out")
 
 
-def test_resuming_what_is_no_sweep(tmp_path):
+def test_resuming_a_folder_without_a_sweep(tmp_path):
     with pytest.raises(ProfileError, match="does not exist"):
         plan_remaining(tmp_path)
     (tmp_path / "sweep.json").write_text('{"schema": "something else"}')

@@ -21,7 +21,7 @@ from pipeprof.errors import NothingFound, StorageError, UsageError
 from pipeprof.measure.requests import note_request
 from pipeprof.measure.stage_timer import record_read
 from pipeprof.storage.base import Buffer, ObjectInfo, is_hidden
-from pipeprof.storage.errors import ErrorKind, Failure, storage_error
+from pipeprof.storage.errors import ErrorKind, Failure, shrunk_error, storage_error
 from pipeprof.storage.progress import Listing
 from pipeprof.storage.retry import RetryPolicy, Tries, retry
 from pipeprof.storage.s3.account import Account, read_account
@@ -183,7 +183,7 @@ class S3Store:
             return buffer
         except Failure as failure:
             if failure.kind in (ErrorKind.SHORT, ErrorKind.SHRUNK):
-                raise _cut_short(item, offset, length) from None
+                raise shrunk_error(item.url, offset, length) from None
             raise storage_error(failure, item.url, "read") from None
         finally:
             note_request(
@@ -282,10 +282,3 @@ def _matcher(pattern: str) -> Callable[[str], object]:
     from fsspec.utils import glob_translate
 
     return re.compile(glob_translate(pattern)).match
-
-
-def _cut_short(item: ObjectInfo, offset: int, length: int) -> StorageError:
-    return StorageError(
-        f"{item.url} does not give the {length:,} bytes at {offset:,} that it had: it was cut "
-        "short or replaced since it was listed."
-    )

@@ -27,7 +27,7 @@ from pipeprof.sweep.convert.copy_writer import CopyWriter
 from pipeprof.sweep.convert.sample import SampleReader, plan_sample
 from pipeprof.sweep.plan import LOCAL, SweepPlan
 
-WritingListener = Callable[[str, float], None]
+Tick = Callable[[str, float], None]
 """Receives the name of the copy that is written, and the share of it that is done."""
 
 
@@ -79,11 +79,7 @@ def _device(url: str) -> object:
 
 @contextmanager
 def written_copies(
-    plan: SweepPlan,
-    conversion: Conversion,
-    lacking: Sequence[Copy],
-    keep: bool,
-    listener: WritingListener,
+    plan: SweepPlan, conversion: Conversion, lacking: Sequence[Copy], keep: bool, tick: Tick
 ) -> Iterator[tuple[Conversion, frozenset[int]]]:
     """Take the sample, and write the ``lacking`` copies of it.
 
@@ -111,7 +107,7 @@ def written_copies(
             )
             writer.claim()
             created.append(copy)
-            copies[copy.url] = writer.write(_report_progress(reader, copy, listener))
+            copies[copy.url] = writer.write(_report_progress(reader, copy, tick))
             if not copies[copy.url].skipped:
                 sample = _same_sample(sample, reader)
         first, *_ = copies.values()
@@ -151,16 +147,14 @@ def _plan_sample(plan: SweepPlan) -> SampleReader:
     )
 
 
-def _report_progress(
-    reader: SampleReader, copy: Copy, listener: WritingListener
-) -> Iterator[pa.RecordBatch]:
+def _report_progress(reader: SampleReader, copy: Copy, tick: Tick) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the sample, and report the share that was written."""
     written_bytes = 0
-    listener(copy.name, 0.0)
+    tick(copy.name, 0.0)
     for batch in reader:
         yield batch
         written_bytes += batch.nbytes
-        listener(copy.name, min(1.0, written_bytes / max(reader.expected_bytes, 1)))
+        tick(copy.name, min(1.0, written_bytes / max(reader.expected_bytes, 1)))
 
 
 def _remove(copies: Sequence[Copy], plan: SweepPlan) -> None:

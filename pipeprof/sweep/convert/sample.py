@@ -165,15 +165,9 @@ def _fitting(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
 def _size(place: _Place) -> int:
     """Return the bytes of a split on storage."""
     _, split = place
-    if _is_counted(split):
+    if split.rows is not None:  # as in Parquet, nothing but the ranges is read, the footer first
         return sum(length for _, length in split.ranges[1:])
     return split.end - split.start
-
-
-def _is_counted(split: Split) -> bool:
-    """Return whether the number of rows is known without reading them, as in Parquet. Such a split
-    reads its ranges and nothing else. The first range is the footer."""
-    return split.rows is not None
 
 
 def _stored_bytes(place: _Place, part: _SplitReader, taken: int) -> float:
@@ -181,7 +175,7 @@ def _stored_bytes(place: _Place, part: _SplitReader, taken: int) -> float:
     _, split = place
     if not part.rows:
         return 0.0
-    if part.whole or _is_counted(split):
+    if part.whole or split.rows is not None:
         return _size(place) * taken / part.rows
     return part.bytes * taken / part.rows
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from pipeprof.model import BatchLog, LoaderConfig, Profile, SweepResult, Untried
-from tests.contracts.report_contract import LONG_PATH, renamed
+from tests.contracts.report_samples import LONG_PATH, renamed
 from tests.samples import (
     fed_profile,
     sample_profile,

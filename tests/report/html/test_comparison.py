@@ -10,7 +10,7 @@ import pytest
 
 from pipeprof.model import Comparison
 from tests.comparisons import compared, drawn, sample_comparison, three_runs
-from tests.contracts.report_contract import LONG_PATH, renamed
+from tests.contracts.report_samples import LONG_PATH, renamed
 from tests.report.full import full_page
 from tests.report.html.conftest import Opener
 from tests.report.html.pages import HOSTILE, read

@@ -16,7 +16,8 @@ from pipeprof.model import Profile, SweepResult
 from pipeprof.report.document.blocks import Document
 from pipeprof.report.html.glossary import STAGES
 from pipeprof.report.html.page import LIBRARIES, in_script, render_html
-from tests.contracts.report_contract import CONTROLS, ReportContract, Result, renamed
+from tests.contracts.report_contract import ReportContract
+from tests.contracts.report_samples import CONTROLS, Result, renamed
 from tests.report.full import full_page
 from tests.report.html.pages import HOSTILE, PAGES, links, read
 from tests.samples import sample_profile
