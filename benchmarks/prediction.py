@@ -50,6 +50,7 @@ from pipeprof.analyze.predict.calibrate import Calibration, calibrate
 from pipeprof.analyze.predict.predict import Prediction, predict
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.intervals import standard_error
+from pipeprof.analyze.wording.prediction import deciding_run, open_question
 
 _STALLED = 0.05
 
@@ -67,7 +68,7 @@ class Cell:
     @property
     def given(self) -> list[tuple[Prediction, Measured]]:
         """Bouts in which there is a number."""
-        return [(told, run) for told, run in self.bouts if not told.settle]
+        return [bout for bout in self.bouts if not bout[0].deciding_run]
 
     @property
     def predictions(self) -> list[Prediction]:
@@ -152,7 +153,7 @@ class Cell:
     @property
     def settle(self) -> str:
         """Where no number is given, what would tell; else empty."""
-        return "" if self.given else self.bouts[0][0].settle
+        return "" if self.given else deciding_run(self.bouts[0][0].deciding_run)
 
     @property
     def _batches(self) -> int:
@@ -223,7 +224,7 @@ def print_cell(one: Cell) -> None:
 
 
 def _declined(one: Cell) -> str:
-    why = one.bouts[0][0].why
+    why = open_question(one.bouts[0][0].open_question)
     return f"; {one.settle}{why and f', since {why}'}" if one.settle else ""
 
 

@@ -1,10 +1,11 @@
-"""From what was measured to a profile: the one way there."""
+"""Turn a recording into a profile: compute its figures, draw conclusions and put them in words."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 from pipeprof.analyze.advice.advise import advise
 from pipeprof.analyze.advice.disagreements import disagreements
@@ -25,95 +26,80 @@ from pipeprof.analyze.profile.storage_bottleneck import storage_bound
 from pipeprof.analyze.profile.verdict import diagnose, headline_figures, pauses
 from pipeprof.analyze.wording.advice import recommendation
 from pipeprof.analyze.wording.findings import finding
+from pipeprof.analyze.wording.prediction import explain_prediction
 from pipeprof.analyze.wording.report import ceilings, explanations
+from pipeprof.analyze.wording.storage import explain_missing_fit, storage_evidence
 from pipeprof.analyze.wording.verdict import headline
 from pipeprof.model import (
+    Ceiling,
     DataSource,
     DeviceUse,
+    Diagnosis,
+    Finding,
     LoaderConfig,
     Profile,
     QueueDepth,
     Recommendation,
     Recording,
+    RequestStats,
     Skipped,
     Throughput,
+    Worth,
 )
 
 KEPT_BATCHES = 2000
-"""A saved profile holds the last so many batches."""
+"""Number of last batches that a saved profile holds."""
 
 
 def assemble(
     recording: Recording, threshold: float = 0.05, earlier: Summary | None = None
 ) -> Profile:
-    """Analyse ``recording``, and the batches ``earlier`` in the same run that it no longer holds.
-    ``threshold`` is the starved share that counts as starved."""
+    """Return the profile of ``recording``.
+
+    Args:
+        recording: The run. Of a long run it holds only the last batches.
+        threshold: The starved fraction, 0..1, from which the accelerator counts as starved.
+        earlier: Figures of the batches of the same run that ``recording`` no longer holds.
+    """
     recording, summary = _summarised(recording, earlier)
-    charges = summary.ranked_blame()
-    requests = request_stats(recording.requests)
-    storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
-    diagnosis = diagnose(summary, charges, threshold, storage)
-    facts = Facts(recording, summary, diagnosis, requests)
-    simulate = cache(lambda: simulated_run(facts))
-    worths, allowed = worth(facts, simulate), ceilings(limits(facts, storage), facts)
-    facts = replace(facts, more_workers=more_workers(facts, simulate))
-    proposals = advise(facts)
-    differ = disagreements(
-        diagnosis, charges, worths, next(iter(allowed), None),
-        proposals[0].setting if proposals else None, recording.config.num_workers,
-    )  # fmt: skip
-    diagnosis = replace(
-        diagnosis,
-        headline=headline(diagnosis, headline_figures(summary, charges, storage)),
-        disagreements=explanations(differ),
-    )
+    analysis = _analysed(recording, summary, threshold)
     kept = len(recording.batches.index)
     return Profile(
-        name=recording.name,
-        created=recording.created,
-        config=recording.config,
-        environment=recording.environment,
-        source=recording.source,
-        cache=recording.cache,
+        name=recording.name, created=recording.created, config=recording.config,
+        environment=recording.environment, source=recording.source, cache=recording.cache,
         wall_s=summary.sums["wall_s"],
         warmup_batches=summary.total - summary.warmed_up,
         measured_batches=summary.measured,
         first_batch_s=recording.first_batch_s,
         throughput=_throughput(summary),
-        stages=summary.stage_stats(),
-        missing=recording.missing,
-        workers=summary.worker_stats(),
+        stages=summary.stage_stats(), missing=recording.missing,
+        workers=summary.worker_stats(), resources=summary.resource_stats(),
         stall_s=summary.sums["stall_s"],
-        blame=charges,
-        awaited_in=ranked(summary.awaited_in),
-        worth=worths,
-        ceilings=allowed,
-        diagnosis=diagnosis,
-        recommendations=tuple(in_words(each, facts) for each in proposals),
-        findings=tuple(finding(code, figures, facts) for code, figures in findings(facts).items()),
+        blame=analysis.blame, awaited_in=ranked(summary.awaited_in),
+        worth=analysis.worth, ceilings=analysis.ceilings, diagnosis=analysis.diagnosis,
+        recommendations=analysis.recommendations, findings=analysis.findings,
         overhead=recording.overhead,
         batches=slice_log(recording.batches, max(0, kept - KEPT_BATCHES), kept),
-        resources=summary.resource_stats(),
         epochs=recording.epochs,
         queue_depth=_queue_depth(summary, recording.config),
         device=_device(summary, recording),
-        requests=requests,
+        requests=analysis.requests,
         lost_records=recording.lost_records,
         notes=(*recording.notes, *_left_out(recording.source)),
         unix_offset_s=recording.unix_offset_s,
         stolen_share=recording.main.stolen_share,
         pauses=pauses(summary, recording.pause_kinds, threshold),
         pause_kinds=recording.pause_kinds,
-    )
+    )  # fmt: skip
 
 
 def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recording, Summary]:
-    """The recording with its pauses and only the batches that were watched, and its figures."""
+    """Return the recording with its pauses and only its sampled batches, and the run's figures."""
     summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
-    every = summary.add(Columns.of(recording.batches))
+    marked = summary.add(Columns.of(recording.batches))
     summary.extrapolate()
-    batches = with_pauses(recording.batches, every)
-    recording = replace(recording, batches=take_rows(batches, every.watched))
+    batches = with_pauses(recording.batches, marked)
+    recording = replace(recording, batches=take_rows(batches, marked.watched))
     watched = Columns.of(recording.batches)
     limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
     if limited is not None:
@@ -121,20 +107,65 @@ def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recordin
     return recording, summary
 
 
+class _Analysis(NamedTuple):
+    """What follows from the figures of a run, in the words of a profile."""
+
+    blame: dict[str, float]
+    requests: RequestStats | None
+    diagnosis: Diagnosis
+    worth: dict[str, Worth]
+    ceilings: dict[str, Ceiling]
+    recommendations: tuple[Recommendation, ...]
+    findings: tuple[Finding, ...]
+
+
+def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Analysis:
+    """Draw the conclusions from ``summary``. The simulator starts at most once."""
+    blame = summary.ranked_blame()
+    requests = explain_missing_fit(request_stats(recording.requests))
+    storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
+    diagnosis = diagnose(summary, blame, threshold, storage)
+    if diagnosis.evidence:
+        evidence = storage_evidence(diagnosis.evidence, storage.figures, requests)
+        diagnosis = replace(diagnosis, evidence=evidence)
+    facts = Facts(recording, summary, diagnosis, requests)
+    simulate = cache(lambda: simulated_run(facts))
+    worths, allowed = worth(facts, simulate), ceilings(limits(facts, storage), facts)
+    facts = replace(facts, more_workers=more_workers(facts, simulate))
+    proposals = advise(facts)
+    found = disagreements(
+        diagnosis, blame, worths, next(iter(allowed), None),
+        proposals[0].setting if proposals else None, recording.config.num_workers,
+    )  # fmt: skip
+    diagnosis = replace(
+        diagnosis,
+        headline=headline(diagnosis, headline_figures(summary, blame, storage)),
+        disagreements=explanations(found),
+    )
+    return _Analysis(
+        blame, requests, diagnosis, worths, allowed,
+        tuple(in_words(each, facts) for each in proposals),
+        tuple(finding(code, figures, facts) for code, figures in findings(facts).items()),
+    )  # fmt: skip
+
+
 def in_words(proposal: Proposal, facts: Facts) -> Recommendation:
-    """What ``proposal`` says, with what it would bring."""
-    words = recommendation(proposal.code, proposal.setting, proposal.figures, facts)
+    """Return ``proposal`` as a recommendation, with what it would bring."""
+    figures = explain_prediction(proposal.figures)
+    words = recommendation(proposal.code, proposal.setting, figures, facts)
     return replace(words, **vars(proposal.outcome))
 
 
 def _left_out(source: DataSource | None) -> tuple[str, ...]:
-    """A note without the counts, which differ between the trials of a sweep."""
+    """Return a note if damaged data was skipped. It has no counts, as these differ between the
+    trials of a sweep."""
     if source is None or source.skipped in (None, Skipped(0, 0, 0)):
         return ()
     return ("Data that cannot be read was left out (on_error=skip): source.skipped counts it.",)
 
 
 def _throughput(summary: Summary) -> Throughput:
+    """Return the rates of the measured batches; 0 where none was measured."""
     sums, wall_s = summary.sums, summary.sums["wall_s"]
     if not wall_s > 0:
         return Throughput(0.0, 0.0, 0.0, (0.0, 0.0))
@@ -147,6 +178,7 @@ def _throughput(summary: Summary) -> Throughput:
 
 
 def _queue_depth(summary: Summary, config: LoaderConfig) -> QueueDepth | None:
+    """Return how many batches lay ready when one was asked for; ``None`` where that is unknown."""
     depth = summary.depth
     if not depth.count:
         return None
@@ -159,6 +191,7 @@ def _queue_depth(summary: Summary, config: LoaderConfig) -> QueueDepth | None:
 
 
 def _device(summary: Summary, recording: Recording) -> DeviceUse | None:
+    """Return the use of the accelerator; ``None`` where nothing of it was measured."""
     sums, main = summary.sums, recording.main
     if not sums["device_batches"] and main.device_memory_bytes is None:
         return None

@@ -10,7 +10,7 @@ from statistics import mean
 
 import numpy as np
 
-from pipeprof.analyze.predict.event_engine import Mailbox, Process, Shared, World
+from pipeprof.analyze.predict.event_engine import Mailbox, Process, SharedResource, World
 
 STEPS = 60
 """Simulated in a run."""
@@ -91,10 +91,10 @@ class _Run:
         shape = (cluster.nodes, STEPS)
         self._reads = _spread(chance, cluster.read_spread, shape)
         self._steps = _spread(chance, cluster.step_spread, shape)
-        self._time = Shared()
+        self._time = SharedResource()
         # no node is faster than its own network, of which its fetches have equal parts
         each = cluster.client_bandwidth / cluster.ahead
-        self._link = Shared(cluster.storage_bandwidth, each)
+        self._link = SharedResource(cluster.storage_bandwidth, each)
         self._world = World((self._time, self._link))
         self._asked = [Mailbox(self._world) for _ in range(cluster.nodes)]
         self._ready = [Mailbox(self._world) for _ in range(cluster.nodes)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
+from pipeprof.analyze.thresholds import LEAST_BYTES_READ
 from pipeprof.errors import UsageError
 from pipeprof.model import Profile, RequestStats, SizingInput
 from pipeprof.sizing.accelerators import ACCELERATORS
@@ -13,8 +14,6 @@ from pipeprof.sizing.mlperf import WORKLOADS, Workload, find_workload
 Given = dict[str, SizingInput]
 _MADE = ("fetch", "collate")
 """Stages that keep a worker busy."""
-_LEAST_BYTES = 4096
-"""The fewest bytes of a batch by read calls: fewer are messages between worker and main."""
 
 
 def from_workload(workload: str, accelerator: str | None) -> Given:
@@ -98,7 +97,7 @@ def _calls(profile: Profile, samples: float) -> dict[str, float | None]:
     """Bytes read, by what workers asked of the kernel; used where no requests were observed."""
     read, calls = (_mean(column) for column in (profile.batches.logical_bytes,
                                                 profile.batches.syscalls))  # fmt: skip
-    if read is None or read < _LEAST_BYTES:
+    if read is None or read < LEAST_BYTES_READ:
         return {}
     return {"bytes_per_sample": read / samples, "request_bytes": read / calls if calls else None}
 

@@ -9,8 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from pipeprof.analyze.predict.run_meanings import Circumstances
-from pipeprof.analyze.predict.single_run import OneRun
+from pipeprof.analyze.predict.run_hypotheses import RunContext
+from pipeprof.analyze.predict.single_run import SingleRun
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from tests.analyze.test_predict import batches, run_of
 
@@ -33,7 +33,7 @@ LOADERS: dict[str, tuple[Callable[[int], list[Demand]], Machine]] = {
         lambda seed: sent(batches(seed, cpu_s=0.012)), Machine(cores=2, contention_factor=0.85),
     ),
     "holds its interpreter": (
-        lambda seed: sent(batches(seed, cpu_s=0.015), receive_held_s=0.004), Machine(cores=4),
+        lambda seed: sent(batches(seed, cpu_s=0.015), receive_blocked_s=0.004), Machine(cores=4),
     ),
     "is dear to send": (lambda seed: sent(batches(seed, cpu_s=0.004), receive_s=0.004), TWO),
     "is received late": (
@@ -44,9 +44,9 @@ LOADERS: dict[str, tuple[Callable[[int], list[Demand]], Machine]] = {
 
 def from_one(
     demands: list[Demand], machine: Machine, workers: int = 2, alone: bool = True
-) -> OneRun:
-    known = Circumstances(machine.cores, travel_s=0.0005, alone=alone)
-    found = OneRun.of(run_of(demands, Setting(workers), machine), known)
+) -> SingleRun:
+    known = RunContext(machine.cores, least_transfer_s=0.0005, room_for_more=alone)
+    found = SingleRun.of(run_of(demands, Setting(workers), machine), known)
     assert found is not None
     return found
 
@@ -59,11 +59,11 @@ def truth(demands: list[Demand], machine: Machine, workers: int) -> Measured:
 def test_more_workers_than_the_two_that_were_measured(name: str) -> None:
     """On other batches of the same kind."""
     make, machine = LOADERS[name]
-    told = from_one(make(0)[:120], machine).predict(4)
+    prediction = from_one(make(0)[:120], machine).predict(4)
     expected = truth(make(1), machine, 4).batches_per_s
-    low, high = told.interval
+    low, high = prediction.interval
     assert low <= expected <= high
-    assert told.batches_per_s == pytest.approx(expected, rel=0.13)
+    assert prediction.batches_per_s == pytest.approx(expected, rel=0.13)
     assert high - low < 0.4 * expected, "not wide for show"
 
 
@@ -72,41 +72,41 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     simulated ones lack, so more than 90 % may be held."""
     make, machine = LOADERS["waits"]
     expected = truth(make(100), machine, 4).batches_per_s
-    told = [from_one(make(seed)[:45], machine).predict(4).interval for seed in range(12)]
-    assert sum(low <= expected <= high for low, high in told) >= 10
+    prediction = [from_one(make(seed)[:45], machine).predict(4).interval for seed in range(12)]
+    assert sum(low <= expected <= high for low, high in prediction) >= 10
 
 
 def test_hand_shakes_that_are_most_of_the_time_tell_nothing_of_other_workers() -> None:
     demands = sent(batches(cpu_s=0.004), receive_s=0.02)
     found = from_one(demands[:120], TWO)
-    told, measured = found.predict(4), found.predict(2)
-    assert told.settle == "a short run with num_workers=4"
-    low, high = told.interval
-    assert low < 0.75 * told.batches_per_s < 1.25 * told.batches_per_s < high
-    assert not measured.settle
+    prediction, measured = found.predict(4), found.predict(2)
+    assert prediction.deciding_run == {"num_workers": 4}
+    low, high = prediction.interval
+    assert low < 0.75 * prediction.batches_per_s < 1.25 * prediction.batches_per_s < high
+    assert not measured.deciding_run
 
 
 def test_without_workers_the_way_from_one_is_a_guess_that_the_interval_holds() -> None:
     demands = sent(batches(latency_s=0.02))
-    told = from_one(demands[:120], TWO, workers=0).predict(2)
+    prediction = from_one(demands[:120], TWO, workers=0).predict(2)
     expected = truth(demands, TWO, 2).batches_per_s
-    low, high = told.interval
+    low, high = prediction.interval
     assert low <= expected <= high
 
 
 def test_how_cores_slow_each_other_is_open_until_all_of_them_were_busy() -> None:
     demands = sent(batches(cpu_s=0.015))
     idle, busy = (from_one(demands[:120], TWO, workers) for workers in (1, 2))
-    told = idle.predict(2)
-    assert told.settle == "a short run with num_workers=2"
-    assert told.why.startswith("what cores slow each other down by")
+    prediction = idle.predict(2)
+    assert prediction.deciding_run == {"num_workers": 2}
+    assert prediction.open_question == "single-run"
     for speed in (1.0, 0.85):
         expected = truth(demands, replace(TWO, contention_factor=speed), 2).batches_per_s
-        assert told.interval[0] <= expected <= told.interval[1]
-    assert not busy.predict(3).settle
+        assert prediction.interval[0] <= expected <= prediction.interval[1]
+    assert not busy.predict(3).deciding_run
 
 
-WAITED = ({"receive_held_s": 0.012}, 0.0004)
+WAITED = ({"receive_blocked_s": 0.012}, 0.0004)
 COMPUTED = ({"receive_s": 0.012}, 0.012)
 FOUR = Machine(cores=4)
 
@@ -125,23 +125,29 @@ def test_main_may_have_computed_or_waited_for_an_interpreter(
     batches, but not to wait. Its CPU time tells."""
     demands = sent(batches(cpu_s=making_s), **way)
     run = run_of(demands[:120], Setting(1), FOUR)
-    known = Circumstances(4.0, travel_s=0.0005, alone=True)
-    open_, told = (OneRun(clocked(run, each), known).predict(3) for each in (np.nan, cpu_s))
+    known = RunContext(4.0, least_transfer_s=0.0005, room_for_more=True)
+    open_, prediction = (
+        SingleRun(clocked(run, each), known).predict(3) for each in (np.nan, cpu_s)
+    )
     expected = truth(demands, FOUR, 3).batches_per_s
-    assert told.batches_per_s == pytest.approx(expected, rel=0.1)
+    assert prediction.batches_per_s == pytest.approx(expected, rel=0.1)
     assert open_.batches_per_s != pytest.approx(expected, rel=0.2)
-    for each in (open_, told):
+    for each in (open_, prediction):
         assert each.interval[0] <= expected <= each.interval[1]
-    assert told.interval[1] - told.interval[0] < 0.7 * (open_.interval[1] - open_.interval[0])
+    assert prediction.interval[1] - prediction.interval[0] < 0.7 * (
+        open_.interval[1] - open_.interval[0]
+    )
 
 
 def test_a_worker_that_rests_is_not_waited_for() -> None:
     """Its interpreter is free: receipts that take long without computing have another cause."""
     demands = sent(batches(cpu_s=0.003, latency_s=0.012), **WAITED[0])
     run = run_of(demands[:120], Setting(1), FOUR)
-    known = Circumstances(4.0, travel_s=0.0005, alone=True)
-    open_, told = (OneRun(clocked(run, each), known).predict(3) for each in (np.nan, WAITED[1]))
-    assert told == open_
+    known = RunContext(4.0, least_transfer_s=0.0005, room_for_more=True)
+    open_, prediction = (
+        SingleRun(clocked(run, each), known).predict(3) for each in (np.nan, WAITED[1])
+    )
+    assert prediction == open_
 
 
 def test_a_link_may_be_full_or_not_unless_it_is_known() -> None:
@@ -150,10 +156,10 @@ def test_a_link_may_be_full_or_not_unless_it_is_known() -> None:
     for total in (80e6, inf):
         machine = replace(TWO, link=Link(total, 40e6))
         found = from_one(demands[:120], machine, alone=False)
-        told, expected = found.predict(4), truth(demands, machine, 4).batches_per_s
+        prediction, expected = found.predict(4), truth(demands, machine, 4).batches_per_s
         assert found.shares
-        assert told.settle == "a short run with num_workers=4"
-        assert told.interval[0] <= expected <= told.interval[1]
+        assert prediction.deciding_run == {"num_workers": 4}
+        assert prediction.interval[0] <= expected <= prediction.interval[1]
     known = from_one(demands[:120], replace(TWO, link=Link(inf, 40e6)), alone=True)
     assert not known.shares
 
@@ -178,7 +184,9 @@ def test_a_training_process_that_computes_leaves_less_to_the_workers() -> None:
     demands = sent(batches(cpu_s=0.01))
     run = run_of(demands[:120], Setting(1), TWO)
     free, busy = (
-        OneRun(run, Circumstances(2.0, main_cpu_s=cpu_s, travel_s=0.0005, alone=True)).predict(2)
+        SingleRun(
+            run, RunContext(2.0, main_cpu_s=cpu_s, least_transfer_s=0.0005, room_for_more=True)
+        ).predict(2)
         for cpu_s in (0.0, 0.004)
     )
     assert busy.batches_per_s < 0.9 * free.batches_per_s
@@ -189,14 +197,14 @@ def test_a_thread_that_pins_takes_receiving_off_main() -> None:
     run = run_of(demands[:120], Setting(2), TWO)
     pinned_s = run.columns.delivered_s - 0.0001
     pinned = replace(run, columns=type(run.columns)({**run.columns._arrays, "pinned_s": pinned_s}))
-    known = Circumstances(2.0, travel_s=0.0005, alone=True)
-    beside = OneRun(pinned, replace(known, pinned=True)).predict(4)
-    assert beside.batches_per_s > 1.5 * OneRun(run, known).predict(4).batches_per_s
+    known = RunContext(2.0, least_transfer_s=0.0005, room_for_more=True)
+    beside = SingleRun(pinned, replace(known, pinned=True)).predict(4)
+    assert beside.batches_per_s > 1.5 * SingleRun(run, known).predict(4).batches_per_s
 
 
 def test_too_few_batches_tell_nothing() -> None:
     run = run_of(sent(batches(cpu_s=0.01))[:20], Setting(2), TWO)
-    assert OneRun.of(run, Circumstances(2.0)) is None
+    assert SingleRun.of(run, RunContext(2.0)) is None
     unseen = {**run.columns._arrays, "fetch_start_s": np.full(len(run.columns), np.nan)}
     blind = replace(run, columns=type(run.columns)(unseen))
-    assert OneRun.of(blind, Circumstances(2.0)) is None
+    assert SingleRun.of(blind, RunContext(2.0)) is None

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from pipeprof.analyze.predict.dataloader_sim import simulate
-from pipeprof.analyze.predict.receive_fit import receiving
+from pipeprof.analyze.predict.receive_fit import fit_receiving
 from pipeprof.analyze.predict.workload import Machine, Setting
 from tests.analyze.test_predict import batches, run_of
 
@@ -20,14 +20,14 @@ KNOWN = [
 @pytest.mark.parametrize("setting", [Setting(1, 1), Setting(2, 2)], ids=str)
 def test_what_main_takes_longer_than_its_own_part_is_lateness(setting):
     guessed = tuple(replace(each, late_s=0.0) for each in KNOWN)
-    found = receiving(guessed, MACHINE, [run_of(KNOWN, setting, MACHINE)])[0]
+    found = fit_receiving(guessed, MACHINE, [run_of(KNOWN, setting, MACHINE)])[0]
     assert found.receive_s == 0.001
     assert found.late_s == pytest.approx(0.003, rel=0.05)
 
 
 def test_it_may_be_received_sooner_than_was_thought():
     dear = tuple(replace(each, receive_s=0.009, late_s=0.0) for each in KNOWN)
-    found = receiving(dear, MACHINE, [run_of(KNOWN, Setting(2, 2), MACHINE)])[0]
+    found = fit_receiving(dear, MACHINE, [run_of(KNOWN, Setting(2, 2), MACHINE)])[0]
     assert found.receive_s == pytest.approx(0.004, rel=0.05)
     assert found.late_s == 0
 
@@ -36,11 +36,11 @@ def test_it_may_be_received_sooner_than_was_thought():
 def test_what_is_least_known_is_waiting_for_a_workers_interpreter(guess):
     """Main's own part is left as it is."""
     known = [
-        replace(each, late_s=0.0, receive_held_s=0.002, cpu_s=6 * each.cpu_s) for each in KNOWN
+        replace(each, late_s=0.0, receive_blocked_s=0.002, cpu_s=6 * each.cpu_s) for each in KNOWN
     ]
-    guessed = tuple(replace(each, receive_held_s=guess) for each in known)
-    found = receiving(guessed, MACHINE, [run_of(known, Setting(2, 2), MACHINE)])[0]
-    assert found.receive_held_s == pytest.approx(0.002, rel=0.2)
+    guessed = tuple(replace(each, receive_blocked_s=guess) for each in known)
+    found = fit_receiving(guessed, MACHINE, [run_of(known, Setting(2, 2), MACHINE)])[0]
+    assert found.receive_blocked_s == pytest.approx(0.002, rel=0.2)
     assert (found.receive_s, found.late_s) == (0.001, 0.0)
 
 

@@ -5,6 +5,7 @@ from math import nan
 import pytest
 
 from pipeprof.analyze.profile.request_stats import request_stats
+from pipeprof.analyze.wording.storage import explain_missing_fit
 from pipeprof.measure.request_counts import RequestCounts, RequestTotals
 from pipeprof.measure.requests import begin_noting, end_noting, note_request
 from pipeprof.model import NO_REQUESTS, RequestLog, RequestStats
@@ -118,5 +119,5 @@ def test_bytes_that_take_no_time_have_no_bandwidth():
     ],
 )
 def test_where_no_line_can_be_laid_it_says_why(sizes, why):
-    stats = stats_of(*in_turn(sizes, 5 * MS, 100e6))
+    stats = explain_missing_fit(stats_of(*in_turn(sizes, 5 * MS, 100e6)))
     assert (stats.fit, stats.fit_missing) == (None, why)

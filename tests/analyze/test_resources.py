@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeprof.analyze.predict.event_engine import Locks, Mailbox, Shared, TokenBucket, World
+from pipeprof.analyze.predict.event_engine import Locks, Mailbox, SharedResource, TokenBucket, World
 
 
 def uses(world, told, name, *wants):
@@ -13,7 +13,7 @@ def uses(world, told, name, *wants):
 
 
 def test_a_core_is_shared_evenly_by_those_who_want_it():
-    cores, told = Shared(total=1), []
+    cores, told = SharedResource(total=1), []
     world = World([cores])
     world.wake(uses(world, told, "short", (cores, 1.0)))
     world.run(uses(world, told, "long", (cores, 3.0)))
@@ -22,7 +22,7 @@ def test_a_core_is_shared_evenly_by_those_who_want_it():
 
 
 def test_nobody_is_faster_than_one_core():
-    cores, told = Shared(total=8), []
+    cores, told = SharedResource(total=8), []
     world = World([cores])
     world.run(uses(world, told, "alone", (cores, 3.0)))
     assert told == [("alone", 3.0)]
@@ -37,13 +37,13 @@ def test_a_bucket_is_fast_until_it_is_empty():
 
 
 def test_a_lock_is_waited_for_until_its_owner_lets_go():
-    time, locks, told = Shared(), Locks(), []
+    time, locks, told = SharedResource(), Locks(), []
     world = World([time, locks])
 
     def owner():
         yield time, 3.0
-        locks.let_go(1)
-        locks.let_go(1)  # nobody waits any more
+        locks.release(1)
+        locks.release(1)  # nobody waits any more
         yield time, 10.0
 
     world.wake(uses(world, told, "patient", (locks.of(1), 5.0)))
@@ -54,14 +54,14 @@ def test_a_lock_is_waited_for_until_its_owner_lets_go():
 
 
 def test_what_takes_nothing_is_not_waited_for():
-    cores, told = Shared(total=1), []
+    cores, told = SharedResource(total=1), []
     world = World([cores])
     world.run(uses(world, told, "quick", (cores, 0.0)))
     assert told == [("quick", 0.0)]
 
 
 def test_several_may_wait_at_one_mailbox_and_each_gets_one_thing():
-    time = Shared()
+    time = SharedResource()
     world = World([time])
     box, got = Mailbox(world), []
 
@@ -84,7 +84,7 @@ def test_several_may_wait_at_one_mailbox_and_each_gets_one_thing():
 
 
 def test_whoever_is_woken_too_late_waits_again():
-    time = Shared()
+    time = SharedResource()
     world = World([time])
     box, got = Mailbox(world), []
 
@@ -108,6 +108,6 @@ def test_whoever_is_woken_too_late_waits_again():
 
 
 def test_a_world_in_which_nothing_can_happen_ends():
-    world = World([Shared()])
+    world = World([SharedResource()])
     world.run(iter([Mailbox(world)]))
     assert world.now == pytest.approx(0)

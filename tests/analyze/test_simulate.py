@@ -149,7 +149,7 @@ def test_cores_that_are_all_busy_slow_each_other_down():
 
 
 def test_a_worker_that_makes_another_batch_holds_up_the_last():
-    held = [Demand(latency_s=0.01, send_held_s=0.004, receive_held_s=0.005)] * 400
+    held = [Demand(latency_s=0.01, send_blocked_s=0.004, receive_blocked_s=0.005)] * 400
     busy = simulate(held, Setting(1))
     assert (busy.delivered_s - busy.made_s)[5:-5] == pytest.approx(0.009)
     idle = simulate([replace(each, step_s=0.1) for each in held], Setting(1, 1))
@@ -158,7 +158,7 @@ def test_a_worker_that_makes_another_batch_holds_up_the_last():
 
 
 def test_who_is_held_up_by_a_worker_goes_on_when_that_has_made_its_batch():
-    held = [Demand(latency_s=0.01, gap_s=0.001, receive_s=0.002, receive_held_s=1.0)] * 400
+    held = [Demand(latency_s=0.01, gap_s=0.001, receive_s=0.002, receive_blocked_s=1.0)] * 400
     run = simulate(held, Setting(1))
     assert run.batches_per_s == pytest.approx(1 / 0.011, rel=0.02)
     wait_s = (run.delivered_s - run.made_s)[5:-5]
@@ -215,14 +215,14 @@ def test_a_worker_sends_a_batch_in_the_time_of_its_next_one_if_it_computes(
 @pytest.mark.parametrize(("cores", "at_s"), [(1, 0.021), (2, 0.010)])
 def test_main_waits_to_be_handed_a_batch_while_all_cores_are_busy(cores, at_s):
     """The second worker still computes when the first has made its batch."""
-    asked = [Demand(cpu_s=0.01, receive_held_s=0.001), Demand(cpu_s=0.03)]
+    asked = [Demand(cpu_s=0.01, receive_blocked_s=0.001), Demand(cpu_s=0.03)]
     run = simulate(asked, Setting(2, 1), Machine(cores=cores))
     assert run.delivered_s[0] == pytest.approx(at_s)
 
 
 def test_workers_that_wait_and_compute_by_turns_do_not_keep_step_with_main():
     """Four are at it when main comes for a batch, and half of their time is computing."""
-    asked = [Demand(latency_s=0.008, cpu_s=0.008, receive_held_s=0.002, step_s=0.007)] * 400
+    asked = [Demand(latency_s=0.008, cpu_s=0.008, receive_blocked_s=0.002, step_s=0.007)] * 400
     setting = Setting(4, 1)
     run = simulate(asked, setting, Machine(cores=2)).steady(setting)
     assert (run.delivered_s - run.asked_s).mean() > 0.0002

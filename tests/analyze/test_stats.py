@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.profile.intervals import (
-    line,
+    fit_line,
     quantile_places,
     ratio_interval,
     spread,
@@ -74,9 +74,9 @@ def test_spread_is_of_five_windows():
 
 def test_a_line_has_its_slope_and_says_how_sure_it_is():
     along = np.arange(5.0)
-    assert line(along, 2 * along + 1) == pytest.approx((2.0, 1.0))
-    assert line(along, np.array([1.0, -1.0, 1.0, -1.0, 1.0])) == pytest.approx((0.0, 0.0))
-    assert line(np.ones(5), along) == (0.0, 0.0)
+    assert fit_line(along, 2 * along + 1) == pytest.approx((2.0, 1.0))
+    assert fit_line(along, np.array([1.0, -1.0, 1.0, -1.0, 1.0])) == pytest.approx((0.0, 0.0))
+    assert fit_line(np.ones(5), along) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -38,13 +38,13 @@ def test_what_it_takes_is_told_by_a_worker_that_waits_for_its_next_batch():
     assert transfer.send_s == pytest.approx(SEND_S)
     assert transfer.receive_s == pytest.approx(PIPE_S + UNPICKLE_S + REST_S)
     assert transfer.gap_s == pytest.approx(0.0003)
-    assert transfer.receive_held_s == pytest.approx(0.004)
+    assert transfer.receive_blocked_s == pytest.approx(0.004)
 
 
 def test_a_wait_that_only_the_next_batch_ends_has_no_length_of_its_own():
     """Main has the batch just after the worker has made another."""
     held = run(next_early=True, gap_s=0.0003, more_s=0.0095)
-    assert TransferModel([run()], [held]).demand.receive_held_s == inf
+    assert TransferModel([run()], [held]).demand.receive_blocked_s == inf
 
 
 def test_without_a_run_of_one_waiting_worker_the_quickest_tell():
@@ -69,4 +69,4 @@ def test_batches_that_never_came_tell_nothing():
     arrays = {name: np.full(40, np.nan) for name in run().columns._arrays}
     lost = Measured(Setting(1, 1), Columns({**arrays, "index": np.arange(40.0)}))
     transfer = TransferModel([lost], [lost]).demand
-    assert (transfer.send_s, transfer.send_held_s, transfer.receive_held_s) == (0.0, 0.0, 0.0)
+    assert (transfer.send_s, transfer.send_blocked_s, transfer.receive_blocked_s) == (0.0, 0.0, 0.0)

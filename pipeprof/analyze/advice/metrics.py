@@ -224,10 +224,10 @@ class Facts:
         share if each were slow by itself, and 1 if all were so at once: it is nearer to 1.
         """
         sums, made = self.summary.sums, self.summary.made
-        if not sums["beside_slow_s"] or not made.total:
+        if not sums["concurrent_s"] or not made.total:
             return False
         usual = sums["slow_s"] / made.total
-        return sums["both_slow_s"] / sums["beside_slow_s"] > (1 + usual) / 2
+        return sums["concurrent_slow_s"] / sums["concurrent_s"] > (1 + usual) / 2
 
     @property
     def blamed_on_workers(self) -> float:

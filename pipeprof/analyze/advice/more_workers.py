@@ -20,15 +20,15 @@ from pipeprof.analyze.advice.roofline_estimate import (
     room_for,
     slow_ones_wanted,
 )
-from pipeprof.analyze.predict.run_meanings import Circumstances
-from pipeprof.analyze.predict.single_run import OneRun
+from pipeprof.analyze.predict.run_hypotheses import RunContext
+from pipeprof.analyze.predict.single_run import SingleRun
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, LEAST_GAIN, SLOWEST_LINK
 from pipeprof.model import Cost
 
-Simulate = Callable[[], OneRun | None]
+Simulate = Callable[[], SingleRun | None]
 """The run as the simulator repeats it. A call, since to fit it takes time, and few need it."""
 
 _NATIVE, _FEEDER = 0.1, 2.0
@@ -44,7 +44,7 @@ _WIDE = 0.3
 """Relatively: so wide an interval is reported as a range, if one more run would narrow it."""
 
 
-def simulated_run(facts: Facts) -> OneRun | None:
+def simulated_run(facts: Facts) -> SingleRun | None:
     """What the batches say of other numbers of workers; ``None``: too little, or they are made by
     threads that the simulator does not know."""
     feeder_s = _NATIVE * facts.made_s + _FEEDER * facts.travel_s
@@ -59,14 +59,14 @@ def simulated_run(facts: Facts) -> OneRun | None:
     main_s -= facts.received_s if facts.workers else 0.0
     beyond_s = max(0.0, main_s - facts.step_s)  # as of a step that computes on several cores
     own_cores = facts.cores / facts.environment.ranks - beyond_s / facts.cycle_s
-    return OneRun.of(
+    return SingleRun.of(
         Measured(Setting(facts.workers, facts.prefetch, facts.config.in_order), every.take(recent)),
-        Circumstances(
+        RunContext(
             cores=max(0.5, own_cores),
             main_cpu_s=main_s,
-            travel_s=facts.travel_s,
+            least_transfer_s=facts.travel_s,
             pinned=facts.config.pin_memory,
-            alone=where == LATENCY or (where != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
+            room_for_more=where == LATENCY or (where != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
         ),
     )
 
@@ -91,14 +91,14 @@ def more_workers(facts: Facts, simulate: Simulate) -> Proposal | None:
     return expected(facts, run, wanted)
 
 
-def expected(facts: Facts, run: OneRun, workers: int) -> Proposal:
+def expected(facts: Facts, run: SingleRun, workers: int) -> Proposal:
     """To set so many workers, with what that would bring by the simulated ``run``."""
     predicted, more_batches = run.predict(workers), slow_ones_wanted(facts)
     if more_batches:
         outcome = PredictedEffect(cost=_cost(facts, workers, None))
         return _change(facts, workers, outcome, more_batches=more_batches)
-    fills = bool(predicted.settle) and run.shares
-    doubt = fills or (bool(predicted.settle) and predicted.half_width > _WIDE)
+    fills = bool(predicted.deciding_run) and run.shares
+    doubt = fills or (bool(predicted.deciding_run) and predicted.half_width > _WIDE)
     alone = not facts.diagnosis.has_step  # then nothing is starved
     low, high = (facts.samples * rate for rate in predicted.interval)
     samples_per_s = None if doubt else facts.samples * predicted.batches_per_s
@@ -111,7 +111,8 @@ def expected(facts: Facts, run: OneRun, workers: int) -> Proposal:
     )
     return _change(
         facts, workers, outcome, simulated=True, fills=fills,
-        left_open=None if fills else predicted.why or None, settle=predicted.settle or None,
+        left_open=None if fills else predicted.open_question or None,
+        settle=predicted.deciding_run or None,
     )  # fmt: skip
 
 

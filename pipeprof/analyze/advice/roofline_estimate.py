@@ -9,13 +9,11 @@ from __future__ import annotations
 from math import ceil, isfinite, isnan, nan
 
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.thresholds import LEAST_SLOW_BATCHES
+from pipeprof.analyze.thresholds import LEAST_SLOW_BATCHES, SPARE_CAPACITY
 from pipeprof.model import Stage
 
 _WEIGH = 0.1
 """Of the time to make all batches."""
-_SPARE = 1.15
-"""Workers that are only just fast enough let the accelerator wait whenever one is late."""
 _NEVER_RESTS = 0.8
 """Of the time, in making batches; and of that, computing."""
 _IDLE = 0.25
@@ -76,7 +74,7 @@ def best_workers(facts: Facts) -> int:
     wanted = facts.work_s / turn_s if turn_s else nan
     if not isfinite(wanted):
         return max(1, facts.workers)
-    return max(1, min(ceil(wanted * _SPARE - 1e-9), room_for(facts)))
+    return max(1, min(ceil(wanted * SPARE_CAPACITY - 1e-9), room_for(facts)))
 
 
 def slow_ones_wanted(facts: Facts) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.more_workers import Simulate
-from pipeprof.analyze.predict.single_run import OneRun
+from pipeprof.analyze.predict.single_run import SingleRun
 from pipeprof.analyze.predict.workload import Demand
 from pipeprof.analyze.profile.batch_table import Columns, Floats, steady
 from pipeprof.analyze.profile.drift import Drift
@@ -113,7 +113,7 @@ def _shorter(turn_s: float, by_s: float) -> float:
 class _Simulated:
     """The batches of one run, made and handed over by workers."""
 
-    def __init__(self, facts: Facts, run: OneRun) -> None:
+    def __init__(self, facts: Facts, run: SingleRun) -> None:
         self._facts, self._run = facts, run
         columns = run.columns
         stages = {name: np.nan_to_num(getattr(columns, f"{name}_s")) for name in STAGES
@@ -125,9 +125,11 @@ class _Simulated:
         self._of_blocked = _shares(stages, {
             name: max(0.0, 1 - share * (1 + waiting)) for name, share in computing.items()
         })  # fmt: skip
-        held_s = sum(facts.summary.held.values())
+        blocked_s = sum(facts.summary.blocked_hand_over_s.values())
         transfer_s = facts.summary.blame[TRANSFER]
-        self._held = held_s / (held_s + transfer_s) if held_s + transfer_s > 0 else 0.0
+        self._blocked_share = (
+            blocked_s / (blocked_s + transfer_s) if blocked_s + transfer_s > 0 else 0.0
+        )
         """Of what hand-overs waited for: workers' interpreters, and cores."""
 
     def gains(self, cause: str, cut: float) -> Sequence[float]:
@@ -147,15 +149,15 @@ class _Simulated:
         of_cpu, of_blocked = cut * self._of_cpu[name][row], cut * self._of_blocked[name][row]
         cpu_s, link_bytes = demand.cpu_s * (1 - of_cpu), demand.link_bytes * (1 - of_blocked)
         cheaper = replace(demand, cpu_s=cpu_s, link_bytes=link_bytes)
-        return _sooner(cheaper, of_cpu * self._held)
+        return _sooner(cheaper, of_cpu * self._blocked_share)
 
     def _of_cores(self, cut: float, demand: Demand, row: int) -> Demand:
-        return _sooner(replace(demand, cpu_s=demand.cpu_s * (1 - cut)), cut * self._held)
+        return _sooner(replace(demand, cpu_s=demand.cpu_s * (1 - cut)), cut * self._blocked_share)
 
     def _of_transfer(self, cut: float, demand: Demand, row: int) -> Demand:
         left = 1 - cut
         own = replace(demand, send_s=demand.send_s * left, receive_s=demand.receive_s * left)
-        return _sooner(own, cut * (1 - self._held))
+        return _sooner(own, cut * (1 - self._blocked_share))
 
     def _main_s(self, cause: str) -> float:
         """Of main, for each batch that it hands out."""
@@ -218,6 +220,6 @@ def _sooner(demand: Demand, by: float) -> Demand:
     return replace(
         demand,
         late_s=left * demand.late_s,
-        send_held_s=left * demand.send_held_s if left else 0.0,
-        receive_held_s=left * demand.receive_held_s if left else 0.0,
+        send_blocked_s=left * demand.send_blocked_s if left else 0.0,
+        receive_blocked_s=left * demand.receive_blocked_s if left else 0.0,
     )

@@ -1,4 +1,4 @@
-"""What another setting would give: from the batches of a run, by a simulated DataLoader.
+"""Predict what another setting would give: simulate the DataLoader on the batches of a run.
 
 It builds on `analyze.profile`. Advice and sweeps use it.
 """

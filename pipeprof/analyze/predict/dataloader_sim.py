@@ -1,9 +1,9 @@
-"""A DataLoader's run without the run: torch's own rules of dispatch, over what batches ask of the
-machine, on resources that they share.
+"""Simulate the run of a DataLoader: torch's rules of dispatch, on the demands of batches and the
+resources that they share.
 
-The rules are those of ``torch.utils.data.DataLoader`` (2.x): worker ``i mod W`` gets the next
-task, in order or not; at most ``prefetch_factor × W`` are under way; one is dispatched whenever
-one is handed out; without workers main makes each batch when it is asked for.
+The rules are those of ``torch.utils.data.DataLoader`` (2.x). Worker ``i mod W`` gets the next task,
+in order or not. At most ``prefetch_factor × W`` tasks are in flight, and one is dispatched whenever
+one is handed out. Without workers main fetches each batch when it is asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeprof.analyze.predict.event_engine import (
     Locks,
     Mailbox,
     Process,
-    Shared,
+    SharedResource,
     TokenBucket,
     World,
 )
@@ -30,79 +30,83 @@ from pipeprof.analyze.predict.workload import Demand, Machine, Setting
 from pipeprof.analyze.profile.batch_table import Floats
 
 WARM_S = 0.002
-"""Within this time after one batch the next is received more quickly, as caches are still warm."""
-_TURN_S = 0.0025
-"""The longest that a core takes to switch from what it computes to a process that is woken."""
-_AT_ONCE = ((1.0, 1.0),)
+"""Seconds after a batch within which the next is received faster, as caches are still warm."""
+_SWITCH_S = 0.0025
+"""Longest time that a busy core takes to switch to a process that is woken."""
+_UNDIVIDED = ((1.0, 1.0),)
 
 
-def _spells(seed: int) -> tuple[tuple[float, float], ...]:
-    """Shares of a batch's waiting and of its computing, in their order. A batch alternates between
-    the two, as it consists of samples. If all waiting came before all computing, workers would fall
-    into step with the training, and wait whenever main comes for a batch."""
-    chance = Random(seed)
-    waiting, computing = chance.random(), chance.random()
+def _phases(seed: int) -> tuple[tuple[float, float], ...]:
+    """Return shares of a batch's waiting and of its computing, in their order. A batch alternates
+    between the two, as it consists of samples. If all waiting came before all computing, workers
+    would synchronise with the training, and wait whenever main needs a batch."""
+    random = Random(seed)
+    waiting, computing = random.random(), random.random()
     return (waiting, computing), (1 - waiting, 1 - computing)
 
 
-_SPELLS = tuple(map(_spells, range(64)))
-"""Those of 64 batches, which are then used again."""
+_PHASES = tuple(map(_phases, range(64)))
+"""Phases of 64 batches, which are then used again."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """Moments of each batch, in order of delivery. [batches], seconds."""
+class SimulatedRun:
+    """The moments of each batch, in order of delivery. [batches], seconds."""
 
     asked_s: Floats
     delivered_s: Floats
     done_s: Floats
     begun_s: Floats
-    """Its fetch began."""
+    """When the fetch began."""
     made_s: Floats
-    """It was fetched and collated."""
+    """When the batch was fetched and collated."""
     sent_s: Floats
-    """Its worker had sent it; ``made_s`` without workers."""
+    """When the worker had sent the batch; ``made_s`` without workers."""
     worker: npt.NDArray[np.int64]
-    """-1: main."""
+    """Number of the worker; -1 for main."""
     order: tuple[int, ...] = field(repr=False)
-    """Which of the demands it was."""
+    """Number of each batch's demand."""
 
     @property
     def wall_s(self) -> float:
+        """Seconds from the first request for a batch to the end of the last step."""
         return float(self.done_s[-1] - self.asked_s[0])
 
     @property
     def batches_per_s(self) -> float:
+        """Mean rate; infinite where no time passed."""
         return len(self.order) / self.wall_s if self.wall_s else inf
 
     @property
     def starved_fraction(self) -> float:
-        """Share of the time that main waited for batches, 0..1."""
+        """Share of the time in which main waited for batches, 0..1."""
         return float((self.delivered_s - self.asked_s).sum()) / self.wall_s if self.wall_s else 0.0
 
-    def steady(self, setting: Setting) -> Run:
-        """Its steady part: without the first batches, and without the last, which were fetched
-        ahead while others were handed out. At least one batch is left."""
+    def steady(self, setting: Setting) -> SimulatedRun:
+        """Return the run without its first batches, and without its last, which were fetched ahead
+        while others were handed out. At least one batch is left."""
         warmup = min(setting.warmup, max(0, len(self.order) - 1))
         spare = max(0, len(self.order) - warmup - 1)
         return self.after(warmup, min(spare, setting.in_flight))
 
-    def after(self, warmup: int, end: int = 0) -> Run:
-        """Without the first ``warmup`` batches, and without the last ``end``."""
+    def after(self, warmup: int, end: int = 0) -> SimulatedRun:
+        """Return the run without its first ``warmup`` batches and its last ``end``."""
         kept = slice(warmup, len(self.order) - end)
-        return Run(*(getattr(self, column.name)[kept] for column in fields(self)))
+        return SimulatedRun(*(getattr(self, column.name)[kept] for column in fields(self)))
 
 
-def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine | None = None) -> Run:
-    """The run over ``demands``, which are those of one batch after another. Without ``machine``
-    nothing is scarce."""
+def simulate(
+    demands: Sequence[Demand], setting: Setting, machine: Machine | None = None
+) -> SimulatedRun:
+    """Simulate a run over ``demands``, one batch after another. Without ``machine`` nothing is
+    scarce."""
     loader = _Loader(demands, setting, machine or Machine())
     loader.world.run(loader.main())
     asked_s, delivered_s, done_s = np.array(loader.moments).reshape(-1, 3).T
-    making = np.array([loader.making[number] for number in loader.order])
-    begun_s, made_s, worker = making.reshape(-1, 3).T
-    sent_s = [loader.sent.get(number, loader.making[number][1]) for number in loader.order]
-    return Run(
+    fetches = np.array([loader.fetches[number] for number in loader.order])
+    begun_s, made_s, worker = fetches.reshape(-1, 3).T
+    sent_s = [loader.sent.get(number, loader.fetches[number][1]) for number in loader.order]
+    return SimulatedRun(
         asked_s, delivered_s, done_s, begun_s, made_s, np.array(sent_s),
         worker.astype(np.int64), tuple(loader.order),
     )  # fmt: skip
@@ -110,42 +114,44 @@ def simulate(demands: Sequence[Demand], setting: Setting, machine: Machine | Non
 
 def simulate_steady(
     demands: Sequence[Demand], step_s: Floats, setting: Setting, machine: Machine
-) -> Run:
-    """The steady part of a run with those training steps, which come round again where they are
-    fewer than the batches."""
+) -> SimulatedRun:
+    """Return the steady part of a run with training steps of ``step_s``, which are repeated where
+    they are fewer than the batches."""
     steps = cycle(step_s.tolist())
     stepped = [replace(each, step_s=step_s) for each, step_s in zip(demands, steps, strict=False)]
     return simulate(stepped, setting, machine).steady(setting)
 
 
 class _Loader:
-    """Main, and what it shares with its workers."""
+    """The main process, and what it shares with its workers."""
 
     def __init__(self, demands: Sequence[Demand], setting: Setting, machine: Machine) -> None:
         self.demands, self.setting = demands, setting
         link = machine.link
-        self.time = Shared()
+        self.time = SharedResource()
         self.cores = Cores(machine.cores, machine.contention_factor)
         self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
         self.interpreters = Locks()
-        """Of the workers."""
+        """The interpreter of each worker."""
         self.computing: set[int] = set()
-        """Workers that compute at the moment, to fetch a batch."""
+        """Workers that are computing to fetch a batch."""
         self.owed_s: dict[int, float] = {}
         """Worker → CPU time that its fetch has lost to sending a batch meanwhile."""
         self.world = World((self.time, self.cores, self.link, self.interpreters))
         self.moments: list[tuple[float, float, float]] = []
+        """When each batch was asked for, delivered and done with, in order of delivery."""
         self.order: list[int] = []
-        self.making: dict[int, tuple[float, float, int]] = {}
+        self.fetches: dict[int, tuple[float, float, int]] = {}
         """Batch → when its fetch began and ended, and its worker."""
         self.sent: dict[int, float] = {}
         """Batch → when its worker had sent it."""
 
     def main(self) -> Process:
+        """Run the training loop over all batches."""
         workers = _Workers(self) if self.setting.num_workers else None
         asked_s = self.world.now
         for batch in range(len(self.demands)):
-            number = (yield from workers.take()) if workers else (yield from self.make(batch))
+            number = (yield from workers.take()) if workers else (yield from self.fetch(batch))
             delivered_s = self.world.now
             yield self.cores, self.demands[number].step_cpu_s
             yield self.time, self.demands[number].step_s
@@ -153,16 +159,17 @@ class _Loader:
             self.order.append(number)
             asked_s = self.world.now
 
-    def make(self, number: int, worker: int = -1) -> Process:
+    def fetch(self, number: int, worker: int = -1) -> Process:
+        """Fetch and collate a batch in ``worker``, or in main. Returns its number."""
         demand, begun_s = self.demands[number], self.world.now
-        by_turns = demand.cpu_s and demand.latency_s + demand.link_bytes
-        for waiting, computing in _SPELLS[number % len(_SPELLS)] if by_turns else _AT_ONCE:
+        alternates = demand.cpu_s and demand.latency_s + demand.link_bytes
+        for waiting, computing in _PHASES[number % len(_PHASES)] if alternates else _UNDIVIDED:
             yield self.time, waiting * demand.latency_s
             yield self.link, waiting * demand.link_bytes
             self.computing.add(worker)
             yield self.cores, computing * demand.cpu_s + self.owed_s.pop(worker, 0.0)
             self.computing.discard(worker)
-        self.making[number] = begun_s, self.world.now, worker
+        self.fetches[number] = begun_s, self.world.now, worker
         return number
 
 
@@ -174,39 +181,39 @@ class _Workers:
         self._results = Mailbox(loader.world)
         self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
         self._in_flight = [0] * setting.num_workers
-        """Of each worker, the batches that are dispatched and not yet handed out."""
+        """Batches of each worker that are dispatched and not yet handed out."""
         self._cycle = cycle(range(setting.num_workers))
-        self._unsent = iter(range(len(loader.demands)))
+        self._undispatched = iter(range(len(loader.demands)))
         self._due = 0
-        """The next to be handed out, in order."""
-        self._made_by: dict[int, int] = {}
+        """Number of the next batch to hand out, in order."""
+        self._worker_of: dict[int, int] = {}
         """Dispatched batch → its worker."""
         self._early: set[int] = set()
-        """Batches that main received before it was their turn."""
+        """Batches that main received out of order, and holds back."""
         self._received_s = -inf
         """When main received the last batch."""
         self._busy = [False] * setting.num_workers
-        """Whether each worker fetches a batch at the moment."""
+        """Whether each worker is fetching a batch."""
         for worker in range(setting.num_workers):
-            made = Mailbox(loader.world)
-            loader.world.wake(self._work(worker, made))
-            loader.world.wake(self._send(worker, made))
+            fetched = Mailbox(loader.world)
+            loader.world.wake(self._work(worker, fetched))
+            loader.world.wake(self._send(worker, fetched))
         for _ in range(setting.in_flight):
             self._dispatch()
 
     def take(self) -> Process:
-        """The next batch that main gets."""
+        """Wait for the next batch. Returns its number."""
         loader = self._loader
         while self._due not in self._early:
             yield self._results
             number = self._results.take()
             yield loader.time, loader.demands[number].late_s
-            yield loader.cores, self._receipt_s(loader.demands[number])
-            held_s = loader.demands[number].receive_held_s
-            if self._busy[self._made_by[number]]:
-                yield loader.interpreters.of(self._made_by[number]), held_s
+            yield loader.cores, self._receive_s(loader.demands[number])
+            blocked_s = loader.demands[number].receive_blocked_s
+            if self._busy[self._worker_of[number]]:
+                yield loader.interpreters.of(self._worker_of[number]), blocked_s
             elif loader.cores.all_busy:
-                yield loader.time, min(held_s, _TURN_S)
+                yield loader.time, min(blocked_s, _SWITCH_S)
             self._received_s = loader.world.now
             if not loader.setting.in_order:
                 return self._hand_out(number)
@@ -215,48 +222,51 @@ class _Workers:
         self._early.remove(self._due - 1)
         return self._hand_out(self._due - 1)
 
-    def _receipt_s(self, demand: Demand) -> float:
-        soon = self._loader.world.now - self._received_s < WARM_S
-        return demand.receive_s * (demand.receive_warm if soon else 1.0)
+    def _receive_s(self, demand: Demand) -> float:
+        """Return main's CPU time to receive the batch now."""
+        warm = self._loader.world.now - self._received_s < WARM_S
+        return demand.receive_s * (demand.receive_warm if warm else 1.0)
 
     def _hand_out(self, number: int) -> int:
-        self._in_flight[self._made_by.pop(number)] -= 1
+        self._in_flight[self._worker_of.pop(number)] -= 1
         self._dispatch()
         return number
 
     def _dispatch(self) -> None:
-        number = next(self._unsent, None)
+        """Give the next task to the next worker; nothing where no task is left."""
+        number = next(self._undispatched, None)
         if number is None:
             return
         setting, worker = self._loader.setting, next(self._cycle)
         while not setting.in_order and self._in_flight[worker] >= setting.prefetch_factor:
             worker = next(self._cycle)
         self._in_flight[worker] += 1
-        self._made_by[number] = worker
+        self._worker_of[number] = worker
         self._tasks[worker].put(number)
 
-    def _work(self, worker: int, made: Mailbox) -> Process:
+    def _work(self, worker: int, fetched: Mailbox) -> Process:
+        """Run the worker's loop: fetch one batch after another."""
         loader, tasks = self._loader, self._tasks[worker]
         while True:
             yield tasks
             self._busy[worker] = True
             number = tasks.take()
-            made.put((yield from loader.make(number, worker)))
+            fetched.put((yield from loader.fetch(number, worker)))
             self._busy[worker] = False
-            loader.interpreters.let_go(worker)
+            loader.interpreters.release(worker)
             yield loader.cores, loader.demands[number].gap_s
 
-    def _send(self, worker: int, made: Mailbox) -> Process:
-        """The worker's feeder thread."""
+    def _send(self, worker: int, fetched: Mailbox) -> Process:
+        """Run the worker's feeder thread: send one batch after another."""
         loader = self._loader
         lock = loader.interpreters.of(worker)
         while True:
-            yield made
-            number = made.take()
+            yield fetched
+            number = fetched.take()
             if len(self._tasks[worker]) or self._busy[worker]:
-                yield lock, loader.demands[number].send_held_s
+                yield lock, loader.demands[number].send_blocked_s
             send_s = loader.demands[number].send_s
-            if worker in loader.computing:  # of one interpreter, they take turns
+            if worker in loader.computing:  # both share one interpreter
                 loader.owed_s[worker] = loader.owed_s.get(worker, 0.0) + send_s
                 yield loader.time, send_s
             else:

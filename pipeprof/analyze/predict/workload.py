@@ -1,5 +1,5 @@
-"""What a simulated run is of: what batches ask for, the machine, and the loader's setting; and the
-real runs that tell it."""
+"""Describe the input of a simulation: the demands of batches, the machine, the loader's setting,
+and the measured runs from which these follow."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from pipeprof.analyze.profile.batch_table import Columns
 
 @dataclass(frozen=True)
 class Demand:
-    """What one batch asks of the machine."""
+    """What one batch asks of the machine. Times are in seconds."""
 
     latency_s: float = 0.0
-    """Waiting while it is fetched, which any number of workers do at the same time."""
+    """Waiting time of the fetch that any number of workers can spend concurrently."""
     link_bytes: float = 0.0
-    """Read over the storage's link, which all workers share."""
+    """Bytes read over the storage's link, which all workers share."""
     cpu_s: float = 0.0
-    """CPU time to fetch and collate it."""
+    """CPU time to fetch and collate the batch."""
     send_s: float = 0.0
-    """CPU time to serialise it, while the worker is at its next batch. Only with workers."""
-    send_held_s: float = 0.0
-    """Longest additional wait while the worker fetches another batch and holds its interpreter."""
+    """CPU time to serialise the batch while its worker fetches the next. Only with workers."""
+    send_blocked_s: float = 0.0
+    """Longest additional wait of the sender while its worker fetches and holds the interpreter."""
     gap_s: float = 0.0
-    """CPU time after it, before the worker begins its next."""
+    """CPU time between this batch and the next one of its worker."""
     receive_s: float = 0.0
-    """CPU time of main to unpickle it and to dispatch another. Only with workers."""
+    """CPU time of main to unpickle the batch and to dispatch another. Only with workers."""
     receive_warm: float = 1.0
-    """Share of ``receive_s`` that it takes when main has received another just before."""
+    """Share of ``receive_s`` that is needed when main has received another batch just before."""
     late_s: float = 0.0
-    """Wait before main receives it: main is woken late, and so is the worker that hands over the
-    files of its shared memory."""
-    receive_held_s: float = 0.0
+    """Wait before main receives the batch: main is woken late, and so is the worker that hands over
+    the files of its shared memory."""
+    receive_blocked_s: float = 0.0
     """Longest additional wait while its worker fetches another batch instead of handing over these
     files, or while all cores are busy."""
     step_s: float = 0.0
-    """Time of the training step on it, of main or of the accelerator."""
+    """Time of the training step, on main or on the accelerator."""
     step_cpu_s: float = 0.0
-    """CPU time of main before that."""
+    """CPU time of main before the step."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Link:
     """The connection to storage, which all workers share."""
 
     total: float = inf
-    """Bytes per second, of all streams together."""
+    """Bytes per second of all streams together."""
     each: float = inf
     """Bytes per second of one stream."""
     burst: float = 0.0
@@ -57,17 +57,17 @@ class Link:
 
 @dataclass(frozen=True)
 class Machine:
-    """Unless it says otherwise, nothing is scarce."""
+    """The machine of a simulated run. By default nothing is scarce."""
 
     cores: float = inf
     contention_factor: float = 1.0
-    """The speed of a core when all are busy, of that of one alone."""
+    """Speed of a core when all are busy, relative to one that is busy alone."""
     link: Link = Link()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Of the loader, as torch names it."""
+    """The setting of a loader, with torch's names."""
 
     num_workers: int
     prefetch_factor: int = 2
@@ -75,31 +75,33 @@ class Setting:
 
     @property
     def in_flight(self) -> int:
-        """The most batches that are dispatched and not yet handed out."""
+        """Most batches that are dispatched and not yet handed out."""
         return self.num_workers * self.prefetch_factor
 
     @property
     def warmup(self) -> int:
-        """Batches at a run's beginning that are not of its steady state."""
+        """Batches at the beginning of a run before its steady state."""
         return 2 * self.in_flight
 
     @property
     def unsteady(self) -> int:
-        """Those, and the ones at its end that are handed out while no more are dispatched."""
+        """Batches of the warm-up, and those at the end, after the last one was dispatched."""
         return self.warmup + self.in_flight
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The steady part of a short run in one setting, as it was profiled."""
+    """The steady part of a short profiled run in one setting."""
 
     setting: Setting
     columns: Columns
 
     @property
     def seconds(self) -> float:
+        """Seconds of all cycles of the training loop, pauses left out."""
         return float(self.columns.cycle_s.sum())
 
     @property
     def batches_per_s(self) -> float:
+        """Mean rate of the run."""
         return len(self.columns) / self.seconds

@@ -1,4 +1,4 @@
-"""What one run shows: stages, stall and its causes, intervals, the verdict.
+"""Show what happened in one run: stages, stall and its causes, intervals, the verdict.
 
-It imports nothing else of the analysis but its thresholds; all other rooms of it build on this one.
+It imports nothing else of the analysis but the shared thresholds. All other parts build on it.
 """

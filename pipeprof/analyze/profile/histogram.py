@@ -1,4 +1,4 @@
-"""Running figures of an endless stream in bounded room: totals, quantiles, a series."""
+"""Keep totals, quantiles and a series of an endless stream of values in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from pipeprof.analyze.profile.batch_table import Floats
 from pipeprof.analyze.profile.intervals import quantile_places
 from pipeprof.model import Source, StageStats
 
-_EXACT = 4096
-"""Up to so many values are kept as they are."""
+_MOST_EXACT = 4096
+"""Most values that are kept as they are. Of more, only the number in each bin is kept."""
 _SHIFT = 46
-"""Beyond that, only how many fall into each bin: the first 18 bits of a double, which are its sign,
-its exponent and 6 bits of its fraction. A bin's width is at most 1/64 of its values, so that any
-quantile is within 1 % of a value of its rank."""
+"""Bits of a double that are not part of its bin. The other 18 are its sign, its exponent and 6 bits
+of its fraction. A bin's width is at most 1/64 of its values, so that any quantile is within 1 % of
+a value of its rank."""
 _SMALLEST = 1e-9
+"""Smallest value with a bin of its own."""
 
 
 class Sketch:
-    """Count, sum and quantiles of non-negative values; NaN is left out."""
+    """Count, sum and quantiles of non-negative values, without NaN."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -29,21 +30,23 @@ class Sketch:
         self._bins: dict[int, int] = {}
 
     def add(self, values: Floats) -> None:
-        seen = values[~np.isnan(values)]
-        if not len(seen):
+        """Add ``values``, of which NaN is left out."""
+        known = values[~np.isnan(values)]
+        if not len(known):
             return
-        self.count += len(seen)
-        self.total += float(seen.sum())
-        self._values.append(seen)
-        if self.count > _EXACT:
+        self.count += len(known)
+        self.total += float(known.sum())
+        self._values.append(known)
+        if self.count > _MOST_EXACT:
             self._collapse()
 
     @property
     def mean(self) -> float:
+        """The mean of all values; NaN when there are none."""
         return self.total / self.count if self.count else float("nan")
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
-        """The values below which ``shares`` of all lie; NaN when there are none."""
+        """Return the values below which ``shares`` of all lie; NaN when there are none."""
         if not self.count:
             return (float("nan"),) * len(shares)
         if not self._bins:
@@ -54,6 +57,7 @@ class Sketch:
         return tuple(middles.tolist())
 
     def stats(self, source: Source, moved: float = 0, requests: float = 0) -> StageStats:
+        """Return the figures of a stage whose seconds were added, with the bytes it ``moved``."""
         p50, p95, p99 = self.quantiles(0.50, 0.95, 0.99)
         return StageStats(
             count=self.count,
@@ -68,6 +72,7 @@ class Sketch:
         )
 
     def _collapse(self) -> None:
+        """Count the values by bin, and forget them."""
         values = np.maximum(np.concatenate(self._values), _SMALLEST)
         numbers = values.view(np.int64) >> _SHIFT
         first = int(numbers.min())
@@ -83,40 +88,45 @@ _MOST_POINTS = 16_384
 
 @dataclass
 class Series:
-    """Sums over consecutive stretches of a run: single batches at first; when there are too many,
-    pairs of stretches are joined."""
+    """Sums over consecutive stretches of a run.
+
+    A stretch is a single batch at first. When there are too many, pairs of stretches are joined.
+    """
 
     names: tuple[str, ...]
     points: list[Floats] = field(default_factory=list)
-    """Each [stretches, names]."""
+    """Arrays of consecutive sums. [stretches, names]"""
     stretch: int = 1
-    """Batches that a point stands for."""
-    _rest: Floats | None = None
-    """Batches that do not yet fill a stretch."""
+    """Batches of a stretch."""
+    _remainder: Floats | None = None
+    """Batches that do not yet fill a stretch. [batches, names]"""
 
     def add(self, *columns: Floats) -> None:
-        fresh = np.stack(columns, axis=1)
-        if self._rest is not None:
-            fresh = np.concatenate([self._rest, fresh])
-        whole = len(fresh) // self.stretch * self.stretch
-        self._rest = fresh[whole:]
+        """Add the next batches, in a column for each of ``names``."""
+        rows = np.stack(columns, axis=1)
+        if self._remainder is not None:
+            rows = np.concatenate([self._remainder, rows])
+        whole = len(rows) // self.stretch * self.stretch
+        self._remainder = rows[whole:]
         if whole:
-            parts = fresh[:whole].reshape(-1, self.stretch, len(self.names))
+            parts = rows[:whole].reshape(-1, self.stretch, len(self.names))
             self.points.append(parts.sum(axis=1))
         while sum(map(len, self.points)) > _MOST_POINTS:
             self._join_pairs()
 
     def __getitem__(self, name: str) -> Floats:
+        """Return the sums of ``name``. [stretches]"""
         if not self.points:
             return np.zeros(0)
         column: Floats = np.concatenate(self.points)[:, self.names.index(name)]
         return column
 
     def _join_pairs(self) -> None:
-        whole = np.concatenate(self.points)
-        even = len(whole) // 2 * 2
-        if even < len(whole) and self._rest is not None:
-            # summed already, it stands at the start of the next stretch, which is longer by it
-            self._rest = np.concatenate([whole[even:], self._rest])
-        self.points = [whole[:even].reshape(-1, 2, len(self.names)).sum(axis=1)]
+        """Double the length of the stretches."""
+        points = np.concatenate(self.points)
+        even = len(points) // 2 * 2
+        if even < len(points) and self._remainder is not None:
+            # the last stretch, summed already, becomes the first row of the next one
+            self._remainder = np.concatenate([points[even:], self._remainder])
+        self.points = [points[:even].reshape(-1, 2, len(self.names)).sum(axis=1)]
         self.stretch *= 2

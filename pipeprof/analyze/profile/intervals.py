@@ -1,4 +1,4 @@
-"""Intervals that hold for bursty, correlated batches, and the other statistics of samples."""
+"""Compute intervals that hold for bursty, correlated batches, and other statistics of samples."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NORMAL = 1.959964
 _STUDENT = 12.706205, 4.302653, 3.182446, 2.776445
 """97.5 % quantiles at 1, 2, 3 and 4 degrees of freedom."""
 NORMAL_90 = 1.645
-"""Standard deviations on either side that include 90 % of a normal distribution."""
+"""Standard deviations on either side of the mean that include 90 % of a normal distribution."""
 
 
 def ratio_interval(top: Floats, bottom: Floats, seed: int = 0) -> tuple[float, float]:
-    """95 % interval of ``sum(top) / sum(bottom)`` by a circular block bootstrap.
+    """Return the 95 % interval of ``sum(top) / sum(bottom)`` by a circular block bootstrap.
 
-    Blocks keep together what belongs together: a slow read that serves the next hundred batches,
-    or the batches of one worker, which are every W-th. Block length is the square root of the
-    number of batches (Künsch 1989; Politis & Romano 1992). So few blocks would give an interval too
-    narrow, as the normal quantile does where Student's is due: it is widened by their ratio.
-    The same input gives the same interval.
+    Blocks keep correlated batches together: those after a slow read that serves the next hundred,
+    or those of one worker, which are every W-th. The length of a block is the square root of the
+    number of batches (Künsch 1989; Politis & Romano 1992). So few blocks give too narrow an
+    interval, as the normal quantile does where Student's is due. The interval is therefore widened
+    by their ratio. The same input gives the same interval.
     """
     count = len(top)
     if count < 2:
@@ -39,22 +39,23 @@ def ratio_interval(top: Floats, bottom: Floats, seed: int = 0) -> tuple[float, f
 
 
 def _small_sample(blocks: int) -> float:
-    """Student's 97.5 % quantile over the normal one, for ``blocks`` observations, times the bias
-    of their variance."""
+    """Return the factor that widens an interval from ``blocks`` observations: Student's 97.5 %
+    quantile over the normal one, times the bias of their variance."""
     degrees = max(1, blocks - 1)
     return float(student_t(degrees) / _NORMAL * (blocks / degrees) ** 0.5)
 
 
 def standard_error(values: Floats) -> float:
-    """The standard error of the mean of independent ``values``, from their sample variance; inf
-    where there are fewer than two, because nothing is known of it then."""
+    """Return the standard error of the mean of independent ``values``; infinite for fewer than two,
+    because it is unknown then."""
     if len(values) < 2:
         return float("inf")
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def student_t(degrees: int) -> float:
-    """Student's 97.5 % quantile, to 0.0003. Abramowitz & Stegun 26.7.5, where that converges."""
+    """Return Student's 97.5 % quantile, to 0.0003, by Abramowitz & Stegun 26.7.5 where that
+    converges."""
     if degrees <= len(_STUDENT):
         return _STUDENT[degrees - 1]
     x, n = _NORMAL, degrees
@@ -68,7 +69,7 @@ def student_t(degrees: int) -> float:
 
 
 def spread(samples: Floats, seconds: Floats, windows: int = 5) -> float:
-    """(max - min) / median of the rate over equal stretches of the run; 0 when too short."""
+    """Return (max - min) / median of the rates of equal parts of the run; 0 if it is too short."""
     if len(samples) < 2 * windows:
         return 0.0
     rates = [
@@ -80,24 +81,25 @@ def spread(samples: Floats, seconds: Floats, windows: int = 5) -> float:
     return (max(rates) - min(rates)) / float(np.median(rates))
 
 
-def line(along: Floats, of: Floats) -> tuple[float, float]:
-    """The slope of ``of`` over ``along`` by least squares, and their correlation; 0 where one of
+def fit_line(x: Floats, y: Floats) -> tuple[float, float]:
+    """Return the least-squares slope of ``y`` over ``x``, and their correlation; 0 where one of
     them is constant."""
-    variance, spread = float(np.var(along)), float(np.std(along) * np.std(of))
-    together = float(np.mean((along - along.mean()) * (of - of.mean())))
-    return together / variance if variance else 0.0, together / spread if spread else 0.0
+    variance, deviations = float(np.var(x)), float(np.std(x) * np.std(y))
+    covariance = float(np.mean((x - x.mean()) * (y - y.mean())))
+    correlation = covariance / deviations if deviations else 0.0
+    return covariance / variance if variance else 0.0, correlation
 
 
 def quantile_places(counts: Sequence[int], *shares: float) -> Rows:
-    """In which of the bins the quantiles at ``shares`` lie. ``counts``: values in each bin."""
-    reached = np.cumsum(counts)
-    places: Rows = np.searchsorted(reached, np.array(shares) * (reached[-1] - 1), side="right")
+    """Return the bins in which the quantiles at ``shares`` lie; ``counts`` are the bins' values."""
+    total = np.cumsum(counts)
+    places: Rows = np.searchsorted(total, np.array(shares) * (total[-1] - 1), side="right")
     return places
 
 
 def _block_sums(values: Floats, length: int) -> Floats:
-    """The sum of ``length`` values from each position on, round the end."""
-    around = np.concatenate([values, values[: length - 1]])
-    sums = np.concatenate([[0.0], np.cumsum(around)])
+    """Return the sum of ``length`` values from each position on, continued at the start."""
+    circular = np.concatenate([values, values[: length - 1]])
+    sums = np.concatenate([[0.0], np.cumsum(circular)])
     block: Floats = sums[length:] - sums[:-length]
     return block

@@ -1,12 +1,15 @@
-"""Whether batches wait for something that gives all of them together a limited rate: a disk or link
-whose bandwidth is used up, or a quota.
+"""Recognise waits for something whose total rate is limited: a full disk or link, or a quota.
 
-Then time saved elsewhere is lost in waiting, and only asking for less helps. One run shows it in
-three cases where waiting varies. Each worker waits the longer, the more of them wait at the same
-time. A single worker waits less after it was busy with something else, as its quota grew meanwhile.
-And where a quota is dealt out in lumps, as Linux does to a container ten times a second, long waits
-for no more bytes than others end at even intervals. Other waits, such as a server's latency, do
-none of that. Where nothing varies, nothing is concluded.
+Time saved elsewhere is then lost in waiting, and only asking for less helps. One run shows it in
+three cases where the waits vary:
+
+- Workers wait longer, the more of them wait concurrently.
+- A single worker waits less after it was busy with something else, as its quota grew meanwhile.
+- A quota is refilled at intervals, as Linux does for a container ten times a second. Long waits,
+  for no more bytes than others, then end at even intervals.
+
+Other waits, such as those for a server's answer, do none of that. Where nothing varies, nothing is
+concluded.
 """
 
 from __future__ import annotations
@@ -14,106 +17,113 @@ from __future__ import annotations
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats
-from pipeprof.analyze.profile.intervals import line
+from pipeprof.analyze.profile.intervals import fit_line
+from pipeprof.analyze.thresholds import MOSTLY
 from pipeprof.model import Stage
 
-_FEWEST = 40
-"""The fewest batches to conclude anything from."""
-_WAITS = 0.5
-"""The least share of the stage that is neither computing nor waiting for a core."""
-_GROWS, _SURE = 0.7, 4.0
-"""Exponent with which waits grow with the number of workers that wait, 1 where they share one rate;
-and by how many of its standard errors it must differ from 0."""
-_VARIES = 0.05
-"""The least relative deviation of the number of workers that wait."""
-_MADE_UP, _TOGETHER = -0.2, -0.4
-"""Seconds of waiting that a second of other work adds: 0 where the two are independent, -1 where
-waiting shrinks by all of it. And the correlation of the two."""
-_LUMPS, _LONG, _MOST, _MORE = 8, 4.0, 0.5, 1.25
-"""The fewest lumps; what a wait for one takes at the least, in medians of all waits; the least
-share of all waiting that is for lumps; and the most bytes of batches that waited for one, in means
-of all batches: with more, they waited for these bytes, as for a row group."""
-_EVEN = 0.1
-"""The largest relative deviation of the intervals between lumps: it is 0.02 on a throttled disk,
-and 0.25 or more where waits have a long tail."""
-_AT_ONCE = 0.3
-"""Share of a wait for a lump. Waits of several workers that end within it are for the same lump."""
+_LEAST_BATCHES = 40
+"""Fewest batches to conclude anything from."""
+_LEAST_EXPONENT, _LEAST_ERRORS = 0.7, 4.0
+"""Least exponent with which waits grow with the number of waiting workers, and its distance from 0
+in standard errors. The exponent is 1 where the workers share one rate."""
+_LEAST_VARIATION = 0.05
+"""Least relative deviation of the number of waiting workers."""
+_MOST_SLOPE, _MOST_CORRELATION = -0.2, -0.4
+"""Largest slope and correlation of waiting over other work. The slope is 0 where the two are
+independent, and -1 where waiting shrinks by all of the other work."""
+_LEAST_REFILLS = 8
+"""Fewest refills of a quota."""
+_LONG_WAIT = 4.0
+"""Shortest wait for a refill, in medians of all waits."""
+_MOST_BYTES = 1.25
+"""Most bytes of batches that waited for a refill, in means of all batches. With more, they waited
+for these bytes, as for a row group."""
+_MOST_UNEVEN = 0.1
+"""Largest relative deviation of the intervals between refills. It is 0.02 on a throttled disk, and
+0.25 or more where waits have a long tail."""
+_SAME_REFILL = 0.3
+"""Share of a wait for a refill. Waits of several workers that end within it are for the same one.
+"""
 
 
 def limited_stage(columns: Columns) -> str | None:
-    """The stage whose rate is limited: ``read`` where reading was clocked, else ``fetch``; ``None``
-    where the run does not show it. ``columns``: of the steady state."""
+    """Return the stage whose rate is limited: ``read`` where reading was clocked, else ``fetch``.
+
+    Return ``None`` where the run does not show a limit. ``columns`` are those of the steady state.
+    """
     columns = columns.take(np.isfinite(columns.made_s))
-    if len(columns) < _FEWEST:
+    if len(columns) < _LEAST_BATCHES:
         return None
-    named = bool(np.nansum(columns.read_s) > 0)
-    stage = Stage.READ if named else Stage.FETCH
+    clocked = bool(np.nansum(columns.read_s) > 0)
+    stage = Stage.READ if clocked else Stage.FETCH
     parts = (columns.collate_s, columns.decode_s, columns.transform_s)
     fetch_s = columns.made_s - sum(np.nan_to_num(part) for part in parts)
-    seconds = np.nan_to_num(columns.read_s) if named else fetch_s
-    if not _waiting(columns, seconds, named) >= _WAITS:
+    seconds = np.nan_to_num(columns.read_s) if clocked else fetch_s
+    if not _waiting_share(columns, seconds, clocked) >= MOSTLY:
         return None
-    columns, seconds = _in_time(columns, seconds)
-    alone = len(np.unique(columns.worker)) == 1
-    limited = _made_up_for(columns, seconds) if alone else _grows(columns, seconds)
-    return str(stage) if limited or _in_lumps(columns, seconds) else None
+    order = np.argsort(columns.fetch_start_s, kind="stable")
+    columns, seconds = columns.at(order), seconds[order]
+    single = len(np.unique(columns.worker)) == 1
+    limited = (_shrinks_after_work if single else _grows_with_workers)(columns, seconds)
+    return str(stage) if limited or _ends_at_even_intervals(columns, seconds) else None
 
 
-def _waiting(columns: Columns, seconds: Floats, named: bool) -> float:
-    """Share of the stage that is waiting, 0..1, of the batches that were sampled; NaN unknown."""
+def _waiting_share(columns: Columns, seconds: Floats, clocked: bool) -> float:
+    """Return the share of the stage that is neither computing nor waiting for a core, 0..1, of the
+    sampled batches; NaN unknown."""
     cpu_s = columns.read_cpu_s
-    if not named:
+    if not clocked:
         elsewhere = (columns.collate_cpu_s, columns.decode_cpu_s, columns.transform_cpu_s)
         cpu_s = columns.cpu_s + columns.runqueue_s - sum(map(np.nan_to_num, elsewhere))
-    seen = np.isfinite(cpu_s)
-    whole_s = seconds[seen].sum()
-    return float(1 - cpu_s[seen].sum() / whole_s) if whole_s > 0 else float("nan")
+    sampled = np.isfinite(cpu_s)
+    total_s = seconds[sampled].sum()
+    return float(1 - cpu_s[sampled].sum() / total_s) if total_s > 0 else float("nan")
 
 
-def _in_time(columns: Columns, seconds: Floats) -> tuple[Columns, Floats]:
-    order = np.argsort(columns.fetch_start_s, kind="stable")
-    return columns.at(order), seconds[order]
-
-
-def _grows(columns: Columns, seconds: Floats) -> bool:
-    at_once = _at_once(columns.fetch_start_s, columns.fetch_end_s)
-    known = (seconds > 0) & (at_once > 0)
-    if known.sum() < _FEWEST or not at_once[known].std() > _VARIES * at_once[known].mean():
+def _grows_with_workers(columns: Columns, seconds: Floats) -> bool:
+    """Whether waits grow with the number of workers that wait."""
+    concurrent = _concurrent_fetches(columns.fetch_start_s, columns.fetch_end_s)
+    known = (seconds > 0) & (concurrent > 0)
+    concurrent, seconds = concurrent[known], seconds[known]
+    if len(seconds) < _LEAST_BATCHES:
         return False
-    slope, correlation = line(np.log(at_once[known]), np.log(seconds[known]))
-    left = max(1e-12, 1 - correlation**2)
-    sure = correlation * ((known.sum() - 2) / left) ** 0.5
-    return slope >= _GROWS and sure >= _SURE
+    if not concurrent.std() > _LEAST_VARIATION * concurrent.mean():
+        return False
+    slope, correlation = fit_line(np.log(concurrent), np.log(seconds))
+    unexplained = max(1e-12, 1 - correlation**2)
+    errors = correlation * ((len(seconds) - 2) / unexplained) ** 0.5
+    return slope >= _LEAST_EXPONENT and errors >= _LEAST_ERRORS
 
 
-def _at_once(start: Floats, end: Floats) -> Floats:
-    """Batches that were fetched during the fetch of each, on average."""
+def _concurrent_fetches(start: Floats, end: Floats) -> Floats:
+    """Return the mean number of batches that were fetched during the fetch of each. [batches]"""
     moments = np.sort(np.concatenate([start, end]))
-    under_way = np.searchsorted(np.sort(start), moments, side="right") - np.searchsorted(
-        np.sort(end), moments, side="right"
-    )
-    passed = np.concatenate([[0.0], np.cumsum(np.diff(moments) * under_way[:-1])])
+    started = np.searchsorted(np.sort(start), moments, side="right")
+    current = started - np.searchsorted(np.sort(end), moments, side="right")
+    passed = np.concatenate([[0.0], np.cumsum(np.diff(moments) * current[:-1])])
     within: Floats = np.interp(end, moments, passed) - np.interp(start, moments, passed)
     return within / np.maximum(end - start, 1e-12)
 
 
-def _made_up_for(columns: Columns, seconds: Floats) -> bool:
+def _shrinks_after_work(columns: Columns, seconds: Floats) -> bool:
+    """Whether a single worker waits less after it was busy with something else."""
     other_s = columns.fetch_start_s[1:] - columns.fetch_end_s[:-1]
     other_s = other_s + (columns.made_s - seconds)[:-1]
-    usual = other_s < np.percentile(other_s, 99)  # a pause, or an epoch's begin, makes up for much
-    if usual.sum() < _FEWEST or not other_s[usual].std() > 0:
+    usual = other_s < np.percentile(other_s, 99)  # pauses and new epochs would dominate the line
+    if usual.sum() < _LEAST_BATCHES or not other_s[usual].std() > 0:
         return False
-    slope, correlation = line(other_s[usual], seconds[1:][usual])
-    return slope <= _MADE_UP and correlation <= _TOGETHER
+    slope, correlation = fit_line(other_s[usual], seconds[1:][usual])
+    return slope <= _MOST_SLOPE and correlation <= _MOST_CORRELATION
 
 
-def _in_lumps(columns: Columns, seconds: Floats) -> bool:
-    long, size = seconds > _LONG * np.median(seconds), columns.bytes
-    if not long.any() or not (size > 0).all() or size[long].mean() > _MORE * size.mean():
+def _ends_at_even_intervals(columns: Columns, seconds: Floats) -> bool:
+    """Whether most of the waiting is in long waits that end at even intervals."""
+    long, size = seconds > _LONG_WAIT * np.median(seconds), columns.bytes
+    if not long.any() or not (size > 0).all() or size[long].mean() > _MOST_BYTES * size.mean():
         return False
     ends = np.sort(columns.fetch_end_s[long])
-    apart = np.diff(ends, prepend=-np.inf) > _AT_ONCE * seconds[long].mean()
-    between_s = np.diff(ends[apart])
-    if seconds[long].sum() < _MOST * seconds.sum() or len(between_s) < _LUMPS - 1:
+    separate = np.diff(ends, prepend=-np.inf) > _SAME_REFILL * seconds[long].mean()
+    between_s = np.diff(ends[separate])
+    if seconds[long].sum() < MOSTLY * seconds.sum() or len(between_s) < _LEAST_REFILLS - 1:
         return False
-    return bool(between_s.std() <= _EVEN * between_s.mean())
+    return bool(between_s.std() <= _MOST_UNEVEN * between_s.mean())

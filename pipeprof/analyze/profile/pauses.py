@@ -1,13 +1,12 @@
-"""Which times between two batches were pauses and no training steps, and which batches lay ready
-when they ended.
+"""Find pauses among the training steps, and the batches that lay ready when a pause ended.
 
 Pauses that are known exactly (another loader was iterated, `pipeprof.pause`) are in the rows
-already. Another step counts as a pause by its length, and only where a gap separates it from all
-ordinary steps: a long tail is no pause. Batches that lay ready when a pause ended are *rested*:
-they do not show how fast the loader is.
+already. Other steps count as pauses if they are long, and only where a gap separates them from all
+ordinary steps: a long tail is no pause. Batches that lay ready when a pause ended are *rested*, and
+do not show how fast the loader is.
 
 A run may come in windows. The rule uses the lengths of all steps up to the end of a window, so that
-its result hardly depends on where that was cut.
+its result hardly depends on where the windows end.
 """
 
 from __future__ import annotations
@@ -22,95 +21,101 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask
 from pipeprof.model import BY_LENGTH, BatchLog
 
 LEAST_S = 0.1
-"""The shortest pause that is found by its length."""
-SHARE = 1 / 30
+"""Shortest pause that is found by its length, in seconds."""
+MOST_SHARE = 1 / 30
 """Largest share of the steps that may be pauses."""
-TIMES = 30.0
-"""The shortest pause, in median steps."""
-GAP = 10.0
-"""The shortest pause, relative to the longest of the other steps."""
-ALONE = 100.0
-"""The same for a single pause; the gap of n pauses, to the n-th power, must reach it."""
-TAIL = 2.0
-"""The n-th power of the gap must also reach the longest of the other steps, in median steps, to
-this power: the longer the tail of ordinary steps, the wider the gap behind it must be."""
-APART = 20
-"""Fewest batches from a pause to the next, except one in ten: slow steps that are close together
-are a slow stretch."""
-FIRST = 20
+LEAST_MEDIANS = 30.0
+"""Shortest pause, in median steps."""
+LEAST_GAP = 10.0
+"""Shortest pause, relative to the longest of the other steps."""
+LEAST_LONE_GAP = 100.0
+"""The same for a single pause. The gap of n pauses, to the n-th power, must reach it."""
+TAIL_EXPONENT = 2.0
+"""Power of the longest ordinary step, in median steps, that the n-th power of the gap must reach
+too. The longer the tail of ordinary steps, the wider the gap behind it must be."""
+LEAST_DISTANCE = 20
+"""Fewest batches between pauses. Slow steps that are closer together are a slow stretch."""
+_MOST_CLOSE = 0.1
+"""Largest share of pauses that may be closer together."""
+COMPILING = 20
 """First steps of a run that are not examined, because a compiler may be at work in them."""
-_TOGETHER = 0.1
 _BINS = 32
 """Bins for each factor of two, so that each is 2 % wide."""
 _SHORTEST_S = 1e-9
 
 
 class PauseFinder:
-    """Finds pauses in one window after another."""
+    """Finds the pauses of a run in one window after another."""
 
-    def __init__(self, ready: int) -> None:
-        """``ready``: the most batches that workers fetch ahead."""
-        self._ready = ready
+    def __init__(self, prefetched: int) -> None:
+        """``prefetched`` is the most batches that workers fetch ahead."""
+        self._prefetched = prefetched
         self._lengths: Counter[int] = Counter()
         """Bin of length → number of steps."""
-        self._long_before = float("-inf")
+        self._last_long = float("-inf")
         """Index of the last batch with a long step."""
-        self._paused_in: tuple[float, float] | None = None
+        self._last_pause: tuple[float, float] | None = None
         """Epoch that continues in the next window, and its last batch that a pause followed."""
 
     def mark(self, columns: Columns) -> Columns:
-        """The next batches of the run, with the pauses that were found by length, and the batches
-        that rested in pauses of any kind."""
+        """Return the next batches of the run with the pauses that were found by length, and with
+        the batches marked that rested in pauses of any kind."""
         if not len(columns):
             return columns
         pause_s, kind = columns.pause_s.copy(), columns.pause_kind.copy()
         step_s = columns.done_s - columns.delivered_s
-        looked_at = np.isnan(pause_s) & (columns.index >= FIRST) & np.isfinite(step_s)
-        self._count(step_s[looked_at])
+        examined = np.isnan(pause_s) & (columns.index >= COMPILING) & np.isfinite(step_s)
+        self._count(step_s[examined])
         ordinary_s, least_s = self._rule()
-        long = looked_at & (step_s >= least_s)
-        if long.any() and self._apart(columns.index[long]):
+        long = examined & (step_s >= least_s)
+        if long.any() and self._far_apart(columns.index[long]):
             pause_s[long], kind[long] = step_s[long] - ordinary_s, BY_LENGTH
         rested = np.where(self._rested(columns, pause_s > 0), 1.0, np.nan)
         return columns.replaced(pause_s=pause_s, pause_kind=kind, rested=rested)
 
     def _count(self, step_s: Floats) -> None:
+        """Count the steps by length."""
         bins = np.floor(np.log2(np.maximum(step_s, _SHORTEST_S)) * _BINS).astype(int)
         for number, count in zip(*np.unique(bins, return_counts=True), strict=True):
             self._lengths[int(number)] += int(count)
 
     def _rule(self) -> tuple[float, float]:
-        """The median step, and the least length of a pause: infinite where none is found."""
+        """Return the median step and the shortest pause, in seconds. The latter is infinite where
+        there is no pause."""
         if len(self._lengths) < 2:
             return 0.0, np.inf
         bins = np.array(sorted(self._lengths))
         counts = np.array([self._lengths[number] for number in bins])
-        length = bins / _BINS  # logarithms to the base 2, as all that follows
+        length = bins / _BINS  # this and what follows are logarithms to the base 2
         total = counts.sum()
         median = length[np.searchsorted(np.cumsum(counts), total / 2)]
-        rest, least = length[:-1], length[1:]
-        pauses = np.cumsum(counts[::-1])[::-1][1:]  # if the cut is there
-        found = (
-            (pauses <= SHARE * total)
-            & (least >= max(log2(LEAST_S), median + log2(TIMES)))
-            & (least - rest >= log2(GAP))
-            & (pauses * (least - rest) >= np.maximum(log2(ALONE), TAIL * (rest - median)))
+        step, pause = length[:-1], length[1:]  # longest step, shortest pause at each possible cut
+        pauses = np.cumsum(counts[::-1])[::-1][1:]
+        gap = pause - step
+        least_gap = np.maximum(log2(LEAST_LONE_GAP), TAIL_EXPONENT * (step - median))
+        cuts = (
+            (pauses <= MOST_SHARE * total)
+            & (pause >= max(log2(LEAST_S), median + log2(LEAST_MEDIANS)))
+            & (gap >= log2(LEAST_GAP))
+            & (pauses * gap >= least_gap)
         )
-        if not found.any():
+        if not cuts.any():
             return 0.0, np.inf
-        lowest = int(np.argmax(found))
-        return float(2**median), float(2 ** ((rest[lowest] + least[lowest]) / 2))
+        lowest = int(np.argmax(cuts))
+        return float(2**median), float(2 ** ((step[lowest] + pause[lowest]) / 2))
 
-    def _apart(self, index: Floats) -> bool:
-        gaps = np.diff(index, prepend=self._long_before, append=np.inf)
-        self._long_before = float(index[-1])
-        near = (gaps < APART)[:-1] | (gaps < APART)[1:]
-        return bool(near.mean() <= _TOGETHER)
+    def _far_apart(self, index: Floats) -> bool:
+        """Whether the long steps at ``index`` are far enough apart to be pauses."""
+        gaps = np.diff(index, prepend=self._last_long, append=np.inf)
+        self._last_long = float(index[-1])
+        close = (gaps < LEAST_DISTANCE)[:-1] | (gaps < LEAST_DISTANCE)[1:]
+        return bool(close.mean() <= _MOST_CLOSE)
 
     def _rested(self, columns: Columns, paused: Mask) -> Mask:
-        """Batches that rested; of few between two pauses, or a pause and the epoch's end, half."""
+        """Return which batches rested. Where few come before the next pause or the epoch's end, it
+        is half of them."""
         rested = np.zeros(len(columns), dtype=bool)
-        before, self._paused_in = self._paused_in, None
+        before, self._last_pause = self._last_pause, None
         epochs = set(columns.epoch[paused]) | ({before[0]} if before else set())
         for epoch in epochs:
             own = columns.epoch == epoch
@@ -124,15 +129,16 @@ class PauseFinder:
             last = np.searchsorted(pauses, nth) - 1  # the pause before each batch
             between = ends - pauses - 1
             since = nth - pauses[last]
-            rested[own] = (last >= 0) & (since <= np.minimum(self._ready, between // 2)[last])
+            most = np.minimum(self._prefetched, between // 2)
+            rested[own] = (last >= 0) & (since <= most[last])
             if epoch == columns.epoch[-1]:
-                self._paused_in = epoch, float(pauses[-1])
-        made_ahead: Mask = rested & (columns.worker != -1)
-        return made_ahead
+                self._last_pause = epoch, float(pauses[-1])
+        prefetched: Mask = rested & (columns.worker != -1)
+        return prefetched
 
 
 def with_pauses(batches: BatchLog, columns: Columns) -> BatchLog:
-    """``batches`` with what `PauseFinder.mark` says of them in ``columns``."""
+    """Return ``batches`` with the pauses that `PauseFinder.mark` added to ``columns``."""
     if not (columns.pause_s > 0).any():
         return batches
     return replace(
@@ -144,6 +150,7 @@ def with_pauses(batches: BatchLog, columns: Columns) -> BatchLog:
 
 
 def _whole(values: Floats) -> tuple[int | None, ...]:
+    """Return ``values`` as whole numbers, with ``None`` for NaN; empty where all are NaN."""
     if np.isnan(values).all():
         return ()
     return tuple(None if isnan(value) else int(value) for value in values.tolist())

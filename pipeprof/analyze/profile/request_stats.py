@@ -1,4 +1,4 @@
-"""The figures of a run's requests, from histograms and sums."""
+"""Compute the figures of a run's requests from histograms and sums."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from math import sqrt
 
 from pipeprof.analyze.profile.intervals import quantile_places, student_t
 from pipeprof.model import Histogram, Percentiles, RequestFit, RequestLog, RequestStats
-from pipeprof.units import counted
 
-_LEAST_FITTED = 8
-"""The fewest requests for a line through them."""
-_VARIED = 0.25
-"""The least relative deviation of the sizes: below it, a few odd ones would determine the line."""
-_ABSURD = 1.1
-"""Share of latency, beyond which larger requests were the quicker ones: then it was not size that
-made the times differ."""
+_LEAST_REQUESTS = 8
+"""Fewest requests for a line through them."""
+_LEAST_SIZE_DEVIATION = 0.25
+"""Smallest relative deviation of the sizes. With less, a few unusual ones determine the line."""
+_MOST_LATENCY_SHARE = 1.1
+"""Largest credible share of latency. Beyond it larger requests were faster, so that something
+other than size made the times differ."""
 
 
 def request_stats(log: RequestLog) -> RequestStats | None:
-    """``None`` when no request was seen."""
+    """Return the figures of ``log``, or ``None`` when no request was observed. ``fit_missing`` is a
+    code, which `analyze.wording.storage` replaces by a sentence."""
     if not (log.count or log.failed):
         return None
     passed_s = log.ended_s - log.began_s
@@ -48,9 +48,10 @@ def request_stats(log: RequestLog) -> RequestStats | None:
 
 
 def _percentiles(histogram: Histogram, total: float, count: int) -> Percentiles:
+    """Return mean and percentiles of ``count`` values, whose sum is ``total``; 0 for no values."""
     if not count:
         return Percentiles(0.0, 0.0, 0.0, 0.0)
-    if len(histogram) == 1:  # nothing is known of a spread within a bin
+    if len(histogram) == 1:  # the spread within a bin is unknown
         return Percentiles(*[total / count] * 4)
     values, counts = zip(*histogram, strict=True)
     p50, p95, p99 = (float(values[place]) for place in quantile_places(counts, 0.50, 0.95, 0.99))
@@ -58,33 +59,28 @@ def _percentiles(histogram: Histogram, total: float, count: int) -> Percentiles:
 
 
 def _fit(log: RequestLog) -> tuple[RequestFit | None, str]:
-    """A line through size and time by least squares; or why there is none."""
+    """Fit a line through size and time by least squares; or return the code of why not."""
     count = log.count
-    if count < _LEAST_FITTED:
-        return None, f"only {counted(count, 'request')} came"
+    if count < _LEAST_REQUESTS:
+        return None, "few-requests"
     size, seconds = log.bytes / count, log.seconds / count
-    spread = max(0.0, log.size_squares / count - size**2)
-    if not size or not seconds or sqrt(spread) < _VARIED * size:
-        return None, "all requests are of about one size"
+    size_variance = max(0.0, log.size_squares / count - size**2)
+    if not size or not seconds or sqrt(size_variance) < _LEAST_SIZE_DEVIATION * size:
+        return None, "equal-sizes"
     variance = max(0.0, log.seconds_squares / count - seconds**2)
-    slope = (log.size_seconds / count - size * seconds) / spread
-    explained = slope**2 * spread
-    r2 = min(1.0, explained / variance) if variance > 0 else 1.0
-    error = sqrt(max(0.0, variance - explained) / spread / (count - 2))
+    slope = (log.size_seconds / count - size * seconds) / size_variance
+    explained = slope**2 * size_variance
+    error = sqrt(max(0.0, variance - explained) / size_variance / (count - 2))
     share = 1 - slope * size / seconds
     half = student_t(count - 2) * error * size / seconds
-    if share - half > _ABSURD:
-        return None, "larger requests took no longer, but shorter"
-    return (
-        RequestFit(
-            latency_intercept_s=max(0.0, seconds - slope * size),
-            bandwidth=1 / slope if slope > 0 else None,
-            r2=r2,
-            latency_share=min(1.0, max(0.0, share)),
-            latency_share_interval=(
-                min(1.0, max(0.0, share - half)),
-                min(1.0, max(0.0, share + half)),
-            ),
-        ),
-        "",
+    if share - half > _MOST_LATENCY_SHARE:
+        return None, "larger-are-faster"
+    low, middle, high = (min(1.0, max(0.0, each)) for each in (share - half, share, share + half))
+    fit = RequestFit(
+        latency_intercept_s=max(0.0, seconds - slope * size),
+        bandwidth=1 / slope if slope > 0 else None,
+        r2=min(1.0, explained / variance) if variance > 0 else 1.0,
+        latency_share=middle,
+        latency_share_interval=(low, high),
     )
+    return fit, ""

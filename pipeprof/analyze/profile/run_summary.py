@@ -1,4 +1,4 @@
-"""The running figures of a run, which include the batches that it no longer holds."""
+"""Keep the running figures of a run, which include batches that it no longer holds."""
 
 from __future__ import annotations
 
@@ -27,30 +27,35 @@ from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
 _COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
-_ALIKE = 2.0
-"""Multiple of the stall of sampled batches, beyond which that of others has an unknown cause."""
+_MOST_EXTRAPOLATION = 2.0
+"""Multiple of the sampled batches' mean stall. Beyond it the cause of other stalls is unknown."""
 _INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
 class Summary:
-    """Figures that grow by `add`. They are of the steady state alone, except ``total``, ``gauges``,
-    ``memory`` and those of pauses."""
+    """Running figures of a run, which grow by `add`.
+
+    They are of the steady state, except ``total``, ``gauges``, ``memory`` and those of pauses.
+    """
 
     def __init__(self, warmup: int) -> None:
+        """``warmup`` is the number of first batches of an epoch that are not measured."""
         self._warmup = warmup
         self.total = 0
         self.warmed_up = 0
         """Batches past warm-up: measured, or left out because of a pause."""
         self.measured = self.watched = 0
-        """All batches, and those of them that were sampled with all their records."""
+        """Measured batches, and those of them that were sampled with all their records."""
         self.sums: defaultdict[str, float] = defaultdict(float)
-        """``samples``, ``wall_s``, ``stall_s``, ``wait_s``; ``pause_s``, past warm-up. Of
-        ``watched`` batches: ``watched_stall_s``, ``bytes``, ``requests``, ``h2d_bytes``,
-        ``sampler_s``; ``slow``: slow batches, ``slow_s`` to fetch them, ``slow_stall_s``,
-        and of `SlowBatches` ``beside_slow_s`` and ``both_slow_s``;
-        ``empty``: how often a batch was asked for and none was ready; ``device_batches``,
-        ``device_wait_s``, ``device_busy_s``. Of batches whose resources were sampled: `COUNTERS`,
-        and ``sampled_bytes``, logical bytes of storage."""
+        """Sums over measured batches: ``samples``, ``wall_s``, ``stall_s``, ``wait_s``.
+
+        Past warm-up: ``pause_s``. Of ``watched`` batches: ``watched_stall_s``, ``bytes``,
+        ``requests``, ``h2d_bytes``, ``sampler_s``, ``device_batches``, ``device_wait_s``,
+        ``device_busy_s``, and ``empty``, how often none was ready when one was asked for. Of slow
+        ones: ``slow``, their number, ``slow_s`` to fetch them, ``slow_stall_s``, and
+        ``concurrent_s`` and ``concurrent_slow_s`` of `SlowBatches`. Of batches whose resources were
+        sampled: `COUNTERS`, and ``sampled_bytes``, the logical bytes of storage.
+        """
         self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.resources: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.gauges: defaultdict[str, Sketch] = defaultdict(Sketch)
@@ -60,29 +65,31 @@ class Summary:
         """Batches that lay ready when one was asked for."""
         self.blame: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by cause."""
-        self.held: defaultdict[str, float] = defaultdict(float)
-        """Those of them in which a finished batch waited for its worker's interpreter or a core."""
+        self.blocked_hand_over_s: defaultdict[str, float] = defaultdict(float)
+        """The part of ``blame`` in which a finished batch waited for its worker's interpreter or
+        for a core."""
         self.limited: str | None = None
         """The stage that waits for something whose rate is limited, see `limited_rate`."""
         self.awaited_in: defaultdict[str, float] = defaultdict(float)
-        """Seconds of stall by where the awaited batch was."""
-        self.workers: defaultdict[int, Sketches] = defaultdict(Sketches)
+        """Seconds of stall by the stage in which the awaited batch was."""
+        self.workers: defaultdict[int, WorkerSketches] = defaultdict(WorkerSketches)
         self.series = Series(("stall_s", "cycle_s", "samples"))
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        """Worker → (moment, private bytes), warm-up included."""
-        self.finder = PauseFinder(warmup)
+        """Worker → (moment in seconds, private bytes), warm-up included."""
+        self._pause_finder = PauseFinder(warmup)
         self.pauses: defaultdict[int, Sketch] = defaultdict(Sketch)
         """`BatchLog.pause_kind` → seconds of each pause."""
         self.rested = 0
+        """Batches past warm-up that lay ready when a pause ended."""
         self.as_steps = Series(("stall_s", "cycle_s"))
-        """All batches past warm-up, pauses counted as part of the step."""
+        """All batches past warm-up, with pauses counted as part of the step."""
 
     def add(self, columns: Columns) -> Columns:
-        """The next batches of the run, in the order of their delivery. Returns them with the pauses
-        that were found by length."""
+        """Add the next batches of the run, in the order of their delivery. Returns them with the
+        pauses that were found by length."""
         if not len(columns):
             return columns
-        marked = self.finder.mark(columns)
+        marked = self._pause_finder.mark(columns)
         self._add(marked)
         return marked
 
@@ -98,6 +105,7 @@ class Summary:
         self._add_watched(columns.take(watched), mask[watched])
 
     def _add_clocked(self, columns: Columns) -> None:
+        """Add what is known of every measured batch."""
         self.measured += len(columns)
         self.series.add(columns.stall_s, columns.cycle_s, columns.samples)
         for stage, seconds in ((Stage.WAIT, columns.wait_s), (Stage.STEP, columns.step_s)):
@@ -107,7 +115,7 @@ class Summary:
         self.sums["wall_s"] += float(columns.cycle_s.sum())
 
     def _add_watched(self, columns: Columns, mask: Mask) -> None:
-        """What follows from the records of the batches in ``mask``."""
+        """Add what follows from the records of the sampled batches in ``mask``."""
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
         self._charge(columns, mask)
@@ -129,23 +137,23 @@ class Summary:
         self._add_workers(columns, seconds)
 
     def extrapolate(self) -> None:
-        """Scale from the sampled batches to all. To be called once, after the last `add`."""
+        """Scale the sums of sampled batches to all batches. Call it once, after the last `add`."""
         if self.watched == self.measured:
             return
-        times = self.measured / self.watched if self.watched else 0.0
+        scale = self.measured / self.watched if self.watched else 0.0
         for name in _COUNTED:
-            self.sums[name] *= times
-        stall_s, seen_s = self.sums["stall_s"], self.sums["watched_stall_s"]
-        longer = min(stall_s / seen_s, _ALIKE * times) if seen_s > 0 else 0.0
-        for charges in (self.blame, self.held, self.awaited_in):
+            self.sums[name] *= scale
+        stall_s, watched_s = self.sums["stall_s"], self.sums["watched_stall_s"]
+        scale = min(stall_s / watched_s, _MOST_EXTRAPOLATION * scale) if watched_s > 0 else 0.0
+        for charges in (self.blame, self.blocked_hand_over_s, self.awaited_in):
             for cause in charges:
-                charges[cause] *= longer
+                charges[cause] *= scale
         for charges in (self.blame, self.awaited_in):
-            charges[UNKNOWN] += stall_s - longer * seen_s
-        self.sums["slow_stall_s"] *= longer
+            charges[UNKNOWN] += stall_s - scale * watched_s
+        self.sums["slow_stall_s"] *= scale
 
     def stage_stats(self) -> dict[str, StageStats]:
-        """Figures of each stage. Left out are stages inside a data set that is a black box."""
+        """Return the figures of each stage, but not of stages inside a data set that is opaque."""
         moved = {str(Stage.READ): ("bytes", "requests"), str(Stage.H2D): ("h2d_bytes", "")}
         result = {}
         for stage in Stage:
@@ -159,72 +167,80 @@ class Summary:
         return result
 
     def resource_stats(self) -> dict[str, StageStats]:
+        """Return the figures of each resource of the workers."""
         return _measured(self.resources)
 
     def worker_stats(self) -> tuple[WorkerStats, ...]:
+        """Return the figures of each worker, by its number."""
         return tuple(
             WorkerStats(number, worker.batches, _measured(worker.stages))
             for number, worker in sorted(self.workers.items())
         )
 
     def share_of_fetch(self, resource: str) -> float:
-        """Share of the fetch time, 0..1, of the batches whose resources were all sampled; NaN
-        unknown."""
+        """Return the share of ``resource`` in the fetch time, 0..1, of the batches whose resources
+        were all sampled; NaN unknown."""
         resources = self.resources
         sampled_s = sum(resources[name].total for name in (CPU, RUN_QUEUE, BLOCKED))
         known = resources[RUN_QUEUE].count and sampled_s
         return resources[resource].total / sampled_s if known else float("nan")
 
     def cpu_per_batch(self) -> float:
-        """CPU time to fetch a batch, native threads included where known; NaN unknown."""
+        """Return the CPU seconds to fetch a batch, native threads included where known; NaN
+        unknown."""
         cpu, native = self.resources[CPU], self.resources[NATIVE]
         return cpu.mean + (native.mean if native.count else 0.0)
 
     def charge_all_to(self, stage: str) -> None:
-        """Charge everything that a batch needs to ``stage``, whose rate is limited: less of
-        anything else would only let it wait longer."""
+        """Charge the whole stall of a known cause to ``stage``, whose rate is limited. Saving time
+        anywhere else would only let it wait longer."""
         self.limited = stage
         unknown = self.blame.pop(UNKNOWN, 0.0)
-        whole = sum(self.blame.values())
+        total = sum(self.blame.values())
         self.blame.clear()
-        self.blame.update({stage: whole, UNKNOWN: unknown})
-        self.held.clear()
+        self.blame.update({stage: total, UNKNOWN: unknown})
+        self.blocked_hand_over_s.clear()
 
     def ranked_blame(self) -> dict[str, float]:
+        """Return the seconds of stall by cause, largest first."""
         return ranked(self.blame)
 
     def _charge(self, columns: Columns, mask: Mask) -> None:
-        """Charge the stall of the batches in ``mask``. What their workers did meanwhile follows
-        from all of ``columns``."""
-        charged, held = causes(columns)
-        for sums, found in (
-            (self.blame, charged), (self.held, held), (self.awaited_in, places(columns)),
+        """Charge the stall of the batches in ``mask`` to its causes. What their workers did
+        meanwhile follows from all of ``columns``."""
+        charged, blocked = causes(columns)
+        for sums, charges in (
+            (self.blame, charged), (self.blocked_hand_over_s, blocked),
+            (self.awaited_in, places(columns)),
         ):  # fmt: skip
-            for cause, seconds in found.items():
+            for cause, seconds in charges.items():
                 sums[cause] += float(seconds[mask].sum())
 
     def _source(self, stage: Stage) -> Source:
-        """Where serialising was not observed, it is part of the time that a batch seems to lie
-        ready. How much of a long step is a pause is estimated from the other steps."""
+        """Return whether the figures of ``stage`` are measured or estimated. Serialising that was
+        not observed is part of the time that a batch seems to lie ready. The pause in a long step
+        is estimated from the other steps."""
         if stage is Stage.PAUSE and BY_LENGTH in self.pauses:
             return "estimated"
         guessed = stage in (Stage.READY, Stage.REORDER) and not self.stages[Stage.SERIALISE].count
         return "estimated" if guessed else "measured"
 
     def _add_sums(self, columns: Columns) -> None:
+        """Add counters, and the times of the accelerator."""
         sums = self.sums
         for name in _COUNTED:
             sums[name] += float(np.nansum(getattr(columns, name)))
-        told = np.isfinite(columns.logical_bytes) & np.isfinite(columns.physical_bytes)
+        counted = np.isfinite(columns.logical_bytes) & np.isfinite(columns.physical_bytes)
         for name in COUNTERS:
-            sums[name] += float(np.nansum(getattr(columns, name)[told]))
+            sums[name] += float(np.nansum(getattr(columns, name)[counted]))
         sums["sampled_bytes"] += float(np.nansum(columns.bytes[np.isfinite(columns.logical_bytes)]))
-        seen = np.isfinite(columns.device_wait_s)
-        sums["device_batches"] += float(seen.sum())
+        on_device = np.isfinite(columns.device_wait_s)
+        sums["device_batches"] += float(on_device.sum())
         for name in ("device_wait_s", "device_busy_s"):
-            sums[name] += float(getattr(columns, name)[seen].sum())
+            sums[name] += float(getattr(columns, name)[on_device].sum())
 
     def _add_pauses(self, columns: Columns) -> None:
+        """Add pauses, and the batches past warm-up with pauses as part of the step."""
         known = (columns.pause_s > 0) & np.isfinite(columns.pause_kind)
         for kind in np.unique(columns.pause_kind[known]):
             self.pauses[int(kind)].add(columns.pause_s[columns.pause_kind == kind])
@@ -240,10 +256,11 @@ class Summary:
         self.sums["slow"] += float(slow.mask.sum())
         self.sums["slow_s"] += float(columns.made_s[slow.mask].sum())
         self.sums["slow_stall_s"] += float(columns.stall_s[slow.mask].sum())
-        self.sums["beside_slow_s"] += slow.beside_s
-        self.sums["both_slow_s"] += slow.beside_slow_s
+        self.sums["concurrent_s"] += slow.concurrent_s
+        self.sums["concurrent_slow_s"] += slow.concurrent_slow_s
 
     def _add_memory(self, columns: Columns) -> None:
+        """Add the private bytes of each worker over time, at most 1024 points each."""
         for place in np.flatnonzero(np.isfinite(columns.private_bytes)):
             points = self.memory[int(columns.worker[place])]
             points.append((float(columns.fetch_end_s[place]), float(columns.private_bytes[place])))
@@ -259,8 +276,8 @@ class Summary:
                 worker.stages[str(stage)].add(seconds[stage][own])
 
 
-class Sketches:
-    """The stages of one worker."""
+class WorkerSketches:
+    """Figures of the stages of one worker."""
 
     def __init__(self) -> None:
         self.batches = 0
@@ -268,7 +285,7 @@ class Sketches:
 
 
 def _measured(sketches: Mapping[str, Sketch]) -> dict[str, StageStats]:
-    """Of what was measured; see `Summary.stage_stats` for what is left out."""
+    """Return figures of what was measured; see `Summary.stage_stats` for what is left out."""
     return {
         name: sketch.stats("measured")
         for name, sketch in sketches.items()

@@ -1,8 +1,8 @@
-"""Batches that take many times as long as the median one, of one worker or of all at once.
+"""Find batches that take many times as long as the median one, of one worker or of all at once.
 
-A slow batch of one worker holds up the batches behind it, which the other workers have built
-meanwhile. Where storage pauses for all workers at once, nothing is built meanwhile, and no order of
-delivery helps.
+A slow batch of one worker blocks the batches behind it, which the other workers have fetched
+meanwhile. Where the storage pauses for all workers at once, nothing is fetched meanwhile, and no
+order of delivery helps.
 """
 
 from __future__ import annotations
@@ -14,40 +14,41 @@ import numpy as np
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask
 
 SLOW = 5.0
-"""A batch that takes so many times the median is slow."""
+"""Multiple of the median fetch time from which a batch is slow."""
 
 
 @dataclass(frozen=True)
 class SlowBatches:
-    """Of consecutive batches."""
+    """Slow batches among consecutive ones."""
 
     mask: Mask
-    beside_s: float
+    """Which batches are slow. [batches]"""
+    concurrent_s: float
     """Seconds that other workers spent on batches while one worker was on a slow one."""
-    beside_slow_s: float
-    """Of them, those that were spent on slow batches too."""
+    concurrent_slow_s: float
+    """The part of ``concurrent_s`` that was spent on slow batches too."""
 
 
 def slow_batches(columns: Columns) -> SlowBatches:
-    """Find them. A batch whose time is unknown is not slow."""
+    """Find the slow batches. One whose fetch time is unknown is not slow."""
     known = np.isfinite(columns.made_s)
     if not known.any():
         return SlowBatches(known, 0.0, 0.0)
     mask = known & (columns.made_s > SLOW * np.median(columns.made_s[known]))
-    beside_s = beside_slow_s = 0.0
+    concurrent_s = concurrent_slow_s = 0.0
     start, end, workers = columns.fetch_start_s, columns.fetch_end_s, columns.worker
     for own in np.unique(workers[mask]):
-        spans = start[mask & (workers == own)], end[mask & (workers == own)]
+        fetches = start[mask & (workers == own)], end[mask & (workers == own)]
         for other in np.unique(workers[known & (workers != own)]):
             theirs = known & (workers == other)
-            beside_s += _overlap_s(spans, (start[theirs], end[theirs]))
+            concurrent_s += _overlap_s(fetches, (start[theirs], end[theirs]))
             theirs = theirs & mask
-            beside_slow_s += _overlap_s(spans, (start[theirs], end[theirs]))
-    return SlowBatches(mask, beside_s, beside_slow_s)
+            concurrent_slow_s += _overlap_s(fetches, (start[theirs], end[theirs]))
+    return SlowBatches(mask, concurrent_s, concurrent_slow_s)
 
 
 def _overlap_s(spans: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> float:
-    """Seconds for which a span of each lasts; spans of one worker do not overlap each other."""
+    """Return the seconds in which a span of both lasts. Spans of one worker do not overlap."""
     if not len(others[0]):
         return 0.0
     order = np.argsort(others[0], kind="stable")

@@ -1,4 +1,4 @@
-"""Seconds per batch of each stage and of each resource, from the moments of the batches."""
+"""Compute the seconds per batch of each stage and each resource from the moments of the batches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ IN_WORKER = (Stage.READ, Stage.DECODE, Stage.TRANSFORM, Stage.FETCH, Stage.COLLA
 
 
 def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
-    """Of each stage, the seconds of every batch; NaN unknown. [batches]"""
+    """Return the seconds of every batch by stage; NaN unknown. [batches]"""
     from_worker = columns.worker >= 0
     queued, pipe, unpickle = _transfer(columns)
     reorder, ready = _queueing(columns)
-    # where serialising was not observed: of batches that main was already waiting for
+    # where serialising was not observed, only batches that main was waiting for show the transfer
     awaited = columns.fetch_end_s >= columns.asked_s
-    whole = np.where(awaited & from_worker, columns.arrived_s - columns.fetch_end_s, np.nan)
+    unsplit = np.where(awaited & from_worker, columns.arrived_s - columns.fetch_end_s, np.nan)
     pin_start = np.where(from_worker, columns.arrived_s, columns.fetch_end_s)
     return {
         Stage.READ: columns.read_s,
@@ -28,7 +28,7 @@ def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
         Stage.TRANSFORM: columns.transform_s,
         Stage.FETCH: columns.made_s - columns.collate_s,
         Stage.COLLATE: columns.collate_s,
-        Stage.TRANSFER: np.where(np.isnan(columns.sent_s), whole, queued + pipe + unpickle),
+        Stage.TRANSFER: np.where(np.isnan(columns.sent_s), unsplit, queued + pipe + unpickle),
         Stage.SERIALISE: columns.sent_s - np.fmax(columns.fetch_end_s, _sent_before(columns)),
         Stage.PIPE: pipe,
         Stage.UNPICKLE: unpickle,
@@ -42,15 +42,18 @@ def stage_seconds(columns: Columns) -> dict[Stage, Floats]:
 
 
 def deliverable_s(columns: Columns) -> Floats:
-    """When the batch could have been delivered to main, or by its pin thread."""
+    """Return when each batch could have been delivered to main, or by its pin thread. [batches]"""
     made = np.where(np.isnan(columns.sent_s), columns.fetch_end_s, columns.sent_s)
     ready: Floats = np.where(np.isnan(columns.pinned_s), made, columns.pinned_s)
     return ready
 
 
 def queue_depth(columns: Columns, capacity: int) -> Floats:
-    """Batches that lay ready when each was asked for. NaN in the last ``capacity`` rows, and before
-    batches that were not sampled, because it is unknown what followed."""
+    """Return how many batches lay ready when each was asked for, at most ``capacity``. [batches]
+
+    It is NaN in the last ``capacity`` rows, and before batches that were not sampled, because it is
+    unknown what followed.
+    """
     depth = np.full(len(columns), np.nan)
     ready_s = deliverable_s(columns)
     if len(columns) > capacity and not np.isnan(ready_s).any() and (columns.worker >= 0).all():
@@ -63,14 +66,14 @@ def queue_depth(columns: Columns, capacity: int) -> Floats:
 
 
 def unwatched_before(columns: Columns) -> Rows:
-    """Rows before which batches of the same epoch were not sampled."""
-    apart = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
-    return np.flatnonzero(apart) + 1
+    """Return the rows before which batches of the same epoch were not sampled."""
+    skipped = (np.diff(columns.nth) > 1) & (np.diff(columns.epoch) == 0)
+    return np.flatnonzero(skipped) + 1
 
 
 def resource_seconds(columns: Columns) -> dict[str, Floats]:
-    """Of each resource, the seconds to fetch every batch; all but the CPU time are known only of
-    batches whose resources were sampled. [batches]"""
+    """Return the seconds that fetching each batch spent on each resource. [batches] All but the CPU
+    time are known only of batches whose resources were sampled."""
     runnable = columns.cpu_s + columns.runqueue_s
     return {
         CPU: columns.cpu_s,
@@ -82,9 +85,9 @@ def resource_seconds(columns: Columns) -> dict[str, Floats]:
 
 
 def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """Seconds in the worker, in the pipe, and to unpickle. What was sent while main trains lies in
-    the pipe: that is slack, and the pipe's own time begins when main asks. A pin thread always
-    asks."""
+    """Return the seconds of each batch in its worker, in the pipe, and to unpickle. [batches] A
+    batch that is sent while main trains lies in the pipe. That is slack, so that the time of the
+    pipe begins when main asks. A pin thread always asks."""
     sent, received = columns.sent_s, columns.received_s
     pinned = np.isfinite(columns.pinned_s)
     early = received < columns.asked_s
@@ -94,7 +97,8 @@ def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
 
 
 def _sent_before(columns: Columns) -> Floats:
-    """When the worker had sent its previous batch: its feeder thread takes one after another."""
+    """Return when the worker of each batch had sent its previous one; NaN unknown. [batches] Its
+    feeder thread sends one after another."""
     following = next_of_worker(columns, columns.index)
     sent = (following >= 0) & (columns.worker >= 0)
     before = np.full(len(columns), np.nan)
@@ -103,9 +107,9 @@ def _sent_before(columns: Columns) -> Floats:
 
 
 def _queueing(columns: Columns) -> tuple[Floats, Floats]:
-    """Reorder: until all previous batches could be delivered too. Ready: from then until asked
-    for."""
+    """Return the seconds of `Stage.REORDER` and `Stage.READY`. [batches] A batch is reordered until
+    all previous ones could be delivered too. From then on it is ready, until main asks for it."""
     ready_s = np.where(columns.worker >= 0, deliverable_s(columns), np.nan)
     before = np.concatenate([[np.nan], np.fmax.accumulate(ready_s)])[:-1]
-    turn = np.fmax(ready_s, before)
-    return turn - ready_s, np.maximum(0.0, columns.asked_s - turn)
+    in_order_s = np.fmax(ready_s, before)
+    return in_order_s - ready_s, np.maximum(0.0, columns.asked_s - in_order_s)

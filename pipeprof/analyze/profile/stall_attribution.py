@@ -1,20 +1,22 @@
-"""Each second of stall, charged to what it was waited for.
+"""Charge each second of stall to the cause that was waited for.
 
-A stall ends when the awaited batch is handed out. From there it is followed back, each moment to
-what held that up (`causes`):
+A stall ends when the awaited batch is handed out. `causes` follows it back from there, and charges
+each moment to what delayed the batch:
 
-- Main held the batch: its own work is `main` or `sampler`, and `pin` in the pin thread.
-- Main received the batch, or another one before it: main's CPU time, and what handing such a batch
-  over takes at the least, is `transfer`. The rest was waiting for the interpreter of the batch's
-  worker, and is charged to what that worker was at: to its next batch's `decode`, say.
-- The worker serialised it: CPU time of its feeder thread is `transfer`, the rest as above.
-- The worker made it: its stages. The share in which the worker wanted a core and had none is
-  `worker-cpu`, here and above.
-- The worker had not begun it: whatever else that was at; `dispatch` if nothing, `start-up` if it
-  was only being started.
+- Main had the batch. Its own work is `main` or `sampler`, and `pin` in the pin thread.
+- Main received the batch, or another one before it. Main's CPU time, and what handing over such a
+  batch takes at the least, is `transfer`. The rest was waiting for the interpreter of the batch's
+  worker, and is charged to what that worker did: `decode` of its next batch, say.
+- The worker serialised the batch. The CPU time of its feeder thread is `transfer`, the rest as
+  above.
+- The worker fetched the batch: the stages of the fetch. The share in which the worker wanted a core
+  and had none is `worker-cpu`, here and above.
+- The worker had not begun the batch: whatever else it did. Idle time is `dispatch`, and time until
+  it was started is `start-up`.
 - `unknown` is what no record shows.
 
-`places` says where the awaited batch was meanwhile, which is not why. Both add up to the stall.
+`places` says in which stage the awaited batch was meanwhile, which is not why. Both add up to the
+stall.
 """
 
 from __future__ import annotations
@@ -37,70 +39,76 @@ UNKNOWN, SAMPLER, MAIN = "unknown", "sampler", "main"
 DISPATCH, START_UP, WORKER_CPU = "dispatch", "start-up", "worker-cpu"
 TRANSFER, PIN = str(Stage.TRANSFER), str(Stage.PIN)
 
-_NOTHING_S = 1e-9
-"""Less is rounding."""
-_COMPUTES = 0.1
+_LEAST_S = 1e-9
+"""Shortest stall of a cause. Less is rounding."""
+_LEAST_COMPUTING_SHARE = 0.1
 """Share of the fetch time. A worker that computes less leaves its interpreter to other threads."""
-_PRESSURE = 0.1
-"""Share of the time in which workers could run, below which waiting for a core is chance."""
+_LEAST_CORE_WAIT = 0.1
+"""Share of the workers' runnable time. Less waiting for a core is chance."""
 
 Charges = dict[str, Floats]
 
 
 def causes(columns: Columns) -> tuple[Charges, Charges]:
-    """Per batch, the seconds of its stall charged to each cause; and of them, those in which a
-    finished batch waited for its worker's interpreter or for a core."""
-    walk = _Walk(columns)
+    """Return the seconds of each batch's stall by cause, and the part of them in which a finished
+    batch waited for its worker's interpreter or for a core. [batches]"""
+    walk = _BackwardWalk(columns)
     walk.run()
-    return walk.charges, walk.held
+    return walk.charges, walk.blocked
 
 
 def places(columns: Columns) -> Charges:
-    """Per batch, the seconds of its stall by the stage in which the awaited batch was."""
+    """Return the seconds of each batch's stall by the stage in which it was meanwhile. [batches]"""
     known = _known(columns)
     start, end = columns.delivered_s - columns.stall_s, columns.delivered_s
     rows, inline = np.arange(len(columns)), columns.worker < 0
 
-    def until(moment: Floats, otherwise: Floats) -> Floats:
+    def within(moment: Floats, otherwise: Floats) -> Floats:
         return np.clip(np.where(np.isnan(moment), otherwise, moment), start, end)
 
-    begun = until(columns.fetch_start_s, end)
-    made = np.fmax(begun, until(columns.fetch_end_s, end))
-    arrived = np.fmax(made, until(columns.arrived_s, made))
-    pinned = np.fmax(arrived, until(columns.pinned_s, arrived))
+    begun = within(columns.fetch_start_s, end)
+    made = np.fmax(begun, within(columns.fetch_end_s, end))
+    arrived = np.fmax(made, within(columns.arrived_s, made))
+    pinned = np.fmax(arrived, within(columns.pinned_s, arrived))
     before, rest = begun - start, end - pinned
     picked = np.fmin(rest, np.nan_to_num(columns.sampler_s))
-    found = {name: np.zeros(len(columns)) for name in STAGES}
+    charges = {name: np.zeros(len(columns)) for name in STAGES}
     for name, seconds in Activity(columns).between(rows, begun, made).items():
-        found[name if name in STAGES else STAGES[3]] += seconds
-    found[TRANSFER] = np.where(inline, 0.0, before) + arrived - made
-    found[PIN] = pinned - arrived
-    found[SAMPLER] = np.where(inline, before, 0.0) + picked
-    found[MAIN] = rest - picked
-    found = {name: np.where(known, seconds, 0.0) for name, seconds in found.items()}
-    found[UNKNOWN] = np.where(known, 0.0, columns.stall_s)
-    return found
+        charges[name if name in STAGES else STAGES[3]] += seconds
+    charges[TRANSFER] = np.where(inline, 0.0, before) + arrived - made
+    charges[PIN] = pinned - arrived
+    charges[SAMPLER] = np.where(inline, before, 0.0) + picked
+    charges[MAIN] = rest - picked
+    charges = {name: np.where(known, seconds, 0.0) for name, seconds in charges.items()}
+    charges[UNKNOWN] = np.where(known, 0.0, columns.stall_s)
+    return charges
 
 
 def ranked(charges: dict[str, float]) -> dict[str, float]:
-    """Largest first; what took nothing is left out."""
+    """Return ``charges``, largest first, without those of no time."""
     ordered = sorted(charges.items(), key=lambda item: -item[1])
-    return {name: seconds for name, seconds in ordered if seconds > _NOTHING_S}
+    return {name: seconds for name, seconds in ordered if seconds > _LEAST_S}
 
 
-class _Walk:
-    """Back from the end of each stall to its start, all stalls at a time."""
+class _BackwardWalk:
+    """Follow all stalls from their ends back to their starts, and charge each moment.
+
+    ``rows`` are the rows of the stalls, and ``batch`` the rows of the batches that each waits for.
+    """
 
     def __init__(self, columns: Columns) -> None:
         self.charges: Charges = {}
-        self.held: Charges = {}
+        self.blocked: Charges = {}
+        """The charges for which a finished batch waited for its worker's interpreter or a core."""
         self._columns = columns
         self._activity = Activity(columns)
         self._hand_over = HandOver.of(columns, self._activity)
-        self._core = _core_shares(columns)
-        computing = _computing(columns)
-        self._holds = computing >= _COMPUTES
-        self._crowd = computing if _pressure(columns) >= _PRESSURE else 0.0
+        self._core_wait = _core_wait_shares(columns)
+        computing = _computing_share(columns)
+        self._blocks_interpreter = computing >= _LEAST_COMPUTING_SHARE
+        """Whether a worker that fetches keeps its interpreter from its other threads."""
+        short_of_cores = _runnable_core_wait(columns) >= _LEAST_CORE_WAIT
+        self._core_contention = computing if short_of_cores else 0.0
         """Share of a core that a worker wants while it fetches, where cores are short; else 0."""
         self._start = columns.delivered_s - columns.stall_s
         # a batch is free for main's loop once it is pinned, or has arrived
@@ -108,132 +116,141 @@ class _Walk:
         self._before = _received_before(columns)
 
     def run(self) -> None:
+        """Charge all stalls."""
         columns, known = self._columns, _known(self._columns)
         rows, inline = np.arange(len(columns)), columns.worker < 0
         self._charge(UNKNOWN, rows[~known], columns.stall_s[~known])
-        self._made_in_main(rows[known & inline])
-        self._from_workers(rows[known & ~inline & (columns.stall_s > 0)])
+        self._charge_inline(rows[known & inline])
+        self._charge_with_workers(rows[known & ~inline & (columns.stall_s > 0)])
 
-    def _charge(self, cause: str, rows: Rows, seconds: Floats, held: bool = False) -> None:
-        """``held``: while a finished batch waited for its worker's interpreter, or for a core."""
-        for charges in (self.charges, self.held) if held else (self.charges,):
+    def _charge(self, cause: str, rows: Rows, seconds: Floats, blocked: bool = False) -> None:
+        """Add ``seconds`` to ``cause``; with ``blocked`` to `blocked` as well."""
+        for charges in (self.charges, self.blocked) if blocked else (self.charges,):
             charges.setdefault(cause, np.zeros(len(self._columns)))[rows] += seconds
 
-    def _made_in_main(self, rows: Rows) -> None:
+    def _charge_inline(self, rows: Rows) -> None:
+        """Charge stalls for batches that main fetched itself."""
         columns = self._columns
         start, end = self._start[rows], columns.delivered_s[rows]
         begun = np.clip(columns.fetch_start_s[rows], start, end)
         made = np.clip(columns.fetch_end_s[rows], begun, end)
         pinned = np.fmax(made, np.clip(columns.pinned_s[rows], made, end))
         self._charge(SAMPLER, rows, begun - start)
-        self._made(rows, rows, begun, made)
+        self._charge_fetch(rows, rows, begun, made)
         self._charge(PIN, rows, pinned - made)
         self._charge(MAIN, rows, end - pinned)
 
-    def _from_workers(self, rows: Rows) -> None:
+    def _charge_with_workers(self, rows: Rows) -> None:
+        """Charge stalls for batches of workers. Each continues with the batch that main received
+        before, as long as main was busy with that one."""
         columns = self._columns
         at = columns.delivered_s[rows]
         free = self._back(at, _or(self._free[rows], columns.fetch_end_s[rows]), rows)
         picked = np.fmin(at - free, np.nan_to_num(columns.sampler_s[rows]))
         self._charge(SAMPLER, rows, picked)
-        self._handed_out(rows, free, at - picked)
+        self._charge_hand_out(rows, free, at - picked)
         batch, at = rows, free
         while len(rows):
-            rows, batch, at = self._received(rows, batch, at)
+            rows, batch, at = self._charge_batch(rows, batch, at)
 
-    def _handed_out(self, rows: Rows, start: Floats, end: Floats) -> None:
-        """By main, which may have to wait for a core."""
+    def _charge_hand_out(self, rows: Rows, start: Floats, end: Floats) -> None:
+        """Charge main's time to hand out a batch. It may include waiting for a core."""
         took_s = end - start
         own_s = np.minimum(took_s, least(took_s[took_s > 0]))
-        crowded = self._waited_for_core(start, end) * (took_s - own_s)
-        self._charge(WORKER_CPU, rows, crowded)
-        self._charge(MAIN, rows, took_s - crowded)
+        core_wait_s = self._core_wait_probability(start, end) * (took_s - own_s)
+        self._charge(WORKER_CPU, rows, core_wait_s)
+        self._charge(MAIN, rows, took_s - core_wait_s)
 
-    def _waited_for_core(self, start: Floats, end: Floats) -> Floats:
-        """Probability, 0..1, that who had to wait between those moments waited for a core."""
-        return np.minimum(1.0, self._crowd * self._activity.fetching(start, end))
+    def _core_wait_probability(self, start: Floats, end: Floats) -> Floats:
+        """Return the probability that a wait between ``start`` and ``end`` was for a core, 0..1."""
+        return np.minimum(1.0, self._core_contention * self._activity.fetching(start, end))
 
-    def _received(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
-        """Each stall of ``rows`` is followed back to ``at``, where main had got ``batch``. Returns
-        the stalls that continue with a batch received before it, that batch, and where."""
+    def _charge_batch(self, rows: Rows, batch: Rows, at: Floats) -> tuple[Rows, Rows, Floats]:
+        """Charge the time of each stall before ``at``, when main had ``batch``. Returns the stalls
+        for which main was busy with another batch before, that batch, and when main had it."""
         columns = self._columns
         arrived = self._back(at, columns.arrived_s[batch], rows)
         self._charge(PIN, rows, at - arrived)
         received = self._back(arrived, columns.received_s[batch], rows)
-        self._handed_over(rows, batch, received, arrived)
+        self._charge_receipt(rows, batch, received, arrived)
         before = self._before[batch]
         freed = np.where(before >= 0, self._free[before], -np.inf)
-        late = (freed > columns.sent_s[batch]) & (received > self._start[rows])
-        # main was busy with another batch when this one was sent
+        main_was_busy = (freed > columns.sent_s[batch]) & (received > self._start[rows])
         freed = self._back(received, freed, rows)
-        self._charge(TRANSFER, rows[late], (received - freed)[late])
-        self._sent(rows[~late], batch[~late], received[~late])
-        return rows[late], before[late], freed[late]
+        self._charge(TRANSFER, rows[main_was_busy], (received - freed)[main_was_busy])
+        idle = ~main_was_busy
+        self._charge_worker(rows[idle], batch[idle], received[idle])
+        return rows[main_was_busy], before[main_was_busy], freed[main_was_busy]
 
-    def _handed_over(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+    def _charge_receipt(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+        """Charge the time in which main received ``batch``."""
         hand_over = self._hand_over
         share = (end - start) / np.maximum(hand_over.took_s[batch], 1e-12)
         own_s = np.fmin(end - start, hand_over.own_s[batch] * share)
         self._charge(TRANSFER, rows, own_s)
-        self._waited(rows, batch, start, end, end - start - own_s)
+        self._charge_blocked(rows, batch, start, end, end - start - own_s)
 
-    def _sent(self, rows: Rows, batch: Rows, at: Floats) -> None:
-        """Main waited for ``batch``, which its worker had still to send, make or begin."""
+    def _charge_worker(self, rows: Rows, batch: Rows, at: Floats) -> None:
+        """Charge the time in which main waited for a worker to begin, fetch and send ``batch``."""
         columns = self._columns
         sent = self._back(at, columns.sent_s[batch], rows)
         piped_s = np.fmin(at - sent, self._hand_over.piped_s)
         self._charge(TRANSFER, rows, piped_s)
-        self._waited(rows, batch, sent, at, at - sent - piped_s)
+        self._charge_blocked(rows, batch, sent, at, at - sent - piped_s)
         made = self._back(sent, columns.fetch_end_s[batch], rows)
         own_s = np.fmin(sent - made, columns.serialised_cpu_s[batch])  # all of it where unknown
         self._charge(TRANSFER, rows, own_s)
-        self._waited(rows, batch, made, sent, sent - made - own_s)
+        self._charge_blocked(rows, batch, made, sent, sent - made - own_s)
         begun = self._back(made, columns.fetch_start_s[batch], rows)
-        self._made(rows, batch, begun, made)
-        self._not_begun(rows, batch, self._start[rows], begun)
+        self._charge_fetch(rows, batch, begun, made)
+        self._charge_before_fetch(rows, batch, self._start[rows], begun)
 
-    def _made(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+    def _charge_fetch(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+        """Charge the time in which ``batch`` was fetched."""
         for name, seconds in self._activity.between(batch, start, end).items():
-            stage, share = name if name in STAGES else STAGES[3], self._core[batch]
+            stage, share = name if name in STAGES else STAGES[3], self._core_wait[batch]
             self._charge(stage, rows, seconds * (1 - share))
             self._charge(WORKER_CPU, rows, seconds * share)
 
-    def _not_begun(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+    def _charge_before_fetch(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
+        """Charge the time in which the worker of ``batch`` had not begun it."""
         causes = {SENDING: TRANSFER, STARTING: START_UP, IDLE: DISPATCH, UNRECORDED: UNKNOWN}
         for name, seconds in self._activity.between(batch, start, end).items():
             self._charge(causes.get(name, name), rows, seconds)
 
-    def _waited(self, rows: Rows, batch: Rows, start: Floats, end: Floats, seconds: Floats) -> None:
-        """``seconds`` between ``start`` and ``end`` that a finished batch waited for its worker's
-        interpreter, or for a core."""
-        share = self._core[batch]
+    def _charge_blocked(
+        self, rows: Rows, batch: Rows, start: Floats, end: Floats, seconds: Floats
+    ) -> None:
+        """Charge the ``seconds`` between ``start`` and ``end`` in which a finished batch waited for
+        its worker's interpreter, or for a core."""
+        share = self._core_wait[batch]
         part = seconds / np.maximum(end - start, 1e-12)
         for name, spent in self._activity.between(batch, start, end).items():
             spent = spent * part
-            if name in STAGES and self._holds:
-                self._charge(name, rows, spent * (1 - share), held=True)
-                self._charge(WORKER_CPU, rows, spent * share, held=True)
+            if name in STAGES and self._blocks_interpreter:
+                self._charge(name, rows, spent * (1 - share), blocked=True)
+                self._charge(WORKER_CPU, rows, spent * share, blocked=True)
             elif name == UNRECORDED:
                 self._charge(UNKNOWN, rows, spent)
-            else:  # nobody had the interpreter: it waited for a core, if other workers had those
-                crowded = self._waited_for_core(start, end)
-                self._charge(WORKER_CPU, rows, crowded * spent, held=True)
-                self._charge(TRANSFER, rows, (1 - crowded) * spent)
+            else:  # the interpreter was free: the batch waited for a core, if others used them all
+                probability = self._core_wait_probability(start, end)
+                self._charge(WORKER_CPU, rows, probability * spent, blocked=True)
+                self._charge(TRANSFER, rows, (1 - probability) * spent)
 
     def _back(self, at: Floats, moment: Floats, rows: Rows) -> Floats:
-        """From ``at`` back to ``moment``, but not beyond the stall's start; no step where that is
-        not known."""
+        """Return ``moment``, but not after ``at`` and not before the stall's start; ``at`` where
+        ``moment`` is unknown."""
         return np.fmin(at, np.fmax(_or(moment, at), self._start[rows]))
 
 
 def _known(columns: Columns) -> Mask:
-    """Batches that have records."""
+    """Return which batches have records. [batches]"""
     made = np.isfinite(columns.fetch_start_s) & np.isfinite(columns.fetch_end_s)
     return made & (columns.worker >= -1)
 
 
 def _received_before(columns: Columns) -> Rows:
-    """The batch that main received before each; -1 where there is none."""
+    """Return the row of the batch that main received before each; -1 where there is none."""
     before = np.full(len(columns), -1)
     order = np.argsort(columns.received_s, kind="stable")
     order = order[: int(np.isfinite(columns.received_s).sum())]
@@ -241,31 +258,33 @@ def _received_before(columns: Columns) -> Rows:
     return before
 
 
-def _core_shares(columns: Columns) -> Floats:
-    """Share of each batch's fetch in which its worker waited for a core; of a batch whose resources
-    were not sampled, the mean of those that were."""
+def _core_wait_shares(columns: Columns) -> Floats:
+    """Return the share of each batch's fetch in which its worker waited for a core; the mean share
+    for batches whose resources were not sampled."""
     made_s = columns.made_s
-    seen = np.isfinite(columns.runqueue_s) & (made_s > 0)
-    if not seen.any():
+    sampled = np.isfinite(columns.runqueue_s) & (made_s > 0)
+    if not sampled.any():
         return np.zeros(len(columns))
-    typical = columns.runqueue_s[seen].sum() / made_s[seen].sum()
-    share = np.where(seen, columns.runqueue_s / np.maximum(made_s, 1e-12), typical)
+    mean = columns.runqueue_s[sampled].sum() / made_s[sampled].sum()
+    share = np.where(sampled, columns.runqueue_s / np.maximum(made_s, 1e-12), mean)
     return np.clip(share, 0.0, 1.0)
 
 
-def _pressure(columns: Columns) -> float:
-    """Share of the time in which workers could run, that they waited for a core."""
-    seen = np.isfinite(columns.runqueue_s) & np.isfinite(columns.cpu_s)
-    waited_s, ran_s = columns.runqueue_s[seen].sum(), columns.cpu_s[seen].sum()
+def _runnable_core_wait(columns: Columns) -> float:
+    """Return the share of the workers' runnable time in which they waited for a core; 0 unknown."""
+    sampled = np.isfinite(columns.runqueue_s) & np.isfinite(columns.cpu_s)
+    waited_s, ran_s = columns.runqueue_s[sampled].sum(), columns.cpu_s[sampled].sum()
     return float(waited_s / (waited_s + ran_s)) if waited_s + ran_s > 0 else 0.0
 
 
-def _computing(columns: Columns) -> float:
-    """Share of the fetch time that is CPU time or waiting for a core; 1 where unknown."""
-    seen = np.isfinite(columns.cpu_s) & np.isfinite(columns.runqueue_s)
-    made_s = columns.made_s[seen].sum()
-    return float((columns.cpu_s + columns.runqueue_s)[seen].sum() / made_s) if made_s > 0 else 1.0
+def _computing_share(columns: Columns) -> float:
+    """Return the share of the fetch time that is CPU time or waiting for a core; 1 unknown."""
+    runnable_s = columns.cpu_s + columns.runqueue_s
+    sampled = np.isfinite(runnable_s)
+    made_s = columns.made_s[sampled].sum()
+    return float(runnable_s[sampled].sum() / made_s) if made_s > 0 else 1.0
 
 
 def _or(moment: Floats, otherwise: Floats) -> Floats:
+    """Return ``moment``, and ``otherwise`` where that is NaN."""
     return np.where(np.isnan(moment), otherwise, moment)

@@ -1,4 +1,4 @@
-"""The verdict: is the accelerator starved, how sure is that, and by what."""
+"""Give the verdict: whether the accelerator is starved, with what certainty, and by what."""
 
 from __future__ import annotations
 
@@ -29,16 +29,24 @@ from pipeprof.model import (
 def diagnose(
     summary: Summary, charges: Mapping[str, float], threshold: float, storage: StorageBound
 ) -> Diagnosis:
-    """``charges``: the blame; ``storage``: what is to blame if reading is. The starved fraction is
-    stall / (stall + the rest of the turn). Without its headline, which `analyze.wording` makes of
-    `headline_figures`."""
+    """Return the diagnosis, without the sentences that `analyze.wording` adds.
+
+    Its headline is empty, and its evidence is a code. The starved fraction is the stall over the
+    time of the training loop.
+
+    Args:
+        summary: Figures of the run.
+        charges: Seconds of stall by cause, largest first.
+        threshold: Starved fraction, 0..1, from which the accelerator counts as starved.
+        storage: The part of the storage that is to blame if reading is.
+    """
     count, wall_s = summary.measured, summary.sums["wall_s"]
     fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
     interval = _interval(summary.series) if wall_s else (0.0, 1.0)
     trains = has_step(summary)
     verdict = _verdict(interval, threshold, count) if trains else "inconclusive"
-    culprit = next(iter(charges), None)
-    bottleneck = "accelerator" if verdict == "fed" else culprit if culprit != UNKNOWN else None
+    cause = next(iter(charges), None)
+    bottleneck = "accelerator" if verdict == "fed" else cause if cause != UNKNOWN else None
     reads = bottleneck == str(Stage.READ)
     return Diagnosis(
         verdict=verdict,
@@ -49,7 +57,7 @@ def diagnose(
         headline="",
         evidence=storage.evidence if reads else "",
         accelerator_utilisation=1 - fraction if wall_s else 0.0,
-        more_batches=_more(count, fraction, interval, threshold)
+        more_batches=_more_batches(count, fraction, interval, threshold)
         if verdict == "inconclusive" and trains
         else None,
         has_step=trains,
@@ -57,27 +65,27 @@ def diagnose(
 
 
 def pauses(summary: Summary, kinds: Sequence[PauseKind], threshold: float) -> Pauses | None:
-    """``kinds``: what their numbers stand for, but for those that only length tells."""
+    """Return the figures of the pauses; ``None`` where there were none. ``kinds`` are the kinds by
+    number, without that of pauses found by their length."""
     if not summary.pauses:
         return None
-    named = {BY_LENGTH: PauseKind("", "length"), **dict(enumerate(kinds))}
-    found = [
+    by_number = {BY_LENGTH: PauseKind("", "length"), **dict(enumerate(kinds))}
+    stats = [
         PauseStats(
-            named.get(number, PauseKind("unknown", "named")),
+            by_number.get(number, PauseKind("unknown", "named")),
             sketch.count, sketch.total, sketch.quantiles(1.0)[0],
         )
         for number, sketch in summary.pauses.items()
     ]  # fmt: skip
-    total_s = sum(kind.total_s for kind in found)
     stall_s, wall_s = (float(summary.as_steps[name].sum()) for name in ("stall_s", "cycle_s"))
     interval = _interval(summary.as_steps)
     return Pauses(
-        count=sum(kind.count for kind in found),
-        total_s=total_s,
-        longest_s=max(kind.longest_s for kind in found),
+        count=sum(kind.count for kind in stats),
+        total_s=sum(kind.total_s for kind in stats),
+        longest_s=max(kind.longest_s for kind in stats),
         share=summary.sums["pause_s"] / wall_s if wall_s else 0.0,
         rested_batches=summary.rested,
-        kinds=tuple(sorted(found, key=lambda kind: -kind.total_s)),
+        kinds=tuple(sorted(stats, key=lambda kind: -kind.total_s)),
         as_steps=AsSteps(
             _verdict(interval, threshold, summary.warmed_up),
             stall_s / wall_s if wall_s else 0.0,
@@ -87,6 +95,7 @@ def pauses(summary: Summary, kinds: Sequence[PauseKind], threshold: float) -> Pa
 
 
 def _interval(series: Series) -> tuple[float, float]:
+    """Return the 95 % interval of the starved fraction, within 0..1."""
     if len(series["stall_s"]) < 2:
         return (0.0, 1.0)
     low, high = ratio_interval(series["stall_s"], series["cycle_s"])
@@ -94,6 +103,7 @@ def _interval(series: Series) -> tuple[float, float]:
 
 
 def _verdict(interval: tuple[float, float], threshold: float, count: int) -> Verdict:
+    """Return the verdict on ``count`` batches. It is open while the interval has the threshold."""
     if count < LEAST_BATCHES_FOR_VERDICT:
         return "inconclusive"
     if interval[0] >= threshold:
@@ -104,7 +114,7 @@ def _verdict(interval: tuple[float, float], threshold: float, count: int) -> Ver
 def headline_figures(
     summary: Summary, charges: Mapping[str, float], storage: StorageBound
 ) -> dict[str, object]:
-    """What the headline of the verdict names: the cause, and what lies behind it."""
+    """Return what the headline of the verdict names: the cause, and the reason behind it."""
     cause, seconds = next(iter(charges.items()), (UNKNOWN, 0.0))
     reason, share = _reason(summary, cause)
     if cause == str(Stage.READ) and storage.part is not None:
@@ -123,16 +133,16 @@ def headline_figures(
 
 
 def _reason(summary: Summary, cause: str) -> tuple[str, float]:
-    """A code for what lies behind ``cause``, and its share of making a batch; empty and NaN where
-    it is not known."""
+    """Return a code for the reason behind ``cause``, and its share of the fetch time, 0..1. They
+    are empty and NaN where they are unknown."""
     if cause == str(Stage.TRANSFER) and summary.gauges["tensors"].mean >= MANY_TENSORS:
         return "tensors", nan
     if cause == WORKER_CPU:
         return "cores", summary.share_of_fetch(RUN_QUEUE)
     if cause == summary.limited:
         return "limited", nan
-    held = summary.held[cause] / summary.blame[cause] if summary.held[cause] else 0.0
-    if held >= MOSTLY:
+    blocked_s = summary.blocked_hand_over_s[cause]
+    if blocked_s and blocked_s / summary.blame[cause] >= MOSTLY:
         return "interpreter", nan
     blocked, computing = summary.share_of_fetch(BLOCKED), summary.share_of_fetch(CPU)
     if cause in STAGES and blocked >= MOSTLY:
@@ -140,8 +150,11 @@ def _reason(summary: Summary, cause: str) -> tuple[str, float]:
     return ("computing", computing) if cause in STAGES and computing >= MOSTLY else ("", nan)
 
 
-def _more(count: int, fraction: float, interval: tuple[float, float], threshold: float) -> int:
-    """An interval narrows with the square root of the number of batches."""
+def _more_batches(
+    count: int, fraction: float, interval: tuple[float, float], threshold: float
+) -> int:
+    """Return how many more batches would exclude the threshold from the interval, which narrows
+    with the square root of their number."""
     distance = max(abs(fraction - threshold), 0.002)
     half = (interval[1] - interval[0]) / 2
     wanted = max(count * (half / distance) ** 2, LEAST_BATCHES_FOR_VERDICT)

@@ -6,11 +6,9 @@ from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, CLIENT, LATENCY
-from pipeprof.analyze.thresholds import SMALL_REQUEST
+from pipeprof.analyze.thresholds import SEVERAL_REQUESTS, SMALL_REQUEST
 from pipeprof.model import RequestStats
 
-_SERIAL = 1.5
-"""Requests that a worker has under way at a time: below it, one after another."""
 _SPARE_CORE = 0.5
 """Free for another client."""
 
@@ -32,7 +30,10 @@ def latency_bound(facts: Facts) -> Figures | None:
     requests = _requests_to_blame(facts, LATENCY)
     if requests is None:
         return None
-    return {"small": requests.size.mean < SMALL_REQUEST, "serial": requests.at_once < _SERIAL}
+    return {
+        "small": requests.size.mean < SMALL_REQUEST,
+        "serial": requests.at_once < SEVERAL_REQUESTS,
+    }
 
 
 @case("storage-bandwidth-bound")
