@@ -43,8 +43,8 @@ class LostOptions:
         if other is None or other in iterated:
             return ()
         note = (
-            f"in_order=False, as {other} asks for it, was lost: that loader was never iterated, "
-            "but this one in its place, which keeps the order. Pass it to what makes this one; "
-            "pipeprof run --set in_order=false tries it."
+            f"in_order=False was lost: {other} has it, but this loader was iterated in its place, "
+            "and keeps the order. Pass it to what creates this loader, or try it by "
+            "pipeprof run --set in_order=false."
         )
         return (note,)

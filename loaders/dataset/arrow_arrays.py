@@ -61,7 +61,9 @@ def to_arrays(table: pa.RecordBatch, null_masks: bool = False) -> dict[str, Arra
 def _no_tensor_form(field: pa.Field, table: pa.RecordBatch) -> SchemaMismatch:
     columns = zip(table.schema.names, table.columns, strict=True)
     others = [name for name, column in columns if _column(column[:0]) is not None]
-    advice = f"leave it out, e.g. columns={others[:3]}" if others else "and neither has any other"
+    advice = (
+        f"leave it out, e.g. columns={others[:3]}" if others else "no other column has one either"
+    )
     return SchemaMismatch(
         f"column {field.name!r} has type {field.type}, which has no tensor form here; {advice}"
     )

@@ -47,7 +47,7 @@ def _join(ranges: Sequence[RowRange]) -> Batch:
         else:
             arrays = {name: _join_column(name, ranges) for name in ranges[0][0]}
             start, stop = 0, sum(stop - start for _, start, stop in ranges)
-        return _batch(arrays, start, stop)
+        return make_batch(arrays, start, stop)
 
 
 def _join_column(name: str, ranges: Sequence[RowRange]) -> Array:
@@ -77,15 +77,7 @@ def _concatenate(parts: Sequence[Numbers]) -> Numbers:
     return joined
 
 
-def to_tensors(table: pa.RecordBatch, null_masks: bool = False) -> Batch:
-    """Return the columns of ``table`` as tensors, which share its memory where possible.
-
-    `pipeprof.loaders.dataset.arrow_arrays` says which column becomes what. Raises `SchemaMismatch`.
-    """
-    return _batch(to_arrays(table, null_masks), 0, table.num_rows)
-
-
-def _batch(arrays: Mapping[str, Array], start: int, stop: int) -> Batch:
+def make_batch(arrays: Mapping[str, Array], start: int, stop: int) -> Batch:
     """Return rows ``start`` to ``stop`` as views of the arrays' memory. Each tensor has its own
     storage. A slice of a tensor of the whole column would be faster to make, but torch sends the
     whole storage of a tensor between processes."""

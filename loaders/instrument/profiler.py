@@ -287,5 +287,5 @@ def _why_unobserved(loader: Any, iterator: Any, running: Any) -> str | None:
     if not WorkerObserver.supports(iterator):
         return f"{type(loader).__name__} makes an iterator of its own"
     if iterator._rcvd_idx:
-        return "it was resumed by dropping batches, which are not counted apart"
+        return "it was resumed by dropping batches, which are not counted separately"
     return None

@@ -21,8 +21,8 @@ def wrap(
     """Profile a loader while it is iterated, without changing what it yields.
 
     Args:
-        loader: A torch ``DataLoader``, or any iterable of batches. Of an iterable that is no
-            ``DataLoader`` only the stages ``wait`` and ``step`` are measured.
+        loader: A torch ``DataLoader``, or any iterable of batches. For other iterables only the
+            stages ``wait`` and ``step`` are measured.
         name: Shown in reports, to tell several loaders apart.
         accelerator: What consumes the batches, in words; reports show it.
         whole: Record every batch. By default fast loaders are sampled, so that the profiler's

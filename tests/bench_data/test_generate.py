@@ -34,7 +34,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def read_rows(folder: Path, manifest: Manifest) -> pa.Table:
-    """What the files hold, read by their format with the manifest's types."""
+    """Return the rows that the files hold, read with the manifest's types."""
     types = {name: parse_type(text) for name, text in manifest.columns.items()}
     form, options = formats.get(manifest.format), ReadOptions()
     batches = []
@@ -195,7 +195,8 @@ print(manifest.bytes, int(peak[1]) * 1024)
 def test_memory_does_not_grow_with_the_size(
     kind: str, form: str, megabytes: int, tmp_path: Path
 ) -> None:
-    """All in one shard, whose bytes would show in the peak were they held back."""
+    """All rows go into one shard, whose bytes would show in the peak if they were kept in
+    memory."""
 
     def written_and_peak(size: int) -> tuple[int, int]:
         command = [sys.executable, "-c", PEAK, str(tmp_path / str(size)), kind, form, str(size)]

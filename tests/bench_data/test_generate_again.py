@@ -22,14 +22,14 @@ def test_a_second_call_does_nothing(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
-def test_progress_is_told_from_nothing_to_all(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    generate(spec_of(tmp_path), lambda done, total: told.append((done, total)))
-    total = told[0][1]
+def test_progress_is_reported_from_nothing_to_all(tmp_path: Path) -> None:
+    reported: list[tuple[int, int]] = []
+    generate(spec_of(tmp_path), lambda done, total: reported.append((done, total)))
+    total = reported[0][1]
     assert total == pytest.approx(400_000, rel=0.01)
-    assert told[0] == (0, total)
-    assert told[-1] == (total, total)
-    assert sorted(told) == told
+    assert reported[0] == (0, total)
+    assert reported[-1] == (total, total)
+    assert sorted(reported) == reported
 
 
 def test_an_interrupted_run_keeps_whole_shards_and_goes_on(tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_an_interrupted_run_keeps_whole_shards_and_goes_on(tmp_path: Path) -> No
     assert sorted(begun) == [JOURNAL, "part-00000-of-00004.csv", "part-00001-of-00004.csv"]
 
     written = (tmp_path / "broken" / "part-00001-of-00004.csv").stat().st_ino
-    told: list[int] = []
-    generate(spec, lambda done, total: told.append(done))
-    assert told[0] == told[-1] * 78 // 157
+    reported: list[int] = []
+    generate(spec, lambda done, total: reported.append(done))
+    assert reported[0] == reported[-1] * 78 // 157
     assert (tmp_path / "broken" / "part-00001-of-00004.csv").stat().st_ino == written
     generate(spec_of(tmp_path / "whole"))
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
@@ -68,9 +68,9 @@ def test_a_damaged_shard_is_written_again(damage: str, tmp_path: Path) -> None:
         shard.unlink()
     else:
         shard.write_bytes(shard.read_bytes()[:-10])
-    told: list[int] = []
-    generate(spec, lambda done, total: told.append(done))
-    assert told[0] > 0.7 * told[-1]
+    reported: list[int] = []
+    generate(spec, lambda done, total: reported.append(done))
+    assert reported[0] > 0.7 * reported[-1]
     assert contents(tmp_path) == whole
 
 
@@ -104,17 +104,17 @@ def test_an_interrupted_overwrite_goes_on_where_it_was(tmp_path: Path) -> None:
     generate(spec_of(tmp_path, seed=1))
     spec = spec_of(tmp_path, overwrite=True)
     interrupted(spec)
-    told: list[int] = []
-    generate(spec, lambda done, total: told.append(done))
-    assert told[0] > 0
+    reported: list[int] = []
+    generate(spec, lambda done, total: reported.append(done))
+    assert reported[0] > 0
 
 
 def test_overwriting_the_same_data_set_writes_it_anew(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, overwrite=True)
     generate(spec)
-    told: list[int] = []
-    generate(spec, lambda done, total: told.append(done))
-    assert told[0] == 0
+    reported: list[int] = []
+    generate(spec, lambda done, total: reported.append(done))
+    assert reported[0] == 0
 
 
 @pytest.mark.parametrize("foreign", ["notes.txt", "folder/", "part-00000-of-00009.csv"])
@@ -153,7 +153,7 @@ def test_a_manifest_cannot_make_us_remove_what_lies_elsewhere(tmp_path: Path) ->
     assert outside.read_text() == "mine"
 
 
-def test_a_damaged_manifest_is_told_by_name(tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_reported_by_name(tmp_path: Path) -> None:
     generate(spec_of(tmp_path))
     (tmp_path / MANIFEST).write_bytes(b'{"schema": "pipep')
     with pytest.raises(FormatError, match=f"{tmp_path}/{MANIFEST} is not JSON"):

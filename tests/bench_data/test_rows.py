@@ -76,8 +76,8 @@ print(digest.hexdigest())
 
 
 def test_rows_are_those_of_this_generator_version_in_every_process() -> None:
-    """When this fails because rows were changed on purpose, raise `rows.GENERATOR` too: else an
-    interrupted data set would go on with rows of another kind."""
+    """When this fails because rows were changed on purpose, raise `rows.GENERATOR` too. Otherwise
+    an interrupted data set would continue with other rows."""
     ran = subprocess.run([sys.executable, "-c", DIGEST], capture_output=True, text=True, check=True)
     assert (rows.GENERATOR, ran.stdout.strip()[:16]) == (1, "4a7ecabeb0571665")
 

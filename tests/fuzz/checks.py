@@ -25,7 +25,8 @@ from pipeprof.formats.tfrecord import columns
 from pipeprof.formats.tfrecord.framing import Deframer
 from pipeprof.formats.tfrecord.scan import Refused
 from pipeprof.formats.types import is_list
-from pipeprof.loaders.dataset.batching import to_tensors
+from pipeprof.loaders.dataset.arrow_arrays import to_arrays
+from pipeprof.loaders.dataset.batching import make_batch
 from tests.contracts.format_samples import drive
 from tests.fuzz.inputs import seeds
 
@@ -125,7 +126,8 @@ def _decoded(
     for batch in batches:
         assert batch.schema.equals(schema)
         _validate(batch, text=fmt.name != "parquet")
-        to_tensors(batch.drop_columns(_without_tensor(batch)), null_masks=True)
+        supported = batch.drop_columns(_without_tensor(batch))
+        make_batch(to_arrays(supported, null_masks=True), 0, supported.num_rows)
     return "".join(repr(row) for batch in batches for row in _as_bytes(batch).to_pylist())
 
 
@@ -148,7 +150,7 @@ def _validate(batch: pa.RecordBatch, text: bool) -> None:
 
 
 def _without_tensor(batch: pa.RecordBatch) -> list[str]:
-    """Lists of text or of bytes: `to_tensors` refuses them, and would all that is beside them."""
+    """Lists of text or of bytes: `to_arrays` refuses them, and would all that is beside them."""
     flat = (pa.string(), pa.binary())
     return [f.name for f in batch.schema if is_list(f.type) and f.type.value_type in flat]
 

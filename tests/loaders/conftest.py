@@ -1,4 +1,4 @@
-"""What tests of loaders share."""
+"""Fixtures that tests of loaders share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.terminal import Terminal
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    """Of 24 rows and 80 columns, in colour."""
+    """A terminal of 24 rows and 80 columns, in colour."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     made = Terminal()

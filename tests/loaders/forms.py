@@ -19,15 +19,16 @@ SAMPLES = 40
 
 
 def profiled(loader: Any, clock: Clock, whole: bool = False) -> ProfiledLoader:
-    """As `pipeprof.wrap`, on ``clock``. Each worker has a clock of its own, a copy of it: what
-    takes time there is exact, but its moments cannot be compared with main's."""
+    """Wrap ``loader`` as `pipeprof.wrap` does, but on ``clock``. Each worker has its own copy of
+    the clock. Durations there are exact, but their moments cannot be compared with main's."""
     wrapped = pipeprof.wrap(loader)
     object.__setattr__(wrapped, "_profiler", LoaderProfiler("loader", whole=whole, clock=clock))
     return wrapped
 
 
 def mark(index: int) -> torch.Tensor:
-    """A sample that says which one it is, which worker makes it (-1: main), and when."""
+    """Return a sample that holds its index, its worker (-1 in main), and the time at which it was
+    made."""
     info = get_worker_info()
     return torch.tensor([index, info.id if info else -1, perf_counter()], dtype=torch.float64)
 
@@ -46,7 +47,7 @@ class Marked(Dataset):
 
 
 class MarkedItems(Marked):
-    """Hands out a whole batch at once."""
+    """Returns a whole batch at once."""
 
     def __getitems__(self, indices):
         return [mark(index) for index in indices]
@@ -62,7 +63,7 @@ class MarkedStream(IterableDataset):
 
 
 class Act(Dataset):
-    """Does ``act(index)`` for each sample, which is then the number of its index."""
+    """Calls ``act(index)`` for each sample, which holds its index."""
 
     def __init__(self, act: Callable[[int], object], length: int = 80) -> None:
         self.act, self.length = act, length
@@ -76,7 +77,7 @@ class Act(Dataset):
 
 
 class Backwards(Sampler):
-    """Of `SAMPLES`, the last first; ``pause_s`` for each."""
+    """Draws the indices in reverse order, and takes ``pause_s`` for each."""
 
     def __init__(
         self, pause_s: float = 0.0, length: int = SAMPLES, clock: Clock = SYSTEM_CLOCK
@@ -94,7 +95,7 @@ class Backwards(Sampler):
 
 
 class Growing(Sampler):
-    """Batches of 1, 2, 3 … samples; no length."""
+    """Draws batches of 1, 2, 3 … samples, and has no length."""
 
     def __init__(self, length: int = SAMPLES) -> None:
         self.length = length
@@ -132,8 +133,8 @@ class SlowToReceive:
 
 
 class Dali:
-    """As DALI's iterator for PyTorch: its own iterator, a list with a dict per pipeline, and
-    ``reset`` before the next epoch."""
+    """Behaves as DALI's iterator for PyTorch. It is its own iterator, yields a list with a dict per
+    pipeline, and needs a ``reset`` before the next epoch."""
 
     batch_size = 8
 
@@ -157,8 +158,8 @@ class Dali:
 
 
 class Pipeline:
-    """As WebDataset's loader or an iterable data set of Hugging Face: stages put together, each
-    call of ``iter`` begins anew, and there is no length."""
+    """Behaves as WebDataset's loader or an iterable data set of Hugging Face. Each call of ``iter``
+    starts from the beginning, and there is no length."""
 
     def __init__(self, batches: int, pause_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._batches, self._pause_s, self._clock = batches, pause_s, clock
@@ -172,7 +173,7 @@ class Pipeline:
 def pretend_accelerator(
     monkeypatch: pytest.MonkeyPatch, pin_s: float, clock: Clock = SYSTEM_CLOCK
 ) -> None:
-    """Let torch see an accelerator, so that it runs its pin thread; to pin takes ``pin_s``."""
+    """Let torch find an accelerator, so that it runs its pin thread; pinning takes ``pin_s``."""
 
     def pin(data: Any, device: object = None) -> Any:
         clock.sleep(pin_s)
@@ -189,7 +190,7 @@ def pretend_accelerator(
 
 
 def bits(thing: Any) -> Any:
-    """``thing`` with each tensor as type, shape and bytes: comparable, to the last bit."""
+    """Return ``thing`` with each tensor as type, shape and bytes, to compare it bit by bit."""
     if isinstance(thing, torch.Tensor):
         return thing.dtype, tuple(thing.shape), thing.numpy().tobytes()
     if isinstance(thing, dict):
@@ -198,28 +199,29 @@ def bits(thing: Any) -> Any:
 
 
 def whose(batch: torch.Tensor) -> int:
-    """The worker that made a marked batch."""
+    """Return the worker that made a marked batch."""
     return int(batch.reshape(-1, 3)[0, 1])
 
 
-def assert_told(
+def assert_recorded(
     loader: Any, batches: list[torch.Tensor], sent: bool = True, first_arrival: bool = True
 ) -> None:
-    """Of each of these marked ``batches``, all that ``loader`` delivered: the record says who
-    made it, encloses the moments at which its samples were made, and is in causal order.
-    ``sent``: they came from workers. ``first_arrival``: that of the first of all is known too."""
+    """Check the records of these marked ``batches``, which are all that ``loader`` delivered. A
+    record names the worker, encloses the moments at which its samples were made, and is in causal
+    order. ``sent`` says that workers made them. ``first_arrival`` says that the arrival of the very
+    first is known too."""
     log = loader.recording().batches
     delivered = sorted(range(len(log.index)), key=log.delivered_s.__getitem__)
     for place, batch in zip(delivered, batches, strict=True):
         assert log.worker[place] == whose(batch)
         assert log.samples[place] == len(batch)
-        way = [log.fetch_start_s[place], *batch.reshape(-1, 3)[:, 2].tolist()]
-        way += [log.fetch_end_s[place]]
+        moments = [log.fetch_start_s[place], *batch.reshape(-1, 3)[:, 2].tolist()]
+        moments += [log.fetch_end_s[place]]
         if sent:
-            way += [log.sent_s[place], log.received_s[place]]
-            way += [log.arrived_s[place]] if place or first_arrival else []
+            moments += [log.sent_s[place], log.received_s[place]]
+            moments += [log.arrived_s[place]] if place or first_arrival else []
         if log.pinned_s:
-            way += [log.pinned_s[place]]
-        way += [log.delivered_s[place], log.done_s[place]]
-        assert None not in way, (place, way)
-        assert way == sorted(way), (place, way)
+            moments += [log.pinned_s[place]]
+        moments += [log.delivered_s[place], log.done_s[place]]
+        assert None not in moments, (place, moments)
+        assert moments == sorted(moments), (place, moments)

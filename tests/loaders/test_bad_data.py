@@ -33,7 +33,7 @@ def table(first: int, rows: int) -> pa.RecordBatch:
 
 
 def encoded(name: str, *counts: int) -> bytes:
-    """Rows 0, 1, …, so many of them in each row group."""
+    """Encode rows 0, 1, … with as many of them in each row group."""
     encoder, first, data = formats.get(name).encoder(table(0, 1).schema), 0, b""
     for count in counts:
         data += encoder.write(table(first, count))
@@ -42,7 +42,7 @@ def encoded(name: str, *counts: int) -> bytes:
 
 
 def skipping(url: object, **options: Any) -> tuple[list[int], FileDataset, list[str]]:
-    """The ids that are read, the data set, and its warnings."""
+    """Return the ids that are read, the data set, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dataset = pipeprof.open_dataset(str(url), on_error="skip", batch_size=4, **options)
@@ -59,23 +59,25 @@ def test_csv_leaves_out_rows(tmp_path: Path) -> None:
     lines[3], lines[700], lines[701] = b"3", b"700,x,y", b"701,\xff"
     lines[999] = b"many,x"
     (tmp_path / "x.csv").write_bytes(b"\n".join([b"id,text", *lines]))
-    ids, dataset, told = skipping(tmp_path, types={"id": "int64"})
+    ids, dataset, messages = skipping(tmp_path, types={"id": "int64"})
     assert ids == without({3, 700, 701, 999}, 1000)
     assert dataset.source.skipped == Skipped(rows=4, parts=0, objects=0)
-    assert len(told) == 1
-    assert told[0].startswith(f"left out, as on_error='skip' asks: {tmp_path}/x.csv: row 4 after")
+    assert len(messages) == 1
+    assert messages[0].startswith(
+        f"left out, as on_error='skip' asks: {tmp_path}/x.csv: row 4 after"
+    )
 
 
 def test_csv_says_which_row_it_was_that_failed_behind_rows_left_out() -> None:
     data = b"id,n\n" + b"".join(b"%d,%s\n" % (i, b"?" if i in (5, 77) else b"1") for i in range(99))
     fmt, schema = formats.get("csv"), pa.schema([("id", pa.int64()), ("n", pa.int64())])
     split = formats.base.Split(0, len(data))
-    told: list[formats.base.Fault] = []
+    faults: list[formats.base.Fault] = []
     decoding = fmt.decode(len(data), split, schema, ReadOptions())
-    read = list(drive(decoding, lambda at, n: data[at : at + n], told.append))
+    read = list(drive(decoding, lambda at, n: data[at : at + n], faults.append))
     assert sum(batch.num_rows for batch in read) == 97
-    assert [fault.rows for fault in told] == [0, 1, 1]
-    assert ["row 6 " in str(told[1].error), "row 78 " in str(told[2].error)] == [True, True]
+    assert [fault.rows for fault in faults] == [0, 1, 1]
+    assert ["row 6 " in str(faults[1].error), "row 78 " in str(faults[2].error)] == [True, True]
 
 
 def test_csv_with_more_bad_rows_than_are_looked_for_leaves_out_a_part(tmp_path: Path) -> None:
@@ -97,11 +99,11 @@ def test_tfrecord_leaves_out_records_while_their_lengths_are_right(tmp_path: Pat
     start, stop = _bounds(data, 500)
     data[start:stop] = frame(b"no Example")
     (tmp_path / "x.tfrecord").write_bytes(data)
-    ids, dataset, told = skipping(tmp_path)
+    ids, dataset, messages = skipping(tmp_path)
     assert ids == without({10, 500, 998}, 1000)
     assert dataset.source.skipped == Skipped(3, 0, 0)
-    assert len(told) == 1
-    assert "record 10 at byte" in told[0]
+    assert len(messages) == 1
+    assert "record 10 at byte" in messages[0]
 
 
 def _bounds(data: bytes | bytearray, number: int) -> tuple[int, int]:
@@ -116,21 +118,21 @@ def test_tfrecord_leaves_out_the_rest_where_no_record_can_be_found(tmp_path: Pat
     data[_bounds(data, 60)[0]] ^= 1  # a length
     (tmp_path / "a.tfrecord").write_bytes(data)
     (tmp_path / "b.tfrecord").write_bytes(encoded("tfrecord", 100))
-    ids, dataset, told = skipping(tmp_path)
+    ids, dataset, messages = skipping(tmp_path)
     assert ids == [*range(60), *range(100)]
     assert dataset.source.skipped == Skipped(0, 1, 0)
-    assert len(told) == 1
-    assert "record 60 at byte" in told[0]
+    assert len(messages) == 1
+    assert "record 60 at byte" in messages[0]
 
 
 def test_a_gzip_stream_that_breaks_off_gives_what_came_before(tmp_path: Path) -> None:
     whole = gzip.compress(encoded("tfrecord", 20_000))
     (tmp_path / "x.tfrecord.gz").write_bytes(whole[: len(whole) // 2])
-    ids, dataset, told = skipping(tmp_path, read=ReadOptions(block_bytes=2**14))
+    ids, dataset, messages = skipping(tmp_path, read=ReadOptions(block_bytes=2**14))
     assert ids == list(range(len(ids)))
     assert len(ids) > 5000
     assert dataset.source.skipped == Skipped(0, 1, 0)
-    assert "truncated" in told[0]
+    assert "truncated" in messages[0]
 
 
 def test_parquet_leaves_out_row_groups(tmp_path: Path) -> None:
@@ -138,10 +140,10 @@ def test_parquet_leaves_out_row_groups(tmp_path: Path) -> None:
     column = pq.read_metadata(io.BytesIO(data)).row_group(1).column(0)
     data[column.dictionary_page_offset + column.total_compressed_size - 2] ^= 1
     (tmp_path / "x.parquet").write_bytes(data)
-    ids, dataset, told = skipping(tmp_path)
+    ids, dataset, messages = skipping(tmp_path)
     assert ids == [*range(30), *range(60, 90)]
     assert dataset.source.skipped == Skipped(30, 0, 0)
-    assert "row group 1 is damaged" in told[0]
+    assert "row group 1 is damaged" in messages[0]
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet", "tfrecord"])
@@ -151,10 +153,10 @@ def test_an_object_that_cannot_be_planned_is_left_out_whole(name: str, tmp_path:
     bad = b"\n\n\n" if name == "csv" else good[:-3] if name == "parquet" else good[:20]
     for letter in "ac":
         (tmp_path / f"{letter}.{name}").write_bytes(bad)
-    ids, dataset, told = skipping(tmp_path)
+    ids, dataset, messages = skipping(tmp_path)
     assert ids == list(range(10))
     assert dataset.source.skipped == Skipped(0, 0, 2)
-    assert len(told) == 2
+    assert len(messages) == 2
     with pytest.raises(CorruptData, match=rf"a\.{name}"):
         list(pipeprof.open_dataset(str(tmp_path)))
 
@@ -164,17 +166,19 @@ def test_an_object_with_other_columns_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"id\n3\n")
     (tmp_path / "c.csv").write_bytes(b"id,n\nx,1\n")
     (tmp_path / "d.csv").write_bytes(b"id,n,more\n4,4,4\n")
-    ids, dataset, told = skipping(tmp_path)
+    ids, dataset, messages = skipping(tmp_path)
     assert ids == [1, 2, 4]
     assert dataset.source.skipped == Skipped(0, 0, 2)
-    assert [f"{letter}.csv" in text for letter, text in zip("bc", told, strict=True)] == [True] * 2
+    assert [f"{letter}.csv" in text for letter, text in zip("bc", messages, strict=True)] == [
+        True
+    ] * 2
 
 
 def test_an_object_of_which_not_even_the_format_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(bytes(100))
     (tmp_path / "b.parquet").write_bytes(encoded("parquet", 10))
-    ids, dataset, told = skipping(tmp_path)
-    assert (ids, dataset.source.skipped, len(told)) == (list(range(10)), Skipped(0, 0, 1), 1)
+    ids, dataset, messages = skipping(tmp_path)
+    assert (ids, dataset.source.skipped, len(messages)) == (list(range(10)), Skipped(0, 0, 1), 1)
 
 
 def test_nothing_that_can_be_read_is_an_error(tmp_path: Path) -> None:
@@ -204,10 +208,10 @@ def test_an_epoch_that_leaves_out_everything_is_an_error_and_never_endless(
             list(loader)
         except FormatError as error:
             error.with_traceback(None)  # it holds the iterator, and with it the workers
-            said = str(error)
+            message = str(error)
         else:
             raise AssertionError("an epoch of nothing passed")
-    assert "on_error='skip' left out all rows" in said
+    assert "on_error='skip' left out all rows" in message
     assert dataset.source.skipped == Skipped(6, 0, 0)
 
 
@@ -242,11 +246,11 @@ def test_an_error_of_storage_is_never_left_out(tmp_path: Path) -> None:
 def test_warnings_are_one_per_object_and_ten_in_all(tmp_path: Path) -> None:
     for number in range(15):
         (tmp_path / f"{number:02}.csv").write_bytes(b"id\n1\n2\nx\n")
-    ids, dataset, told = skipping(tmp_path, types={"id": "int64"})
+    ids, dataset, messages = skipping(tmp_path, types={"id": "int64"})
     assert ids == [1, 2] * 15
     assert dataset.source.skipped == Skipped(15, 0, 0)
-    assert len(told) == 10
-    assert told[-1].endswith("Further objects are counted without a warning.")
+    assert len(messages) == 10
+    assert messages[-1].endswith("Further objects are counted without a warning.")
 
 
 def test_what_is_damaged_is_an_error_unless_told_otherwise(tmp_path: Path) -> None:

@@ -59,12 +59,12 @@ def test_a_batch_is_weighed_by_the_tensors_that_travel_and_what_is_beside(batch,
 
 
 @pytest.mark.parametrize(
-    "beside",
+    "other",
     [object(), np.array([{}]), (3, torch.zeros(4)), [list(range(1000)) for _ in range(300)]],
     ids=["an object", "an array of objects", "a tensor behind a number", "too much of it"],
 )
-def test_what_cannot_be_weighed_is_unknown_and_hides_no_tensor(beside):
-    tensors, size, loose = batch_nbytes([torch.zeros(4), beside])
+def test_what_has_no_known_size_is_unknown_and_hides_no_tensor(other):
+    tensors, size, loose = batch_nbytes([torch.zeros(4), other])
     assert (tensors, size) == (1, 16)
     assert math.isnan(loose)
 

@@ -1,4 +1,4 @@
-"""Tables of any length → batches of one length, in order, of every kind of column."""
+"""Tables of any length become batches of one length, in order, with every type of column."""
 
 import pyarrow as pa
 import pytest
@@ -20,7 +20,7 @@ TABLE = pa.record_batch(
 
 
 def cut(*lengths):
-    """`TABLE` in tables of so many rows, and one of the rest."""
+    """Return `TABLE` in tables of so many rows, and one of the remaining rows."""
     at = 0
     for length in lengths:
         yield TABLE.slice(at, length)

@@ -1,4 +1,5 @@
-"""Cold, warm, mixed or unknown: what a run's own counters tell of any loader."""
+"""A run's own counters say of any loader whether its data was in the page cache: cold, warm, mixed
+or unknown."""
 
 import mmap
 import os
@@ -19,7 +20,7 @@ BLOCK, BLOCKS = 2**20, 16
 
 
 class Blocks(Dataset):
-    """A data set of the user's own; it reads by calls of the system that nothing of us wraps."""
+    """A user's data set that reads by system calls, which pipeprof does not wrap."""
 
     def __init__(self, path, mapped=False):
         self.path, self.mapped = path, mapped
@@ -57,7 +58,7 @@ def cache_of(dataset, workers):
 
 @pytest.fixture
 def only_disks(monkeypatch):
-    """Whatever else this machine has mounted."""
+    """Hide whatever else this machine has mounted."""
     monkeypatch.setattr("pipeprof.storage.cache_state.uncounted_kinds", lambda root: ())
 
 
@@ -125,7 +126,7 @@ MOUNTS = """
 
 @pytest.fixture
 def machine(tmp_path):
-    """A /proc of another machine."""
+    """The /proc of another machine."""
     (tmp_path / "self").mkdir()
     (tmp_path / "self/mountinfo").write_text(MOUNTS)
     return str(tmp_path)

@@ -9,7 +9,7 @@ HERE = Path(__file__)
 
 
 class Maker:
-    """Makes loaders, of which only the place is of interest."""
+    """Creates loaders, of which only the call site matters."""
 
     def __init__(self, folder=HERE.parent):
         self.places = CallSites(str(folder))

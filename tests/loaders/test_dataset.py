@@ -72,8 +72,8 @@ def test_batches_are_the_rows_in_order_as_tensors(tmp_path, format_name):
 def test_every_row_once_for_every_number_of_workers_and_ranks(
     tmp_path, format_name, files, world_size, monkeypatch
 ):
-    """More and fewer splits than shards; the workers' own share is asked of the data set itself,
-    and real workers are in the next test."""
+    """There are more and fewer splits than shares. The share of a worker is computed by the data
+    set itself here; the next test has real workers."""
     url = write(tmp_path, format_name, files=files, rows=6)
     for workers in range(1, 5):
         seen = []

@@ -1,5 +1,4 @@
-"""A wrapped loader beside a device of known truth: what the device did, and not what the host
-waited for, is the verdict."""
+"""The verdict follows what a device of known truth did, and not what the host waited for."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
 
 
 class Slow:
-    """A batch of four samples every ``pause_s``."""
+    """Takes ``pause_s`` for each batch of four samples."""
 
     def __init__(self, clock: FakeClock, pause_s: float) -> None:
         self._clock, self._pause_s = clock, pause_s
@@ -40,7 +39,7 @@ class Slow:
 
 
 def trained(cuda: FakeCuda, load_s: float, step_s: float) -> Profile:
-    """A loop that queues kernels and runs ahead of them; then the device finishes."""
+    """Run a loop that queues kernels and runs ahead of them; then the device finishes."""
     loader = profiled(Slow(cuda.clock, load_s), cuda.clock)
     for _ in loader:
         cuda.stream.launch(step_s)

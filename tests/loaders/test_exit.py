@@ -1,4 +1,5 @@
-"""A script that ends while it still holds what we gave it ends without a word from us."""
+"""A script that ends while it still holds pipeprof's objects ends without any output of
+pipeprof."""
 
 from __future__ import annotations
 

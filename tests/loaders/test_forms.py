@@ -1,4 +1,4 @@
-"""Every form of loader gives its stages, batch by batch."""
+"""Every kind of loader has its stages recorded, batch by batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.loaders.forms import (
     MarkedItems,
     MarkedStream,
     Pipeline,
-    assert_told,
+    assert_recorded,
     mark,
     pretend_accelerator,
     profiled,
@@ -38,7 +38,7 @@ def seeded(worker):
 
 
 class Within(IterableDataset):
-    """Has a loader of its own."""
+    """Iterates a loader of its own."""
 
     def __iter__(self):
         yield from DataLoader(MarkedStream(), batch_size=None)
@@ -109,7 +109,7 @@ def test_each_batch_has_its_own_record_in_each_epoch(form):
     epochs = [list(loader) for _ in range(2)]
     batches = [batch for epoch in epochs for batch in epoch]
     workers = options.get("num_workers", 0)
-    assert_told(loader, batches, sent=workers > 0)
+    assert_recorded(loader, batches, sent=workers > 0)
 
     profile = loader.profile()
     assert profile.lost_records == 0
@@ -132,21 +132,21 @@ def test_pinned_batches_have_their_records_in_each_epoch(dataset, monkeypatch):
     loader = pipeprof.wrap(DataLoader(dataset(), 4, **settings), whole=True)
     batches = [batch for _ in range(3) for batch in loader]
     # the thread waits for the first batch before it can be hooked
-    assert_told(loader, batches, first_arrival=False)
+    assert_recorded(loader, batches, first_arrival=False)
     profile = loader.profile()
     assert profile.lost_records == 0
     assert profile.stages["pin"].count == profile.measured_batches
 
 
 def test_where_the_sending_is_not_seen_slack_is_an_estimate(monkeypatch):
-    def told():
+    def origins():
         loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1), whole=True)
         list(loader)
         return {name: stage.source for name, stage in loader.profile().stages.items()}
 
-    assert set(told().values()) == {"measured"}
+    assert set(origins().values()) == {"measured"}
     monkeypatch.setattr(worker_sender, "note_sent", lambda *_: None)
-    estimated = told()
+    estimated = origins()
     assert "serialise" not in estimated
     assert [name for name, source in estimated.items() if source != "measured"] == [
         "reorder", "ready",
@@ -164,7 +164,7 @@ def test_an_epoch_that_is_left_does_not_confuse_the_next(dataset, persistent):
             batches.append(batch)
             if number == stop:
                 break
-    assert_told(loader, batches)
+    assert_recorded(loader, batches)
     profile = loader.profile()
     assert [epoch.batches for epoch in profile.epochs] == [1, 3, SAMPLES // 4]
     assert [epoch.closing_s is None for epoch in profile.epochs] == [True, True, False]
@@ -178,7 +178,7 @@ def test_a_persistent_loader_that_also_runs_without_us_is_seen_when_it_runs_with
         break
     list(inner)
     batches += list(loader)
-    assert_told(loader, batches)
+    assert_recorded(loader, batches)
     assert loader.profile().lost_records == 0
 
 
@@ -197,7 +197,7 @@ def test_a_batch_that_raises_is_passed_over(workers):
             batches.append(next(iterator))
     assert list(iterator) == []
     assert len(batches) == 8
-    assert_told(loader, batches, sent=workers > 0)
+    assert_recorded(loader, batches, sent=workers > 0)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -209,7 +209,7 @@ def test_a_profile_may_be_asked_for_at_any_time(workers):
         for batch in loader:
             batches.append(batch)
             assert loader.profile().lost_records == 0
-    assert_told(loader, batches, sent=workers > 0)
+    assert_recorded(loader, batches, sent=workers > 0)
 
 
 def test_passes_over_one_loader_may_lie_within_one_another():
@@ -217,7 +217,7 @@ def test_passes_over_one_loader_may_lie_within_one_another():
     batches = []
     for outer in loader:
         batches += [outer, *loader]
-    assert_told(loader, batches)
+    assert_recorded(loader, batches)
     assert sorted(epoch.batches for epoch in loader.profile().epochs) == [2, 2, 2]
 
 
@@ -225,7 +225,7 @@ def test_two_loaders_at_once_are_told_apart_by_name():
     train = pipeprof.wrap(DataLoader(Marked(), 4, num_workers=1), name="train")
     validation = pipeprof.wrap(DataLoader(MarkedStream(), 10), name="validation")
     seen = list(zip(train, validation, strict=False))
-    assert_told(validation, [batch for _, batch in seen], sent=False)
+    assert_recorded(validation, [batch for _, batch in seen], sent=False)
     profiles = [train.profile(), validation.profile()]
     assert [profile.name for profile in profiles] == ["train", "validation"]
     assert [profile.config.num_workers for profile in profiles] == [1, 0]
@@ -236,7 +236,7 @@ def test_a_framework_may_make_the_loader_anew():
     first = pipeprof.wrap(DataLoader(Marked(), 4))
     arguments = {name: getattr(first, name) for name in ("dataset", "batch_size", "collate_fn")}
     again = pipeprof.wrap(DataLoader(**arguments, num_workers=1))
-    assert_told(again, list(again))
+    assert_recorded(again, list(again))
     assert not first.profile().epochs
 
 

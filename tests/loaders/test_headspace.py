@@ -1,4 +1,4 @@
-"""The gain if data were free: against pipelines whose gain is known."""
+"""The gain if data were free is right for pipelines whose gain is known."""
 
 import time
 
@@ -12,7 +12,7 @@ from pipeprof.measure.clock import FakeClock
 
 
 class Timed:
-    """A loader that takes its time on a fake clock."""
+    """A loader that takes time on a fake clock."""
 
     def __init__(self, clock, batches=1000, load_s=0.03):
         self._clock, self._batches, self._load_s = clock, batches, load_s
@@ -81,8 +81,8 @@ def test_an_empty_loader_is_refused():
 
 
 def test_it_says_so_in_a_sentence():
-    said = str(measure(step_s=0.01, load_s=0.03))
-    assert said.startswith("If data were free: 4.00× (4.00–4.00), 400 instead of 100 samples/s")
+    text = str(measure(step_s=0.01, load_s=0.03))
+    assert text.startswith("If data were free: 4.00× (4.00–4.00), 400 instead of 100 samples/s")
 
 
 class Slow(Dataset):
@@ -96,7 +96,7 @@ class Slow(Dataset):
 
 @pytest.mark.timed
 def test_what_workers_made_beforehand_does_not_flatter_the_loader():
-    """Real workers: 4 samples of 5 ms a batch, two workers, against a step of no time."""
+    """Two real workers take 20 ms for a batch of 4 samples, and the step takes no time."""
     loader = DataLoader(Slow(), batch_size=4, num_workers=2)
     found = pipeprof.headspace(loader, lambda batch: None, seconds=1.0)
     assert found.samples_per_s < 1.1 * 2 / 0.005

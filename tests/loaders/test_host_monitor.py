@@ -1,4 +1,4 @@
-"""What is seen of the machine from the first pass over a loader to its profile."""
+"""What is observed of the machine from the first pass over a loader to its profile."""
 
 from functools import partial
 

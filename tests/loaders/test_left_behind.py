@@ -1,4 +1,4 @@
-"""However a run ends, training is as without us, and nothing is left behind."""
+"""However a run ends, training is as without pipeprof, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def standing() -> set[object]:
-    """Threads, descriptors, names in the temporary folder, and ours in shared memory."""
+    """Return threads, descriptors, names in the temporary folder, and our names in shared
+    memory."""
     shared = os.listdir("/dev/shm")
     ours = {name for name in shared if f"_{os.getpid()}_" in name or "pipeprof" in name}
     return {*threads(), *descriptors(), *os.listdir(os.environ["TMPDIR"]), *ours}
 
 
 def leave(loader: Any, how: str) -> None:
-    """Iterate until the loop ends in this way."""
+    """Iterate until the loop ends in the way that ``how`` says."""
     iterator = iter(loader)
     try:
         for number, _ in enumerate(iterator):
@@ -156,8 +157,8 @@ for batch in iterators[1]:
 """
 
 
-def started(how: str, kind: str, folder: Path, repo: Path) -> subprocess.Popen[str]:
-    """``kind``: wrapped or plain."""
+def start_script(how: str, kind: str, folder: Path, repo: Path) -> subprocess.Popen[str]:
+    """Start a script whose loader is wrapped or plain, as ``kind`` says."""
     folder.mkdir()
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, how, kind],
@@ -170,10 +171,10 @@ def started(how: str, kind: str, folder: Path, repo: Path) -> subprocess.Popen[s
     )
 
 
-def told_to_end(
+def signal_script(
     process: subprocess.Popen[str], sent: signal.Signals | None, group: bool
 ) -> list[int]:
-    """Its workers, who may take seconds to notice."""
+    """Send the script ``sent``, if any, and return its workers, which may notice seconds later."""
     assert process.stdout
     workers = [int(pid) for pid in process.stdout.readline().split()]
     assert workers
@@ -183,7 +184,7 @@ def told_to_end(
 
 
 def ended(process: subprocess.Popen[str], workers: list[int]) -> tuple[int, str]:
-    """Exit code, and what it said, once it and its workers are gone."""
+    """Return exit code and output, once the process and its workers have ended."""
     _, complaints = process.communicate(timeout=60)
     comes(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
@@ -202,9 +203,9 @@ def test_nothing_is_left_when_the_process_ends(how, sent, group, tmp_path_factor
     kinds = ("plain", "wrapped")
     # a short name: multiprocessing makes sockets in it, whose paths have 107 characters at most
     folder, shared_before = tmp_path_factory.mktemp("left"), set(os.listdir("/dev/shm"))
-    running = {kind: started(how, kind, folder / kind, repo) for kind in kinds}
+    running = {kind: start_script(how, kind, folder / kind, repo) for kind in kinds}
     try:
-        workers = {kind: told_to_end(running[kind], sent, group) for kind in kinds}
+        workers = {kind: signal_script(running[kind], sent, group) for kind in kinds}
         endings = {kind: ended(running[kind], workers[kind]) for kind in kinds}
     finally:
         for process in running.values():

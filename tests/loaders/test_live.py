@@ -1,4 +1,4 @@
-"""What a live view shows of a run, when, and that the run does not notice."""
+"""What a live view shows of a run, when it does so, and that the run is not disturbed."""
 
 import io
 import os
@@ -45,11 +45,11 @@ def clock():
 
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
-    """Whatever other tests did in this process: with a device to look at all are watched."""
+    """Pretend that no device is in use, whatever other tests did; with one all are recorded."""
     monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))
 
 
-def watched(live, loader, name="train"):
+def with_view(live, loader, name="train"):
     wrapped = pipeprof.wrap(loader, name)
     wrapped._profiler.live = live
     return wrapped
@@ -57,7 +57,7 @@ def watched(live, loader, name="train"):
 
 def lines_of(clock, step_s, loader):
     file = io.StringIO()
-    for _ in watched(Live(file, now=clock.now), loader):
+    for _ in with_view(Live(file, now=clock.now), loader):
         clock.sleep(step_s)
     return file.getvalue().splitlines()
 
@@ -87,7 +87,7 @@ def test_of_any_iterable_what_the_host_sees_is_shown(loader, clock):
 def test_a_panel_is_painted_at_most_so_often_and_wiped_at_the_end(clock, terminal):
     with open(os.dup(terminal.device), "w") as file:
         loader = DataLoader(Numbers(), 1, num_workers=1, prefetch_factor=3)
-        for _ in watched(Live(file, now=clock.now), loader):
+        for _ in with_view(Live(file, now=clock.now), loader):
             clock.sleep(REPAINT_S / 4)
             terminal.drain()
             panel = [line for line in terminal.lines if "pipeprof: train, epoch 1: " in line]
@@ -102,8 +102,8 @@ def test_a_panel_is_painted_at_most_so_often_and_wiped_at_the_end(clock, termina
 def test_of_two_loaders_the_one_iterated_last_is_shown_and_then_the_other_again(clock, terminal):
     with open(os.dup(terminal.device), "w") as file:
         live, shown = Live(file, now=clock.now), []
-        train = watched(live, DataLoader(Numbers(), 10), "train")
-        valid = watched(live, DataLoader(Numbers(), 10), "valid")
+        train = with_view(live, DataLoader(Numbers(), 10), "train")
+        valid = with_view(live, DataLoader(Numbers(), 10), "valid")
         for _ in train:
             clock.sleep(1)
             for _ in valid:
@@ -120,7 +120,7 @@ def test_of_two_loaders_the_one_iterated_last_is_shown_and_then_the_other_again(
 @pytest.mark.parametrize("how", ["break", "error"])
 def test_a_loop_that_is_left_leaves_the_terminal_as_it_was(how, clock, terminal):
     with open(os.dup(terminal.device), "w") as file:
-        loader = watched(Live(file, now=clock.now), DataLoader(Numbers(), 1))
+        loader = with_view(Live(file, now=clock.now), DataLoader(Numbers(), 1))
 
         def train():
             for batch in loader:
@@ -146,7 +146,7 @@ class Broken(io.StringIO):
 
 def test_what_cannot_be_shown_does_not_disturb_the_training(clock):
     live = Live(Broken(), now=clock.now)
-    loader = watched(live, DataLoader(Numbers(), 1))
+    loader = with_view(live, DataLoader(Numbers(), 1))
     seen = []
     for batch in loader:
         clock.sleep(LINE_S)
@@ -156,7 +156,7 @@ def test_what_cannot_be_shown_does_not_disturb_the_training(clock):
 
 
 class Nested(Numbers):
-    """Iterates a loader that is shown, in a worker."""
+    """Iterates, in a worker, a loader that has a live view."""
 
     def __init__(self, loader, clock):
         self.loader, self.clock = loader, clock
@@ -170,8 +170,8 @@ class Nested(Numbers):
 def test_a_worker_shows_nothing(clock, tmp_path):
     with open(tmp_path / "shown", "w") as file:
         live = Live(file, now=clock.now)
-        inner = watched(live, DataLoader(Numbers(), 10))
-        for _ in watched(live, DataLoader(Nested(inner, clock), 10, num_workers=1)):
+        inner = with_view(live, DataLoader(Numbers(), 10))
+        for _ in with_view(live, DataLoader(Nested(inner, clock), 10, num_workers=1)):
             pass
     assert (tmp_path / "shown").read_text() == ""
 
@@ -189,12 +189,12 @@ class Tensors(Quick):
 
 
 def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
-    """To show what is known, rows are asked for before there are many."""
+    """The live view asks for rows before there are many of them."""
     monkeypatch.setattr("pipeprof.loaders.live.view.MOST_SHARE", 1.0)
     file = io.StringIO()
     live = Live(file, line_s=0.05)
     count = 1500
-    loader = watched(live, DataLoader(Subset(Tensors(), range(count)), None, num_workers=2))
+    loader = with_view(live, DataLoader(Subset(Tensors(), range(count)), None, num_workers=2))
     assert [int(batch) for batch in loader] == list(range(count))
     profile = loader.profile()
     assert profile.measured_batches + profile.warmup_batches == count
@@ -223,7 +223,7 @@ def test_shown_or_not_the_figures_are_the_same(monkeypatch):
 
 
 class Slow(io.StringIO):
-    """Takes a second for each line."""
+    """A file that takes a second for each line."""
 
     def __init__(self, clock):
         super().__init__()
@@ -237,7 +237,7 @@ class Slow(io.StringIO):
 def test_what_takes_long_to_show_is_shown_rarely(clock):
     file = Slow(clock)
     began_s = clock.now()
-    loader = watched(Live(file, now=clock.now), DataLoader(Numbers(), 1))
+    loader = with_view(Live(file, now=clock.now), DataLoader(Numbers(), 1))
     for _ in loader:
         clock.sleep(60.0)
     count = len(file.getvalue().splitlines())
@@ -247,7 +247,7 @@ def test_what_takes_long_to_show_is_shown_rarely(clock):
 def test_no_thread_and_no_descriptor_is_needed(clock, terminal):
     before = descriptors(), threads()
     with open(os.dup(terminal.device), "w") as file:
-        for _ in watched(Live(file, now=clock.now), DataLoader(Numbers(), 1)):
+        for _ in with_view(Live(file, now=clock.now), DataLoader(Numbers(), 1)):
             clock.sleep(1)
             terminal.drain()
             assert not threads() - before[1]
@@ -266,7 +266,7 @@ def test_wrap_shows_on_stderr_and_a_copy_in_another_process_does_not():
 
 def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
     file = io.StringIO()
-    loader = watched(Live(file, now=clock.now), DataLoader(Numbers(), 1))
+    loader = with_view(Live(file, now=clock.now), DataLoader(Numbers(), 1))
 
     def train():
         for _ in loader:
@@ -282,17 +282,19 @@ def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
     clock = FakeClock()
     recorder, figures = Recorder(clock), LiveFigures(0, 0)
     recorder.on_rows = figures.add
-    turn = recorder.begin()
+    loader_pass = recorder.begin()
     for number in range(20):
-        turn.ask()
+        loader_pass.ask()
         clock.sleep(0.03)
-        turn.deliver()
+        loader_pass.deliver()
         clock.sleep(0.01)
         if number == 10:
             begin_s = clock.now()
             clock.sleep(5.0)
-            turn.add_note(NamedInterval(begin_s, clock.now(), PauseKind("checkpoint", "named")))
-    turn.leave()
+            loader_pass.add_note(
+                NamedInterval(begin_s, clock.now(), PauseKind("checkpoint", "named"))
+            )
+    loader_pass.leave()
     view = figures.complete(LiveView("train", 1, 20, 40))
     assert (view.starved, view.starved_of_all) == pytest.approx((0.75, 0.75))
     assert view.left_s == pytest.approx(20 * 0.04)

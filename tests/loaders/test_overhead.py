@@ -1,4 +1,4 @@
-"""Our own cost, as each profile states it: the hooks' time × how often they ran."""
+"""The profiler's overhead in a profile is the time of each hook × how often it ran."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ WORKER_S, INLINE_S, ONLY_TIMED_S, OTHER_S = 40e-6, 4e-6, 1e-6, 200e-6
 
 @pytest.fixture
 def known(monkeypatch):
-    """What each hook takes."""
+    """Give each hook a known time."""
     monkeypatch.setattr(overhead, "_workers_s", lambda: WORKER_S)
     monkeypatch.setattr(overhead, "_inline_s", lambda: INLINE_S)
     monkeypatch.setattr(overhead, "_only_timed_s", lambda: ONLY_TIMED_S)
@@ -76,7 +76,7 @@ def test_every_profile_states_it(form):
 
 
 class Parts(Marked):
-    """Three stages a sample."""
+    """Names three stages for each sample."""
 
     def __getitem__(self, index):
         for name in ("read", "decode", "transform"):

@@ -1,4 +1,4 @@
-"""`--set`: which arguments of a DataLoader are replaced, and what is said of the others."""
+"""`--set`: which arguments of a DataLoader are replaced, and the notes on the others."""
 
 import inspect
 
@@ -108,9 +108,9 @@ PLAIN = {
     ],
 )  # fmt: skip
 def test_as_much_is_replaced_as_torch_allows(given, wanted, changes, notes):
-    found, said = override_arguments({**PLAIN, **given}, wanted)
+    found, found_notes = override_arguments({**PLAIN, **given}, wanted)
     assert found == changes
-    assert list(said) == notes
+    assert list(found_notes) == notes
     DataLoader(DATA, **{**PLAIN, **given, **changes})
 
 

@@ -1,5 +1,5 @@
-"""Workers of our data sets and of sweeps end with a parent that is killed; a user's own loader is
-left as it is."""
+"""Workers of `open_dataset` and of sweeps end with a parent that is killed; other loaders are left
+as they are."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def family(process: int) -> set[int]:
-    """All that it has started, and these have."""
+def descendants(process: int) -> set[int]:
+    """Return all descendants of a process."""
     found: set[int] = set()
     with suppress(OSError):
         for tasks in Path(f"/proc/{process}/task").glob("*/children"):
             for child in map(int, tasks.read_text().split()):
-                found |= {child} | family(child)
+                found |= {child} | descendants(child)
     return found
 
 
 def running(processes: set[int]) -> set[int]:
-    """Those that have not ended; who has ended and is not reaped yet has no command."""
+    """Return the processes that have not ended; one that ended and is not reaped has no command."""
     alive = set()
     for process in processes:
         with suppress(OSError):
@@ -83,7 +83,7 @@ def running(processes: set[int]) -> set[int]:
 
 
 def kill(process: subprocess.Popen[str], workers: set[int]) -> None:
-    """Hold that nobody outlives it."""
+    """Kill the process, and check that no descendant outlives it."""
     process.send_signal(signal.SIGKILL)
     process.communicate()
     try:
@@ -103,12 +103,12 @@ def test_a_killed_sweep_leaves_no_worker(asked, data, tmp_path):
         [sys.executable, "-m", "pipeprof", "sweep", *words, *setting, "--out", tmp_path / "out"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    assert comes(lambda: sum(watched(each) for each in family(sweep.pid)) == 2)
-    kill(sweep, family(sweep.pid))
+    assert comes(lambda: sum(has_sent_a_batch(each) for each in descendants(sweep.pid)) == 2)
+    kill(sweep, descendants(sweep.pid))
 
 
-def watched(process: int) -> bool:
-    """Whether it is a worker that makes batches: it has handed one over."""
+def has_sent_a_batch(process: int) -> bool:
+    """Return whether the process is a worker that has sent a batch."""
     with suppress(OSError):
         return len(os.listdir(f"/proc/{process}/task")) >= 2
     return False
@@ -126,7 +126,7 @@ def test_a_killed_training_leaves_no_worker_of_our_data_set(start, parent, data,
     )
     assert training.stdout is not None
     assert training.stdout.readline() == "ready\n"
-    kill(training, family(training.pid))
+    kill(training, descendants(training.pid))
 
 
 def threads_here(index: int) -> None:

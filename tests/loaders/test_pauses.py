@@ -35,7 +35,7 @@ for number, batch in enumerate(train):
 
 
 class Slow(Dataset):
-    """Of batches of one sample, each of which takes so long."""
+    """Takes the same time for each sample, which is a batch."""
 
     def __init__(self, count: int, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self.count, self.seconds, self.clock = count, seconds, clock

@@ -1,4 +1,5 @@
-"""While a part is decoded, the next one's bytes are fetched: the same batches, sooner."""
+"""The next bytes are fetched while a part is decoded: the batches are the same, but arrive
+sooner."""
 
 import os
 import threading
@@ -19,7 +20,8 @@ ROWS = 4000
 
 
 def options_of(format_name, ahead=True):
-    """Several splits a file, and several blocks a split, where the format has them."""
+    """Return options for several splits a file and several blocks a split, where the format has
+    them."""
     split_bytes = 0 if format_name == "tfrecord" else 20_000
     return ReadOptions(split_bytes=split_bytes, block_bytes=8_000, read_ahead=ahead)
 
@@ -28,8 +30,8 @@ def opened(url, format_name, ahead, **making):
     return pipeprof.open_dataset(url, batch_size=100, read=options_of(format_name, ahead), **making)
 
 
-class Seen:
-    """A store that keeps what it was asked for."""
+class RecordingStore:
+    """A store that records what it was asked for."""
 
     def __init__(self, store, one_at_a_time=True):
         self.store, self.one_at_a_time, self.asked = store, one_at_a_time, []
@@ -39,31 +41,31 @@ class Seen:
         return self.store.read(item, ranges)
 
 
-class Waits(Seen):
-    """Its first answer is not given before two are asked for, or long after."""
+class Waits(RecordingStore):
+    """Waits with its first answer until a second request comes, or for a long time."""
 
     def __init__(self, store, one_at_a_time):
         super().__init__(store, one_at_a_time)
         self.go, self.lock = threading.Event(), threading.Lock()
-        self.under_way = self.most = 0
-        self.patience = 0.1 if one_at_a_time else PATIENCE_S
+        self.in_flight = self.most = 0
+        self.wait_s = 0.1 if one_at_a_time else PATIENCE_S
 
     def read(self, item, ranges):
         with self.lock:
-            self.under_way += 1
-            self.most = max(self.most, self.under_way)
-        if self.under_way < 2:
-            self.go.wait(self.patience)
+            self.in_flight += 1
+            self.most = max(self.most, self.in_flight)
+        if self.in_flight < 2:
+            self.go.wait(self.wait_s)
         self.go.set()
         try:
             return super().read(item, ranges)
         finally:
             with self.lock:
-                self.under_way -= 1
+                self.in_flight -= 1
 
 
-def watched(dataset, kind=Seen, one_at_a_time=True):
-    """The same data set over a store that is watched."""
+def recorded(dataset, kind=RecordingStore, one_at_a_time=True):
+    """Return the same data set over a store that records its reads, and that store."""
     store = kind(dataset._plan.store, one_at_a_time)
     plan = replace(dataset._plan, store=store)
     return FileDataset(plan, dataset._batching, dataset._read, dataset.skips), store
@@ -73,30 +75,30 @@ def watched(dataset, kind=Seen, one_at_a_time=True):
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_and_bytes_are_the_same(tmp_path, format_name, shuffle):
     url = write(tmp_path, format_name, rows=ROWS)
-    told = []
+    results = []
     for ahead in (True, False):
-        dataset, store = watched(opened(url, format_name, ahead, shuffle=shuffle))
-        told.append((ids(dataset), store.asked))
-    assert told[0] == told[1]
-    assert len(told[0][1]) >= 6, "several reads a file"
+        dataset, store = recorded(opened(url, format_name, ahead, shuffle=shuffle))
+        results.append((ids(dataset), store.asked))
+    assert results[0] == results[1]
+    assert len(results[0][1]) >= 6, "several reads a file"
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("one_at_a_time", [True, False])
-def test_two_reads_are_under_way_where_the_store_answers_both(tmp_path, format_name, one_at_a_time):
-    """And it is asked for the same bytes, once."""
+def test_two_reads_are_in_flight_where_the_store_answers_both(tmp_path, format_name, one_at_a_time):
+    """The store is also asked for the same bytes, once."""
     url = write(tmp_path, format_name, rows=ROWS)
-    dataset, store = watched(opened(url, format_name, True), Waits, one_at_a_time)
-    plain, one_by_one = watched(opened(url, format_name, False))
+    dataset, store = recorded(opened(url, format_name, True), Waits, one_at_a_time)
+    plain, one_by_one = recorded(opened(url, format_name, False))
     assert ids(dataset) == ids(plain)
     assert store.most == (1 if one_at_a_time else PREFETCH_DEPTH)
     assert sorted(store.asked) == sorted(one_by_one.asked)
 
 
 def test_very_small_objects_are_not_all_fetched_at_once(tmp_path):
-    """What is ahead is bounded by their number, as by their bytes it would be without end."""
+    """Their number bounds what is fetched ahead, because their bytes would not."""
     url = write(tmp_path, "tfrecord", files=50, rows=2)
-    dataset, store = watched(pipeprof.open_dataset(url, batch_size=2))
+    dataset, store = recorded(pipeprof.open_dataset(url, batch_size=2))
     batches = iter(dataset)
     next(batches)
     assert comes(lambda: len(store.asked) > 1 + PREFETCH_DEPTH)
@@ -108,15 +110,15 @@ def test_very_small_objects_are_not_all_fetched_at_once(tmp_path):
 
 
 def test_a_row_that_ends_far_beyond_its_split_costs_nothing_twice(tmp_path):
-    """What it takes could not be said before; the next split's bytes were fetched meanwhile."""
+    """Its end is not known in advance, so the next split's bytes are fetched meanwhile."""
     rows = [f"{number},{'x' * 30_000}\n" for number in range(20)]
     (tmp_path / "long.csv").write_text("id,text\n" + "".join(rows))
-    told = []
+    results = []
     for ahead in (True, False):
-        dataset, store = watched(opened(str(tmp_path), "csv", ahead))
+        dataset, store = recorded(opened(str(tmp_path), "csv", ahead))
         assert ids(dataset) == list(range(20))
-        told.append(sorted(store.asked))
-    assert told[0] == told[1]
+        results.append(sorted(store.asked))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -140,8 +142,8 @@ def test_in_workers_too(tmp_path, format_name, workers):
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("ahead", [True, False])
 def test_the_next_bytes_are_asked_for_before_the_last_are_used_up(tmp_path, format_name, ahead):
-    """In the middle of the first part's batches nothing but a second thread can ask for more."""
-    dataset, store = watched(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
+    """In the middle of the first part's batches only a second thread can ask for more."""
+    dataset, store = recorded(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
     batches = iter(dataset)
     next(batches)
     wanted = 1 + PREFETCH_DEPTH if ahead else 1

@@ -11,7 +11,7 @@ import pipeprof
 from pipeprof.errors import CorruptData, StorageError
 from pipeprof.formats.base import PREFETCH_DEPTH, ReadOptions
 from tests.loaders.test_dataset import FORMATS, ids, write
-from tests.loaders.test_prefetch import ROWS, Seen, opened, watched
+from tests.loaders.test_prefetch import ROWS, RecordingStore, opened, recorded
 from tests.support.leaks import threads
 from tests.support.wait import PATIENCE_S, comes
 
@@ -30,7 +30,7 @@ def test_errors_come_where_they_came_before(tmp_path, format_name, ahead):
     assert all(number < 2000 for number in seen)
 
 
-def test_damage_ahead_is_told_in_its_turn(tmp_path):
+def test_damage_ahead_is_reported_when_its_split_is_read(tmp_path):
     url = write(tmp_path, "tfrecord", rows=200)
     file = tmp_path / "part-1.tfrecord"
     dataset = opened(url, "tfrecord", True)
@@ -43,9 +43,9 @@ def test_damage_ahead_is_told_in_its_turn(tmp_path):
 
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_what_follows_damage_is_read_once(tmp_path, damaged):
-    """The decoder of the damaged file wants nothing more of it, though that was sure to come."""
+    """The decoder of the damaged file asks for nothing more of it, although that was expected."""
     url = write(tmp_path, "tfrecord", rows=ROWS)
-    dataset, store = watched(opened(url, "tfrecord", True, on_error="skip"))
+    dataset, store = recorded(opened(url, "tfrecord", True, on_error="skip"))
     with open(tmp_path / f"part-{damaged}.tfrecord", "r+b") as file:
         file.write(b"\xff" * 8)
     with pytest.warns(UserWarning, match=f"part-{damaged}"):
@@ -67,8 +67,8 @@ def test_its_thread_ends_with_the_pass(tmp_path, left):
     assert comes(lambda: not ahead_threads(before))
 
 
-def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
-    class Hangs(Seen):
+def test_whoever_leaves_waits_for_no_read_in_flight(tmp_path):
+    class Hangs(RecordingStore):
         go = threading.Event()
 
         def read(self, item, ranges):
@@ -77,7 +77,7 @@ def test_whoever_leaves_waits_for_nothing_that_is_under_way(tmp_path):
             return super().read(item, ranges)
 
     before = threads()
-    dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Hangs, False)
+    dataset, store = recorded(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Hangs, False)
     batches = iter(dataset)
     next(batches)
     start = time.monotonic()
@@ -115,7 +115,7 @@ def test_tensors_that_are_kept_do_not_change(tmp_path, format_name):
     assert torch.equal(whole, torch.arange(6 * ROWS, dtype=torch.float32) / 4)
 
 
-class Locked(Seen):
+class Locked(RecordingStore):
     """Holds a lock while it reads, as clients of stores do."""
 
     def __init__(self, store, one_at_a_time):
@@ -130,7 +130,7 @@ class Locked(Seen):
 
 
 def test_a_fork_waits_for_what_is_read_so_that_no_lock_stays_held_in_the_child(tmp_path):
-    dataset, store = watched(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Locked, False)
+    dataset, store = recorded(opened(write(tmp_path, "csv", rows=ROWS), "csv", True), Locked, False)
     rows = iter(dataset)
     next(rows)
     rows.close()  # what was asked for ahead is still read

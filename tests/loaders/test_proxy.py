@@ -86,19 +86,20 @@ def test_it_can_be_copied_and_sent_to_another_process(clone, iterated):
 
 @pytest.mark.parametrize("form", FREED)
 def test_what_the_loader_holds_is_freed_with_it(form):
-    """At once, without the garbage collector, as far as torch lets go of it at once."""
+    """Objects are freed at once, without the garbage collector, wherever torch frees them at
+    once."""
 
     def left(wrapped: bool) -> tuple[bool, ...]:
         dataset = Marked()
         loader = DataLoader(dataset, 4, **FREED[form])
         iterator = iter(pipeprof.wrap(loader) if wrapped else loader)
         batch = next(iterator)
-        watched = [
+        references = [
             weakref.ref(thing)
             for thing in (dataset, loader, getattr(iterator, "_iterator", iterator), batch)
         ]
         del dataset, loader, iterator, batch
-        return tuple(thing() is not None for thing in watched)
+        return tuple(thing() is not None for thing in references)
 
     gc.collect()
     gc.disable()

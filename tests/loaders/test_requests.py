@@ -1,4 +1,5 @@
-"""Requests of a loader's data set, counted exactly: in workers of every kind, and without."""
+"""Requests of a loader's data set are counted exactly, in all kinds of workers and without
+workers."""
 
 import time
 
@@ -23,7 +24,7 @@ class Store(fsspec.AbstractFileSystem):
 
 
 class Objects(Dataset):
-    """Sample i asks for i + 1 ranges of 100 · (i + 1) bytes, and in vain for one object more."""
+    """Sample i requests i + 1 ranges of 100 · (i + 1) bytes, and one object that does not exist."""
 
     def __len__(self):
         return 8

@@ -1,4 +1,4 @@
-"""Loaders so fast that to watch each batch would cost too much: stretches are watched, whole."""
+"""Loaders so fast that recording each batch would cost too much: windows are recorded, in full."""
 
 import queue
 import threading
@@ -21,12 +21,12 @@ MANY = 1_007
 
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
-    """Whatever other tests did in this process: with a device to look at all are watched."""
+    """Pretend that no device is in use, whatever other tests did; with one all are recorded."""
     monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))
 
 
 class Quick(Dataset):
-    """Numbers, which are handed over sooner than tensors."""
+    """Returns numbers, which are sent faster than tensors."""
 
     def __len__(self):
         return BATCHES
@@ -36,38 +36,38 @@ class Quick(Dataset):
 
 
 class Named(Quick):
-    """Says what it does: each batch counts."""
+    """Names a stage, so that each batch counts."""
 
     def __getitem__(self, index):
         with pipeprof.stage("decode"):
             return index
 
 
-def watched_of(turn_s: float, batches: int) -> int:
-    """Of a loader whose batches take so long in turn, with two of them under way."""
+def recorded_of(cycle_s: float, batches: int) -> int:
+    """Return how many of ``batches`` are recorded at ``cycle_s`` each, with two prefetched."""
     clock, length = FakeClock(), shortest_window(2)
     budget = SamplingBudget(clock)
-    assert budget.begin(length), "a run begins with a stretch"
-    watched = length
-    while clock.now() < turn_s * batches:
-        clock.sleep(turn_s * length)
+    assert budget.begin(length), "a run begins with a window"
+    recorded = length
+    while clock.now() < cycle_s * batches:
+        clock.sleep(cycle_s * length)
         if budget.take(length):
-            watched += length
-    return watched
+            recorded += length
+    return recorded
 
 
 @pytest.mark.parametrize(
-    ("turn_s", "most", "least"), [(0.02, 1.0, 0.95), (0.005, 0.41, 0.38), (0.0005, 0.042, 0.038)]
+    ("cycle_s", "most", "least"), [(0.02, 1.0, 0.95), (0.005, 0.41, 0.38), (0.0005, 0.042, 0.038)]
 )
-def test_the_faster_the_batches_the_fewer_are_watched(turn_s, most, least):
-    assert least * 10_000 <= watched_of(turn_s, 10_000) <= most * 10_000 + 2 * shortest_window(2)
+def test_the_faster_the_batches_the_fewer_are_recorded(cycle_s, most, least):
+    assert least * 10_000 <= recorded_of(cycle_s, 10_000) <= most * 10_000 + 2 * shortest_window(2)
 
 
-def test_of_a_short_run_there_is_one_stretch():
-    assert watched_of(0.0005, 200) == watched_of(0.0015, 100) == shortest_window(2)
+def test_of_a_short_run_there_is_one_window():
+    assert recorded_of(0.0005, 200) == recorded_of(0.0015, 100) == shortest_window(2)
 
 
-def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
+def test_what_a_pause_saves_up_is_spent_on_a_few_windows_only():
     clock = FakeClock()
     budget = SamplingBudget(clock)
     assert budget.begin(16)
@@ -76,7 +76,7 @@ def test_what_a_pause_saves_up_is_spent_on_a_few_stretches_only():
     assert sum(budget.take(LONGEST) for _ in range(9)) == 2
 
 
-def test_stretches_get_longer_but_not_without_end():
+def test_windows_get_longer_but_not_without_end():
     clock = FakeClock()
     budget = SamplingBudget(clock)
     budget.begin(16)
@@ -96,17 +96,17 @@ def test_a_data_set_that_reports_stages_is_known(named, says):
     ring = Ring(slots=8)
     writer = ring.writer(0)
     writer.begin_epoch()
-    told = dict.fromkeys(REPORTED_FIELDS, 0.0) | named
+    record = dict.fromkeys(REPORTED_FIELDS, 0.0) | named
     for task in range(20):
         plain = task != 5
         writer.write(
-            task, list(told.values())[: len(TIMING_FIELDS) if plain else len(REPORTED_FIELDS)]
+            task, list(record.values())[: len(TIMING_FIELDS) if plain else len(REPORTED_FIELDS)]
         )
     assert ring.reports_stages() is says
 
 
 class Results(queue.Queue):
-    """As that of a worker's results."""
+    """Has the attributes of a worker's result queue."""
 
     def __init__(self):
         super().__init__()
@@ -114,40 +114,40 @@ class Results(queue.Queue):
 
 
 def test_a_worker_has_its_hooks_on_where_main_wants_records():
-    """The second of three workers: it makes batches 1, 4, 7, and so on."""
+    """It is the second of three workers, and fetches batches 1, 4, 7, and so on."""
     ring = Ring(slots=8)
-    sender, results, turned = WorkerSender(ring.writer(1), 1, 3), Results(), []
+    sender, results, switched = WorkerSender(ring.writer(1), 1, 3), Results(), []
     sender.begin_epoch()
     sender.attach(results)
     ring.set_window(0, 16)
-    sender.control_hooks(turned.append)
-    on, made_watched = True, []
+    sender.control_hooks(switched.append)
+    on, recorded_tasks = True, []
     for task in range(1, 100, 3):
-        on = turned[-1] if turned else True
+        on = switched[-1] if switched else True
         if on:
-            made_watched.append(task)
+            recorded_tasks.append(task)
         if task == 31:
             ring.set_window(50, 66)
         results.put((task, None))
-    assert set(made_watched) >= {*range(1, 16, 3), *range(52, 66, 3)}
-    assert turned == [False, True, False]
-    assert len(made_watched) <= 5 + 5 + 3, "and hardly any more"
+    assert set(recorded_tasks) >= {*range(1, 16, 3), *range(52, 66, 3)}
+    assert switched == [False, True, False]
+    assert len(recorded_tasks) <= 5 + 5 + 3, "and hardly any more"
     ring.set_window(0, ALL_TASKS)
     results.put((100, None))
-    assert turned[-1] is True
+    assert switched[-1] is True
 
 
 def test_a_worker_that_begins_where_nothing_is_wanted_makes_no_record():
     ring = Ring(slots=8)
-    sender, turned = WorkerSender(ring.writer(0), 0, 1), []
+    sender, switched = WorkerSender(ring.writer(0), 0, 1), []
     sender.begin_epoch()
     ring.set_window(0, 0)
-    sender.control_hooks(turned.append)
-    assert turned == [False]
+    sender.control_hooks(switched.append)
+    assert switched == [False]
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new workers", "persistent"])
-def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept):
+def test_what_is_recorded_is_recorded_in_full_and_every_batch_comes(kept):
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2, persistent_workers=kept))
     for _ in range(2):
         assert list(loader) == list(range(BATCHES))
@@ -160,11 +160,11 @@ def test_what_is_watched_is_watched_whole_and_every_batch_comes(kept):
     assert profile.overhead.share is not None
     [note] = profile.notes
     assert note.startswith(f"Of {2 * BATCHES:,} batches ")
-    # a run's beginning is watched, and a stretch is whole
+    # a run's beginning is recorded, and a window is whole
     epochs, nth = np.array(profile.batches.epoch), np.array(profile.batches.nth)
     assert nth[: shortest_window(4)].tolist() == list(range(shortest_window(4)))
-    stretches = np.split(nth, np.flatnonzero((np.diff(nth) != 1) | (np.diff(epochs) != 0)) + 1)
-    assert all(len(stretch) >= shortest_window(4) for stretch in stretches[:-1])
+    windows = np.split(nth, np.flatnonzero((np.diff(nth) != 1) | (np.diff(epochs) != 0)) + 1)
+    assert all(len(window) >= shortest_window(4) for window in windows[:-1])
 
 
 class Slow(Quick):
@@ -173,7 +173,7 @@ class Slow(Quick):
         return index
 
 
-def test_stretches_come_back_as_they_can_be_afforded():
+def test_windows_come_back_as_they_can_be_afforded():
     loader = pipeprof.wrap(DataLoader(Slow(), None, num_workers=1))
     for count, _ in enumerate(loader, start=1):
         if count == 300:
@@ -186,8 +186,8 @@ def test_stretches_come_back_as_they_can_be_afforded():
     assert profile.stages["fetch"].count == len(nth) - profile.warmup_batches
 
 
-def all_watched(loader):
-    """The profile of so many batches, each with its record."""
+def all_recorded(loader):
+    """Return the profile of `MANY` batches, and check that each has its record."""
     for count, _ in enumerate(loader, start=1):
         if count == MANY:
             break
@@ -207,20 +207,20 @@ def all_watched(loader):
     ],
     ids=["asked for", "stages named", "in any order", "no workers"],
 )
-def test_all_are_watched(make):
+def test_all_are_recorded(make):
     loader = make()
-    profile = all_watched(loader)
+    profile = all_recorded(loader)
     assert not profile.notes
 
 
-def test_with_a_device_to_look_at_all_are_watched():
+def test_with_a_device_in_use_all_are_recorded():
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2))
     loader._profiler.find_device = lambda: Device()
-    all_watched(loader)
+    all_recorded(loader)
 
 
 class Device:
-    """It reports nothing."""
+    """A device monitor that reports nothing."""
 
     def ask(self, number):
         pass
@@ -233,13 +233,13 @@ class Device:
 
 @pytest.fixture
 def poor(monkeypatch):
-    """Nothing is watched but the first stretch."""
+    """Let the budget pay for no window but the first."""
     monkeypatch.setattr("pipeprof.loaders.instrument.sampling._SHARE", 0.0)
 
 
 @pytest.mark.usefixtures("poor")
-def test_short_epochs_of_a_data_set_that_names_stages_are_all_watched():
-    """Though each of them is over before its first stretch would be."""
+def test_short_epochs_of_a_data_set_that_names_stages_are_all_recorded():
+    """They are, although each epoch ends before its first window would."""
     loader = pipeprof.wrap(DataLoader(Subset(Named(), range(20)), 2, num_workers=2))
     for _ in range(3):
         list(loader)
@@ -249,8 +249,8 @@ def test_short_epochs_of_a_data_set_that_names_stages_are_all_watched():
 
 
 @pytest.mark.usefixtures("poor")
-def test_all_batches_are_clocked_though_few_are_watched():
-    """The step is long once, where no batch is watched."""
+def test_all_batches_are_timed_though_few_are_recorded():
+    """One step is long, outside the windows."""
     loader = pipeprof.wrap(DataLoader(Quick(), 8, num_workers=2))
     for count, _ in enumerate(loader, start=1):
         if count == 200:

@@ -26,7 +26,7 @@ DATA = torch.arange(40)
 
 @pytest.fixture
 def loaders():
-    """A DataLoader of this test's own, to be changed."""
+    """A subclass of DataLoader for this test, which may be patched."""
 
     class Loader(DataLoader):
         __init__ = DataLoader.__init__
@@ -120,7 +120,7 @@ def test_a_loader_that_delivers_nothing_is_told(loaders):
 
 
 def rebuilt(loaders, dataset=DATA, **options):
-    """As a framework makes a loader anew: with those arguments that it knows."""
+    """Rebuild a loader as a framework does, with only those arguments that it knows."""
     session = begin(loaders)
     asked = loaders(DATA, 4, num_workers=1, in_order=False)
     list(loaders(dataset, asked.batch_size, num_workers=asked.num_workers, **options))
@@ -131,7 +131,7 @@ def test_an_order_that_a_framework_loses_is_told(loaders):
     session, asked = rebuilt(loaders)
     (profile,) = session.profiles(0.05)
     (note,) = profile.notes
-    assert note.startswith(f"in_order=False, as {session.created[0]} asks for it, was lost: ")
+    assert note.startswith(f"in_order=False was lost: {session.created[0]} has it, ")
     list(asked)
     assert [each.notes for each in session.profiles(0.05)] == [(), ()], "it was not rebuilt"
 
@@ -144,8 +144,8 @@ def test_no_order_is_lost_where_it_is_kept_or_the_data_are_others(changes, loade
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_of_a_fast_loader_all_batches_are_watched_when_told_so(whole, loaders, monkeypatch):
-    # whatever other tests did in this process: with a device to look at all are watched
+def test_of_a_fast_loader_all_batches_are_recorded_when_asked_for(whole, loaders, monkeypatch):
+    # other tests may have used a device in this process, with which all batches are recorded
     monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))
     session, batches = begin(loaders, whole=whole), 1_000
     for count, _ in enumerate(loaders(range(10_000), None, num_workers=1), 1):

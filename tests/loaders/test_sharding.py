@@ -18,7 +18,7 @@ def test_nothing_is_lost_and_nothing_repeated(splits, world, workers):
 
 
 def test_few_splits_go_to_different_ranks():
-    """Two splits, two ranks with four workers each: each rank reads one."""
+    """Of two splits each of two ranks with four workers reads one."""
     for rank in range(2):
         mine = [list(share_of(range(2), rank, 2, worker, 4)) for worker in range(4)]
         assert mine == [[rank], [], [], []]

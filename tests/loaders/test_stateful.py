@@ -1,5 +1,5 @@
-"""torchdata's StatefulDataLoader: its state is the very same with and without us, and its stages
-are seen."""
+"""torchdata's StatefulDataLoader has the same state with and without pipeprof, and its stages are
+recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def stateful() -> Any:
 
 
 class Numbers(Marked):
-    """The same in each run, as a state must be that is compared; with a state of its own."""
+    """Gives the same numbers in each run, so that states can be compared, and has a state of its
+    own."""
 
     made = 0
 
@@ -48,7 +49,7 @@ class Numbers(Marked):
 
 
 class Stream(IterableDataset):
-    """Each worker's share, from where its state says."""
+    """Yields each worker's share, from where its state says."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -68,8 +69,9 @@ class Stream(IterableDataset):
         self.done = state["done"]
 
 
-def told(loader: Any) -> list[Any]:
-    """Its states and batches: before, in the midst of an epoch, after it, and in the next, left."""
+def delivered(loader: Any) -> list[Any]:
+    """Return states and batches before an epoch, in it, after it, and in a next one that is
+    left."""
     torch.manual_seed(0)
     seen = [bits(loader.state_dict())]
     for number, batch in enumerate(loader):
@@ -99,7 +101,7 @@ def test_its_state_is_the_same_before_during_and_after(stateful, form, workers):
         torch.manual_seed(0)  # of which a sampler is made
         return stateful(dataset(), 4, num_workers=workers, **options)
 
-    assert told(pipeprof.wrap(loader())) == told(loader())
+    assert delivered(pipeprof.wrap(loader())) == delivered(loader())
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -156,7 +158,7 @@ def test_the_stages_are_seen_after_it_resumed_at_the_end_of_an_epoch(stateful, p
 
 
 def test_what_cannot_be_seen_after_it_resumed_between_snapshots_is_said(stateful):
-    """It takes the batches since its last snapshot once more, as it is made."""
+    """On creation it takes the batches since its last snapshot once more."""
 
     def loader():
         inner = stateful(Marked(), 4, num_workers=2, snapshot_every_n_steps=4)

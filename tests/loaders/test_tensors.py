@@ -1,4 +1,4 @@
-"""Arrow → tensors: the documented mapping, row by row of its table."""
+"""Arrow columns become tensors as the documented table says, row by row."""
 
 import copy
 import pickle
@@ -8,8 +8,13 @@ import pytest
 import torch
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.loaders.dataset.batching import to_tensors
+from pipeprof.loaders.dataset.arrow_arrays import to_arrays
+from pipeprof.loaders.dataset.batching import make_batch
 from pipeprof.loaders.tensors import Batch, Ragged
+
+
+def to_tensors(table, null_masks=False):
+    return make_batch(to_arrays(table, null_masks), 0, table.num_rows)
 
 
 def tensor_of(values, kind, **options):
@@ -80,7 +85,7 @@ def test_lists_are_ragged():
     ],
 )
 def test_a_slice_of_a_table_is_that_slice(values, kind):
-    """Batches are slices of what was decoded: their buffers begin before them."""
+    """Batches are slices of decoded tables, so their buffers begin earlier."""
     whole = pa.record_batch([pa.array(values, kind)], names=["x"])
     rows = slice(1, 4)
     fresh = pa.record_batch([pa.array(values[rows], kind)], names=["x"])
@@ -108,7 +113,7 @@ def test_no_rows():
     ],
 )
 def test_tensors_may_be_written_into(values, kind):
-    """Arrow's own views may not, and torch would warn of them."""
+    """Arrow's own views are read-only, and torch would warn of them."""
     tensor = tensor_of(values, kind)
     numbers = tensor.values if isinstance(tensor, Ragged) else tensor
     numbers[0] = 0
@@ -188,9 +193,9 @@ def test_lists_of_text_have_no_tensor(kind):
 
 def test_other_columns_are_proposed_only_where_there_are_some():
     tags = pa.array([["x"]], pa.list_(pa.string()))
-    beside = pa.record_batch([pa.array([1]), tags], names=["x", "tags"])
+    mixed = pa.record_batch([pa.array([1]), tags], names=["x", "tags"])
     with pytest.raises(SchemaMismatch, match=r"e\.g\. columns=\['x'\]"):
-        to_tensors(beside)
+        to_tensors(mixed)
     with pytest.raises(SchemaMismatch) as alone:
         to_tensors(pa.record_batch([tags], names=["tags"]))
     assert "columns=" not in str(alone.value)

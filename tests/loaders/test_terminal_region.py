@@ -1,4 +1,4 @@
-"""The rows at the bottom of a terminal: nobody else's line is touched, and they are given back."""
+"""The rows at the bottom of a terminal disturb no other output, and are released."""
 
 import os
 import shutil
@@ -22,8 +22,8 @@ def screen(terminal):
 
 @pytest.fixture
 def usual():
-    """Ctrl-Z and signals that end a process: nobody handles or ignores them, as a shell may for
-    what it runs in the background."""
+    """Reset the handlers of Ctrl-Z and of signals that end a process. A shell may have them ignored
+    for background jobs."""
     numbers = (signal.SIGTSTP, signal.SIGTERM, signal.SIGQUIT)
     before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
     yield numbers
@@ -176,7 +176,7 @@ for number in range(1000):
 
 @pytest.fixture
 def shown(tmp_path):
-    """The environment in which `shown.py` can be run in the folder of the test."""
+    """Return the environment in which `shown.py` runs in the folder of the test."""
     (tmp_path / "shown.py").write_text(SHOWN)
     return {**UNWATCHED, "PYTHONPATH": os.pathsep.join(sys.path)}
 

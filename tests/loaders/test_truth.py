@@ -1,4 +1,4 @@
-"""Pipelines whose truth is known, beyond the sleeps of `test_wrap`: who is blamed, and for what."""
+"""Pipelines of known truth, beyond the sleeps of `test_wrap`: the right cause is blamed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.loaders.forms import (
     Marked,
     SlowToReceive,
     SlowToSend,
-    assert_told,
+    assert_recorded,
     pretend_accelerator,
     profiled,
 )
@@ -60,14 +60,14 @@ def test_a_batch_that_is_slow_to_travel(slow, stage):
 
 
 class SleepsToReceive(SlowToReceive):
-    """On the clock of the process that has it."""
+    """Sleeps when it is unpickled, on the clock of that process."""
 
     def __setstate__(self, pause_s):
         CLOCK.sleep(pause_s)
 
 
 class ComputesToReceive(SlowToReceive):
-    """On the clock of the process that has it."""
+    """Computes when it is unpickled, on the clock of that process."""
 
     def __setstate__(self, pause_s):
         CLOCK.compute(pause_s)
@@ -94,7 +94,7 @@ def test_what_main_computes_to_have_a_batch_is_told_from_what_it_waits(
 
 
 def count(seconds):
-    """In Python, which does not let go of the interpreter."""
+    """Compute in Python without releasing the interpreter lock."""
     end, total = time.thread_time() + seconds, 0
     while time.thread_time() < end:
         for number in range(200):
@@ -128,8 +128,8 @@ COUNTING = {
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 6 worker processes")
 @pytest.mark.parametrize("name", COUNTING)
 def test_a_batch_that_waits_for_its_workers_interpreter_is_not_slow_to_travel(name):
-    """A finished batch lies in its hand-over while the worker computes the next: to pack its
-    tensors gains nothing, to compute less does."""
+    """A finished batch waits in the queue while its worker computes the next one. Packing its
+    tensors gains nothing, but computing less does."""
     act, options, stage = COUNTING[name]
     profile = measured(Act(act, 1200), 0.003, batch_size=8, **options)
     assert profile.diagnosis.bottleneck in (stage, "worker-cpu"), profile.blame
@@ -142,8 +142,7 @@ def test_a_batch_that_waits_for_its_workers_interpreter_is_not_slow_to_travel(na
 
 @pytest.mark.timed
 def test_waiting_for_the_pipe_is_not_serialising():
-    """Large batches of bytes go through a pipe of 64 kB: one worker waits for the other, and both
-    for main."""
+    """Large batches of bytes go through a pipe of 64 kB, for which the workers wait."""
     large = b"x" * 1_000_000
     profile = measured(
         Act(lambda index: None, 40),
@@ -222,7 +221,7 @@ def test_a_pin_thread_is_seen(monkeypatch):
     loader = pipeprof.wrap(DataLoader(Marked(), 2, num_workers=1, pin_memory=True), whole=True)
     batches = list(loader)
     # the thread waits for the first batch before it can be hooked
-    assert_told(loader, batches, first_arrival=False)
+    assert_recorded(loader, batches, first_arrival=False)
     profile = loader.profile()
     assert profile.stages["pin"].count == profile.measured_batches
     assert profile.stages["pin"].p50_s == pytest.approx(0.02, rel=0.5)

@@ -1,4 +1,4 @@
-"""Nothing changes for the training: all that a program can see of a loader, with and without us."""
+"""All that a training program can observe of a loader is the same with and without pipeprof."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Bad(Exception):
 
 
 def sample(index: int) -> torch.Tensor:
-    """All that code in a data set can see and draw, in one tensor."""
+    """Return all that code in a data set can observe and draw, in one tensor."""
     info = get_worker_info()
     return torch.tensor(
         [
@@ -103,7 +103,7 @@ def bad_init(worker):
 
 @st.composite
 def cases(draw):
-    """Arguments of a DataLoader, and how it is iterated."""
+    """Draw arguments of a DataLoader, and how it is iterated."""
     stream = draw(st.booleans())
     workers = draw(st.integers(0, 2))
     options: dict[str, Any] = {"num_workers": workers}
@@ -141,7 +141,7 @@ def cases(draw):
 
 @dataclass
 class Outcome:
-    """All that a training loop comes to know."""
+    """All that a training loop observes."""
 
     batches: list[Any] = field(default_factory=list)
     errors: list[tuple[type, str]] = field(default_factory=list)
@@ -199,7 +199,7 @@ def iterate(loader: Any, stop: int, seen: Outcome) -> None:
 
 @pytest.fixture
 def nothing_of_others():
-    """What another test has left open would warn when it is collected, in the midst of this one."""
+    """Collect what other tests left open, which would otherwise warn in the middle of this one."""
     gc.collect()
 
 
@@ -216,7 +216,7 @@ class Bottomless(Marked):
 
 
 class Answering(Marked):
-    """Has an answer, or an error of its own, for any attribute."""
+    """Returns a value, or raises an error of its own, for any attribute."""
 
     def __getattr__(self, name):
         if name == "__getitems__":

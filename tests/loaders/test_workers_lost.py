@@ -1,5 +1,5 @@
-"""A worker that is killed, or takes longer than the loader's timeout: the error is torch's own, and
-nothing stays."""
+"""A worker is killed or exceeds the loader's timeout: the error is torch's own, and nothing is left
+behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.wait import comes
 
 
 def lose_worker(iterator: Any) -> None:
-    """torch hears of it at any moment, and raises there."""
+    """Kill a worker; torch notices at any moment, and raises there."""
     os.kill(iterator._workers[0].pid, signal.SIGKILL)
     next(iterator)
 

@@ -11,11 +11,11 @@ from tests.loaders.forms import profiled
 FETCH_S, COLLATE_S, STEP_S = 20.0, 10.0, 5.0
 
 
-"""By a clock of the tests: beside these, what really takes time and a core is nothing."""
+"""By a clock of the tests: real time and CPU time are negligible against these."""
 
 
 class Sleepy(Dataset):
-    """Four samples make a batch, and take ``fetch_s`` of ``clock``."""
+    """Takes ``fetch_s`` of ``clock`` for a batch of four samples."""
 
     def __init__(self, clock=None, fetch_s=FETCH_S):
         self.clock, self.fetch_s = clock or FakeClock(), fetch_s
@@ -169,7 +169,7 @@ def test_a_loop_that_is_left_keeps_what_was_seen_and_ends_its_workers():
     profile = loader.profile()
     assert profile.measured_batches + profile.warmup_batches == 3
     assert profile.diagnosis.verdict == "inconclusive"
-    # beside that of the threads that pytest-xdist has
+    # in addition to that of the threads of pytest-xdist
     assert "too-few-batches" in [finding.code for finding in profile.findings]
 
 

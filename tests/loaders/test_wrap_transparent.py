@@ -25,7 +25,7 @@ def test_what_cannot_be_iterated_is_refused():
 
 
 class Noisy(Dataset):
-    """Every random source that torch seeds in a worker."""
+    """Uses every random source that torch seeds in a worker."""
 
     def __len__(self):
         return 12
@@ -110,7 +110,8 @@ def broken_collate(samples):
     ],
 )
 def test_a_workers_error_has_the_very_text_it_has_without_us(dataset, options):
-    """torch sends the worker's traceback as the text of the error: none of our frames is in it."""
+    """torch sends the worker's traceback as the text of the error, without any frame of
+    pipeprof."""
 
     def message(wrapped):
         loader = DataLoader(dataset, 4, num_workers=1, **options)
