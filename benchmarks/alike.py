@@ -21,7 +21,7 @@ from time import sleep, thread_time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from pipeprof.analyze.compare.differences import waited_for_cores
+from pipeprof.analyze.compare.differences import waiting_share
 from pipeprof.analyze.compare.runs import two_runs
 from pipeprof.loaders.instrument.wrap import wrap
 from pipeprof.model import Profile, TwoRuns
@@ -109,7 +109,7 @@ def told(pipeline: Pipeline, folder: Path) -> None:
     print(
         f"\n{pipeline.name}: {pipeline.workers} workers, {RUNS} runs of {pipeline.batches} batches"
     )
-    busy = sorted(map(waited_for_cores, same))
+    busy = sorted(map(waiting_share, same))
     print(f"  of the time to make a batch, workers waited for a core {percent(busy[0])} in one run "
           f"to {percent(busy[-1])} in another")  # fmt: skip
     alike = list(combinations(same, 2))

@@ -1,4 +1,4 @@
-"""Write docs/findings.md from the cases themselves: python scripts/findings_doc.py FILE"""
+"""Write docs/findings.md from the docstrings of the cases: python scripts/findings_doc.py FILE"""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from pathlib import Path
 from pipeprof.analyze.advice.findings import CASES
 from pipeprof.analyze.advice.findings.case import Case
 from pipeprof.analyze.wording.findings import title
+from pipeprof.units import capital
 
 _HEAD = """\
 # Findings
 
-pipeprof reports these problems when a run shows them, with the numbers of the run and a remedy in
-terms of the current settings. A problem that costs time is reported only where the accelerator is
-starved. Nothing is reported from unknown figures. The code of a finding is stable:
+A finding is a known problem of data loading. pipeprof reports it with the numbers of your run, and
+with a fix that starts from your present settings. Findings about lost time are reported only where
+the accelerator is starved. No finding is based on unknown figures. The code of a finding is stable:
 `pipeprof report FILE --json` has it under `findings`.
 
-This page is written by `make docs` from `pipeprof/analyze/advice/findings/`. A test provokes each
-finding.
+`make docs` writes this page from `pipeprof/analyze/advice/findings/`. A test provokes each finding.
 """
 
 
 def document() -> str:
-    """Return the page."""
     return "\n".join([_HEAD, *_contents(), *_themes()])
 
 
 def _contents() -> Iterator[str]:
-    yield "| code | problem |\n|---|---|"
+    yield "| code | finding |\n|---|---|"
     for case in CASES:
         yield f"| [`{case.code}`](#{case.code}) | {title(case.code)} |"
     yield ""
@@ -38,9 +37,13 @@ def _contents() -> Iterator[str]:
 
 def _themes() -> Iterator[str]:
     for module, cases in groupby(CASES, lambda case: case.find.__module__):
-        yield f"## {(sys.modules[module].__doc__ or '').strip().rstrip('.')}\n"
+        yield f"## {_heading(sys.modules[module].__doc__ or '')}\n"
         for case in cases:
             yield _section(case)
+
+
+def _heading(docstring: str) -> str:
+    return capital(docstring.removeprefix("Findings about ").rstrip("."))
 
 
 def _section(case: Case) -> str:

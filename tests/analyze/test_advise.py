@@ -19,8 +19,8 @@ def test_as_many_workers_as_the_accelerator_takes():
     (advice,) = advised(workers_run()).values()
     assert (advice.setting, advice.current, advice.proposed) == ("num_workers", "2", "7")
     assert advice.predicted_samples_per_s == pytest.approx(4 / 0.00525, rel=0.1)
-    assert "one worker makes 133 samples/s here, the accelerator takes 800" in advice.why
-    assert "then the accelerator would be the limit" in advice.why
+    assert "one worker gives 133 samples/s here, the accelerator takes 800" in advice.why
+    assert "the next limit would be the accelerator" in advice.why
     assert "Simulated with this run's batches, not tried" in advice.why
     assert advice.code == "DataLoader(…, num_workers=7, prefetch_factor=2, persistent_workers=True)"
 
@@ -75,7 +75,7 @@ def test_what_one_run_cannot_tell_is_a_range_and_the_run_that_would():
         f"a short run with num_workers={advice.proposed}: "
         f"pipeprof run --set num_workers={advice.proposed} train.py"
     )
-    assert "if all of them together fill the storage's bandwidth" in advice.why
+    assert "if together they use all of the storage's bandwidth" in advice.why
 
 
 def test_a_run_that_is_too_short_says_how_much_longer():
@@ -111,7 +111,7 @@ def test_as_many_workers_as_cores_for_work_that_computes():
     assert advice.proposed == "2"
     assert short.setting == "cores", "two workers do not feed it either"
     assert advice.predicted_samples_per_s == pytest.approx(2 * 4 / 0.030, rel=0.15)
-    assert "then 2.0 free cores would be the limit" in advice.why
+    assert "the next limit would be 2.0 free cores" in advice.why
     busy = replace(workers_run(workers=1, cpu_share=1.0), main=MainProcess(cpu_s=0.95, wall_s=1.0))
     assert "num_workers 2" not in advised(busy), "the training needs the other core"
 
@@ -120,7 +120,7 @@ def test_no_more_workers_than_memory_has_room_for():
     main = MainProcess(shared_memory_bytes=100 * 10**6, available_bytes=10**10)
     (advice,) = advised(seen(workers_run(), main, tensors=1, batch_bytes=7e6)).values()
     assert advice.proposed == "3", "three times two batches, and the one in use, in half of 100 MB"
-    assert "memory for batches under way (prefetch 2 each) would be the limit" in advice.why
+    assert "the next limit would be memory for prefetched batches (2 a worker)" in advice.why
 
 
 def test_workers_where_there_are_none():
@@ -137,7 +137,7 @@ def test_no_workers_for_what_costs_more_to_send_than_to_make():
     assert "num_workers 1" in advised(quick)
     (advice,) = advised(seen(quick, tensors=200, batch_bytes=1600)).values()
     assert "not more workers" in advice.proposed
-    assert "receiving one from a worker some 30.3 ms" in advice.why
+    assert "about 30.3 ms to receive from a worker" in advice.why
 
 
 def test_fewer_workers_where_the_cores_are_used_up():
@@ -154,7 +154,7 @@ def test_no_more_workers_where_cores_are_full():
     assert advice.setting == "cores"
     assert "at most 267 samples/s with any number of workers" in advice.why
     (advice,) = advised(workers_run(cpu_share=1.0, step_s=0.0)).values()
-    assert advice.proposed == "a cheaper way to make a batch, not more workers"
+    assert advice.proposed == "batches that cost less to build, not more workers"
     assert "at most 267 samples/s; more workers do not raise it" in advice.why
 
 
@@ -173,7 +173,7 @@ def test_slow_batches_pass_or_are_outlasted():
     order, prefetch = advised(slow_batches()).values()
     assert (order.setting, order.current, order.proposed) == ("in_order", "True", "False")
     assert (prefetch.setting, prefetch.current, prefetch.proposed) == ("prefetch_factor", "2", "5")
-    assert "10 batches under way outlast one, 4 do not" in prefetch.why
+    assert "10 prefetched batches last that long, 4 do not" in prefetch.why
     assert order.predicted_samples_per_s is None, "twelve slow batches are too few for a number"
     many = advised(slow_batches(batches=300)).values()
     assert [advice.predicted_samples_per_s for advice in many] == pytest.approx([4 / 0.01025] * 2)

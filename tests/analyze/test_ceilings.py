@@ -61,8 +61,8 @@ def test_cores_are_counted_less_the_training_process_and_shared_by_ranks():
     four = replace(busy, environment=replace(busy.environment, cores=8, ranks=4))
     assert ceilings(four)["worker-cpu"] == pytest.approx(1.5 / 0.006)
     assert assemble(four).ceilings["worker-cpu"].formula == (
-        "1.5 cores × 4 samples / 6.00 ms of CPU a batch "
-        "(8 cores shared by 4 ranks, 0.5 busy with the training process)"
+        "1.5 cores × 4 samples / 6.00 ms of CPU a batch; "
+        "8 cores shared by 4 ranks; 0.5 busy with the training process"
     )
 
 

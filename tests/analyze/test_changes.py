@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.analyze.compare.differences import busier, changes, unlike
+from pipeprof.analyze.compare.differences import changes, contention_change, unlike
 from pipeprof.model import CacheState, Change, Difference, LoaderConfig, Profile
 from tests.samples import ENVIRONMENT, sample_profile, stage_stats
 
@@ -83,11 +83,11 @@ def test_a_machine_that_is_busier_is_told_unless_the_workers_are_more() -> None:
     busy = {**PLAIN.resources, "run-queue": stage_stats(60.0, 600)}
     after = replace(PLAIN, resources=busy)
     (said,) = unlike(PLAIN, after, (), None)
-    assert said.startswith("the machine was not as busy with others")
-    assert said.endswith("18 % and 69 % waiting for a core")
-    assert busier(PLAIN, after) == pytest.approx(0.51, abs=0.01)
+    assert said.startswith("other processes took another share of the cores")
+    assert said.endswith("18 % and 69 % of the time to build a batch was waiting for a core")
+    assert contention_change(PLAIN, after) == pytest.approx(0.51, abs=0.01)
     hungry = replace(after, resources={**busy, "native-threads": stage_stats(40.0, 600)})
-    assert busier(PLAIN, hungry) == 0, "its own threads want the cores"
+    assert contention_change(PLAIN, hungry) == 0, "its own threads want the cores"
     more = replace(after, config=replace(PLAIN.config, num_workers=8))
     assert unlike(PLAIN, more, changes(PLAIN, more), None) == ()
 

@@ -51,17 +51,17 @@ def test_when_nothing_feeds_the_fastest_is_taken_unless_a_cheaper_one_is_as_fast
     assert "Starved at every setting tried" in advice.headline
     assert "gets 9,900 of the 25,600 samples/s it could take" in advice.headline
     # 0.95 × 25,600 samples/s of 100 bytes
-    assert advice.headline.endswith("decode is to blame. To feed it takes 2.43 MB/s read.")
+    assert advice.headline.endswith("decode is to blame. Feeding it takes 2.43 MB/s read.")
 
 
 def test_what_it_takes_to_feed_is_told_in_cores_and_bytes():
     best = replace(trial(4, 10_000, 0.59, "starved"), cpu_s_per_sample=0.2e-3)
     (advice,) = choose([best], SPEC)
     # 24,320 samples/s × 0.2 ms
-    assert "takes 4.9 cores that make batches and 2.43 MB/s read." in advice.headline
+    assert "takes 4.9 cores that build batches and 2.43 MB/s read." in advice.headline
     received = replace(best, cpu_s_per_sample=0.02e-3, bytes_per_sample=0, bottleneck="transfer")
     assert (
-        "takes 0.5 cores that make batches and fewer, larger batches for the training process to "
+        "takes 0.5 cores that build batches and fewer, larger batches for the training process to "
         "receive." in choose([received], SPEC)[0].headline
     )
     bare = replace(best, demand_samples_per_s=2e6)

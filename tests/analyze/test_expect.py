@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.advice.more_workers import expected
+from pipeprof.analyze.advice.more_workers import by_simulation
 from pipeprof.analyze.assemble import in_words
 from pipeprof.analyze.predict.workload import Demand, Machine
 from pipeprof.analyze.profile.batch_table import Columns
@@ -26,7 +26,7 @@ def to_set(workers: int, demands: list[Demand]) -> Recommendation:
     storage = storage_bound(summary, None, recording.lone_requests, None)
     facts = Facts(recording, summary, diagnose(summary, summary.ranked_blame(), 0.05, storage))
     run = from_one(demands[:120], Machine(cores=16))
-    return in_words(expected(facts, run, workers), facts)
+    return in_words(by_simulation(facts, run, workers), facts)
 
 
 def test_a_number_with_its_interval() -> None:

@@ -13,8 +13,8 @@ GIB = 2**30
 def test_workers_that_wait_for_cores_are_too_many():
     crowded = seen(workers_run(workers=4, cpu_share=0.5), runqueue_s=0.015)
     assert found(crowded) == {
-        "cpu-oversubscribed": "4 workers on 2 cores; making a batch took 30.0 ms, and 50 % of that "
-        "was waiting for a core. 4.0 cores would be busy if there were as many.\n"
+        "cpu-oversubscribed": "4 workers on 2 cores; a batch took 30.0 ms to build, and 50 % of "
+        "that was waiting for a core. With enough cores, 4.0 would be busy.\n"
         "Set num_workers to 2 instead of 4. Only cheaper work per batch, or more cores, makes "
         "loading faster."
     }
@@ -37,8 +37,8 @@ def test_training_on_the_cores_that_workers_want():
 def test_cores_that_somebody_else_uses():
     text = found(seen(workers_run(workers=1, cpu_share=0.4), runqueue_s=0.015))["noisy-neighbour"]
     assert text.startswith(
-        "50 % of making a batch was waiting for a core, while this job used 0.4 of 2 cores and "
-        "wanted 0.9."
+        "50 % of the time to build a batch was waiting for a core. This job used 0.4 of 2 cores "
+        "and needed 0.9."
     )
 
 
@@ -50,13 +50,13 @@ def test_cores_that_the_host_gives_to_others():
 
     assert text(0.15, 0.0) == (
         "The host of this virtual machine gave 15 % of its core time to others (steal in "
-        "/proc/stat).\nAsk whoever runs the host for cores of its own: no setting here gives them "
-        "back. Measure again on a quiet machine before changing num_workers=1."
+        "/proc/stat).\nAsk the administrator of the host for dedicated cores: no setting here "
+        "gives them back. Measure again on a quiet machine before you change num_workers=1."
     )
     both = text(0.04, 0.015)
-    assert "wanted 0.9. The host of this virtual machine gave 4 % of its core time" in both
+    assert "needed 0.9. The host of this virtual machine gave 4 % of its core time" in both
     assert "Look for other processes on these cores" in both
-    assert "Ask whoever runs the host" in text(0.15, 0.015)
+    assert "Ask the administrator of the host" in text(0.15, 0.015)
     for little in (None, 0.0, 0.01):
         assert "host of this" not in text(little, 0.015)
     assert text(0.09, 0.0) == ""
@@ -66,8 +66,9 @@ def test_native_threads_are_not_workers():
     crowded = seen(workers_run(cpu_share=0.1), process_cpu_s=0.030, runqueue_s=0.0, threads=7)
     text = found(crowded)["native-threads-oversubscribed"]
     assert text.startswith(
-        "90 % of the CPU time to make a batch is spent by threads beside the workers' own, at "
-        "least 4 in each of 2 workers: 8 or more threads on 2 cores, of which 2.0 were busy."
+        "90 % of the CPU time of a batch is spent in native threads, not in the workers' main "
+        "threads. Each of 2 workers runs at least 4: 8 or more threads on 2 cores, of which 2.0 "
+        "were busy."
     )
     one = seen(workers_run(cpu_share=0.1), process_cpu_s=0.030, runqueue_s=0.0, threads=4)
     assert "native-threads-oversubscribed" not in found(one), "a thread for each core"
@@ -76,18 +77,21 @@ def test_native_threads_are_not_workers():
 def test_requests_and_what_each_takes():
     waiting = seen(workers_run(cpu_share=0.1), runqueue_s=0.0, requests=9, bytes=36e3)
     assert found(waiting) == {
-        "storage-wait": "To make a batch a worker is blocked 90 % of 30.0 ms. It makes 9 "
-        "requests of 4.00 kB, 3.00 ms each: 1.33 MB/s in all for a worker.\n"
-        "Wait in parallel: num_workers=7 instead of 2. Ask for more at once: many samples in one "
+        "storage-wait": "While it builds a batch, a worker is blocked for 90 % of 30.0 ms. It "
+        "makes 9 requests of 4.00 kB, 3.00 ms each: 1.33 MB/s.\n"
+        "Wait in parallel: num_workers=7 instead of 2. Read more at once: many samples in one "
         "file or shard, larger reads. Or keep the data on a nearer, faster storage."
     }
     large = seen(workers_run(cpu_share=0.1), runqueue_s=0.0, requests=1, bytes=64e6)
-    assert "Ask for more" not in found(large)["storage-wait"]
+    assert "Read more" not in found(large)["storage-wait"]
 
 
 def test_a_wait_of_which_only_the_stage_is_known():
     named = seen(workers_run(cpu_share=0.1), runqueue_s=0.0, requests=0)
-    assert "a sleep in read; 0.2 of 2 cores" in found(named)["workers-wait"]
+    assert (
+        "in read: on a network, a disk, a lock or a sleep. 0.2 of 2 cores"
+        in found(named)["workers-wait"]
+    )
     box = seen(named, read_s=0.0, decode_s=0.0)
     assert 'pipeprof.stage("read")' in found(box)["workers-wait"]
 
@@ -96,14 +100,13 @@ def test_computing_with_cores_to_spare_and_without():
     spare = seen(workers_run(workers=1, cpu_share=0.9), runqueue_s=0.0)
     assert found(spare) == {
         "compute-bound": "A batch takes 27.0 ms of CPU time in the 30.0 ms that a worker needs for "
-        "it; 0.9 of 2 cores are busy.\nCompute in parallel: num_workers=2 instead of 1. Cheaper "
-        "decoding or transforms, or results that are computed once and kept, shorten the work "
-        "itself."
+        "it; 0.9 of 2 cores are busy.\nCompute in parallel: num_workers=2 instead of 1. Use "
+        "cheaper decoding or transforms, or compute results once and keep them."
     }
     full = found(seen(workers_run(cpu_share=1.0), runqueue_s=0.0))["compute-bound"]
     assert "More workers than 2 do not help: 2.0 cores" in full
     decoding = found(seen(spare, decode_s=0.024, read_s=0.0))["decode-bound"]
-    assert decoding.startswith("80 % of the 30.0 ms to make a batch is decoding")
+    assert decoding.startswith("80 % of the 30.0 ms to build a batch is decoding")
 
 
 def test_bytes_from_memory():
@@ -111,12 +114,12 @@ def test_bytes_from_memory():
         workers_run(cpu_share=1.0), MainProcess(available_bytes=GIB),
         runqueue_s=0.0, logical_bytes=2e6, physical_bytes=0.0,
     )  # fmt: skip
-    assert "Of 112 MB that sampled batches read, the devices moved 0 B." in found(cached)[
+    assert "batches read 112 MB; the devices moved 0 B of that." in found(cached)[
         "page-cache-flatters"
     ]  # fmt: skip
     source = DataSource("/data", "csv", 1, 10 * GIB)
     text = found(replace(cached, source=source))["page-cache-flatters"]
-    assert "10.7 GB in all do not fit into the 1.07 GB left" in text
+    assert "All 10.7 GB do not fit into the 1.07 GB left" in text
     for otherwise in (
         {"physical_bytes": 1e6}, {"physical_bytes": None}, {"logical_bytes": 1e3},
         {"cpu_s": 0.015},  # it blocks: a network's file system, which counts no bytes
@@ -126,7 +129,7 @@ def test_bytes_from_memory():
 
 def test_a_few_slow_batches():
     text = found(slow_batches())["head-of-line"]
-    assert text.startswith("12 of 116 batches took 100 ms to make, the median one 10.0 ms; 9")
+    assert text.startswith("12 of 116 batches took 100 ms to build, the median one 10.0 ms; 9")
     assert "Set in_order=False" in text
     assert "Set prefetch_factor=5 instead of 2" in text
     assert "in_order" not in found(slow_batches(in_order=False))["head-of-line"]
@@ -176,7 +179,9 @@ def test_many_tensors_none_and_one():
     assert "no tensors" in found(transferred(tensors=0, batch_bytes=0))["pickled-batches"]
     one = found(transferred(tensors=1, batch_bytes=1600))
     assert set(one) == {"in-memory-data"}
-    assert "takes 2.00 ms; its way to the training process then takes" in one["in-memory-data"]
+    assert (
+        "takes 2.00 ms to build, and 24.0 ms to reach the training process" in one["in-memory-data"]
+    )
 
 
 def test_what_main_does_itself():
@@ -191,7 +196,7 @@ def test_what_main_does_itself():
 def test_a_main_process_that_something_else_keeps_busy():
     busy = MainProcess(cpu_s=1.0, wall_s=1.0)
     text = found(seen(transferred(tensors=1, batch_bytes=8), busy))["main-process-bound"]
-    assert text.startswith("It took 8.00 ms to receive a batch of 1 tensor,")
+    assert text.startswith("A batch of 1 tensor took 8.00 ms to receive;")
     assert "in-memory-data" not in text
 
 

@@ -19,7 +19,7 @@ def test_what_epochs_cost_at_their_edges():
     restarted = replace(workers_run(), epochs=epochs(3, 0.33, 0.1))
     assert found(restarted)["worker-start-up-each-epoch"] == (
         "Starting and stopping 2 workers took 400 ms of a typical epoch of 2.00 s: 20 %, "
-        "which the verdict leaves out. 3 epochs were seen.\n"
+        "which the verdict leaves out. The run had 3 epochs.\n"
         "Set persistent_workers=True; it is off."
     )
     for otherwise in (
@@ -51,13 +51,13 @@ def test_threads_at_fork_matter_when_a_client_lives_in_them():
     assert "fork-with-threads" not in found(replace(workers_run(), main=own))
 
 
-def test_room_for_the_batches_under_way():
+def test_room_for_prefetched_batches():
     main = MainProcess(shared_memory_bytes=64 * 2**20, available_bytes=100 * 2**20)
     text = found(seen(workers_run(), main, tensors=1, batch_bytes=10e6))
     assert text["shared-memory-too-small"] == (
-        "2 workers × prefetch 2 × 10.0 MB a batch: 50.0 MB under way, and /dev/shm has 67.1 MB in "
-        "all. A worker that finds it full dies of a bus error.\n"
-        "Set prefetch_factor=1 instead of 2, or use smaller batches; or give more, in a container "
+        "2 workers × prefetch 2 × 10.0 MB a batch: 50.0 MB prefetched. /dev/shm has 67.1 MB in "
+        "all. When it is full, a worker dies of a bus error.\n"
+        "Set prefetch_factor=1 instead of 2, or use smaller batches; or enlarge it, in a container "
         "with --shm-size."
     )
     assert "105 MB of memory are left" in text["prefetch-memory"]

@@ -17,22 +17,22 @@ FEW = 20
 
 def test_bytes_that_are_read_for_nothing():
     assert found(seen(workers_run(FEW), **AMPLIFIED))["read-amplification"] == (
-        "To make a typical batch of 4 samples a worker reads 3.00 MB, 750 kB for a sample, and "
-        "hands over 300 kB: 10.0 times as much is read, at 100 MB/s.\n"
-        "Read a row group once for all of its rows in a batch: the data set's __getitems__ is "
-        "given the 4 indices of a batch at once, and a sampler may keep rows of one group "
-        "together. Read the columns in use only (columns=[…]), and write smaller row groups. Of "
-        "files of which a part is used (clips, crops, large images), keep that part: cut, scaled "
-        "or computed once. A batch takes as much in any worker, so num_workers=2 is not what to "
-        "change first."
+        "For a typical batch of 4 samples a worker reads 3.00 MB, 750 kB for a sample. The batch "
+        "holds 300 kB: 10.0 times as much is read, at 100 MB/s.\n"
+        "Read a row group once for all of its rows in a batch. The data set's __getitems__ "
+        "receives the 4 indices of a batch at once, and a sampler can keep rows of one group "
+        "together. Read only the columns you use (columns=[…]), and write smaller row groups. "
+        "Where you use part of a file (clips, crops, large images), store that part: cut, scaled "
+        "or computed once. A batch reads as much in any worker: do not change num_workers=2 "
+        "first."
     )
 
 
 def test_what_to_do_depends_on_who_asks_for_samples():
     iterable = found(set_to(seen(workers_run(FEW), **AMPLIFIED), kind="iterable"))
-    assert "yield all that is wanted of it" in iterable["read-amplification"]
+    assert "yield all that you need of it" in iterable["read-amplification"]
     single = found(seen(workers_run(FEW), **AMPLIFIED, samples=1))["read-amplification"]
-    assert "a typical batch of 1 sample a worker reads 3.00 MB, and hands over" in single
+    assert "a typical batch of 1 sample a worker reads 3.00 MB. The batch holds" in single
     assert "Take all rows of a row group at once" in single
     inline = found(seen(inline_run(FEW), **AMPLIFIED))["read-amplification"]
     assert "the training process reads 3.00 MB" in inline

@@ -97,7 +97,7 @@ def test_slower_formats_are_advised_against() -> None:
     copies = [copy("tfrecord", 600_000), copy("csv:gzip", 50_000)]
     slow = (trial("/local/tfrecord", 2_000), trial("/local/csv:gzip", 5_000))
     assert weighed(copies, as_it_is(), *slow).advice["local"] == (
-        "keep csv as it is: what was tried is slower; the fastest, csv:gzip, gives 0.50× its "
+        "keep csv as it is: the copies are slower; the fastest, csv:gzip, gives 0.50× its "
         "samples/s and takes 0.25× the bytes on storage."
     )
 

@@ -73,7 +73,9 @@ def test_advice_is_of_the_rate_within_what_the_machine_has():
     assert "accelerator" not in advice[0].why
     assert advice[0].predicted_starved is advice[0].predicted_starved_interval is None
     used_up = of(workers_run(200, cpu_share=1.0, step_s=0.0)).recommendations
-    assert [one.proposed for one in used_up] == ["a cheaper way to make a batch, not more workers"]
+    assert [one.proposed for one in used_up] == [
+        "batches that cost less to build, not more workers"
+    ]
 
 
 def test_no_cores_are_asked_for_that_no_machine_has():

@@ -43,7 +43,7 @@ def test_parts_that_agree_need_no_words():
 
 def test_another_cause_that_is_worth_more_is_explained():
     (why,) = story(worths=(0.02, 0.3))
-    assert why.startswith("More is gained from transfer than from decode")
+    assert why.startswith("transfer is worth more than decode")
     (why,) = story(worths=(0.10, 0.13))
     assert "worth the same" in why
 
@@ -52,7 +52,7 @@ def test_another_ceiling_is_explained():
     (why,) = story(ceiling="transfer")
     assert "The lowest ceiling is transfer, the cause is decode" in why
     (why,) = story(ceiling="accelerator")
-    assert "late now and then" in why
+    assert "some batches are late" in why
     (why,) = story(ceiling="accelerator", workers=0)
     assert "the times of both add up" in why
 
@@ -124,4 +124,4 @@ def test_a_cause_that_is_mostly_unknown_is_said_to_be():
     )
     profile = assemble(replace(recording, batches=lost))
     assert profile.diagnosis.bottleneck is None
-    assert profile.diagnosis.disagreements[0].startswith("No record tells what")
+    assert profile.diagnosis.disagreements[0].endswith("A longer run leaves less unknown.")

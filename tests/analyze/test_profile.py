@@ -62,7 +62,7 @@ def test_near_the_threshold_it_does_not_pretend_to_know():
     assert low < diagnosis.threshold < high
     assert diagnosis.verdict == "inconclusive"
     assert diagnosis.more_batches >= 10
-    assert "which side of 5.0 %" in diagnosis.headline
+    assert "spans the 5.0 % threshold" in diagnosis.headline
 
 
 def test_ten_batches_are_needed_for_a_verdict():

@@ -35,7 +35,7 @@ def test_a_client_that_computes_is_to_blame_whatever_the_store_does():
     profile = starved_by_reading(waited(log_of(*in_turn([4000] * 40, 1 * MS, 1e9)), 0.9))
     assert profile.diagnosis.bottleneck == "storage-client"
     assert profile.diagnosis.evidence.startswith("the client spends 904 µs of CPU on a request")
-    assert "held up by the storage's client" in profile.diagnosis.headline
+    assert "limited by the storage's client" in profile.diagnosis.headline
     # of batches of 32 samples
     assert profile.ceilings["storage-client"].samples_per_s == pytest.approx(
         32 / (0.8 * 0.9 * 1.004 * MS)
@@ -194,7 +194,7 @@ def test_more_workers_are_promised_no_gain_where_the_storage_may_be_full():
         advice, *more = assemble(replace(run, requests=log)).recommendations
         assert advice.setting == "num_workers"
         assert (advice.predicted_samples_per_s is None) == doubt
-        assert ("fill the storage's bandwidth" in advice.why) == doubt
+        assert ("use all of the storage's bandwidth" in advice.why) == doubt
         assert [other.setting for other in more] == ["storage bandwidth"] * doubt
 
 
@@ -202,6 +202,6 @@ def test_a_fix_speaks_of_the_present_settings():
     log = waited(log_of(*in_turn([4000] * 40, 20 * MS, 1e9)), 0.05)
     run = seen(inline_run(read_s=20 * MS, decode_s=1 * MS, collate_s=0, other_s=0), runqueue_s=0.0)
     text = found(replace(run, requests=log))["storage-latency-bound"]
-    assert "instead of 0: more wait side by side" in text
-    assert "Ask for more at once" in text
+    assert "instead of 0: more requests wait at the same time" in text
+    assert "Read more at once" in text
     assert "nan" not in text

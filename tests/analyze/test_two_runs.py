@@ -145,7 +145,7 @@ def test_too_few_batches_tell_nothing() -> None:
     pair = two_runs(drawn(0), drawn(1, batches=10, decode_ms=30.0), FILES)
     assert pair.after.measured_batches == 8
     assert (pair.speed.shown, pair.speed.interval) == ("unknown", None)
-    assert pair.headline.startswith("Too little to tell: 0.")
+    assert pair.headline.startswith("Inconclusive: 0.")
     assert {stage.shown for stage in pair.stages.values()} == {"unknown"}
     assert pair.starved.interval is None
 
@@ -167,7 +167,7 @@ def test_nothing_measured() -> None:
     )  # fmt: skip
     pair = two_runs(nothing, drawn(1), FILES)
     assert pair.speed.ratio is None
-    assert pair.headline.startswith("Too little to tell: no throughput")
+    assert pair.headline.startswith("Inconclusive: no throughput")
     assert pair.stages["decode"].before is None
 
 

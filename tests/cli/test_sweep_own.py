@@ -67,7 +67,7 @@ def test_a_script_is_run_once_for_each_setting(
     assert document["environment"]["accelerator"] == f"the step of your own script, {mine}"
     [advice] = document["advice"]
     assert advice["recommendation"]["code"] == (
-        f"pipeprof run --set num_workers=2,prefetch_factor=2 {mine}  # as it is, or in it:\n"
+        f"pipeprof run --set num_workers=2,prefetch_factor=2 {mine}  # or in the script:\n"
         "DataLoader(…, num_workers=2, prefetch_factor=2)"
     )
     profile = load(out / "trial-001.json")

@@ -1,4 +1,4 @@
-"""docs/findings.md tells of every case, and every case is provoked by a test."""
+"""docs/findings.md describes every case, and every case is provoked by a test."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def test_codes_are_each_of_one_case():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
-def test_a_case_says_what_it_is_and_how_it_is_seen(case):
-    what, _, how = case.meaning.partition("\n\n")
+def test_a_case_says_what_it_is_when_it_is_reported_and_how_to_fix_it(case):
+    what, reported, fix = case.meaning.split("\n\n")
     assert what.endswith(".")
-    assert how.startswith("Seen ")
+    assert reported.startswith("Reported ")
+    assert fix.startswith("Fix: ")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)

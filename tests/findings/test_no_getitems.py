@@ -70,7 +70,7 @@ def test_the_code_of_a_users_data_set_is_not_called():
     text = text_of(profile, "no-getitems")
     assert data.asked == ROWS
     assert "Mine holds its data in memory" in text
-    assert "was not measured: the data set's code is yours" in text
+    assert "was not measured: pipeprof does not call your data set" in text
     assert "as fast" not in text
 
 

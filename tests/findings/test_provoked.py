@@ -83,7 +83,7 @@ def test_many_small_requests_of_storage():
     assert profile.diagnosis.bottleneck == "storage-latency"
     text = text_of(profile, "storage-latency-bound")
     assert "5 requests of 4.00 kB" in text
-    assert "Ask for more at once" in text
+    assert "Read more at once" in text
     assert "num_workers=" in text
 
 
@@ -168,7 +168,7 @@ def test_a_thread_that_holds_the_interpreter():
     finally:
         over.set()
         beside.join()
-    assert "hold the interpreter" in text_of(profile, "main-process-bound")
+    assert "block the interpreter" in text_of(profile, "main-process-bound")
     assert "num_workers" not in {advice.setting for advice in profile.recommendations}
 
 

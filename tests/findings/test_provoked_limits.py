@@ -48,19 +48,19 @@ def told(repo):
     return json.loads(done.stdout)
 
 
-UNDER_WAY = "2 workers × prefetch 2 × 9.60 MB a batch: 48.0 MB under way"
+PREFETCHED = "2 workers × prefetch 2 × 9.60 MB a batch: 48.0 MB prefetched"
 
 
 def test_batches_that_hardly_fit_into_shared_memory(told):
     large, small = told
-    assert f"{UNDER_WAY}, and /dev/shm has 67.1 MB in all" in large["shared-memory-too-small"]
+    assert f"{PREFETCHED}. /dev/shm has 67.1 MB in all" in large["shared-memory-too-small"]
     assert "Set prefetch_factor=1 instead of 2" in large["shared-memory-too-small"]
     assert "shared-memory-too-small" not in small
 
 
 def test_batches_made_ahead_that_take_the_memory_that_is_left(told):
     large, small = told
-    assert f"{UNDER_WAY}, and 100 MB of memory are left" in large["prefetch-memory"]
+    assert f"{PREFETCHED}. 100 MB of memory are left" in large["prefetch-memory"]
     assert "prefetch-memory" not in small
 
 

@@ -95,8 +95,8 @@ def test_a_row_group_for_each_row(write):
     torn = profiled(OneByOne(path, 2000), batch_size=BATCH, shuffle=True)
     text = text_of(torn, "read-amplification")
     assert BATCH * group_bytes * 0.9 < read_a_batch(torn) < BATCH * group_bytes * 1.1
-    assert "and hands over 256 B" in text, "32 rows of two float32"
-    assert "__getitems__ is given the 32 indices" in text
+    assert "The batch holds 256 B" in text, "32 rows of two float32"
+    assert "__getitems__ receives the 32 indices" in text
     cured = profiled(AtOnce(write(128), 128), batch_sampler=Neighbours())
     assert "read-amplification" not in codes(cured)
     assert read_a_batch(cured) < read_a_batch(torn) / 100
@@ -134,7 +134,7 @@ def test_a_file_of_a_store_that_is_read_ahead_for_nothing():
         return known.profiled(60, fetch, 0.0, num_workers=1)
 
     text = text_of(profile(), "read-amplification")
-    assert "1 sample a worker reads 5.25 MB, and hands over 10.0 kB: 525 times as much" in text
+    assert "1 sample a worker reads 5.25 MB. The batch holds 10.0 kB: 525 times as much" in text
     assert "cache_type='none'" in text
     cured = profile(cache_type="none")
     assert "read-amplification" not in codes(cured)

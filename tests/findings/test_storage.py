@@ -59,7 +59,7 @@ def test_answers_that_come_late_whatever_their_size():
     store = Known(latency_s=0.030)
     profile = read_through(store, lambda index: (1 + index % 5) * MB, 1)
     assert profile.diagnosis.bottleneck == "storage-latency"
-    assert "Let each worker ask for several" in text_of(profile, "storage-latency-bound")
+    assert "Let each worker make several requests" in text_of(profile, "storage-latency-bound")
     assert 0.029 < profile.requests.fit.latency_intercept_s < 0.045
 
 

@@ -1,4 +1,4 @@
-"""What to change: ceilings, what each cause is worth, findings, recommendations.
+"""Decide what to change: ceilings, the worth of each cause, findings and recommendations.
 
-It builds on `analyze.profile` and `analyze.predict`. Only `analyze.assemble` uses it.
+The package builds on `analyze.profile` and `analyze.predict`. Only `analyze.assemble` imports it.
 """

@@ -1,11 +1,12 @@
-"""What to change, from one run: the cure that fits the cause, best first.
+"""Propose what to change, from one run, best first.
 
-More workers are proposed only where they help: not where the cores are used up, where the training
-process is busy receiving, picking or pinning batches, or where a few slow batches hold up the rest.
-Where no setting feeds the accelerator it says what would: cores, bandwidth, larger batches, and how
-much of them.
-What other numbers of workers would give is simulated before, every other rate an estimate by the
-roofline; either says so, and `pipeprof sweep` measures.
+More workers are proposed only where they help. They do not help where the cores are used up, or
+where the training process is busy receiving, picking or pinning batches. Nor do they where a few
+slow batches delay the others. Where no setting feeds the accelerator, the proposals say what would,
+and how much of it: cores, bandwidth, larger batches.
+
+Rates with more workers are simulated before; all other rates are estimates by the roofline. The
+texts say which, and `pipeprof sweep` measures them.
 """
 
 from __future__ import annotations
@@ -21,47 +22,47 @@ from pipeprof.analyze.profile.stall_attribution import SAMPLER
 from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES, MANY_TENSORS, MOSTLY
 from pipeprof.model import Stage
 
-_MOST = 3
-"""Proposals in a report."""
+_MOST_PROPOSALS = 3
 
 
 def advise(facts: Facts) -> tuple[Proposal, ...]:
-    """Empty when nothing needs to change, or nothing is known."""
-    always = (*_keep_workers(facts), *_pin_copies(facts))  # the verdict leaves out what these cost
+    """Return at most three proposals; none when nothing needs to change, or nothing is known."""
+    # the verdict leaves out the time that these cost, so they do not depend on it
+    always = (*_persistent_workers(facts), *_pinned_copies(facts))
     if not (facts.starved and facts.made_s > 0):
         return always
-    cures = _cures(facts)
-    codes = {change.code for change in cures}
-    more = () if capacity_needed.feeds(facts, cures) else capacity_needed.everything(facts)
-    short = [change for change in more if change.code not in codes]
-    return (*cures, *short, *always)[:_MOST]
+    fixes = _fixes(facts)
+    codes = {each.code for each in fixes}
+    needed = () if capacity_needed.feeds(facts, fixes) else capacity_needed.capacities(facts)
+    others = [each for each in needed if each.code not in codes]
+    return (*fixes, *others, *always)[:_MOST_PROPOSALS]
 
 
-def _cures(facts: Facts) -> list[Proposal]:
-    """The first that has something to say is heard: its cause hides what the others would see."""
+def _fixes(facts: Facts) -> list[Proposal]:
+    """Return the proposals for the first cause that applies, since it hides the later ones."""
     more_workers = [facts.more_workers] if facts.more_workers else []
-    for cure in (_crowd, _receive):
-        if found := list(cure(facts)):
+    for fix in (_relieve_cores, _relieve_receiving):
+        if found := list(fix(facts)):
             return found
-    if order.stalled_by_slow_batches(facts) and (found := [*_pass_slow(facts), *more_workers]):
+    if order.stalled_by_slow_batches(facts) and (found := [*_absorb_slow(facts), *more_workers]):
         return found
-    if found := list(_lighten_main(facts)):
+    if found := list(_relieve_main(facts)):
         return [*found, *more_workers]
-    return more_workers or list(_cheaper(facts))
+    return more_workers or list(_no_setting_helps(facts))
 
 
-def _crowd(facts: Facts) -> Iterator[Proposal]:
-    """More work for the cores than there are cores."""
-    if threads := cores.native_crowd(facts):
+def _relieve_cores(facts: Facts) -> Iterator[Proposal]:
+    """Propose fewer threads or workers where they want more cores than there are."""
+    if threads := cores.oversubscribing_threads(facts):
         figures = {"threads": threads, "all_threads": facts.workers * threads}
         yield Proposal("one-thread", "worker_init_fn", figures)
     elif cores.cores_are_contended(facts) and (fewer := enough_for_cores(facts)) < facts.workers:
         yield Proposal("fewer-workers", "num_workers", {"fewer": fewer})
-        yield from _cheaper(facts)
+        yield from _no_setting_helps(facts)
 
 
-def _receive(facts: Facts) -> list[Proposal]:
-    """One process receives what all workers make."""
+def _relieve_receiving(facts: Facts) -> list[Proposal]:
+    """Propose packed tensors or no workers where receiving batches limits the training process."""
     found = []
     if transfer.receiving_bound(facts) and facts.tensors >= MANY_TENSORS:
         each_s = facts.received_s / facts.tensors
@@ -75,11 +76,11 @@ def _receive(facts: Facts) -> list[Proposal]:
         found.append(
             Proposal("no-workers", "num_workers", figures, PredictedEffect(rate(facts, 0)))
         )
-    return sorted(found, key=lambda change: -(change.outcome.predicted_samples_per_s or 0.0))
+    return sorted(found, key=lambda each: -(each.outcome.predicted_samples_per_s or 0.0))
 
 
-def _pass_slow(facts: Facts) -> Iterator[Proposal]:
-    """A few slow batches hold up the rest."""
+def _absorb_slow(facts: Facts) -> Iterator[Proposal]:
+    """Propose to reorder batches or to prefetch more, where a few slow batches delay the others."""
     enough = facts.summary.sums["slow"] >= LEAST_SLOW_BATCHES
     if order.out_of_order_helps(facts):
         outcome = PredictedEffect(rate(facts, facts.workers, in_order=False) if enough else None)
@@ -88,24 +89,24 @@ def _pass_slow(facts: Facts) -> Iterator[Proposal]:
         outcome = PredictedEffect(rate(facts, facts.workers, prefetch) if enough else None)
         figures = {
             "wanted": prefetch,
-            "wanted_under_way": facts.workers * prefetch,
-            "under_way": facts.workers * facts.prefetch,
+            "wanted_prefetched": facts.workers * prefetch,
+            "prefetched": facts.workers * facts.prefetch,
         }
         yield Proposal("more-prefetch", "prefetch_factor", figures, outcome)
 
 
-def _lighten_main(facts: Facts) -> Iterator[Proposal]:
-    """The training process picks indices, or pins, more slowly than it trains."""
+def _relieve_main(facts: Facts) -> Iterator[Proposal]:
+    """Propose less work for the training process where picking indices or pinning is slow."""
     if main_process.sampler_bound(facts):
         yield Proposal("draw-at-once", "sampler", {"each_s": facts.blamed_s(SAMPLER)})
     if main_process.pinning_bound(facts):
         yield Proposal("no-pinning", "pin_memory", {"pin_s": facts.stage_s(Stage.PIN)})
 
 
-def _cheaper(facts: Facts) -> list[Proposal]:
-    """No setting of the loader helps."""
-    if short := list(capacity_needed.everything(facts)):
-        return short
+def _no_setting_helps(facts: Facts) -> list[Proposal]:
+    """Propose what to change where no setting of the loader helps."""
+    if needed := list(capacity_needed.capacities(facts)):
+        return needed
     if cores_are_the_limit(facts) or cores.cores_are_contended(facts):
         code = "cheaper-on-cores"
     elif facts.blamed_on_workers >= MOSTLY:
@@ -116,17 +117,16 @@ def _cheaper(facts: Facts) -> list[Proposal]:
     return [Proposal(code, facts.diagnosis.bottleneck or "the data path", figures)]
 
 
-def _keep_workers(facts: Facts) -> Iterator[Proposal]:
-    """Workers that start anew in each epoch."""
+def _persistent_workers(facts: Facts) -> Iterator[Proposal]:
     if start.starts_each_epoch(facts):
         yield Proposal("keep-workers", "persistent_workers", {"each_s": start.start_up_s(facts)})
 
 
-def _pin_copies(facts: Facts) -> Iterator[Proposal]:
-    """Copies to the device that the host waits for, or that the driver copies twice."""
+def _pinned_copies(facts: Facts) -> Iterator[Proposal]:
+    """Propose pinned, asynchronous copies to the device where the host waits for copies."""
     pageable = facts.main.pageable_copies and not facts.config.pin_memory
-    named = {"pin_memory": pageable, "non_blocking": facts.main.blocking_copies}
-    names = [name for name, missing in named.items() if missing]
+    missing = {"pin_memory": pageable, "non_blocking": facts.main.blocking_copies}
+    names = [name for name, count in missing.items() if count]
     if names and main_process.copies_matter(facts):
         figures = {"copied_s": facts.stage_s(Stage.H2D), "both": len(names) > 1}
         yield Proposal("pinned-copies", " + ".join(names), figures)

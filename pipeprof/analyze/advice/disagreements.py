@@ -1,10 +1,9 @@
-"""Whether the parts of a report name the same thing: its cause, what each cost is worth, the lowest
-ceiling and the first advice. Where they do not, why not, as codes with figures.
+"""Explain why the parts of a report name different causes, as codes with figures.
 
-Each part answers a question of its own. The cause is what the accelerator waited for; worth is what
-a cut would bring; a ceiling is what one resource allows if nothing else holds it up; advice is the
-first setting that helps. Mostly the answers agree, and a reader who sees that they do not is told
-which to believe.
+Each part answers another question. The cause is what the accelerator waited for. Worth is the gain
+from a cheaper cause. A ceiling is the rate that one resource allows if nothing else slows it down.
+Advice is the first setting that helps. Mostly the answers agree; where they do not, the report says
+why and which to follow.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _FETCHING = frozenset((*STAGES, DISPATCH, "workers", "storage-bandwidth", "stora
                      "storage-client"))  # fmt: skip
 _CORES = frozenset((WORKER_CPU,))
 _HANDING_OVER = frozenset((TRANSFER, MAIN, PIN, SAMPLER, "h2d"))
-_GROUPS = (_FETCHING, _CORES | {"workers"}, _HANDING_OVER)
-"""Names of causes and ceilings that mean the same."""
-_CURES: dict[str, frozenset[str]] = {
+_SYNONYMS = (_FETCHING, _CORES | {"workers"}, _HANDING_OVER)
+"""Groups of names of causes and ceilings that mean the same."""
+_FIXED_BY: dict[str, frozenset[str]] = {
     "num_workers": _FETCHING | _CORES | _HANDING_OVER,
     "prefetch_factor": _FETCHING,
     "in_order": _FETCHING,
     "storage bandwidth": _FETCHING,
-    "requests under way": _FETCHING,
+    "concurrent requests": _FETCHING,
     "cores": _CORES | _FETCHING,
     "worker_init_fn": _CORES | _FETCHING,
     "collate_fn": _HANDING_OVER,
@@ -43,11 +42,11 @@ _CURES: dict[str, frozenset[str]] = {
     "sampler": _HANDING_OVER,
     "pin_memory": _HANDING_OVER,
 }
-"""Setting → what it cures."""
+"""The causes that each setting of a recommendation addresses."""
 
 
 Disagreement = tuple[str, Figures]
-"""A code, and its figures."""
+"""The code of an explanation in `analyze.wording.report`, and its figures."""
 
 
 def disagreements(
@@ -58,45 +57,45 @@ def disagreements(
     changes: str | None,
     workers: int,
 ) -> tuple[Disagreement, ...]:
-    """Of a starved run.
+    """Return the disagreements between the parts of a report; none unless the run is starved.
 
     Args:
-        diagnosis: Its verdict.
+        diagnosis: The verdict of the run.
         blame: Seconds of stall by cause, largest first.
-        worth: What each cause is worth.
-        lowest: The resource with the lowest ceiling.
-        changes: The setting that the first advice is to change.
-        workers: Of the loader.
+        worth: The gain from each cause if it were cheaper.
+        lowest: The resource with the lowest ceiling, if any is known.
+        changes: The setting that the first recommendation changes, if there is one.
+        workers: Number of workers of the loader.
     """
     cause = next((name for name in blame if name != UNKNOWN), None)
     if diagnosis.verdict != "starved" or cause is None:
         return ()
     found = [
-        *_of_unknown(blame), *_of_worth(cause, worth), *_of_ceiling(cause, lowest, workers),
-        *_of_advice(cause, changes),
+        *_by_unknown(blame), *_by_worth(cause, worth), *_by_ceiling(cause, lowest, workers),
+        *_by_advice(cause, changes),
     ]  # fmt: skip
     return tuple(found)
 
 
 def same(cause: str, other: str) -> bool:
-    """Whether both names mean that the same is short."""
-    return cause == other or any(cause in group and other in group for group in _GROUPS)
+    """Return whether both names mean that the same resource is short."""
+    return cause == other or any(cause in group and other in group for group in _SYNONYMS)
 
 
-def _of_unknown(blame: Mapping[str, float]) -> Iterator[Disagreement]:
+def _by_unknown(blame: Mapping[str, float]) -> Iterator[Disagreement]:
     if next(iter(blame)) == UNKNOWN:
         yield "unknown-cause", {"share": blame[UNKNOWN] / sum(blame.values())}
 
 
-def _of_worth(cause: str, worth: Mapping[str, Worth]) -> Iterator[Disagreement]:
+def _by_worth(cause: str, worth: Mapping[str, Worth]) -> Iterator[Disagreement]:
     if cause not in worth:
         return
     best = max(worth, key=lambda name: worth[name].cheaper.share)
-    first, most = worth[cause].cheaper, worth[best].cheaper
-    if best == cause or most.share < first.share + 0.01:
+    own, largest = worth[cause].cheaper, worth[best].cheaper
+    if best == cause or largest.share < own.share + 0.01:
         return
     figures = {"cause": cause, "best": best}
-    if most.interval[0] <= first.interval[1]:
+    if largest.interval[0] <= own.interval[1]:
         yield "worth-the-same", figures
     elif WORKER_CPU in (cause, best):
         yield "worth-more-on-cores", figures
@@ -104,7 +103,7 @@ def _of_worth(cause: str, worth: Mapping[str, Worth]) -> Iterator[Disagreement]:
         yield "worth-more", figures
 
 
-def _of_ceiling(cause: str, lowest: str | None, workers: int) -> Iterator[Disagreement]:
+def _by_ceiling(cause: str, lowest: str | None, workers: int) -> Iterator[Disagreement]:
     if lowest is None or same(cause, lowest):
         return
     figures = {"cause": cause, "lowest": lowest}
@@ -116,8 +115,8 @@ def _of_ceiling(cause: str, lowest: str | None, workers: int) -> Iterator[Disagr
         yield "other-ceiling", figures
 
 
-def _of_advice(cause: str, changes: str | None) -> Iterator[Disagreement]:
+def _by_advice(cause: str, changes: str | None) -> Iterator[Disagreement]:
     if changes is None or changes == cause:
         return
-    if cause not in (name for part in changes.split(" + ") for name in _CURES.get(part, ())):
+    if cause not in (name for part in changes.split(" + ") for name in _FIXED_BY.get(part, ())):
         yield "other-advice", {"cause": cause, "changes": changes}

@@ -1,7 +1,7 @@
-"""What findings and advice go by: the figures of one run, per batch.
+"""Compute the figures of one run that findings and advice are based on.
 
-All are means over the steady state, in seconds unless they say otherwise. NaN is unknown; as it
-compares false with everything, a rule on an unknown figure does not hold.
+All are means per batch over the steady state. NaN is unknown; every comparison with it is false, so
+a rule on an unknown figure does not hold.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ from pipeprof.model import (
 )
 
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
-"""What main spends at least on receiving a batch, and each tensor in it, from a worker that runs
-beside it: to ask the worker for the tensor's descriptor, and to map it."""
+"""Least seconds that main spends on receiving a batch from a worker, and on each of its tensors. It
+asks the worker for the tensor's descriptor, and maps it."""
 
-_COUNTS = 0.05
-"""Of a core."""
+_LEAST_CORE_SHARE = 0.05
+"""Share of a core below which the training process is not worth mentioning."""
 
 
 @dataclass(frozen=True)
 class Facts:
+    """One analysed run. Its properties are also the names that templates of texts may use."""
+
     recording: Recording
     summary: Summary
     diagnosis: Diagnosis
     requests: RequestStats | None = None
-    """Made of storage; ``None``: they were not observed."""
+    """The storage requests; ``None`` where they were not observed."""
     more_workers: Proposal | None = None
-    """What more of them would bring, as predicted; ``None``: they are not worth it."""
+    """More workers with their predicted gain; ``None`` where they are not worth it."""
 
     @property
     def config(self) -> LoaderConfig:
@@ -56,7 +58,7 @@ class Facts:
 
     @property
     def starved(self) -> bool:
-        """Loading is the limit: of an accelerator, or where there is none."""
+        """Whether loading is the limit; always true where there is no training step."""
         return self.diagnosis.verdict == "starved" or not self.diagnosis.has_step
 
     @property
@@ -65,50 +67,54 @@ class Facts:
 
     @property
     def cores(self) -> int:
-        """That the run may use."""
+        """Number of cores that the run may use."""
         return self.environment.cores
 
     @property
     def wanted_workers(self) -> object:
-        """So many instead are worth it; ``None``: no more of them are."""
+        """The number of workers that is proposed; ``None`` where more are not worth it."""
         return self.more_workers.figures["wanted"] if self.more_workers else None
 
     @property
     def prefetch(self) -> int:
-        """Batches asked of each worker ahead of need."""
+        """Batches that are requested from each worker in advance."""
         return self.config.prefetch_factor or 2
 
     def per_batch(self, total: float) -> float:
+        """Return a sum over all measured batches as a mean; NaN where none was measured."""
         return total / self.summary.measured if self.summary.measured else nan
 
     @property
     def samples(self) -> float:
+        """Samples in a batch."""
         return self.per_batch(self.summary.sums["samples"])
 
     @property
     def cycle_s(self) -> float:
-        """One turn of the training loop."""
+        """Seconds of one cycle of the training loop."""
         return self.per_batch(self.summary.sums["wall_s"])
 
     @property
     def rate(self) -> float:
-        """Samples/s, as measured."""
+        """Measured samples/s."""
         return self.samples / self.cycle_s if self.cycle_s else nan
 
     def stage_s(self, stage: Stage) -> float:
+        """Return the mean seconds of a stage."""
         return self.summary.stages[str(stage)].mean
 
     @property
     def step_s(self) -> float:
+        """Seconds of a training step."""
         return self.stage_s(Stage.STEP)
 
     @property
     def made_s(self) -> float:
-        """To make a batch: fetch and collate."""
+        """Seconds to build a batch: fetch and collate."""
         return self.summary.made.mean
 
     def share(self, resource: str) -> float:
-        """0..1 of making a batch; of the batches that were sampled."""
+        """Return the share of a resource in the time to build a batch, 0..1, where sampled."""
         known = self.summary.share_of_fetch(resource)
         if resource == CPU and isnan(known) and self.made_s:
             return self.summary.resources[CPU].mean / self.made_s
@@ -116,112 +122,114 @@ class Facts:
 
     @property
     def cpu_s(self) -> float:
-        """CPU time to make a batch, native threads included."""
+        """CPU seconds to build a batch, including native threads."""
         return self.summary.cpu_per_batch()
 
     @property
     def cores_rate(self) -> float:
-        """Samples/s that the cores left for making batches allow, with any number of workers."""
+        """Samples/s that `cores_left` allow with any number of workers."""
         return self.samples * self.cores_left / self.cpu_s if self.cpu_s else nan
 
     @property
     def requests_per_batch(self) -> float:
-        """Made of storage."""
+        """Storage requests that a batch takes."""
         return self.per_batch(self.summary.sums["requests"])
 
     @property
     def native_share(self) -> float:
-        """0..1 of that CPU time."""
+        """Share of native threads in `cpu_s`, 0..1."""
         native = self.summary.resources[NATIVE]
         return native.mean / self.cpu_s if native.count and self.cpu_s else nan
 
     @property
     def work_s(self) -> float:
-        """To make a batch if a core were always free."""
+        """Seconds to build a batch if a core were always free."""
         waiting = self.share(RUN_QUEUE)
         return self.made_s * (1 - (0.0 if isnan(waiting) else waiting))
 
     @property
     def main_cores(self) -> float:
-        """Cores that the training process keeps busy, making of batches left out; 0 if unknown."""
+        """Cores that the training process keeps busy, except by building batches; 0 if unknown."""
         main = self.main
         if main.cpu_s is None or not main.wall_s:
             return 0.0
-        making = 0.0 if self.workers else self.cpu_s / self.cycle_s
-        return max(0.0, main.cpu_s / main.wall_s - (0.0 if isnan(making) else making))
+        building = 0.0 if self.workers else self.cpu_s / self.cycle_s
+        return max(0.0, main.cpu_s / main.wall_s - (0.0 if isnan(building) else building))
 
     @property
     def main_counts(self) -> bool:
-        """Whether these are enough to speak of."""
-        return self.main_cores >= _COUNTS
+        """Whether `main_cores` is worth mentioning."""
+        return self.main_cores >= _LEAST_CORE_SHARE
 
     @property
     def cores_left(self) -> float:
-        """For making batches: this rank's, less what its training process keeps busy."""
+        """Cores of this rank for building batches, without those that `main_cores` keeps busy."""
         return max(0.5, self.cores / self.environment.ranks - self.main_cores)
 
     @property
     def cores_used(self) -> float:
-        """Kept busy on average, by making batches and by the training process."""
+        """Cores that building batches and the training process keep busy on average."""
         return self.cpu_s / self.cycle_s + self.main_cores
 
     @property
     def cores_wanted(self) -> float:
-        """That would be busy if there were enough of them for what now waits for one."""
+        """Cores that would be busy if no batch had to wait for one."""
         return self.cores_used + self.share(RUN_QUEUE) * self.made_s / self.cycle_s
 
     @property
     def stolen(self) -> float:
-        """0..1 of the machine's core time, by the host of this virtual machine."""
+        """Share of core time that the host of this virtual machine gave to others, 0..1."""
         share = self.main.stolen_share
         return nan if share is None else share
 
     @property
     def tensors(self) -> float:
-        """In a batch, that travel one by one."""
+        """Tensors in a batch, which are transferred one by one."""
         return self.summary.gauges["tensors"].mean
 
     @property
     def batch_bytes(self) -> float:
-        """Of those tensors, in a large batch."""
+        """Bytes of the tensors in a large batch, the 95th percentile."""
         return self.summary.gauges["batch_bytes"].quantiles(0.95)[0]
 
     @property
     def travel_s(self) -> float:
-        """The least that main spends on receiving such a batch from a worker."""
+        """Least seconds that main spends on receiving such a batch from a worker."""
         return _TRAVEL_S + _TENSOR_TRAVEL_S * (0.0 if isnan(self.tensors) else self.tensors)
 
     @property
     def received_s(self) -> float:
-        """What main itself spends on receiving a batch: typical, as a busy machine makes for a
-        long tail. Estimated, at least so much, where no worker has sent one yet."""
-        seen = self.summary.stages[str(Stage.UNPICKLE)]
-        if seen.count:
-            return seen.quantiles(0.5)[0]
+        """Median seconds that main spends on receiving a batch; a busy machine has a long tail.
+
+        Without workers it is a lower bound."""
+        unpickle = self.summary.stages[str(Stage.UNPICKLE)]
+        if unpickle.count:
+            return unpickle.quantiles(0.5)[0]
         return 0.0 if self.workers else self.travel_s
 
     @property
     def picking_s(self) -> float:
-        """What else main does while the accelerator waits: pick indices, wake up, hand out."""
+        """Seconds of stall in which main picks indices, wakes up, and hands the batch out."""
         return self.blamed_s(SAMPLER) + self.blamed_s(MAIN)
 
     @property
     def slow_share(self) -> float:
-        """0..1 of the batches took many times as long to make as the median one."""
+        """Share of slow batches, 0..1: they take many times as long to build as the median."""
         return self.summary.sums["slow"] / self.summary.watched if self.summary.watched else nan
 
     @property
     def slow_s(self) -> float:
-        """To make such a batch; 0 where there is none."""
+        """Seconds to build a slow batch; 0 where there is none."""
         sums = self.summary.sums
         return sums["slow_s"] / sums["slow"] if sums["slow"] else 0.0
 
     @property
     def slow_together(self) -> bool:
-        """Workers are slow at the same time: they wait for the same, and none could pass another.
+        """Whether workers are slow at the same time, so that none can overtake another.
 
-        The share of time spent on slow batches, while another worker is on one, would be the usual
-        share if each were slow by itself, and 1 if all were so at once: it is nearer to 1.
+        Take the time in which another worker builds a slow batch, and the share of slow batches in
+        it. If workers are slow independently, it is the usual share; if all are slow at once, it is
+        1. The result is true where it is nearer to 1.
         """
         sums, made = self.summary.sums, self.summary.made
         if not sums["concurrent_s"] or not made.total:
@@ -231,19 +239,19 @@ class Facts:
 
     @property
     def blamed_on_workers(self) -> float:
-        """0..1 of the stall: making batches, and having no core for that."""
+        """Share of the stall, 0..1, charged to building batches or to a lack of cores for it."""
         return self.blamed(*STAGES, WORKER_CPU)
 
     @property
     def limited(self) -> str | None:
-        """The stage that waits for something which gives so much a second, and no more."""
+        """The stage that waits for a shared resource of fixed rate; ``None`` if none does."""
         return self.summary.limited
 
     def blamed(self, *causes: str) -> float:
-        """0..1 of the stall."""
+        """Return the share of the stall that is charged to these causes, 0..1."""
         stall_s = self.summary.sums["stall_s"]
         return sum(self.summary.blame[cause] for cause in causes) / stall_s if stall_s else nan
 
     def blamed_s(self, cause: str) -> float:
-        """Of the stall, per batch."""
+        """Return the seconds of stall per batch that are charged to this cause."""
         return self.per_batch(self.summary.blame[cause])

@@ -1,6 +1,6 @@
-"""A change of settings as analysis proposes it: a code, figures, and what it would bring.
+"""Define a proposed change of settings: a code, figures, and its predicted outcome.
 
-What it says in words, and the code to paste, `analyze.wording.advice` makes of it.
+`analyze.wording.advice` turns it into words and code to paste.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pipeprof.model import Cost
 
 Figures = Mapping[str, object]
-"""What analysis found, by name, beside the figures of the whole run; ``None`` or NaN is unknown."""
+"""Values by name that a text needs and `Facts` does not have; ``None`` or NaN is unknown."""
 
 
 @dataclass(frozen=True)
 class PredictedEffect:
-    """What a change would bring; ``None`` is unknown. The fields are those of `Recommendation`."""
+    """The predicted effect of a change; ``None`` is unknown. `Recommendation` has these fields."""
 
     predicted_samples_per_s: float | None = None
     interval: tuple[float, float] | None = None
@@ -27,8 +27,10 @@ class PredictedEffect:
 
 @dataclass(frozen=True)
 class Proposal:
+    """One change of a setting, without words."""
+
     code: str
-    """Of its words."""
+    """The key of its templates in `analyze.wording.advice`."""
     setting: str
     """What to change, e.g. ``num_workers``; several are joined by `` + ``."""
     figures: Figures

@@ -1,7 +1,8 @@
-"""The most samples/s that each resource allows, from one run: the pipeline roofline.
+"""Compute the most samples/s that each resource allows, from one run: the pipeline roofline.
 
-Each ceiling is a rate per batch times the samples of a batch. Those of storage say what the run's
-makers of batches would get if they did nothing but read, as many requests at a time as they make.
+Each ceiling is a rate in batches/s times the samples of a batch. The ceilings of storage are the
+rates of the run's workers if they did nothing but read, with their present number of concurrent
+requests.
 """
 
 from __future__ import annotations
@@ -21,35 +22,35 @@ H2D = "h2d"
 ACCELERATOR = "accelerator"
 
 Limit = tuple[float, Figures]
-"""Samples/s, and the figures of its formula beside those of the whole run."""
+"""Samples/s, and those figures of its formula that `Facts` does not have."""
 
 
 def limits(facts: Facts, storage: StorageBound) -> dict[str, Limit]:
-    """Of each resource, lowest first. One whose numbers are not known is left out."""
+    """Return the limit of each resource, lowest first, without those that are unknown."""
     if not facts.summary.measured:
         return {}
-    found = _of_workers(facts) | _of_handing_over(facts)
+    found = _worker_limits(facts) | _hand_over_limits(facts)
     if facts.step_s > 0 and facts.diagnosis.has_step:
         found[ACCELERATOR] = facts.samples / facts.step_s, {}
     sums = facts.summary.sums
     if facts.requests is not None and sums["bytes"] and sums["requests"]:
-        found |= _of_storage(facts, facts.requests, storage)
+        found |= _storage_limits(facts, facts.requests, storage)
     return dict(sorted(found.items(), key=lambda item: item[1][0]))
 
 
-def _of_workers(facts: Facts) -> dict[str, Limit]:
+def _worker_limits(facts: Facts) -> dict[str, Limit]:
     found: dict[str, Limit] = {}
-    # without workers the main process makes batches, and does not while a step runs
-    makers = max(1, facts.workers)
+    # without workers the main process builds batches, though not during a step
+    builders = max(1, facts.workers)
     if facts.made_s > 0:
-        found[WORKERS] = makers * facts.samples / facts.made_s, {"makers": makers}
+        found[WORKERS] = builders * facts.samples / facts.made_s, {"builders": builders}
     if facts.cpu_s > 0:
         found[WORKER_CPU] = facts.cores_rate, {"shared": facts.environment.ranks > 1}
     return found
 
 
-def _of_handing_over(facts: Facts) -> dict[str, Limit]:
-    """From the workers to the device: each is done by one thread, for one batch after another."""
+def _hand_over_limits(facts: Facts) -> dict[str, Limit]:
+    """Return the limits from workers to device, each of one thread that takes batch after batch."""
     found: dict[str, Limit] = {}
     samples, received_s = facts.samples, max(0.0, receiving_s(facts)) if facts.workers else 0.0
     pinned_s, copied_s = facts.stage_s(Stage.PIN), facts.stage_s(Stage.H2D)
@@ -58,21 +59,23 @@ def _of_handing_over(facts: Facts) -> dict[str, Limit]:
         found[TRANSFER] = samples / received_s, {"seconds": received_s}
     if pinned_s > 0:
         seconds = pinned_s + received_s
-        found[PIN] = samples / seconds, {"seconds": seconds, "receipt_s": received_s or None}
+        found[PIN] = samples / seconds, {"seconds": seconds, "receive_s": received_s or None}
         received_s = 0.0
     if picked_s > 0:
         seconds = picked_s + received_s
-        found[MAIN] = samples / seconds, {"seconds": seconds, "receipt_s": received_s or None}
+        found[MAIN] = samples / seconds, {"seconds": seconds, "receive_s": received_s or None}
     if copied_s > 0:
         found[H2D] = samples / copied_s, {"seconds": copied_s}
     return found
 
 
-def _of_storage(facts: Facts, requests: RequestStats, storage: StorageBound) -> dict[str, Limit]:
+def _storage_limits(
+    facts: Facts, requests: RequestStats, storage: StorageBound
+) -> dict[str, Limit]:
     samples, sums = facts.samples, facts.summary.sums
     size, per_batch = sums["bytes"] / sums["samples"], facts.requests_per_batch
-    makers = max(1, facts.workers)
-    at_once = makers * requests.at_once
+    builders = max(1, facts.workers)
+    at_once = builders * requests.at_once
     found: dict[str, Limit] = {}
     if storage.bandwidth > 0:
         moved = at_once * storage.bandwidth
@@ -82,5 +85,5 @@ def _of_storage(facts: Facts, requests: RequestStats, storage: StorageBound) -> 
         found[LATENCY] = at_once * samples / (per_batch * storage.latency_s), figures
     if storage.part == CLIENT and requests.client_cpu_s:
         cpu_s = requests.client_cpu_s * per_batch
-        found[CLIENT] = makers * samples / cpu_s, {"makers": makers, "client_s": cpu_s}
+        found[CLIENT] = builders * samples / cpu_s, {"builders": builders, "client_s": cpu_s}
     return found

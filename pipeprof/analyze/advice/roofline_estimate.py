@@ -1,7 +1,7 @@
-"""What another setting would bring, by the roofline of one run. An estimate: nothing was tried.
+"""Estimate the effect of other settings by the roofline of one run; nothing is tried.
 
-A turn of the training loop takes at least as long as main's own part in it; as the workers need
-for a batch, shared among them; and as the cores need for its CPU time.
+A cycle of the training loop takes at least as long as each of three times: that of the training
+process, that of the workers for a batch, shared among them, and that of the cores for its CPU time.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.thresholds import LEAST_SLOW_BATCHES, SPARE_CAPACITY
 from pipeprof.model import Stage
 
-_WEIGH = 0.1
-"""Of the time to make all batches."""
-_NEVER_RESTS = 0.8
-"""Of the time, in making batches; and of that, computing."""
-_IDLE = 0.25
-"""Of a worker: to keep cores busy for so little, none is added."""
-_SHARE_OF_MEMORY = 0.5
-"""That prefetched batches may fill: other loaders and processes live there too."""
-_SHARE_OF_DESCRIPTORS = 0.5
-"""That their tensors may hold, one each."""
-_ANY = 10**6
+_LEAST_SLOW_SHARE = 0.1
+"""Share of the time to build all batches from which on slow batches matter."""
+_ALWAYS_BUSY = 0.8
+"""Share of the time in building batches, and of that in computing, of a worker that never rests."""
+_LEAST_WORKER = 0.25
+"""Fraction of a worker from which on another one is added to keep the cores busy."""
+_MEMORY_SHARE = 0.5
+"""Share of the memory that prefetched batches may fill; other processes need the rest."""
+_DESCRIPTOR_SHARE = 0.5
+"""Share of the limit of descriptors that tensors of prefetched batches may use, one each."""
+_UNLIMITED = 10**6
 
 
 def rate(
@@ -32,24 +32,25 @@ def rate(
     in_order: bool | None = None,
     received_s: float | None = None,
 ) -> float:
-    """Samples/s with so many workers; the other settings, and main's time to receive a batch, are
-    as they were unless given."""
+    """Return the samples/s with ``workers``. Other arguments default to the values of the run.
+
+    ``received_s`` is main's time to receive a batch."""
     if not workers:
         return facts.samples / (facts.made_s + facts.picking_s + facts.step_s)
-    turn_s = max(least_turn_s(facts, received_s), facts.work_s / workers)
+    cycle_s = max(least_cycle_s(facts, received_s), facts.work_s / workers)
     if facts.config.in_order if in_order is None else in_order:
-        # a slow batch is waited for, once the batches under way are used up
-        outlasted_s = workers * (prefetch or facts.prefetch) * turn_s
-        turn_s += facts.slow_share * max(0.0, facts.slow_s - outlasted_s)
-    return facts.samples / turn_s
+        # main waits for a slow batch once the prefetched ones are used up
+        prefetched_s = workers * (prefetch or facts.prefetch) * cycle_s
+        cycle_s += facts.slow_share * max(0.0, facts.slow_s - prefetched_s)
+    return facts.samples / cycle_s
 
 
-def least_turn_s(facts: Facts, received_s: float | None = None) -> float:
-    """The shortest turn of the loop that any number of workers allows."""
+def least_cycle_s(facts: Facts, received_s: float | None = None) -> float:
+    """Return the shortest cycle of the loop that any number of workers allows, in seconds."""
     received_s = receiving_s(facts) if received_s is None else received_s
     pinning_s = facts.stage_s(Stage.PIN)
     if facts.workers and not isnan(pinning_s):
-        # a thread beside the training receives and pins
+        # a thread receives and pins while the step runs
         main_s = max(facts.step_s + facts.picking_s, received_s + pinning_s)
     else:
         main_s = facts.step_s + facts.picking_s + received_s
@@ -58,76 +59,79 @@ def least_turn_s(facts: Facts, received_s: float | None = None) -> float:
 
 
 def receiving_s(facts: Facts) -> float:
-    """What main needs to receive a batch. From a worker that computes without a rest it also waits
-    for that one's interpreter, which is nothing that it would do for others: then, no more than
-    main computes in all."""
-    computes = facts.cpu_s > _NEVER_RESTS * facts.made_s
-    rests = facts.made_s < _NEVER_RESTS * facts.workers * facts.cycle_s
+    """Return the seconds that main needs to receive a batch.
+
+    From workers that compute all the time, main also waits for their interpreter. More workers
+    would not make it wait more, so the result is then at most what main computes in all."""
+    computes = facts.cpu_s > _ALWAYS_BUSY * facts.made_s
+    rests = facts.made_s < _ALWAYS_BUSY * facts.workers * facts.cycle_s
     if not computes or rests or facts.main.cpu_s is None:
         return facts.received_s
     return min(facts.received_s, facts.main_cores * facts.cycle_s)
 
 
 def best_workers(facts: Facts) -> int:
-    """The fewest workers that are as good as any number of them."""
-    turn_s = least_turn_s(facts)
-    wanted = facts.work_s / turn_s if turn_s else nan
+    """Return the fewest workers that are as good as any number of them."""
+    cycle_s = least_cycle_s(facts)
+    wanted = facts.work_s / cycle_s if cycle_s else nan
     if not isfinite(wanted):
         return max(1, facts.workers)
-    return max(1, min(ceil(wanted * SPARE_CAPACITY - 1e-9), room_for(facts)))
+    return max(1, min(ceil(wanted * SPARE_CAPACITY - 1e-9), possible_workers(facts)))
 
 
-def slow_ones_wanted(facts: Facts) -> int:
-    """More batches to run before a number can be put on anything: until so many slow ones were
-    seen that their share is known, where they weigh; 0: enough were."""
+def batches_to_predict(facts: Facts) -> int:
+    """Return how many more batches must run before a rate can be predicted; 0 if none.
+
+    Where slow batches take much of the time, their share must be known."""
     sums = facts.summary.sums
-    seen, weigh = sums["slow"], sums["slow_s"] > _WEIGH * facts.summary.made.total
-    if not seen or not weigh or seen >= LEAST_SLOW_BATCHES:
+    slow, matters = sums["slow"], sums["slow_s"] > _LEAST_SLOW_SHARE * facts.summary.made.total
+    if not slow or not matters or slow >= LEAST_SLOW_BATCHES:
         return 0
-    return ceil(facts.summary.measured * (LEAST_SLOW_BATCHES / seen - 1))
+    return ceil(facts.summary.measured * (LEAST_SLOW_BATCHES / slow - 1))
 
 
-def room_for(facts: Facts) -> int:
-    """The most workers that cores, memory and descriptors allow."""
+def possible_workers(facts: Facts) -> int:
+    """Return the most workers that cores, memory and descriptors allow."""
     return min(8 * facts.cores, enough_for_cores(facts), most_workers(facts))
 
 
 def enough_for_cores(facts: Facts) -> int:
-    """The fewest workers that keep all free cores busy; a large number where nothing is known."""
+    """Return the fewest workers that keep all free cores busy; a large number if unknown."""
     if not facts.cpu_s:
-        return _ANY
+        return _UNLIMITED
     wanted = facts.cores_left * facts.work_s / facts.cpu_s
-    return max(1, ceil(wanted - _IDLE)) if isfinite(wanted) else _ANY
+    return max(1, ceil(wanted - _LEAST_WORKER)) if isfinite(wanted) else _UNLIMITED
 
 
 def most_workers(facts: Facts) -> int:
-    """Whose prefetched batches find room in shared memory and in RAM; at least 1."""
+    """Return the most workers whose prefetched batches fit into memory; at least 1."""
     return max(1, most_batches(facts) // facts.prefetch)
 
 
 def most_prefetch(facts: Facts) -> int:
-    """The same for the prefetch factor, with as many workers as now."""
+    """Return the largest prefetch factor that fits with the present workers; at least 1."""
     return max(1, most_batches(facts) // max(1, facts.workers))
 
 
 def most_batches(facts: Facts) -> int:
-    """That may be asked for at once, beside the one in use; a large number where nothing is
-    known."""
-    main, most = facts.main, float(_ANY)
+    """Return how many batches may be requested at once; a large number if unknown.
+
+    They must fit into shared memory, RAM and the limit of descriptors, as must the one in use."""
+    main, most = facts.main, float(_UNLIMITED)
     for size in (main.shared_memory_bytes, main.available_bytes):
         if size is not None and facts.batch_bytes > 0:
-            most = min(most, size * _SHARE_OF_MEMORY / facts.batch_bytes)
+            most = min(most, size * _MEMORY_SHARE / facts.batch_bytes)
     if main.descriptor_limit and main.sharing == "file_descriptor" and facts.tensors > 0:
-        most = min(most, main.descriptor_limit * _SHARE_OF_DESCRIPTORS / facts.tensors)
+        most = min(most, main.descriptor_limit * _DESCRIPTOR_SHARE / facts.tensors)
     return int(most) - 1
 
 
 def absorbing_prefetch(facts: Facts) -> int:
-    """The prefetch factor with which the batches under way last for one slow batch."""
-    under_way = facts.slow_s / least_turn_s(facts)
-    return ceil(under_way / max(1, facts.workers)) if isfinite(under_way) else facts.prefetch
+    """Return the prefetch factor with which prefetched batches last for one slow batch."""
+    batches = facts.slow_s / least_cycle_s(facts)
+    return ceil(batches / max(1, facts.workers)) if isfinite(batches) else facts.prefetch
 
 
 def cores_are_the_limit(facts: Facts) -> bool:
-    """Of what any number of workers could do."""
-    return facts.cpu_s / facts.cores_left >= least_turn_s(facts)
+    """Return whether CPU time limits the rate of any number of workers."""
+    return facts.cpu_s / facts.cores_left >= least_cycle_s(facts)

@@ -1,9 +1,9 @@
-"""What each cost of a run is worth: the gain if it were 25 % cheaper, and if it were free.
+"""Compute the worth of each cause: the gain if it were 25 % cheaper, and if it were free.
 
-How long a cost is waited for is another question: a worker that takes turns with others, or is
-hidden behind the training step, gives back more or less than its share of the wait. So the run is
-simulated from its own batches, with that cost cut and without. Without workers nothing overlaps,
-and arithmetic is enough.
+Worth is not the wait that a cause is charged with. Workers overlap with each other and with the
+training step, so a cheaper cause may gain more or less than that. Therefore the run is simulated
+from its own batches, with the cost and with it cut. Without workers nothing overlaps, and
+arithmetic is enough.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from pipeprof.analyze.profile.worker_activity import STAGES
 from pipeprof.model import Speedup, Stage, Worth
 
 QUARTER = 0.25
-_LEAST = 0.01
-"""Of the stall: what is charged less is not worth a figure."""
+_LEAST_STALL_SHARE = 0.01
+"""Share of the stall below which the worth of a cause is not computed."""
 _ALWAYS_BUSY = 0.9
-"""Of the time: a thread that is the limit."""
-_NOISE = 0.02
-"""One standard deviation of a run's log rate, at the least."""
-_MODEL = 0.15
-"""Of a gain, by which it is off: one standard deviation (`make bench-blame`)."""
+"""Share of the time in which a thread works, from which on it is the limit."""
+_LEAST_NOISE = 0.02
+"""Standard deviation of a run's log rate, at the least."""
+_MODEL_ERROR = 0.15
+"""Relative standard deviation of a predicted gain (`make bench-blame`)."""
 _CAUSES = (*STAGES, WORKER_CPU, SAMPLER, MAIN, PIN, TRANSFER)
-"""Whose worth can be reckoned."""
-_UNKNOWN = Drift(0.003, 0.003)
-"""Of a run that is too short to tell."""
+"""The causes whose worth can be computed."""
+_DEFAULT_DRIFT = Drift(0.003, 0.003)
+"""The drift of a run that is too short to measure it."""
 
 Gains = Callable[[str, float], Sequence[float]]
-"""Of a cause, and the share of it that is cut: the gains that the run may mean, if any."""
+"""Return the possible gains from cutting a cause by a share of it; empty where unknown."""
 
 
 def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
-    """By cause, in the order of blame. Causes of which nothing can be said are left out."""
+    """Return the worth by cause, in the order of blame, without those that are unknown."""
     stall_s = facts.summary.sums["stall_s"]
     if facts.diagnosis.verdict == "fed" or not stall_s > 0:
         return {}
-    large = [name for name, seconds in facts.summary.ranked_blame().items()
-             if seconds >= _LEAST * stall_s]  # fmt: skip
+    causes = [name for name, seconds in facts.summary.ranked_blame().items()
+              if seconds >= _LEAST_STALL_SHARE * stall_s]  # fmt: skip
     gains = _gains(facts, simulate)
-    found = ((name, gains(name, QUARTER), gains(name, 1.0)) for name in large)
+    found = ((name, gains(name, QUARTER), gains(name, 1.0)) for name in causes)
     noise = _noise(facts)
     return {
         name: Worth(_speedup(quarter, noise), _speedup(free, noise))
@@ -63,55 +63,56 @@ def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
 
 def _speedup(gains: Sequence[float], noise: float) -> Speedup:
     gain = float(np.mean(gains))
-    half = NORMAL_90 * hypot(noise, _MODEL * gain / (1 + gain))
+    half = NORMAL_90 * hypot(noise, _MODEL_ERROR * gain / (1 + gain))
     low, high = (1 + min(gains)) * exp(-half), (1 + max(gains)) * exp(half)
     return Speedup(gain, (low - 1, high - 1))
 
 
 def _noise(facts: Facts) -> float:
-    """One standard deviation of the log of what two runs differ by, as long as this one was."""
+    """Return the standard deviation of the log ratio of two runs that are as long as this one."""
     every = Columns.of(facts.recording.batches)
     cycle_s = every.take(steady(every, facts.recording.warmup_batches)).cycle_s
-    drift = Drift.of(cycle_s) or _UNKNOWN
-    return sqrt(2 * (_NOISE**2 + drift.lasting + drift.passing))
+    drift = Drift.of(cycle_s) or _DEFAULT_DRIFT
+    return sqrt(2 * (_LEAST_NOISE**2 + drift.lasting + drift.passing))
 
 
 def _gains(facts: Facts, simulate: Simulate) -> Gains:
     if facts.limited:
-        return partial(_of_limited, facts)
+        return partial(_gains_at_limited_rate, facts)
     if not facts.workers:
-        return partial(_inline, facts)
+        return partial(_gains_inline, facts)
     run = simulate()
-    return _Simulated(facts, run).gains if run is not None else lambda cause, cut: ()
+    return _SimulatedGains(facts, run).gains if run is not None else lambda cause, cut: ()
 
 
-def _of_limited(facts: Facts, cause: str, cut: float) -> Sequence[float]:
-    """Batches come at the rate of what gives so much a second: less of that is all that helps,
-    until the next limit."""
+def _gains_at_limited_rate(facts: Facts, cause: str, cut: float) -> Sequence[float]:
+    """Return the gains where a shared resource of a fixed rate limits the run.
+
+    Only a cheaper use of it helps, up to the next limit."""
     if cause != facts.limited:
         return (0.0,) if cause in _CAUSES else ()
     waited_s = facts.stage_s(Stage.READ if facts.limited == Stage.READ else Stage.FETCH)
     train_s = facts.cycle_s - facts.per_batch(facts.summary.sums["stall_s"])
-    rest_s = max(train_s, max(0.0, facts.made_s - waited_s) / max(1, facts.workers))
-    return (_shorter(facts.cycle_s, min(cut * facts.cycle_s, facts.cycle_s - rest_s)),)
+    next_limit_s = max(train_s, max(0.0, facts.made_s - waited_s) / max(1, facts.workers))
+    return (_gain(facts.cycle_s, min(cut * facts.cycle_s, facts.cycle_s - next_limit_s)),)
 
 
-def _inline(facts: Facts, cause: str, cut: float) -> Sequence[float]:
-    """A turn of the loop is shorter by what is cut."""
+def _gains_inline(facts: Facts, cause: str, cut: float) -> Sequence[float]:
+    """Return the gains without workers: a cycle of the loop is shorter by what is cut."""
     if cause not in _CAUSES or cause == TRANSFER:
         return ()
     charged_s = facts.blamed_s(cause)
-    if cause == WORKER_CPU:  # less to compute is also less to wait for
+    if cause == WORKER_CPU:  # less computing also means less waiting for a core
         charged_s += facts.cpu_s
-    return (_shorter(facts.cycle_s, cut * min(charged_s, facts.cycle_s - facts.step_s)),)
+    return (_gain(facts.cycle_s, cut * min(charged_s, facts.cycle_s - facts.step_s)),)
 
 
-def _shorter(turn_s: float, by_s: float) -> float:
-    return turn_s / max(turn_s - by_s, 1e-9) - 1
+def _gain(cycle_s: float, saved_s: float) -> float:
+    return cycle_s / max(cycle_s - saved_s, 1e-9) - 1
 
 
-class _Simulated:
-    """The batches of one run, made and handed over by workers."""
+class _SimulatedGains:
+    """Gains for one run with workers, by simulating its batches."""
 
     def __init__(self, facts: Facts, run: SingleRun) -> None:
         self._facts, self._run = facts, run
@@ -120,103 +121,102 @@ class _Simulated:
                   if name != "fetch"}  # fmt: skip
         stages["fetch"] = np.maximum(0.0, columns.made_s - sum(stages.values()))
         computing = _computing(columns, stages)
-        self._of_cpu = _shares(stages, computing)
+        self._cpu_shares = _shares(stages, computing)
         waiting = _waiting_per_cpu(facts)
-        self._of_blocked = _shares(stages, {
+        self._blocked_shares = _shares(stages, {
             name: max(0.0, 1 - share * (1 + waiting)) for name, share in computing.items()
         })  # fmt: skip
         blocked_s = sum(facts.summary.blocked_hand_over_s.values())
-        transfer_s = facts.summary.blame[TRANSFER]
-        self._blocked_share = (
-            blocked_s / (blocked_s + transfer_s) if blocked_s + transfer_s > 0 else 0.0
-        )
-        """Of what hand-overs waited for: workers' interpreters, and cores."""
+        all_s = blocked_s + facts.summary.blame[TRANSFER]
+        self._blocked = blocked_s / all_s if all_s > 0 else 0.0
+        """Share of the wait for hand-overs that is for workers' interpreters and cores, 0..1."""
 
     def gains(self, cause: str, cut: float) -> Sequence[float]:
-        """Of each meaning of the run, with this share of the cost cut; empty if unknown."""
+        """Return the gain from this cut for each meaning of the run; empty if unknown."""
         if cause == PIN:
-            return self._pinned(cut)
+            return self._gains_from_pinning(cut)
         if cause in STAGES:
-            return self._run.gains(partial(self._of_stage, cause, cut))
+            return self._run.gains(partial(self._cut_stage, cause, cut))
         if cause in (MAIN, SAMPLER):
-            return self._run.gains(partial(_of_main, cut * self._main_s(cause)))
+            return self._run.gains(partial(_cut_main, cut * self._main_s(cause)))
         if cause in (WORKER_CPU, TRANSFER):
-            change = self._of_cores if cause == WORKER_CPU else self._of_transfer
+            change = self._cut_cpu if cause == WORKER_CPU else self._cut_transfer
             return self._run.gains(partial(change, cut))
         return ()
 
-    def _of_stage(self, name: str, cut: float, demand: Demand, row: int) -> Demand:
-        of_cpu, of_blocked = cut * self._of_cpu[name][row], cut * self._of_blocked[name][row]
-        cpu_s, link_bytes = demand.cpu_s * (1 - of_cpu), demand.link_bytes * (1 - of_blocked)
+    def _cut_stage(self, name: str, cut: float, demand: Demand, row: int) -> Demand:
+        cpu_cut = cut * self._cpu_shares[name][row]
+        blocked_cut = cut * self._blocked_shares[name][row]
+        cpu_s, link_bytes = demand.cpu_s * (1 - cpu_cut), demand.link_bytes * (1 - blocked_cut)
         cheaper = replace(demand, cpu_s=cpu_s, link_bytes=link_bytes)
-        return _sooner(cheaper, of_cpu * self._blocked_share)
+        return _cut_hand_over_waits(cheaper, cpu_cut * self._blocked)
 
-    def _of_cores(self, cut: float, demand: Demand, row: int) -> Demand:
-        return _sooner(replace(demand, cpu_s=demand.cpu_s * (1 - cut)), cut * self._blocked_share)
+    def _cut_cpu(self, cut: float, demand: Demand, row: int) -> Demand:
+        cheaper = replace(demand, cpu_s=demand.cpu_s * (1 - cut))
+        return _cut_hand_over_waits(cheaper, cut * self._blocked)
 
-    def _of_transfer(self, cut: float, demand: Demand, row: int) -> Demand:
+    def _cut_transfer(self, cut: float, demand: Demand, row: int) -> Demand:
         left = 1 - cut
-        own = replace(demand, send_s=demand.send_s * left, receive_s=demand.receive_s * left)
-        return _sooner(own, cut * (1 - self._blocked_share))
+        cheaper = replace(demand, send_s=demand.send_s * left, receive_s=demand.receive_s * left)
+        return _cut_hand_over_waits(cheaper, cut * (1 - self._blocked))
 
     def _main_s(self, cause: str) -> float:
-        """Of main, for each batch that it hands out."""
+        """Return the seconds per batch that main spends on `SAMPLER` or `MAIN`."""
         columns = self._run.columns
-        free_s = np.where(np.isnan(columns.pinned_s), columns.arrived_s, columns.pinned_s)
-        rest_s = float(np.nanmean(columns.delivered_s - np.fmax(free_s, columns.asked_s)))
-        picked_s = float(np.mean(np.nan_to_num(columns.sampler_s)))
-        return picked_s if cause == SAMPLER else max(0.0, rest_s - picked_s)
+        ready_s = np.where(np.isnan(columns.pinned_s), columns.arrived_s, columns.pinned_s)
+        main_s = float(np.nanmean(columns.delivered_s - np.fmax(ready_s, columns.asked_s)))
+        picking_s = float(np.mean(np.nan_to_num(columns.sampler_s)))
+        return picking_s if cause == SAMPLER else max(0.0, main_s - picking_s)
 
-    def _pinned(self, cut: float) -> Sequence[float]:
-        """One thread receives and pins one batch after another, beside the training."""
+    def _gains_from_pinning(self, cut: float) -> Sequence[float]:
+        """Return the gain of faster pinning, in a thread that receives and pins batch by batch."""
         facts, columns = self._facts, self._run.columns
-        turn_s = facts.cycle_s
-        pinned_s = float(np.nanmean(columns.pinned_s - columns.arrived_s))
-        busy_s = pinned_s + float(np.nanmean(columns.arrived_s - columns.received_s))
-        if busy_s < _ALWAYS_BUSY * turn_s:
-            return (_shorter(turn_s, cut * facts.blamed_s(PIN)),)
+        pinning_s = float(np.nanmean(columns.pinned_s - columns.arrived_s))
+        busy_s = pinning_s + float(np.nanmean(columns.arrived_s - columns.received_s))
+        if busy_s < _ALWAYS_BUSY * facts.cycle_s:
+            return (_gain(facts.cycle_s, cut * facts.blamed_s(PIN)),)
         stall_s = facts.per_batch(facts.summary.sums["stall_s"])
-        return (_shorter(turn_s, min(cut * pinned_s, stall_s)),)
+        return (_gain(facts.cycle_s, min(cut * pinning_s, stall_s)),)
 
 
 def _computing(columns: Columns, stages: dict[str, Floats]) -> dict[str, float]:
-    """Of each stage, the share that is CPU time; where nobody clocked it, that of all of them."""
+    """Return the share of CPU time in each stage, 0..1; an unmeasured stage gets that of all."""
     cpu_s = {name: getattr(columns, f"{name}_cpu_s") for name in stages if name != "fetch"}
-    seen = np.isfinite(columns.cpu_s)
-    made_s = columns.made_s[seen].sum()
-    every = float(columns.cpu_s[seen].sum() / made_s) if made_s > 0 else 0.0
-    rest_s = columns.cpu_s.copy()
+    sampled = np.isfinite(columns.cpu_s)
+    made_s = columns.made_s[sampled].sum()
+    overall = float(columns.cpu_s[sampled].sum() / made_s) if made_s > 0 else 0.0
+    remaining_s = columns.cpu_s.copy()
     shares = {}
     for name, seconds in cpu_s.items():
-        known = np.isfinite(seconds) & seen
-        whole_s = stages[name][known].sum()
-        shares[name] = float(seconds[known].sum() / whole_s) if whole_s > 0 else every
-        rest_s -= np.where(np.isfinite(seconds), seconds, every * stages[name])
-    whole_s = stages["fetch"][seen].sum()
-    shares["fetch"] = float(rest_s[seen].sum() / whole_s) if whole_s > 0 else every
+        known = np.isfinite(seconds) & sampled
+        total_s = stages[name][known].sum()
+        shares[name] = float(seconds[known].sum() / total_s) if total_s > 0 else overall
+        remaining_s -= np.where(np.isfinite(seconds), seconds, overall * stages[name])
+    total_s = stages["fetch"][sampled].sum()
+    shares["fetch"] = float(remaining_s[sampled].sum() / total_s) if total_s > 0 else overall
     return {name: min(1.0, max(0.0, share)) for name, share in shares.items()}
 
 
 def _shares(stages: dict[str, Floats], weights: dict[str, float]) -> dict[str, Floats]:
-    """Of each batch, so that those of all stages add up to 1, or to 0."""
-    weighed = {name: weights[name] * seconds for name, seconds in stages.items()}
-    whole = np.maximum(sum(weighed.values()), 1e-12)
-    return {name: seconds / whole for name, seconds in weighed.items()}
+    """Return each stage's weighted share per batch; those of all stages add up to 1 or 0."""
+    weighted = {name: weights[name] * seconds for name, seconds in stages.items()}
+    total = np.maximum(sum(weighted.values()), 1e-12)
+    return {name: seconds / total for name, seconds in weighted.items()}
 
 
 def _waiting_per_cpu(facts: Facts) -> float:
-    """Seconds of waiting for a core, for each second of computing; 0 where unknown."""
+    """Return the seconds of waiting for a core per CPU second; 0 where unknown."""
     waiting, computing = facts.share(RUN_QUEUE), facts.share(CPU)
     return waiting / computing if waiting > 0 and computing > 0 else 0.0
 
 
-def _of_main(by_s: float, demand: Demand, row: int) -> Demand:
-    return replace(demand, receive_s=max(0.0, demand.receive_s - by_s))
+def _cut_main(saved_s: float, demand: Demand, row: int) -> Demand:
+    return replace(demand, receive_s=max(0.0, demand.receive_s - saved_s))
 
 
-def _sooner(demand: Demand, by: float) -> Demand:
-    """With so much less waiting in its hand-over, 0..1."""
-    left = 1 - by
+def _cut_hand_over_waits(demand: Demand, cut: float) -> Demand:
+    """Return the demand with its waits in the hand-over cut by this share, 0..1."""
+    left = 1 - cut
     return replace(
         demand,
         late_s=left * demand.late_s,

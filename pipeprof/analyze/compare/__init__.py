@@ -1,4 +1,4 @@
-"""What differs between runs, and whether that is more than chance.
+"""Compare runs: what differs between them, and whether the difference is more than chance.
 
-It builds on `analyze.profile`. The command `compare` and `analyze.sweep` use it.
+The package builds on `analyze.profile`. The command `compare` and `analyze.sweep` use it.
 """

@@ -1,5 +1,4 @@
-"""What was set and what stood around two runs: where they are not the same, and what that forbids
-to compare."""
+"""Find how the settings and circumstances of two runs differ, and what limits their comparison."""
 
 from __future__ import annotations
 
@@ -11,34 +10,34 @@ from pipeprof.analyze.profile.stage_times import BLOCKED, CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.wording.comparison import comparison
 from pipeprof.model import Change, Difference, Profile
 
-_BUSIER = 0.1
-"""Of the time to make a batch. Run-queue shares that differ by at least so much are reported."""
-_AS_MUCH = 1.2
-"""A batch that takes more times the CPU than before may itself be what cores are waited for."""
-_ALIKE = 0.01
-"""Batches whose mean sizes differ by less are of one size."""
+_LEAST_CONTENTION_CHANGE = 0.1
+"""Run-queue shares of the build time that differ by at least this much are reported."""
+_MOST_CPU_RATIO = 1.2
+"""Largest ratio of CPU time per batch at which the workers' own load counts as equal."""
+_SIZE_TOLERANCE = 0.01
+"""Batches whose mean sizes differ by at most this fraction are of one size."""
 
 
 def changes(before: Profile, after: Profile) -> tuple[Change, ...]:
-    """Only what differs: the loader's settings, the data, the machine, the rule of the verdict."""
+    """Return what differs in the loader's settings, the data, the machine and the threshold."""
     found = [
-        *_differing("loader", before.config, after.config),
-        *_differing("data", before.source, after.source),
-        *_differing("machine", before.environment, after.environment),
-        *_readers(before.environment.readers, after.environment.readers),
+        *_changed_fields("loader", before.config, after.config),
+        *_changed_fields("data", before.source, after.source),
+        *_changed_fields("machine", before.environment, after.environment),
+        *_changed_readers(before.environment.readers, after.environment.readers),
     ]
     if before.cache.state != after.cache.state:
         found.append(Change("data", "cache", before.cache.state, after.cache.state))
-    limits = (before.diagnosis.threshold, after.diagnosis.threshold)
-    if limits[0] != limits[1]:
-        found.append(Change("verdict", "threshold", *limits))
+    thresholds = before.diagnosis.threshold, after.diagnosis.threshold
+    if thresholds[0] != thresholds[1]:
+        found.append(Change("verdict", "threshold", *thresholds))
     return tuple(found)
 
 
-def _differing(
+def _changed_fields(
     of: Literal["loader", "data", "machine"], before: Any, after: Any
 ) -> Iterator[Change]:
-    """Field by field, but for those that are made of fields themselves."""
+    """Yield the fields of plain types whose values differ."""
     if before is None and after is None:
         return
     for field in fields(before if before is not None else after):
@@ -48,8 +47,10 @@ def _differing(
             yield Change(of, field.name, *values)
 
 
-def _readers(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> Iterator[Change]:
-    """Libraries that decode data, of another version or only in one of the two."""
+def _changed_readers(
+    before: Mapping[str, str] | None, after: Mapping[str, str] | None
+) -> Iterator[Change]:
+    """Yield the decoding libraries of which the version differs, or that only one run has."""
     if before is None or after is None:
         return
     for name in sorted({*before, *after}):
@@ -57,38 +58,42 @@ def _readers(before: Mapping[str, str] | None, after: Mapping[str, str] | None) 
             yield Change("machine", name, before.get(name), after.get(name))
 
 
-def busier(before: Profile, after: Profile) -> float:
-    """By how much more of the time to make a batch workers waited for a core in one of the two,
-    0..1, where that is the doing of others: of as many workers, whose batches take as much CPU."""
+def contention_change(before: Profile, after: Profile) -> float:
+    """Return how far the waiting for cores differs because of other processes.
+
+    It is a difference of shares of the build time, 0..1. It is 0 where the workers themselves may
+    be the reason: their number, the batch size or the CPU time of a batch differs.
+    """
     same = before.config.num_workers == after.config.num_workers
-    took = [_cpu_s(before), _cpu_s(after)]
-    if not (same and one_size(before, after) and max(took) <= _AS_MUCH * min(took)):
+    cpu_s = [_cpu_s(before), _cpu_s(after)]
+    if not (same and one_size(before, after) and max(cpu_s) <= _MOST_CPU_RATIO * min(cpu_s)):
         return 0.0
-    return abs(waited_for_cores(before) - waited_for_cores(after))
+    return abs(waiting_share(before) - waiting_share(after))
 
 
 def _cpu_s(profile: Profile) -> float:
-    took = profile.resources
-    return sum(took[name].mean_s for name in (CPU, NATIVE) if name in took)
+    resources = profile.resources
+    return sum(resources[name].mean_s for name in (CPU, NATIVE) if name in resources)
 
 
-def waited_for_cores(profile: Profile) -> float:
-    """0..1 of the time to make a batch; 0 where it was not looked at."""
+def waiting_share(profile: Profile) -> float:
+    """Return the share of waiting for a core in the build time, 0..1; 0 where not sampled."""
     return share_of_fetch(profile, RUN_QUEUE) or 0.0
 
 
 def share_of_fetch(profile: Profile, name: str) -> float | None:
-    """0..1 of the time to make a batch that was of this kind: `CPU`, `RUN_QUEUE` or `BLOCKED`.
-    ``None``: it was not looked at."""
-    took = profile.resources
-    whole_s = sum(took[each].mean_s for each in (CPU, RUN_QUEUE, BLOCKED) if each in took)
-    if name not in took or not whole_s > 0:
+    """Return the share of `CPU`, `RUN_QUEUE` or `BLOCKED` in the build time, 0..1.
+
+    It is ``None`` where it was not sampled."""
+    resources = profile.resources
+    total_s = sum(resources[each].mean_s for each in (CPU, RUN_QUEUE, BLOCKED) if each in resources)
+    if name not in resources or not total_s > 0:
         return None
-    return min(1.0, max(0.0, took[name].mean_s / whole_s))
+    return min(1.0, max(0.0, resources[name].mean_s / total_s))
 
 
 def batch_sizes(before: Profile, after: Profile) -> tuple[float, float]:
-    """Samples in a batch on average; 0 where nothing was measured."""
+    """Return the mean samples in a batch of each run; 0 where nothing was measured."""
     return _batch_size(before), _batch_size(after)
 
 
@@ -98,16 +103,17 @@ def _batch_size(profile: Profile) -> float:
 
 
 def one_size(before: Profile, after: Profile) -> bool:
-    """Whether the two ran with batches of as many samples."""
+    """Return whether both runs had batches of the same size, as far as it is known."""
     one, other = batch_sizes(before, after)
-    return min(one, other) <= 0 or abs(one - other) <= _ALIKE * max(one, other)
+    return min(one, other) <= 0 or abs(one - other) <= _SIZE_TOLERANCE * max(one, other)
 
 
 def unlike(
     before: Profile, after: Profile, found: tuple[Change, ...], step: Difference | None
 ) -> tuple[str, ...]:
-    """Why the two are not alike beside what a user of a loader sets. ``step``: of the training
-    step."""
+    """Explain how the circumstances of the runs differ, other than in the loader's settings.
+
+    ``found`` are their `changes`, ``step`` is the difference of the training step."""
     return tuple(comparison(code, figures) for code, figures in _unlike(before, after, found, step))
 
 
@@ -117,23 +123,23 @@ def _unlike(
     changed: dict[str, set[str]] = {"machine": set(), "data": set(), "verdict": set()}
     for change in found:
         changed.setdefault(change.of, set()).add(change.name)
-    alike = one_size(before, after)
+    same_size = one_size(before, after)
     if "accelerator" in changed["machine"]:
         yield "accelerator", {}
-    elif step is not None and step.shown in ("more", "less") and alike:
+    elif step is not None and step.shown in ("more", "less") and same_size:
         yield "step", {"before": step.before or 0.0, "after": step.after or 0.0}
     if changed["machine"] & {"platform", "cores_visible", "ram_bytes"}:
         yield "machine", {}
     elif changed["machine"] & {"cores", "ranks"}:
         yield "cores", {}
-    elif busier(before, after) > _BUSIER:
-        yield "busier", {"before": waited_for_cores(before), "after": waited_for_cores(after)}
+    elif contention_change(before, after) > _LEAST_CONTENTION_CHANGE:
+        yield "busier", {"before": waiting_share(before), "after": waiting_share(after)}
     if changed["data"] & {"url", "format", "objects", "bytes"}:
         yield "data", {}
     if "cache" in changed["data"]:
         yield "cache", {"before": before.cache.state, "after": after.cache.state}
-    if not alike:
+    if not same_size:
         yield "sizes", {}
     if "threshold" in changed["verdict"]:
-        rules = before.diagnosis.threshold, after.diagnosis.threshold
-        yield "threshold", {"before": rules[0], "after": rules[1]}
+        before_share, after_share = before.diagnosis.threshold, after.diagnosis.threshold
+        yield "threshold", {"before": before_share, "after": after_share}

@@ -1,8 +1,8 @@
-"""The ranks of one training side by side: is one slower than the others to fetch its batches?
+"""Compare the ranks of one training: is one slower than the others to fetch its batches?
 
-Each step waits for all ranks, so their throughput is equal, and the sooner one has its batch, the
-longer its step lasts. What it takes to fetch a batch is its own. A rank that is slow in the step
-itself cannot be told from those that wait for it there.
+Each step waits for all ranks, so their throughput is equal. The sooner a rank has its batch, the
+longer its step lasts; only the time to fetch a batch is its own. A rank that is slow in the step
+itself cannot be distinguished from those that wait for it there.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from pipeprof.analyze.compare.run_intervals import Estimate, Spans
+from pipeprof.analyze.compare.run_intervals import Estimate, RunIntervals
 from pipeprof.analyze.wording.comparison import comparison
 from pipeprof.model import Profile, RankSkew, Stage
 
 WARNING: Final = 0.10
 CRITICAL: Final = 0.20
-"""Longer than the others."""
+"""Fraction by which a rank's fetch time exceeds the median of the others."""
 
 
 def rank_skew(profiles: Sequence[Profile]) -> RankSkew | None:
-    """``None`` where they are not of one loader in several ranks at one time, or where of one it
-    is unknown how it fetches."""
+    """Return the slowest rank, if one is slow; ``None`` where the ranks cannot be compared.
+
+    They must be ranks of one training, with known fetch times."""
     if not _of_one_training(profiles):
         return None
-    figures = [Spans(profile, 1.0).stage(str(Stage.FETCH)) for profile in profiles]
+    figures = [RunIntervals(profile, 1.0).stage(str(Stage.FETCH)) for profile in profiles]
     fetches = [figure.value for figure in figures if figure.value]
     if len(fetches) < len(profiles):
         return None
@@ -44,17 +45,17 @@ def rank_skew(profiles: Sequence[Profile]) -> RankSkew | None:
 
 
 def _of_one_training(profiles: Sequence[Profile]) -> bool:
-    """Each of another rank, of the same loader, and training at the same time."""
+    """Return whether these are different ranks with the same loader, training at the same time."""
     ranks = {profile.environment.rank for profile in profiles} - {None}
     names = {profile.name for profile in profiles}
-    times = [time for time in map(_time, profiles) if time is not None]
+    times = [time for time in map(_time_span, profiles) if time is not None]
     if len(profiles) < 2 or not len(ranks) == len(times) == len(profiles) or len(names) > 1:
         return False
     return max(began_s for began_s, _ in times) < min(ended_s for _, ended_s in times)
 
 
-def _time(profile: Profile) -> tuple[float, float] | None:
-    """In which the batches that it holds were trained on, in seconds since 1970."""
+def _time_span(profile: Profile) -> tuple[float, float] | None:
+    """Return the start and end of training on the kept batches, in seconds since 1970."""
     log, offset_s = profile.batches, profile.unix_offset_s
     if offset_s is None or not (log.asked_s and log.done_s):
         return None
@@ -62,11 +63,11 @@ def _time(profile: Profile) -> tuple[float, float] | None:
 
 
 def _apart(figures: Sequence[Estimate], place: int) -> bool:
-    """More than chance: the whole interval of the one is above those of most others."""
+    """Return whether the whole interval of one rank is above those of most others."""
     own = figures[place].interval
     others = [each.interval for nth, each in enumerate(figures) if nth != place]
-    tops = [interval[1] for interval in others if interval is not None]
-    return own is not None and len(tops) == len(others) and own[0] > median(tops)
+    highs = [interval[1] for interval in others if interval is not None]
+    return own is not None and len(highs) == len(others) and own[0] > median(highs)
 
 
 def _slow(profiles: Sequence[Profile], place: int, own_s: float, others_s: float) -> str:

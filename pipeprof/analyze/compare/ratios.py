@@ -1,4 +1,4 @@
-"""How many times as fast one measurement is as another, with an interval."""
+"""Compute how many times as fast one measurement is as another, with an interval."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pipeprof.model import Throughput, Trial
 
 
 def difference(speed: float, interval: tuple[float, float]) -> Literal["faster", "slower", "none"]:
+    """Classify a ratio of rates; ``"none"`` where it is below `EQUALLY_FAST` or not significant."""
     if abs(speed - 1) < EQUALLY_FAST or interval[0] <= 1 <= interval[1]:
         return "none"
     return "faster" if speed > 1 else "slower"
@@ -18,10 +19,10 @@ def difference(speed: float, interval: tuple[float, float]) -> Literal["faster",
 def ratio(
     one: Trial | Throughput, other: Trial | Throughput, drift: float
 ) -> tuple[float, tuple[float, float]]:
-    """samples/s of ``one`` as a multiple of the other's, with a 95 % interval.
+    """Return the samples/s of ``one`` divided by those of ``other``, with a 95 % interval.
 
-    Both intervals, and ``drift`` between two measurements of the same thing, are taken for
-    independent: their logarithms add up as squares.
+    Both intervals and ``drift``, half a 95 % interval of the log ratio of two equal runs, are taken
+    as independent: the squares of their logarithms add up.
     """
     speed = math.exp(log_ratio(one, other))
     (low, high), (other_low, other_high) = own_interval(one), own_interval(other)
@@ -35,14 +36,15 @@ def ratio(
 
 
 def own_interval(run: Trial | Throughput) -> tuple[float, float]:
-    """95 % of the samples/s of that very run, by its batches."""
+    """Return the 95 % interval of the samples/s of this one run, by its batches."""
     return (isinstance(run, Trial) and run.own_interval) or run.interval
 
 
 def log_ratio(one: Trial | Throughput, other: Trial | Throughput) -> float:
+    """Return the log of the ratio of samples/s."""
     return bounded_log(one.samples_per_s, other.samples_per_s)
 
 
 def bounded_log(of: float, base: float) -> float:
-    """``log(of / base)``. Bounded, since a trial may have delivered next to nothing."""
+    """Return ``log(of / base)`` within ±20, as a trial may deliver next to nothing."""
     return max(-20.0, min(20.0, math.log(max(of, 1e-9) / max(base, 1e-9))))

@@ -1,8 +1,8 @@
-"""A run's figures with their intervals, from the batches that its profile still holds.
+"""Compute intervals for a run's figures from the batches that its profile still holds.
 
-The bootstrap of `profile.intervals` allows for what neighbouring batches have in common. It does
-not allow for what lasts longer, such as another process that had a core for a second. That shows in
-parts of the run, which then differ by more: the wider of the two intervals is taken.
+The bootstrap of `profile.intervals` allows for the correlation of neighbouring batches. It does not
+allow for longer effects, such as another process that uses a core for a second. These show as
+differences between parts of the run. The wider of the two intervals is used.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from pipeprof.analyze.profile.stage_times import stage_seconds
 from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 from pipeprof.model import BatchLog, Profile, Throughput
 
-STRETCHES: Final = 10
+PARTS: Final = 10
+"""Consecutive parts of a run that are compared with each other."""
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Estimate:
+    """A figure with its interval."""
+
     value: float | None
-    """``None``: unknown."""
+    """``None`` where it is unknown."""
     interval: Interval | None
-    """95 %. ``None``: too few batches to tell."""
+    """The 95 % interval; ``None`` where there are too few batches."""
 
 
-class Spans:
-    """Of one run; ``scale`` turns seconds of a batch into those that are compared."""
+class RunIntervals:
+    """The figures of one run with intervals. All seconds are multiplied by ``scale``."""
 
     def __init__(self, profile: Profile, scale: float) -> None:
         self._profile, self._scale = profile, scale
@@ -41,76 +44,80 @@ class Spans:
         self.kept_batches = len(columns)
         self._stages = {str(name): seconds for name, seconds in stage_seconds(columns).items()}
         self._samples = columns.samples
-        self._stall_s, self._turn_s = columns.stall_s, columns.cycle_s
+        self._stall_s, self._cycle_s = columns.stall_s, columns.cycle_s
 
     @property
     def drift(self) -> Drift | None:
-        """``None``: too few batches were kept to tell."""
-        return Drift.of(self._turn_s)
+        """How the loop drifted during the run; ``None`` where too few batches were kept."""
+        return Drift.of(self._cycle_s)
 
     @property
-    def turn_s(self) -> float:
-        """Of the training loop."""
+    def cycle_s(self) -> float:
+        """Mean seconds of a cycle of the training loop."""
         profile = self._profile
         return profile.wall_s / max(profile.measured_batches, 1) * self._scale
 
     def throughput(self) -> Throughput:
+        """Return the throughput with its interval widened by differences between parts."""
         rates = self._profile.throughput
-        interval = self._whole(rates.samples_per_s, rates.interval, self._samples)
+        interval = self._widen(rates.samples_per_s, rates.interval, self._samples)
         return replace(rates, interval=interval)
 
     def starved(self) -> Estimate:
-        """The fraction of the time."""
-        told = self._profile.diagnosis
-        value = told.starved_fraction
+        """Return the starved fraction of the time, 0..1."""
+        diagnosis = self._profile.diagnosis
+        value = diagnosis.starved_fraction
         if self._profile.measured_batches < LEAST_BATCHES_FOR_VERDICT:
             return Estimate(value, None)
-        return Estimate(value, self._whole(value, told.starved_interval, self._stall_s))
+        return Estimate(value, self._widen(value, diagnosis.starved_interval, self._stall_s))
 
     def stall(self) -> Estimate:
+        """Return the mean seconds of stall per batch."""
         profile = self._profile
         mean_s = profile.stall_s / max(profile.measured_batches, 1) * self._scale
         return self._mean(mean_s, self._stall_s)
 
     def stage(self, name: str) -> Estimate:
+        """Return the mean seconds of a stage per batch."""
         stats = self._profile.stages.get(name)
         if stats is None or stats.source == "unknown":
             return Estimate(None, None)
         return self._mean(stats.mean_s * self._scale, self._stages.get(name, np.zeros(0)))
 
-    def _whole(self, value: float, interval: Interval, of: Floats) -> Interval:
-        """``interval`` is of the whole run, and so may say more than the batches kept."""
+    def _widen(self, value: float, interval: Interval, column: Floats) -> Interval:
+        """Widen the interval of the whole run, if all of its batches were kept."""
         if not LEAST_BATCHES_FOR_VERDICT <= self._profile.measured_batches <= self.kept_batches:
             return interval
-        half = _by_stretches(of, self._turn_s)
+        half = _half_width_by_parts(column, self._cycle_s)
         return min(interval[0], value - half), max(interval[1], value + half)
 
     def _mean(self, mean_s: float, seconds: Floats) -> Estimate:
-        """``mean_s`` is of the whole run; how sure it is, is told by the batches kept."""
-        seen = np.isfinite(seconds)
-        if seen.sum() < LEAST_BATCHES_FOR_VERDICT:
+        """Return the mean of the whole run, with an interval from the kept batches."""
+        known = np.isfinite(seconds)
+        if known.sum() < LEAST_BATCHES_FOR_VERDICT:
             return Estimate(mean_s, None)
-        with np.errstate(all="ignore"):  # figures in a file may be as large as they like
-            values, counts = np.where(seen, seconds, 0.0) * self._scale, seen.astype(np.float64)
+        with np.errstate(all="ignore"):  # figures of a file may overflow
+            values, counts = np.where(known, seconds, 0.0) * self._scale, known.astype(np.float64)
             kept = float(values.sum() / counts.sum())
             low, high = ratio_interval(values, counts)
-            half = _by_stretches(values, counts)
+            half = _half_width_by_parts(values, counts)
         interval = mean_s - max(kept - low, half), mean_s + max(high - kept, half)
         return Estimate(mean_s, interval if all(map(math.isfinite, interval)) else None)
 
 
-def _by_stretches(top: Floats, bottom: Floats) -> float:
-    """Half of a 95 % interval of ``sum(top) / sum(bottom)``, by stretches of the run, taken for
-    independent; 0 where they tell nothing."""
+def _half_width_by_parts(values: Floats, weights: Floats) -> float:
+    """Return half of the 95 % interval of ``sum(values) / sum(weights)``; 0 where it is unknown.
+
+    Parts of the run are taken as independent."""
     with np.errstate(all="ignore"):
-        parts = zip(np.array_split(top, STRETCHES), np.array_split(bottom, STRETCHES), strict=True)
-        ratios = np.array([part.sum() / below.sum() for part, below in parts])
-        half = standard_error(ratios) * student_t(STRETCHES - 1)
+        parts = zip(np.array_split(values, PARTS), np.array_split(weights, PARTS), strict=True)
+        ratios = np.array([value.sum() / weight.sum() for value, weight in parts])
+        half = standard_error(ratios) * student_t(PARTS - 1)
     return half if math.isfinite(half) else 0.0
 
 
 def _steady(profile: Profile) -> Columns:
-    """The batches kept, without the warm-up of each epoch; none where the log is not sound."""
+    """Return the kept batches without warm-up; none where the log's columns do not fit."""
     log = profile.batches
     if not {len(column) for column in vars(log).values()} <= {0, len(log.index)}:
         return Columns.of(BatchLog())

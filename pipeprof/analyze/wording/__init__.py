@@ -1,5 +1,5 @@
-"""Words for what the analysis found: codes and figures in, sentences and code to paste out.
+"""Turn the codes and figures of the analysis into sentences and code to paste.
 
-All words of a profile's findings, advice and ceilings, of a comparison and of a sweep are made
-here, once. Only `analyze.assemble` and the rooms `compare` and `sweep` may import it.
+This package makes all sentences of a profile's findings, advice and ceilings, of a comparison and
+of a sweep. Only `analyze.assemble`, `analyze.compare` and `analyze.sweep` may import it.
 """

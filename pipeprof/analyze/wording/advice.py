@@ -1,6 +1,6 @@
-"""What a proposed change says: from what to what, why, and the code to paste.
+"""Turn a proposed change into words: the present and proposed setting, the reason, code to paste.
 
-Names in a template that a proposal does not give are attributes of the run (`analyze.advice`).
+A template's name that the proposal's figures lack is an attribute of `advice.metrics.Facts`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pipeprof.model import Recommendation
 
 @dataclass(frozen=True)
 class ProposalText:
-    """Templates of one proposed change."""
+    """The templates of one proposed change."""
 
     current: str
     proposed: str
     why: str
     code: str = ""
     settle: str = ""
-    """The one short run that would tell what this one leaves open."""
+    """Command of a short run that would settle what this run leaves open."""
 
 
 def recommendation(code: str, setting: str, figures: Figures, run: object) -> Recommendation:
-    """The proposal with this code, in words, without what it would bring."""
+    """Return the proposal with this code in words; the caller adds its predicted outcome."""
     text = TEXTS[code]
     return Recommendation(
         setting=setting,
@@ -38,20 +38,20 @@ def recommendation(code: str, setting: str, figures: Figures, run: object) -> Re
 
 
 _UNTRIED: Final = "Estimated from this run alone, not tried"
-_ON_CORES: Final = (
+_CORE_LIMIT: Final = (
     "a batch takes {cpu_s:duration} of CPU time, and {cores_left:.1f} cores are left for it: at "
     "most {cores_rate:count} samples/s"
 )
 _DEMAND: Final = "the accelerator takes {demand:count} samples/s × "
-_SLOW: Final = "{slow_share:percent} of the batches take {slow_s:duration}; "
-_CHEAPER: Final = "a cheaper way to make a batch, not more workers"
+_SLOW_BATCHES: Final = "{slow_share:percent} of the batches take {slow_s:duration}; "
+_CHEAPER: Final = "batches that cost less to build, not more workers"
 
 TEXTS: Final = {
     "one-thread": ProposalText(
         "{threads:n native thread} or more in each of {workers:n worker}",
         "1 thread in each worker",
-        "{all_threads:.0f} threads or more share {cores:n core}, which the workers could keep busy "
-        "by themselves. Not tried",
+        "{all_threads:.0f} threads or more share {cores:n core}, which the workers' main threads "
+        "could keep busy alone. Not tried",
         "def one_thread(worker):\n"
         "    # of these, what the data set uses\n"
         "    cv2.setNumThreads(0)\n"
@@ -61,31 +61,32 @@ TEXTS: Final = {
     "fewer-workers": ProposalText(
         "{workers}",
         "{fewer}",
-        f"{_ON_CORES} with any number of workers. Fewer of them bring as much, with less memory "
+        f"{_CORE_LIMIT} with any number of workers. Fewer workers give as much, with less memory "
         f"and less waiting. {_UNTRIED}",
         "DataLoader(…, num_workers={fewer}, prefetch_factor={prefetch}, persistent_workers=True)",
     ),
     "more-workers": ProposalText(
         "{workers}",
         "{wanted}",
-        "one worker makes {worker_rate:count} samples/s here«, the accelerator takes "
-        "{demand:count}»; then «{by_memory:if}memory for batches under way (prefetch {prefetch} "
-        "each)»«{by_workers:if}{wanted:n worker}»«{by_cores:if}{cores_left:.1f} free cores»"
-        "«{by_step:if}the accelerator»«{by_main:if}the training process» would be the limit"
+        "one worker gives {worker_rate:count} samples/s here«, the accelerator takes "
+        "{demand:count}»; the next limit would be «{by_memory:if}memory for prefetched batches "
+        "({prefetch} a worker)»«{by_workers:if}{wanted:n worker}»"
+        "«{by_cores:if}{cores_left:.1f} free cores»«{by_step:if}the accelerator»"
+        "«{by_main:if}the training process»"
         "«{must_share:if}. The data set must divide its samples among workers (get_worker_info)»"
-        "«. Too few slow batches were seen to say how much it brings: run {more_batches:n more "
-        "batch} for that. Not tried»«{simulated:if}. Simulated with this run's batches, not tried»"
+        "«. There were too few slow batches to predict the gain: run {more_batches:n more batch} "
+        "for that. Not tried»«{simulated:if}. Simulated with this run's batches, not tried»"
         f"«. {{left_open:capital}}»«{{roofline:if}}. {_UNTRIED}»«. {{few_batches:n more batch}} "
-        "would be enough for an interval»«{fills:if}. More workers bring nothing if all of them "
-        "together fill the storage's bandwidth»",
+        "would be enough for an interval»«{fills:if}. More workers bring nothing if together they "
+        "use all of the storage's bandwidth»",
         "DataLoader(…, num_workers={wanted}, prefetch_factor={prefetch}, persistent_workers=True)",
         "«{settle}: pipeprof run --set num_workers={wanted} train.py»",
     ),
     "no-workers": ProposalText(
         "{workers}",
         "0",
-        "to make a batch takes {made_s:duration}; its way from a worker takes "
-        f"{{transfer_s:duration}}. {_UNTRIED}",
+        "a batch takes {made_s:duration} to build, and {transfer_s:duration} to transfer from a "
+        f"worker. {_UNTRIED}",
         "DataLoader(…, num_workers=0)",
     ),
     "pack": ProposalText(
@@ -94,21 +95,22 @@ TEXTS: Final = {
         "the training process spends {received_s:duration} on receiving a batch, "
         f"{{each_s:duration}} for each tensor. {_UNTRIED}",
         "def pack(samples):  # each a dict of tensors of one dtype\n"
-        "    flat = [[part.flatten() for part in sample.values()] for sample in samples]\n"
-        "    return torch.stack([torch.cat(parts) for parts in flat])\n\n"
+        "    rows = [torch.cat([part.flatten() for part in each.values()]) for each in samples]\n"
+        "    return torch.stack(rows)\n\n"
         "DataLoader(…, collate_fn=pack)  # then batch.split(sizes, dim=1)",
     ),
     "out-of-order": ProposalText(
         "True",
         "False",
-        f"{_SLOW}those behind them then pass. Batches come in another order each run. {_UNTRIED}",
+        f"{_SLOW_BATCHES}later batches then overtake them. The order of batches changes from run "
+        f"to run. {_UNTRIED}",
         "DataLoader(…, in_order=False)",
     ),
     "more-prefetch": ProposalText(
         "{prefetch}",
         "{wanted}",
-        f"{_SLOW}{{wanted_under_way:,}} batches under way outlast one, {{under_way:,}} do not. "
-        f"{_UNTRIED}",
+        f"{_SLOW_BATCHES}{{wanted_prefetched:,}} prefetched batches last that long, "
+        f"{{prefetched:,}} do not. {_UNTRIED}",
         "DataLoader(…, prefetch_factor={wanted})",
     ),
     "draw-at-once": ProposalText(
@@ -121,7 +123,7 @@ TEXTS: Final = {
     "no-pinning": ProposalText(
         "True",
         "False",
-        "one thread pins all batches, {pin_s:duration} each; not tried",
+        "one thread pins all batches, {pin_s:duration} each. Not tried",
         "DataLoader(…, pin_memory=False)",
     ),
     "keep-workers": ProposalText(
@@ -134,58 +136,57 @@ TEXTS: Final = {
     "pinned-copies": ProposalText(
         "False«{both:if} + False»",
         "True«{both:if} + True»",
-        "copies take {copied_s:duration} of each step; from pinned memory they are faster, and can "
-        "run while the host goes on. Not tried",
+        "copies take {copied_s:duration} of each step; from pinned memory they are faster, and the "
+        "host does not wait for them. Not tried",
         "DataLoader(…, pin_memory=True)\n"
         "batch = pipeprof.to_device(batch, device, non_blocking=True)",
     ),
     "cheaper-on-cores": ProposalText(
-        "num_workers={workers}", _CHEAPER, f"{_ON_CORES}; more workers do not raise it"
+        "num_workers={workers}", _CHEAPER, f"{_CORE_LIMIT}; more workers do not raise it"
     ),
     "cheaper-batches": ProposalText(
         "num_workers={workers}",
         _CHEAPER,
-        "a batch takes {work_s:duration} to make«{workers:unless}, and receiving one from a worker "
-        "some {received_s:duration}»; more workers bring little",
+        "a batch takes {work_s:duration} to build«{workers:unless}, and about "
+        "{received_s:duration} to receive from a worker»; more workers bring little",
     ),
     "larger-batches": ProposalText(
         "num_workers={workers}",
         "fewer, larger batches, not more workers",
-        "in each turn the training process itself spends {main_s:duration} on receiving a batch, "
-        "and on waking up for it; more workers do not change that",
+        "the training process itself spends {main_s:duration} per batch on receiving it and on "
+        "waking up for it; more workers do not change that",
     ),
     "more-cores": ProposalText(
         "{has:.3g}",
         "{wanted:.1f} (90 %: {low:.1f}–{high:.1f})",
         f"{_DEMAND}{{cpu_a_sample:duration}} of CPU time each«{{main_counts:if}}, and "
-        "{main_cores:.1f} of the training process». {has:n core} come to at most "
+        "{main_cores:.1f} of the training process». {has:n core} give at most "
         "{cores_rate:count} samples/s with any number of workers. As good: {more:.1f} cores of "
-        "other machines that make batches beside this one, or batches that cost {cheaper:.2f}× the "
-        "CPU time",
+        "other machines that also build batches, or batches that cost {cheaper:.2f}× the CPU time",
     ),
     "more-bandwidth": ProposalText(
         "{now:rate}",
         "{wanted:rate} ({times:.1f}×)",
-        f"{_DEMAND}{{size:bytes}} of storage each. As good: {{fewer:.2f}}× the bytes for a sample "
-        "(a denser format, only the columns in use), or the data on a local disk of that "
-        "bandwidth«: at the present rate all {recording.source.bytes:bytes} are there after "
+        f"{_DEMAND}{{size:bytes}} read each. As good: {{fewer:.2f}}× the bytes for a sample "
+        "(a denser format, only the columns in use), or the data on a local disk with that "
+        "bandwidth«. At the present rate, copying all {recording.source.bytes:bytes} takes "
         "{copied_s:duration}»"
-        "«{sure:unless}. If the storage gives no more: a run with more workers tells»",
+        "«{sure:unless}. A run with more workers shows whether the storage gives more»",
     ),
     "more-requests": ProposalText(
         "{requests.in_flight:.1f}",
         "{wanted:.1f}",
         f"{_DEMAND}{{a_sample:n request}} each × {{requests.latency_s.mean:duration}} (Little's "
-        "law). By workers, by asking for several at a time in each; or by requests that bring more "
-        "samples, or a storage that answers sooner (a local disk)",
+        "law). Use more workers, or several requests at a time in each. As good: requests that "
+        "bring more samples, or a storage with less latency (a local disk)",
     ),
     "batch-size": ProposalText(
         "{now}",
         "{wanted}",
-        "a step takes {step_s:duration}, and to hand a batch over {handed_s:duration}, whatever "
-        "its size: one is due {times} times less often. It is another training then (learning "
-        "rate, statistics over a batch). Estimated from this run alone, for steps that take as "
-        "many times as long; not tried",
+        "a step takes {step_s:duration}, and handing a batch over {handed_s:duration}, whatever "
+        "its size; larger batches are handed over {times} times less often. They change the "
+        "training (learning rate, statistics over a batch). Estimated from this run alone, for "
+        "steps that take {times} times as long; not tried",
         "«{ours:if}open_dataset»«{ours:unless}DataLoader»(…, batch_size={wanted})",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a comparison says: what became of the throughput, why two runs are not alike, slow ranks."""
+"""Texts of a comparison: the change in throughput, differences between the runs, slow ranks."""
 
 from __future__ import annotations
 
@@ -8,35 +8,43 @@ from pipeprof.analyze.wording.template import Figures, fill
 
 
 def comparison(code: str, figures: Figures, speed: object = None) -> str:
-    """The sentence, or part of one, with this code. ``speed``: of the later run."""
+    """Return the sentence, or part of one, with this code.
+
+    Args:
+        code: A key of this module's templates.
+        figures: Values by name.
+        speed: The `Speed` of the later run, whose attributes the template may name as well.
+    """
     return fill(_TEXTS[code], figures, speed)
 
 
 _RATES: Final = "{after.samples_per_s:count} instead of {before.samples_per_s:count}"
 _RATIO: Final = "{ratio:.2f}× the samples/s"
-_TIMES: Final = f"{_RATIO} (95 %: {{interval[0]:.2f}}–{{interval[1]:.2f}}), {_RATES}"
+_CHANGE: Final = f"{_RATIO} (95 %: {{interval[0]:.2f}}–{{interval[1]:.2f}}), {_RATES}"
 
 _TEXTS: Final = {
-    "unmeasured": f"Too little to tell: no throughput was measured ({_RATES} samples/s).",
-    "too-few": f"Too little to tell: {_RATIO}, {_RATES}, but measured over too few batches.",
-    "none": f"No difference that this data can show: {_TIMES}.",
-    "differs": f"{{shown:capital}}: {_TIMES}«; starved {{starved.after:share}} of the time instead "
-    "of {starved.before:share}»«; {stage} takes {stage_s:duration} {more_or_less} a {per}».",
+    "unmeasured": f"Inconclusive: no throughput was measured ({_RATES} samples/s).",
+    "too-few": f"Inconclusive: {_RATIO}, {_RATES}, but measured over too few batches.",
+    "none": f"No difference that this data can show: {_CHANGE}.",
+    "differs": f"{{shown:capital}}: {_CHANGE}«; starved {{starved.after:share}} of the time "
+    "instead of {starved.before:share}»«; {stage} takes {stage_s:duration} {more_or_less} a "
+    "{per}».",
     "accelerator": "another accelerator",
     "step": "the training step itself takes {before:duration} → {after:duration}",
     "machine": "another machine or kernel",
     "cores": "another share of the machine's cores",
-    "busier": "the machine was not as busy with others: making a batch was {before:percent} and "
-    "{after:percent} waiting for a core",
+    "busier": "other processes took another share of the cores: {before:percent} and "
+    "{after:percent} of the time to build a batch was waiting for a core",
     "data": "other data",
     "cache": "the cache was {before} in one, {after} in the other",
-    "sizes": "batches of other sizes, so times are told for a sample",
+    "sizes": "batches of other sizes, so times are given per sample",
     "threshold": "verdicts by thresholds of {before:share} and {after:share}",
     "slow-rank": "Of {ranks:n rank}, rank {rank} takes {own_s:duration} to fetch a batch, the "
     "others {others_s:duration}: {longer:percent} longer. It waits for batches {own_waits:share} "
-    "of the time, the others {others_wait:share}«{together:if}; what it waits, they wait in their "
-    "steps». Look at what it alone has: its part of the data, its machine, its way to the storage.",
-    "even-ranks": "{ranks:n rank} fetch alike, as far as these data show: the slowest takes "
+    "of the time, the others {others_wait:share}«{together:if}; the others wait for it in their "
+    "steps». Look at what differs there: its part of the data, its machine, its connection to "
+    "the storage.",
+    "even-ranks": "{ranks:n rank} fetch equally fast, as far as this data shows: the slowest takes "
     "{longer:percent} longer for a batch than the others, which «{chance:if}may be chance»"
     "«{chance:unless}is less than {least:percent}».",
 }

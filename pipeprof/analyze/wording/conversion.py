@@ -1,4 +1,4 @@
-"""What a sweep says of converting a data set: what to do, and what sizes of files brought."""
+"""Texts of a sweep about converting a data set: whether to convert, and which file sizes to use."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pipeprof.units import format_binary
 
 
 def conversion_advice(code: str, figures: Figures, gain: object) -> str:
-    """Whether to convert, by what the chosen copy has gained."""
+    """Say whether to convert. ``gain`` is the `Gain` of the chosen copy."""
     return fill(_ADVICE[code], figures, gain)
 
 
 def same_layouts(figures: Figures, sizes: Sequence[int]) -> str:
-    """Of sizes of row groups, or of files, that are as fast."""
+    """Say that these sizes of row groups or files, in bytes, are equally fast."""
     text = f"{_OF_LAYOUT} {{sizes}} make no {_SHOWN}."
     return fill(text, {**figures, "sizes": " or ".join(map(format_binary, sizes))})
 
 
 def other_layout(figures: Figures) -> str:
-    """Of the fastest and the slowest of several sizes."""
+    """Compare the fastest size of row groups or files with the slowest."""
     return fill(
         f"{_OF_LAYOUT} {{most:binary}} give {_SPEED} {{least:binary}} {_INTERVAL}.", figures
     )
 
 
 def name_without_size(name: str, size: int) -> str:
-    """The ``name`` of a copy but for its row groups, or files, of this size."""
+    """Return the ``name`` of a copy without its part about row groups or files of this size."""
     own = format_binary(size)
     return ", ".join(word for word in name.split(", ") if not word.startswith(f"{own} "))
 
@@ -36,12 +36,12 @@ def name_without_size(name: str, size: int) -> str:
 _SHOWN: Final = "difference that this data can show"
 _SPEED: Final = "{speed:times} the samples/s of"
 _INTERVAL: Final = "(95 %: {speed_interval[0]:times} to {speed_interval[1]:times})"
-_TAKES: Final = "takes {storage:times} the bytes on storage« and {cpu:times} the CPU a sample»."
+_COSTS: Final = "takes {storage:times} the bytes on storage« and {cpu:times} the CPU a sample»."
 _OF_LAYOUT: Final = "{name} on {storage}: {size} of"
 _ADVICE: Final = {
-    "convert": f"{{name}} gives {_SPEED} {{format}} as it is {_INTERVAL}, and {_TAKES}",
+    "convert": f"{{name}} gives {_SPEED} {{format}} as it is {_INTERVAL}, and {_COSTS}",
     "as-fast": "«{fed:if}{format} as it is feeds the accelerator already, and »no format is faster "
-    f"than «{{fed:if}}it»«{{fed:unless}}{{format}} as it is» by any {_SHOWN}; {{name}} {_TAKES}",
-    "keep": "keep {format} as it is: what was tried is slower; the fastest, {name}, gives "
-    f"{{speed:times}} its samples/s and {_TAKES}",
+    f"than «{{fed:if}}it»«{{fed:unless}}{{format}} as it is» by any {_SHOWN}; {{name}} {_COSTS}",
+    "keep": "keep {format} as it is: the copies are slower; the fastest, {name}, gives "
+    f"{{speed:times}} its samples/s and {_COSTS}",
 }

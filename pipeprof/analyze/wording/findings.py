@@ -1,7 +1,6 @@
-"""What each finding says: its title, the numbers of the run, and what to do.
+"""Turn a finding into words: its title, its evidence in numbers of the run, and its fix.
 
-Names in its templates that a finding does not give are attributes of the run
-(`analyze.advice.metrics`).
+A template's name that the finding's figures lack is an attribute of `advice.metrics.Facts`.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from pipeprof.analyze.wording.template import Figures, fill, without_parts
 from pipeprof.model import Finding
 
 TEXTS: Final = {**loading_findings.TEXTS, **process_findings.TEXTS}
-"""By code."""
+"""The templates of each finding, by code."""
 
 
 def finding(code: str, figures: Figures, run: object) -> Finding:
-    """The finding with this code, in words."""
+    """Return the finding with this code in words. ``run`` is its `Facts`."""
     title, evidence, fix = (fill(text, figures, run).strip() for text in TEXTS[code])
     return Finding(code, title, evidence, fix)
 
 
 def title(code: str) -> str:
-    """What the finding is called in every run."""
+    """Return the part of the finding's title that is the same in every run."""
     return without_parts(TEXTS[code][0])

@@ -1,4 +1,4 @@
-"""Code to paste, which reads a data set, or runs a script, as the trials of a sweep did."""
+"""Write the code to paste that reads a data set, or runs a script, as a sweep's trials did."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Final
 from pipeprof.model import LoaderConfig, ReadOptions, SweepSpec
 
 _WIDTH: Final = 88
-"""Columns of code to paste."""
+"""Longest line of the code to paste, in characters."""
 _NOT_SAVED: Final = (
     "# the sweep was given --storage-options, which are not saved: add storage_options=…"
 )
 
 
 def loader_code(url: str, config: LoaderConfig, spec: SweepSpec) -> str:
-    """Python to paste, which reads ``url`` as the trials of ``spec`` did."""
+    """Return Python code that reads ``url`` with ``config``, as the trials of ``spec`` did.
+
+    For a sweep over the user's own script or loader it is the command or call with the settings.
+    """
     if spec.own is not None:
-        return _own_code(config, spec)
+        return _code_of_own_loader(config, spec)
     module, function = _function(spec.transform)
     lines = [
         "import pipeprof",
@@ -26,7 +29,7 @@ def loader_code(url: str, config: LoaderConfig, spec: SweepSpec) -> str:
         *([f"from {module} import {function}"] if function else []),
         "",
         *([_NOT_SAVED] if spec.with_options else []),
-        *_call("dataset = pipeprof.open_dataset", [repr(url), *_reading(url, config, spec)]),
+        *_call("dataset = pipeprof.open_dataset", [repr(url), *_read_options(url, config, spec)]),
     ]
     settings = ["dataset", "batch_size=None", f"num_workers={config.num_workers}"]
     if config.num_workers:
@@ -34,7 +37,7 @@ def loader_code(url: str, config: LoaderConfig, spec: SweepSpec) -> str:
     return "\n".join([*lines, *_call("loader = DataLoader", settings)])
 
 
-def _own_code(config: LoaderConfig, spec: SweepSpec) -> str:
+def _code_of_own_loader(config: LoaderConfig, spec: SweepSpec) -> str:
     settings = [f"num_workers={config.num_workers}"]
     if config.num_workers:
         settings.append(f"prefetch_factor={config.prefetch_factor}")
@@ -42,27 +45,27 @@ def _own_code(config: LoaderConfig, spec: SweepSpec) -> str:
         settings.append(f"batch_size={config.batch_size}")
     if spec.loader is None:
         return "\n".join(
-            [f"pipeprof run --set {','.join(settings)} {spec.script}  # as it is, or in it:",
+            [f"pipeprof run --set {','.join(settings)} {spec.script}  # or in the script:",
              f"DataLoader(…, {', '.join(settings)})"]
         )  # fmt: skip
     module, function = _function(spec.loader)
     return f"from {module} import {function}\n\nloader = {function}({', '.join(settings)})"
 
 
-def _function(transform: str | None) -> tuple[str, str]:
-    """Module and name."""
-    place, _, function = (transform or "").rpartition(":")
-    return place.rpartition("/")[2].removesuffix(".py"), function
+def _function(reference: str | None) -> tuple[str, str]:
+    """Split ``"path/module.py:function"`` into the module and the function; empty for ``None``."""
+    module, _, function = (reference or "").rpartition(":")
+    return module.rpartition("/")[2].removesuffix(".py"), function
 
 
-def _reading(url: str, config: LoaderConfig, spec: SweepSpec) -> Iterator[str]:
-    """What is not as by default."""
+def _read_options(url: str, config: LoaderConfig, spec: SweepSpec) -> Iterator[str]:
+    """Yield the arguments of ``open_dataset`` that differ from its defaults."""
     yield f"batch_size={config.batch_size}"
     if spec.columns is not None:
         yield f"columns={list(spec.columns)!r}"
     if spec.transform is not None:
         yield f"transform={_function(spec.transform)[1]}"
-    if read := _changed(spec.read):
+    if read := _changed_fields(spec.read):
         yield f"read=pipeprof.ReadOptions({read})"
     if spec.on_error != "fail":
         yield f"on_error={spec.on_error!r}"
@@ -70,16 +73,16 @@ def _reading(url: str, config: LoaderConfig, spec: SweepSpec) -> Iterator[str]:
         yield f"storage_options={ {'s3_client': spec.s3_client}!r}"
 
 
-def _changed(read: ReadOptions) -> str:
+def _changed_fields(read: ReadOptions) -> str:
     given = ((field.name, getattr(read, field.name), field.default) for field in fields(read))
     return ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
 
 
 def _call(function: str, arguments: Sequence[str]) -> list[str]:
-    """On one line, or on three when it is long, or a line for each argument."""
-    together = ", ".join(arguments)
-    if len(function) + len(together) + 2 <= _WIDTH:
-        return [f"{function}({together})"]
-    if len(together) + 4 <= _WIDTH:
-        return [f"{function}(", f"    {together}", ")"]
+    """Lay out a call on one line; a longer one on three, or with a line for each argument."""
+    joined = ", ".join(arguments)
+    if len(function) + len(joined) + 2 <= _WIDTH:
+        return [f"{function}({joined})"]
+    if len(joined) + 4 <= _WIDTH:
+        return [f"{function}(", f"    {joined}", ")"]
     return [f"{function}(", *(f"    {argument}," for argument in arguments), ")"]

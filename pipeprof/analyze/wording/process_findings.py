@@ -1,4 +1,4 @@
-"""What findings say of slow batches, the training process, workers that start, and memory."""
+"""Texts of the findings about slow batches, the training process, worker start-up and memory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 from pipeprof.analyze.wording.template import FindingText
 
-_UNDER_WAY: Final = (
-    "{workers:n worker} × prefetch {prefetch} × {batch_bytes:bytes} a batch: {wanted:bytes} under "
-    "way, and "
+_PREFETCHED: Final = (
+    "{workers:n worker} × prefetch {prefetch} × {batch_bytes:bytes} a batch: {wanted:bytes} "
+    "prefetched. "
 )
 _FEWER_BATCHES: Final = (
     "«Set prefetch_factor={fewer} instead of {prefetch}, or use smaller batches»"
@@ -18,30 +18,30 @@ _NO_DIFFERENCE: Final = "num_workers={workers} makes no difference to it."
 
 TEXTS: Final = {
     "head-of-line": FindingText(
-        "A few slow batches hold up the rest",
-        "{slow:.0f} of {summary.watched:,} batches took {slow_s:duration} to make, the median one "
-        "{usual_s:duration}; {share:percent} of the stall was waiting for them.",
-        "«{may_pass:if}Set in_order=False: the others then pass it, and the order of batches is no "
-        "longer the same each time. »«Set prefetch_factor={wanted_prefetch} instead of {prefetch}: "
-        "enough batches are then ready to outlast a slow one. »Cut the samples that are slow, or "
-        "make them ahead of training.",
+        "A few slow batches delay the others",
+        "{slow:.0f} of {summary.watched:,} batches took {slow_s:duration} to build, the median "
+        "one {usual_s:duration}; {share:percent} of the stall was waiting for them.",
+        "«{may_pass:if}Set in_order=False: other batches then overtake a slow one, and their order "
+        "changes from run to run. »«Set prefetch_factor={wanted_prefetch} instead of {prefetch}: "
+        "then enough batches are ready while a slow one is built. »Cut the slow samples, or "
+        "prepare them before training.",
     ),
     "uneven-workers": FindingText(
         "One worker is slower than the others",
         "Worker #{slowest} takes {own_s:duration} to fetch a batch, the others {usual_s:duration} "
         "(medians over {batches:n batch}): {times:.1f} times as long.",
-        "Look at the core it runs on, and at «{iterable:if}how __iter__ divides the data by "
-        "get_worker_info»«{iterable:unless}the samples it gets, which may repeat every num_workers "
+        "Look at the core that it runs on. Look at «{iterable:if}how __iter__ divides the data by "
+        "get_worker_info»«{iterable:unless}its samples: the pattern may repeat every num_workers "
         "batches».«{may_pass:if} in_order=False keeps the others from waiting for it.»",
     ),
     "many-small-tensors": FindingText(
         "Batches of many small tensors",
         "A batch is {tensors:n tensor}« of {each_bytes:,.0f} bytes»; the training process spends "
-        "{received_s:duration} on receiving them, {share:percent} of its loop.« To make the batch "
-        "takes {work_s:duration}.»",
+        "{received_s:duration} on receiving them, {share:percent} of its loop.« A batch takes "
+        "{work_s:duration} to build.»",
         "Pack them into one tensor in collate_fn, and split it after.«{inline:if} num_workers=0 "
-        "instead of {workers} avoids the way altogether.» More workers than {workers} do not help: "
-        "one process receives.",
+        "instead of {workers} avoids the transfer altogether.» More workers than {workers} do not "
+        "help: one process receives.",
     ),
     "pickled-batches": FindingText(
         "Batches are pickled instead of shared",
@@ -51,13 +51,13 @@ TEXTS: Final = {
         "do not help: one process unpickles.",
     ),
     "in-memory-data": FindingText(
-        "Handing a batch over costs more than making it",
-        "To make a batch takes {made_s:duration}; its way to the training process then takes "
-        "{transfer_s:duration}.",
-        "Set num_workers=0 instead of {workers}: the data is at hand, and needs no workers.",
+        "Sending a batch costs more than building it",
+        "A batch takes {made_s:duration} to build, and {transfer_s:duration} to reach the training "
+        "process.",
+        "Set num_workers=0 instead of {workers}: the data is in memory, and needs no workers.",
     ),
     "slow-sampler": FindingText(
-        "The sampler holds up the training process",
+        "The sampler delays the training process",
         "{share:percent} of the stall was picking indices: {each_s:duration} a batch, in the "
         "training process.",
         "Draw the indices of an epoch at once (torch.randperm(n).tolist()) instead of one by one, "
@@ -66,17 +66,17 @@ TEXTS: Final = {
     "main-process-bound": FindingText(
         "The training process is slow to take its batches",
         "«{share:percent} of the stall passed after the batch had arrived: {each_s:duration} a "
-        "batch»«It took {unpickle_s:duration} to receive a batch of {tensors:n tensor}, which "
-        "takes well below 1 ms in a process that does nothing else». It used {main_cores:.1f} of "
+        "batch»«A batch of {tensors:n tensor} took {unpickle_s:duration} to receive; an idle "
+        "process needs well below 1 ms». The training process used {main_cores:.1f} of "
         "{cores:n core}.",
-        "Look for Python threads beside the training loop, which hold the interpreter, and for "
-        f"too few free cores. {_NO_DIFFERENCE}",
+        "Look for other Python threads in the training process, which block the interpreter, and "
+        f"for too few free cores. {_NO_DIFFERENCE}",
     ),
     "pin-bound": FindingText(
-        "Pinning holds up the training process",
+        "Pinning delays the training process",
         "{share:percent} of the stall was pinning: {pin_s:duration} a batch«{several:if} of "
         "{tensors:n tensor}», in one thread.« The copy to the device takes {copied_s:duration}.»",
-        "«{many:if}Pack the batch into fewer tensors: each is pinned by itself. »Or try "
+        "«{many:if}Pack the batch into fewer tensors: each is pinned separately. »Or try "
         "pin_memory=False: it is on, and costs more here than the faster copy can give back.",
     ),
     "pageable-copies": FindingText(
@@ -95,47 +95,47 @@ TEXTS: Final = {
         "is off, and copies from pageable memory block all the same».",
     ),
     "worker-start-up-each-epoch": FindingText(
-        "Workers start anew in every epoch",
+        "Workers restart in every epoch",
         "Starting and stopping {workers:n worker}« ({config.start_method})» took {each_s:duration} "
         "of a typical epoch of {epoch_s:duration}: {share:percent}, which the verdict leaves out. "
-        "{epochs:n epoch} were seen.",
+        "The run had {epochs:n epoch}.",
         "Set persistent_workers=True; it is off.",
     ),
     "slow-start": FindingText(
-        "The first batch takes long to come",
+        "The first batch is slow to arrive",
         "It came after {recording.first_batch_s:duration}«, {share:percent} of the run»«; "
-        "{iterator_s:duration} of it to make the iterator». To make a batch takes "
-        "{made_s:duration} later on.",
-        "Look at what the data set does when it is first used: listing, opening, filling caches."
-        "«{imports:if} With start method {config.start_method} each of {workers:n worker} also "
+        "{iterator_s:duration} of it to create the iterator». Later batches take "
+        "{made_s:duration} to build.",
+        "Look at what the data set does when it is first used: listing, opening, filling caches. "
+        "«{imports:if}With start method {config.start_method} each of {workers:n worker} also "
         "imports the script's modules and unpickles the data set.»",
     ),
     "fork-with-threads": FindingText(
-        "Workers were forked beside a network client",
+        "Workers were forked while a network client was running",
         "{workers:n worker} were forked while {threads:n thread} of a client ran ({names}), of "
         "«{main.threads_at_fork}»«{main.threads_at_fork:unless}unknown» threads in all.",
-        "A forked worker has the client's locks but not its thread: it can hang or fail. Make the "
-        'client in the worker, or set multiprocessing_context="forkserver".',
+        "A forked worker has the client's locks but not its thread: it can hang or fail. Create "
+        'the client in the worker, or set multiprocessing_context="forkserver".',
     ),
     "shared-memory-too-small": FindingText(
         "Little room in shared memory",
-        f"{_UNDER_WAY}/dev/shm has {{main.shared_memory_bytes:bytes}} in all. A worker that finds "
-        "it full dies of a bus error.",
-        f"{_FEWER_BATCHES}; or give more, in a container with --shm-size.",
+        f"{_PREFETCHED}/dev/shm has {{main.shared_memory_bytes:bytes}} in all. When it is full, a "
+        "worker dies of a bus error.",
+        f"{_FEWER_BATCHES}; or enlarge it, in a container with --shm-size.",
     ),
     "prefetch-memory": FindingText(
         "Prefetched batches take much of the memory",
-        f"{_UNDER_WAY}{{main.available_bytes:bytes}} of memory are left.",
+        f"{_PREFETCHED}{{main.available_bytes:bytes}} of memory are left.",
         f"{_FEWER_BATCHES}.",
     ),
     "worker-memory-grows": FindingText(
         "The workers' memory grows",
-        "Each of {workers:n worker} grew by {grown:bytes} over {began:bytes} while it was watched, "
-        "{per_s:rate} each«; at this rate {main.available_bytes:bytes} that are free last "
-        "{lasts_s:duration}».",
-        "«{forked:if}Forked workers copy whatever Python objects they touch, until each has its "
-        "own: keep the data set's samples in arrays or tensors instead of lists and dicts. If it "
-        "goes on beyond that, it is a leak: »«{forked:unless}It is a leak: »"
+        "Each of {workers:n worker} grew by {grown:bytes} over {began:bytes} while it was "
+        "observed, {per_s:rate} each«; at this rate {main.available_bytes:bytes} that are free "
+        "last {lasts_s:duration}».",
+        "«{forked:if}Forked workers copy the Python objects that they touch: keep the data set's "
+        "samples in arrays or tensors, not in lists and dicts. If memory still grows after that, "
+        "it is a leak: »«{forked:unless}It is a leak: »"
         "«{config.persistent_workers:if}persistent workers keep what leaks: »look for lists and "
         "caches that grow in the data set.",
     ),
@@ -145,20 +145,20 @@ TEXTS: Final = {
         "{share:percent} of {main.descriptor_limit:,} allowed.«{several:if} Each of the "
         "{tensors:n tensor} of a batch takes one.»",
         "«{many:if}Pack a batch into one tensor. »Raise the limit (ulimit -n). Do not keep "
-        "batches, but copies of what is needed of them.«{by_descriptor:if} torch.multiprocessing."
+        "batches, but copies of what you need of them.«{by_descriptor:if} torch.multiprocessing."
         'set_sharing_strategy("file_system") takes none; it is file_descriptor now.»',
     ),
     "too-few-batches": FindingText(
-        "Too few batches to say",
+        "Too few batches for a verdict",
         "{summary.measured:n batch} of {summary.total} measured after warm-up; a verdict needs "
         "{least}.",
         "Run longer: more epochs, or more data.",
     ),
     "lost-records": FindingText(
-        "Some batches could not be seen being made",
+        "Some batches have no record of how they were built",
         "The record of {recording.lost_records:n batch} of {summary.total:,} did not arrive from "
         "its worker.",
         "Their stall is charged to unknown; the other figures leave them out.",
     ),
 }  # fmt: skip
-"""By code. These are stable."""
+"""By code. The codes are stable."""

@@ -1,4 +1,4 @@
-"""What a profile says of its ceilings, and of parts that name different things."""
+"""Texts of a profile about its ceilings, and about parts that name different causes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeprof.model import Ceiling
 
 
 def ceilings(limits: Mapping[str, tuple[float, Figures]], run: object) -> dict[str, Ceiling]:
-    """The limit of each resource with its formula, in the order given."""
+    """Return the ceiling of each resource with its formula, in the given order."""
     return {
         name: Ceiling(samples_per_s, fill(_FORMULAS[name], figures, run))
         for name, (samples_per_s, figures) in limits.items()
@@ -18,50 +18,47 @@ def ceilings(limits: Mapping[str, tuple[float, Figures]], run: object) -> dict[s
 
 
 def explanations(disagreements: Iterable[tuple[str, Figures]]) -> tuple[str, ...]:
-    """Why parts of a report disagree; each a sentence or two."""
+    """Explain in a sentence or two each why parts of a report disagree."""
     return tuple(fill(_EXPLANATIONS[code], figures) for code, figures in disagreements)
 
 
 _EACH: Final = "{samples:,.0f} samples / {seconds:duration} "
-_RECEIPT: Final = "«, beside {receipt_s:duration} to receive it»"
+_RECEIVING: Final = "«, with {receive_s:duration} to receive it»"
 _FORMULAS: Final = {
-    "workers": "{makers} × {samples:,.0f} samples / {made_s:duration} to make a batch",
+    "workers": "{builders} × {samples:,.0f} samples / {made_s:duration} to build a batch",
     "worker-cpu": "{cores_left:n core} × {samples:,.0f} samples / {cpu_s:duration} of CPU a batch"
-    "«{shared:if}{main_counts:unless} ({cores:n core} shared by {environment.ranks:n rank})»"
-    "«{shared:unless}{main_counts:if} ({cores:n core} {main_cores:.1f} busy with the training "
-    "process)»«{shared:if}{main_counts:if} ({cores:n core} shared by {environment.ranks:n rank}, "
-    "{main_cores:.1f} busy with the training process)»",
+    "«{shared:if}; {cores:n core} shared by {environment.ranks:n rank}»"
+    "«{main_counts:if}; {main_cores:.1f} busy with the training process»",
     "transfer": f"{_EACH}to receive a batch",
-    "pin": f"{_EACH}in the thread that pins{_RECEIPT}",
-    "main": f"{_EACH}of the training process, to pick indices{_RECEIPT}",
+    "pin": f"{_EACH}in the thread that pins{_RECEIVING}",
+    "main": f"{_EACH}of the training process, to pick indices{_RECEIVING}",
     "h2d": f"{_EACH}to copy a batch to the device",
     "accelerator": "{samples:,.0f} samples / {step_s:duration} a step",
     "storage-bandwidth": "{at_once:n request} at a time, {moved:rate} in all / {size:bytes} a "
     "sample",
     "storage-latency": "{at_once:n request} at a time × {samples:,.0f} samples / "
     "{requests_per_batch:n request} of {latency_s:duration} each",
-    "storage-client": "{makers} × {samples:,.0f} samples / {client_s:duration} of the client's CPU",
+    "storage-client": "{builders} × {samples:,.0f} samples / {client_s:duration} of CPU time in "
+    "the client",
 }  # fmt: skip
 _EXPLANATIONS: Final = {
-    "unknown-cause": "No record tells what {share:percent} of the wait was for: what is named here "
-    "is of the rest. A longer run leaves less unknown.",
-    "worth-the-same": "{cause} and {best} are worth the same, as far as one run tells.",
-    "worth-more-on-cores": "More is gained from {best} than from {cause}, which was waited for "
-    "longer: workers compete for cores, so whatever computes less, in any stage, shortens the wait "
-    "of all.",
-    "worth-more": "More is gained from {best} than from {cause}, which was waited for longer: "
-    "while one batch is waited for, others are made, and what they have in common limits all of "
-    "them.",
-    "times-add-up": "No ceiling is below the accelerator's, and yet it waits: without workers a "
-    "batch is made while the accelerator stands still, so the times of both add up.",
+    "unknown-cause": "{share:percent} of the wait has no recorded cause; the causes named here are "
+    "those of the rest. A longer run leaves less unknown.",
+    "worth-the-same": "{cause} and {best} are worth the same, as far as one run shows.",
+    "worth-more-on-cores": "{best} is worth more than {cause}, which caused more of the wait. "
+    "Workers compete for cores, so less computing in any stage shortens the wait of all.",
+    "worth-more": "{best} is worth more than {cause}, which caused more of the wait. While one "
+    "batch is late, others are being built, and what they share limits all of them.",
+    "times-add-up": "No ceiling is below the accelerator's, and yet it waits. Without workers, "
+    "batches are built while the accelerator is idle, so the times of both add up.",
     "late-now-and-then": "No ceiling is below the accelerator's: on average the loader keeps up. "
-    "It is starved because batches are late now and then, by {cause}.",
-    "others-at-the-cores": "Workers wait for cores although the lowest ceiling is {lowest}: "
-    "ceilings count what this job computes, and other processes are at the cores, too, or workers "
-    "want them all at once.",
-    "other-ceiling": "The lowest ceiling is {lowest}, the cause is {cause}: a ceiling is what one "
-    "part allows if nothing else holds it up, on average; the cause is what really was waited for. "
-    "Act on the cause.",
+    "The accelerator starves because some batches are late, by {cause}.",
+    "others-at-the-cores": "Workers wait for cores, although the lowest ceiling is {lowest}. "
+    "Ceilings count only what this job computes on average; other processes use the cores, too, "
+    "or all workers need them at the same time.",
+    "other-ceiling": "The lowest ceiling is {lowest}, the cause is {cause}. A ceiling is the "
+    "average rate of one part if nothing else slows it down; the cause is what the accelerator "
+    "really waited for. Act on the cause.",
     "other-advice": "The first advice is about {changes}, not {cause}: no setting of the loader "
     "makes {cause} cheaper.",
 }  # fmt: skip

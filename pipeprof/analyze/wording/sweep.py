@@ -1,4 +1,4 @@
-"""What a sweep says of a data set: its headline, and the setting to use with the code to paste."""
+"""Texts of a sweep about a data set: its headline, and the recommended setting with its code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pipeprof.units import listed
 
 
 def sweep_headline(best: Trial, first: Trial, needed: Figures) -> str:
-    """How far the best setting feeds the accelerator, and else what would feed it.
+    """Say whether the best setting feeds the accelerator; where it does not, say what would.
 
     Args:
-        best: The trial of the setting to use.
+        best: The trial of the recommended setting.
         first: The first trial of the data set.
-        needed: What would feed the accelerator; by name, ``None`` where it is not known.
+        needed: What would feed the accelerator, by name; ``None`` where it is unknown.
     """
-    takes = [part for each in _NEEDED if (part := fill(each, needed))]
+    needs = [part for each in _NEEDED if (part := fill(each, needed))]
     figures = {
         "setting": describe(best.config),
         "limit": best.bottleneck or "loading",
@@ -27,18 +27,18 @@ def sweep_headline(best: Trial, first: Trial, needed: Figures) -> str:
         "first_setting": describe(first.config),
         "first_limit": first.bottleneck or "loading",
         "demand": best.demand_samples_per_s or None,
-        "takes": listed(takes) if takes else None,
+        "needs": listed(needs) if needs else None,
     }
     return fill(_HEADLINES[best.verdict if best.has_step else "no-step"], figures, best)
 
 
 def tried_setting(first: Trial, best: Trial, url: str, spec: SweepSpec) -> Recommendation:
-    """From the first setting tried to the best."""
+    """Recommend the change from the first setting tried to the best."""
     return Recommendation(
         setting="num_workers + prefetch_factor + batch_size",
         current=describe(first.config),
         proposed=describe(best.config),
-        why=fill(_BOTH_RUN if best != first else _NONE_BETTER, {"first": first}, best),
+        why=fill(_MEASURED if best != first else _NONE_BETTER, {"first": first}, best),
         interval=best.interval,
         verified_samples_per_s=best.samples_per_s,
         code=loader_code(url, best.config, spec),
@@ -46,7 +46,7 @@ def tried_setting(first: Trial, best: Trial, url: str, spec: SweepSpec) -> Recom
 
 
 def describe(config: LoaderConfig) -> str:
-    """``"4 workers, prefetch 2, batch 256"``."""
+    """Return the setting in words, e.g. ``"4 workers, prefetch 2, batch 256"``."""
     prefetch = config.prefetch_factor or None
     figures = {"prefetch": prefetch}
     return fill(
@@ -60,21 +60,21 @@ _SHARE: Final = (
 )
 _HEADLINES: Final = {
     "no-step": "No training step: at best, with {setting}, the loader gives {samples_per_s:count} "
-    "samples/s; {limit} is the limit.",
+    "samples/s, limited by {limit}.",
     "fed": f"Fed with {{setting}}: {_SHARE}.«{{differs:if}} With {{first_setting}} it waited "
     "{first.starved_fraction:share}; {first_limit} was to blame.»",
     "starved": f"Starved at every setting tried: at best, with {{setting}}, {_SHARE}« and gets "
     "{samples_per_s:count} of the {demand:count} samples/s it could take»; {limit} is to blame."
-    "« To feed it takes {takes}.»",
-    "inconclusive": f"Inconclusive: with {{setting}} {_SHARE}; longer trials would tell.",
+    "« Feeding it takes {needs}.»",
+    "inconclusive": f"Inconclusive: with {{setting}} {_SHARE}; longer trials would decide it.",
 }
 _NEEDED: Final = (
-    "«{cores:n core} that make batches»",
+    "«{cores:n core} that build batches»",
     "«{read:rate} read»",
     "«{larger_batches:if}fewer, larger batches for the training process to receive»",
 )
-_BOTH_RUN: Final = (
-    "both were run: {first.samples_per_s:count} samples/s and starved "
+_MEASURED: Final = (
+    "both were measured: {first.samples_per_s:count} samples/s and starved "
     "{first.starved_fraction:share} before, {samples_per_s:count} and {starved_fraction:share} "
     "after"
 )

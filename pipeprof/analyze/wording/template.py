@@ -1,9 +1,9 @@
-"""Sentences from figures: templates with units, and with parts that need not stand.
+"""Fill templates with figures: values get units, and optional parts are left out.
 
-``{made_s:duration}`` is a figure in its unit, and ``{workers:n worker}`` a count with its noun; an
-irregular plural is given, too: ``{samples:n index|indices}``. A part in guillemets ``«…»`` is left
-out where one of its figures is unknown. ``{small:if}`` and ``{small:unless}`` print nothing, and
-leave out their part where the figure is false, or true.
+``{made_s:duration}`` prints a figure in its unit, ``{workers:n worker}`` a count with its noun, and
+``{samples:n index|indices}`` one with an irregular plural. A part in guillemets ``«…»`` is left out
+where one of its figures is unknown. ``{small:if}`` and ``{small:unless}`` print nothing; they leave
+out their part where the figure is false, or true.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from pipeprof.units import (
 )
 
 Figures = Mapping[str, object]
-"""What a case found, by name: numbers, flags, and names that the user gave. ``None`` or NaN is
-unknown."""
+"""Values by name: numbers, flags, and names that the user gave. ``None`` or NaN is unknown."""
 
 _PART: Final = re.compile("«([^»]*)»")
 _UNITS: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -45,44 +44,45 @@ _UNITS: Final[Mapping[str, Callable[[Any], str]]] = {
 
 
 class FindingText(NamedTuple):
-    """Templates of a finding."""
+    """The templates of a finding."""
 
     title: str
     evidence: str
     fix: str
-    """In terms of what the user has set now."""
+    """What to change, starting from the user's present settings."""
 
 
 def fill(template: str, figures: Figures, run: object = None) -> str:
-    """The sentences of ``template``, with ``figures``, and attributes of ``run`` for other names;
-    a name that is in neither is an unknown figure."""
+    """Return ``template`` with its names replaced by ``figures``, or by attributes of ``run``.
+
+    A name that neither has is an unknown figure."""
     pieces = _PART.split(template)  # every second one is a part
     return "".join(_piece(text, figures, run, bool(nth % 2)) for nth, text in enumerate(pieces))
 
 
 def without_parts(template: str) -> str:
-    """What always stands."""
+    """Return the ``template`` without its optional parts."""
     return _PART.sub("", template)
 
 
-def _piece(text: str, figures: Figures, run: object, may_drop: bool) -> str:
+def _piece(text: str, figures: Figures, run: object, optional: bool) -> str:
     formatter = _Formatter(figures, run)
     filled = formatter.format(text)
-    return "" if may_drop and formatter.dropped else filled
+    return "" if optional and formatter.dropped else filled
 
 
 class _Formatter(Formatter):
     def __init__(self, figures: Figures, run: object) -> None:
         self._figures, self._run = figures, run
         self.dropped = False
-        """Whether a figure is unknown, or a condition does not hold."""
+        """True once a figure is unknown or a condition does not hold."""
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         name = str(key)
         return self._figures[name] if name in self._figures else getattr(self._run, name, None)
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Attributes of what is unknown are unknown."""
+        """Look up a field; attributes of an unknown figure are unknown, too."""
         try:
             return super().get_field(field_name, args, kwargs)
         except (AttributeError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""The verdict in one sentence, with its numbers."""
+"""State the verdict in one sentence, with its numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pipeprof.model import Diagnosis
 
 
 def headline(diagnosis: Diagnosis, figures: Figures) -> str:
-    """``figures``: what was measured, and what was waited for (`profile.verdict`)."""
+    """Return the sentence; ``figures`` are those of `profile.verdict.headline_figures`."""
     cause, code = str(figures["cause"]), diagnosis.verdict if diagnosis.has_step else "no-step"
     reason = fill(_REASONS[str(figures["reason"])], figures)
-    words = {**figures, "why": reason, "named": _NAMED.get(cause, cause)}
+    words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
     return fill(_HEADLINES[code if figures["measured"] else "unmeasured"], words, diagnosis)
 
 
@@ -23,27 +23,27 @@ _SHARE: Final = (
 _HEADLINES: Final = {
     "unmeasured": "Inconclusive: no batch was measured after warm-up; run longer.",
     "fed": f"Fed: {_SHARE}; loading is not the limit.",
-    "starved": f"Starved: {_SHARE}; {{of_stall:percent}} of that wait was {{named}}{{why}}.",
-    "inconclusive": f"Inconclusive: {_SHARE}, measured over {{measured}} batches; that does not "
-    "say on which side of {threshold:share} it is.",
+    "starved": f"Starved: {_SHARE}; {{of_stall:percent}} of that wait was {{wait}}{{why}}.",
+    "inconclusive": f"Inconclusive: {_SHARE}, measured over {{measured}} batches; the interval "
+    "spans the {threshold:share} threshold.",
     "no-step": "No training step: the loader gives {samples_per_s:count} samples/s; limited by "
     "{cause}, {of_time:percent} of the time{why}.",
 }
-_NAMED: Final = {
+_WAITS: Final = {
     "worker-cpu": "for a core (worker-cpu)",
     "dispatch": "for a worker to be given the batch (dispatch)",
     "start-up": "for workers to start (start-up)",
 }
 _REASONS: Final = {
     "": "",
-    "storage-bandwidth": ", held up by the storage's bandwidth",
-    "storage-latency": ", held up by the storage's latency",
-    "storage-client": ", held up by the storage's client",
+    "storage-bandwidth": ", limited by the storage's bandwidth",
+    "storage-latency": ", limited by the storage's latency",
+    "storage-client": ", limited by the storage's client",
     "tensors": " (of {tensors:n tensor} a batch)",
-    "cores": " (making a batch is {reason_share:percent} waiting for a core)",
-    "limited": ", at a rate that all readers share: time saved elsewhere is lost in waiting for it",
-    "interpreter": ", by a worker whose interpreter a finished batch waited for to be handed over",
-    "native": " (making a batch is {reason_share:percent} waiting for native threads)",
-    "blocked": " (making a batch is {reason_share:percent} blocked)",
-    "computing": " (making a batch is {reason_share:percent} computing)",
+    "cores": " (building a batch is {reason_share:percent} waiting for a core)",
+    "limited": ", at a rate that all readers share: saving time elsewhere does not help",
+    "interpreter": ", where finished batches waited until the worker's interpreter was free",
+    "native": " (building a batch is {reason_share:percent} waiting for native threads)",
+    "blocked": " (building a batch is {reason_share:percent} blocked)",
+    "computing": " (building a batch is {reason_share:percent} computing)",
 }

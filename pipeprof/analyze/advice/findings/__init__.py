@@ -1,10 +1,12 @@
-"""Named pathologies that a run shows. One function per case; each returns its figures or None.
+"""Find the named pathologies that a run shows.
 
-To add one: write the function into the file of its theme, say in its docstring what it is, how it
-is seen and what cures it, put its words into `analyze.wording`, and provoke it in a test. A case
-speaks of what costs time only where the accelerator is starved, and only on what is known: unknown
-figures are NaN, with which no comparison holds. No case simulates: what other numbers of workers
-would bring is in the facts.
+Each case is one function that returns the figures of the finding, or ``None``. To add one, write
+the function into the file of its theme. Its docstring has three paragraphs: what it is, when it is
+reported, how to fix it. Put its words into `analyze.wording`, and provoke it in a test.
+
+A case that costs time is reported only where the accelerator is starved. Unknown figures are NaN,
+for which every comparison is false, so a rule on an unknown figure does not hold. No case starts a
+simulation: the predicted gain of more workers is in the `Facts`.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ _THEMES = (
     cores, storage, fetching, reading, order, transfer, main_process, start, memory, run,
 )  # fmt: skip
 CASES = tuple(each for theme in _THEMES for each in vars(theme).values() if isinstance(each, Case))
-"""In the order in which they are reported."""
+"""All cases, in the order in which they are reported."""
 
 
 def findings(facts: Facts) -> dict[str, Figures]:
-    """The codes of what the run shows, each with its figures."""
+    """Return the codes of the cases that the run shows, each with its figures."""
     found = {case.code: case.find(facts) for case in CASES}
     return {code: figures for code, figures in found.items() if figures is not None}

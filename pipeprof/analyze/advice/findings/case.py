@@ -1,6 +1,6 @@
-"""What a named pathology is: a stable code, and how a run shows it.
+"""Define what a finding's case is: a stable code, and a function that looks for it in a run.
 
-What it says in words is in `analyze.wording.findings`.
+The words of a finding are in `analyze.wording.findings`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from pipeprof.analyze.advice.proposal import Figures
 
 @dataclass(frozen=True)
 class Case:
+    """One pathology that a run may show."""
+
     code: str
-    """Stable, e.g. ``few-splits``."""
+    """The stable name, e.g. ``slow-start``."""
     find: Callable[[Facts], Figures | None]
+    """Return the figures of the finding; ``None`` where the run does not show it."""
 
     @property
     def meaning(self) -> str:
-        """What it is, how it is seen, and what cures it; of these ``docs/findings.md`` is made."""
+        """The docstring: what it is, when it is reported, the fix. It goes to docs/findings.md."""
         return getdoc(self.find) or ""
 
 
 def case(code: str) -> Callable[[Callable[[Facts], Figures | None]], Case]:
-    """Make a case of a function that returns the figures of a finding, or ``None``."""
+    """Decorate a function that returns the figures of a finding, or ``None``, as a `Case`."""
     return lambda find: Case(code, find)

@@ -1,4 +1,4 @@
-"""Who wants the cores, and who has them."""
+"""Findings about contention for cores."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import enough_for_cores
 from pipeprof.analyze.profile.stage_times import CPU, RUN_QUEUE
 
-_WAITING = 0.2
-"""Of making a batch spent on waiting for a core: beyond it, cores are short."""
-_TOO_MANY = 1.1
-"""More cores are wanted than there are: beyond what noise makes of a full machine."""
-_NATIVE = 0.4
-"""Of the CPU time in native threads: beyond what handing batches over takes."""
+_CONTENDED_SHARE = 0.2
+"""Least share of the build time spent waiting for a core that counts as contention."""
+_OVERSUBSCRIBED = 1.1
+"""Wanted cores per available core beyond which cores are short. A full machine's noise is less."""
+_NATIVE_SHARE = 0.4
+"""Least share of CPU time in native threads. Handing batches over takes less."""
 _MUCH_STOLEN, _SOME_STOLEN = 0.1, 0.01
-"""Of the machine's core time, gone to others on its host: beyond it, cores are short; below it,
-nothing to speak of."""
-_BUSY_MAIN = 0.5
-"""Cores that the training process uses, from which on that is worth a word."""
-_OWN_THREADS = 3
-"""Of a worker, native ones left out: itself, the queue's feeder, torch's sharer of descriptors."""
+"""Shares of core time that the host gave to others: enough for contention, enough to report."""
+_BUSY_MAIN_CORES = 0.5
+"""Least number of cores that the training process keeps busy to be reported."""
+_STANDARD_THREADS = 3
+"""Threads of any worker: its main thread, the queue's feeder, and torch's descriptor server."""
 
 
 def cores_are_contended(facts: Facts) -> bool:
-    """Whether this job itself wants more cores than it has."""
+    """Return whether this job alone wants more cores than it has."""
     waiting = facts.share(RUN_QUEUE)
-    if isnan(waiting):  # this kernel does not count it: then by cores that are busy all the time
+    if isnan(waiting):  # the kernel does not report it; use cores that are always busy instead
         used_up = facts.cores_used >= 0.9 * facts.cores
         return used_up and facts.workers > facts.cores and 0 < facts.share(CPU) < 0.8
-    return waiting >= _WAITING and facts.cores_wanted > _TOO_MANY * facts.cores
+    return waiting >= _CONTENDED_SHARE and facts.cores_wanted > _OVERSUBSCRIBED * facts.cores
 
 
-def native_crowd(facts: Facts) -> float:
-    """Native threads that a worker runs at least, where they crowd the cores; else 0."""
-    threads = facts.summary.gauges["threads"].quantiles(1.0)[0] - _OWN_THREADS
-    full = facts.share(RUN_QUEUE) >= _WAITING or facts.cores_used >= 0.5 * facts.cores
-    crowd = facts.native_share >= _NATIVE and facts.workers * threads > facts.cores
-    return threads if full and crowd else 0.0
+def oversubscribing_threads(facts: Facts) -> float:
+    """Return how many native threads each worker runs at least; 0 if they leave enough cores."""
+    threads = facts.summary.gauges["threads"].quantiles(1.0)[0] - _STANDARD_THREADS
+    busy = facts.share(RUN_QUEUE) >= _CONTENDED_SHARE or facts.cores_used >= 0.5 * facts.cores
+    too_many = facts.native_share >= _NATIVE_SHARE and facts.workers * threads > facts.cores
+    return threads if busy and too_many else 0.0
 
 
 @case("native-threads-oversubscribed")
 def native_threads(facts: Facts) -> Figures | None:
     """Libraries in the workers start threads of their own, more than there are cores.
 
-    Seen by CPU time of a worker's process that is not its main thread's (40 % or more of what a
-    batch takes), with more threads in all workers than cores, and cores that are busy. Cured by one
-    thread a worker (`cv2.setNumThreads(0)`, `pyarrow.set_cpu_count(1)`, `OMP_NUM_THREADS=1`), or by
-    fewer workers.
+    Reported when native threads use 40 % or more of the CPU time of a batch. All workers together
+    must also run more of them than there are cores, and the cores must be busy.
+
+    Fix: use one thread per worker (`cv2.setNumThreads(0)`, `pyarrow.set_cpu_count(1)`,
+    `OMP_NUM_THREADS=1`), or fewer workers.
     """
-    threads = native_crowd(facts)
+    threads = oversubscribing_threads(facts)
     if not facts.starved or not threads:
         return None
     return {
@@ -63,31 +63,34 @@ def native_threads(facts: Facts) -> Figures | None:
 
 @case("cpu-oversubscribed")
 def oversubscribed(facts: Facts) -> Figures | None:
-    """More CPU-hungry workers than cores.
+    """The workers compute more than the cores can.
 
-    Seen by run-queue delay: a fifth or more of making a batch is waiting for a core, and this job
-    alone wants more cores than it has. Where the kernel does not tell, by cores that are busy all
-    the time. Cured by as many workers as there are cores for them; more make nothing faster.
+    Reported when 20 % or more of the time to build a batch is waiting for a core (run-queue delay),
+    and this job alone wants more cores than it has. Where the kernel does not report that delay,
+    cores that are always busy count instead.
+
+    Fix: use as many workers as there are cores for them. More make nothing faster.
     """
-    if not facts.starved or native_crowd(facts) or not cores_are_contended(facts):
+    if not facts.starved or oversubscribing_threads(facts) or not cores_are_contended(facts):
         return None
     waiting, fewer = facts.share(RUN_QUEUE), enough_for_cores(facts)
     return {
         "waiting": waiting,
         "times": 1 / facts.share(CPU) if isnan(waiting) else None,
-        "busy_main": facts.main_cores if facts.main_cores >= _BUSY_MAIN else None,
+        "busy_main": facts.main_cores if facts.main_cores >= _BUSY_MAIN_CORES else None,
         "fewer": fewer if fewer < facts.workers else None,
     }
 
 
 @case("noisy-neighbour")
 def neighbours(facts: Facts) -> Figures | None:
-    """Cores are short, and it is not this job that uses them.
+    """Cores are short because something other than this job uses them.
 
-    Seen by run-queue delay as above, while this job uses three quarters of its cores at the most;
-    or by a tenth or more of the core time that the host of a virtual machine gave to others
-    (steal), which a job sees as CPU time or as being blocked. Cured by finding who else is at them,
-    before any setting is changed.
+    Reported when 20 % or more of the time to build a batch is waiting for a core, while this job
+    uses at most 75 % of its cores. Also reported when the host of a virtual machine gave 10 % or
+    more of its core time to others (steal). A job counts stolen time as CPU time or as blocked.
+
+    Fix: find the other user of the cores before you change a setting.
     """
     stolen, others = facts.stolen >= _MUCH_STOLEN, _others_here(facts)
     if not facts.starved or not (stolen or others):
@@ -101,18 +104,19 @@ def neighbours(facts: Facts) -> Figures | None:
 
 
 def _others_here(facts: Facts) -> bool:
-    """Whether cores are waited for that this job does not use."""
-    if cores_are_contended(facts) or native_crowd(facts):
+    """Return whether workers wait for cores that this job does not use."""
+    if cores_are_contended(facts) or oversubscribing_threads(facts):
         return False
-    return facts.share(RUN_QUEUE) >= _WAITING and facts.cores_used <= 0.75 * facts.cores
+    return facts.share(RUN_QUEUE) >= _CONTENDED_SHARE and facts.cores_used <= 0.75 * facts.cores
 
 
 @case("fewer-cores-than-shown")
 def quota(facts: Facts) -> Figures | None:
-    """Affinity or a cgroup gives fewer cores than the machine shows.
+    """CPU affinity or a cgroup quota allows fewer cores than the machine shows.
 
-    Seen by `sched_getaffinity` and the cgroup's quota against `os.cpu_count()`. Cured by sizing
-    workers by the former.
+    Reported when `sched_getaffinity` or the cgroup's quota gives fewer cores than `os.cpu_count()`.
+
+    Fix: choose the number of workers by the cores that are allowed.
     """
     if facts.diagnosis.verdict == "fed" or facts.cores >= facts.environment.cores_visible:
         return None

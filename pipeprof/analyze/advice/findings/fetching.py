@@ -1,4 +1,4 @@
-"""What a worker's time goes into while it makes a batch."""
+"""Findings about how a worker spends its time on a batch."""
 
 from __future__ import annotations
 
@@ -12,39 +12,45 @@ from pipeprof.analyze.profile.stage_times import BLOCKED, NATIVE
 from pipeprof.analyze.thresholds import LEAST_GAIN, MOSTLY, SMALL_REQUEST, TO_BLAME
 from pipeprof.model import STORAGE_PARTS, Stage
 
-_COMPUTES = 0.7
-"""Of the work for a batch is CPU time: what is short is computing."""
-_CACHED = 0.1
-"""Of the bytes that were read, moved by a device."""
-_PER_SAMPLE_S = 50e-6
-"""To index a sample takes less; what takes longer does something else."""
-_ENOUGH_BYTES = 16e6
-"""Read in the sampled batches: below it, the cache does not matter."""
+_LEAST_COMPUTING_SHARE = 0.7
+"""Share of CPU time in the work for a batch from which on computing is the limit."""
+_MOST_DEVICE_SHARE = 0.1
+"""Largest share of the bytes read that a device moved if the rest came from the cache."""
+_MOST_INDEXING_S = 50e-6
+"""Seconds per sample. Indexing takes less; a longer time is spent on something else."""
+_LEAST_BYTES_READ = 16e6
+"""Bytes read in the sampled batches below which the cache does not matter."""
 
 
-def _fetching_to_blame(facts: Facts) -> bool:
-    """And not only that of a few slow batches."""
-    to_blame = facts.starved and facts.blamed_on_workers >= TO_BLAME
-    return to_blame and not stalled_by_slow_batches(facts)
+def _building_is_slow(facts: Facts) -> bool:
+    """Return whether building most batches, not just a few slow ones, causes the stall."""
+    slow = facts.starved and facts.blamed_on_workers >= TO_BLAME
+    return slow and not stalled_by_slow_batches(facts)
 
 
-def _waits(facts: Facts) -> bool:
-    """Whether a worker spends its time waiting for something other than a core."""
-    # a library's own threads are waited for, too, while they compute
-    waits = facts.share(BLOCKED) >= MOSTLY and not facts.share(NATIVE) >= facts.share(BLOCKED) / 2
-    return waits and _fetching_to_blame(facts)
+def _mostly_blocked(facts: Facts) -> bool:
+    """Return whether a worker mostly waits for something other than a core."""
+    # a worker that waits for its own native threads is blocked, too, but they compute
+    native = facts.share(NATIVE) >= facts.share(BLOCKED) / 2
+    return facts.share(BLOCKED) >= MOSTLY and not native and _building_is_slow(facts)
 
 
 @case("storage-wait")
 def storage_wait(facts: Facts) -> Figures | None:
-    """A worker waits for requests that were seen, and it is not known what of storage for.
+    """A worker waits for its storage requests; whether latency or bandwidth limits them is unknown.
 
-    Seen by a worker that is blocked for half or more of the time to make a batch, and by its
-    requests. Cured by waiting in parallel (more workers, larger requests) or by a nearer storage.
-    `pipeprof probe` tells what the storage can give.
+    Reported when a worker is blocked for 50 % or more of the time to build a batch, and its
+    requests were recorded.
+
+    Fix: wait in parallel (more workers), make larger requests, or use a nearer storage.
+    `pipeprof probe` measures what the storage can give.
     """
     requests = facts.requests_per_batch
-    if not _waits(facts) or not requests > 0 or facts.diagnosis.bottleneck in STORAGE_PARTS:
+    if (
+        not _mostly_blocked(facts)
+        or not requests > 0
+        or facts.diagnosis.bottleneck in STORAGE_PARTS
+    ):
         return None
     size = facts.summary.sums["bytes"] / facts.summary.sums["requests"]
     waited_s = facts.share(BLOCKED) * facts.made_s
@@ -58,14 +64,15 @@ def storage_wait(facts: Facts) -> Figures | None:
 
 
 @case("workers-wait")
-def unseen_wait(facts: Facts) -> Figures | None:
-    """A worker waits, and for what cannot be seen.
+def unexplained_wait(facts: Facts) -> Figures | None:
+    """A worker waits for something that was not recorded: a network, a disk, a lock, a sleep.
 
-    Seen by a worker that is neither computing nor queued for a core for half or more of its time,
-    and of which no request was seen: a network, a disk, a lock, a sleep. Cured by more workers;
-    `pipeprof.stage` around its parts tells which one waits.
+    Reported when a worker is blocked for 50 % or more of the time to build a batch, and none of its
+    requests were recorded.
+
+    Fix: use more workers. `pipeprof.stage` around parts of the data set shows which one waits.
     """
-    if not _waits(facts) or facts.summary.sums["requests"]:
+    if not _mostly_blocked(facts) or facts.summary.sums["requests"]:
         return None
     total_s = {str(stage): facts.summary.stages[str(stage)].total
                for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM)}  # fmt: skip
@@ -73,13 +80,13 @@ def unseen_wait(facts: Facts) -> Figures | None:
     return {"blocked": facts.share(BLOCKED), "part": longest if total_s[longest] else None}
 
 
-def _computes(facts: Facts) -> bool:
-    computes = facts.cpu_s >= _COMPUTES * facts.work_s > 0
-    return computes and _fetching_to_blame(facts) and not cores_are_contended(facts)
+def _mostly_computing(facts: Facts) -> bool:
+    computing = facts.cpu_s >= _LEAST_COMPUTING_SHARE * facts.work_s > 0
+    return computing and _building_is_slow(facts) and not cores_are_contended(facts)
 
 
-def _decoding(facts: Facts) -> float:
-    """0..1 of making a batch."""
+def _decode_share(facts: Facts) -> float:
+    """Return the share of decoding in the time to build a batch, 0..1."""
     return facts.stage_s(Stage.DECODE) / facts.made_s if facts.made_s else 0.0
 
 
@@ -89,42 +96,49 @@ def _cores_are_full(facts: Facts) -> bool:
 
 @case("decode-bound")
 def decoding(facts: Facts) -> Figures | None:
-    """Decoding is most of the work, and it computes.
+    """Most of the work for a batch is decoding, which computes.
 
-    Seen by the stage `decode`, half or more of making a batch, and by CPU time. Cured by workers
-    while there are cores, and by a format that is cheaper to decode: `pipeprof sweep --formats`
-    measures it on your data.
+    Reported when the stage `decode` takes 50 % or more of the time to build a batch, and CPU time
+    is 70 % or more of the work.
+
+    Fix: use more workers while there are free cores, or a format that is cheaper to decode.
+    `pipeprof sweep --formats` measures formats on your data.
     """
-    share = _decoding(facts)
-    if not _computes(facts) or not share >= MOSTLY:
+    share = _decode_share(facts)
+    if not _mostly_computing(facts) or not share >= MOSTLY:
         return None
     return {"share": share, "full": _cores_are_full(facts)}
 
 
 @case("compute-bound")
 def computing(facts: Facts) -> Figures | None:
-    """Making a batch computes, whatever it is that it computes.
+    """Most of the work for a batch is computing, but not decoding.
 
-    Seen by CPU time of 70 % or more of the work, without most of it being `decode`. Cured by
-    workers while there are cores, and by cheaper transforms, or results that are kept.
+    Reported when CPU time is 70 % or more of the work for a batch, and `decode` takes less than
+    50 % of the time.
+
+    Fix: use more workers while there are free cores, or cheaper transforms. Or keep results that
+    are computed again and again.
     """
-    if not _computes(facts) or _decoding(facts) >= MOSTLY:
+    if not _mostly_computing(facts) or _decode_share(facts) >= MOSTLY:
         return None
     return {"full": _cores_are_full(facts)}
 
 
 @case("no-getitems")
 def no_getitems(facts: Facts) -> Figures | None:
-    """A data set of tensors or arrays has no `__getitems__`, as torch's `TensorDataset` has none.
+    """A data set in memory has no `__getitems__`, so torch indexes it one sample at a time.
 
-    Seen by a map-style data set that holds its data, reads nothing, and takes at most 50 µs for a
-    sample, while fetch and collate are half or more of the loop, or of what a worker does. torch's
-    `TensorDataset` is timed after the run, sample by sample and by one index; a data set of the
-    user's is not called. Cured by `__getitems__`, which torch gives all indices of a batch.
+    Reported for a map-style data set that holds its data, reads nothing, and takes at most 50 µs
+    per sample. Fetching and collating must also take 50 % or more of the loop or of a worker's
+    time. torch's `TensorDataset` is timed after the run, sample by sample and with one index;
+    your own data set is not called.
+
+    Fix: add `__getitems__`, which receives all indices of a batch from torch.
     """
     indexing, sums = facts.recording.indexing, facts.summary.sums
-    reads = sums["bytes"] > 0 or sums["logical_bytes"] >= _ENOUGH_BYTES
-    indexes = facts.samples > 1 and facts.work_s <= _PER_SAMPLE_S * facts.samples
+    reads = sums["bytes"] > 0 or sums["logical_bytes"] >= _LEAST_BYTES_READ
+    indexes = facts.samples > 1 and facts.work_s <= _MOST_INDEXING_S * facts.samples
     busy = facts.made_s >= MOSTLY * max(1, facts.workers) * facts.cycle_s
     if indexing is None or not facts.starved or reads or not indexes or not busy:
         return None
@@ -136,15 +150,18 @@ def no_getitems(facts: Facts) -> Figures | None:
 
 @case("page-cache-flatters")
 def page_cache(facts: Facts) -> Figures | None:
-    """The bytes came from memory, which will not always be so.
+    """The data came from the page cache, which will not always hold it.
 
-    Seen by physical bytes, a tenth of the logical ones or less. Network and FUSE file systems move
-    bytes without saying so: there, however, reading blocks, and nothing is said. Cured by measuring
-    with a cold cache, or on more data than there is memory.
+    Reported when devices moved at most 10 % of the bytes that workers read. Network and FUSE file
+    systems do not report moved bytes. Reading from them blocks, so nothing is reported when a
+    worker is blocked for more than 10 % of its time.
+
+    Fix: measure with a cold cache, or on more data than there is memory.
     """
     sums, source, free = facts.summary.sums, facts.recording.source, facts.main.available_bytes
     read, moved = sums["logical_bytes"], sums["physical_bytes"]
-    if not (read >= _ENOUGH_BYTES and moved <= _CACHED * read and facts.share(BLOCKED) <= 0.1):
+    cached = read >= _LEAST_BYTES_READ and moved <= _MOST_DEVICE_SHARE * read
+    if not cached or not facts.share(BLOCKED) <= 0.1:
         return None
     in_all = source.bytes if source is not None and free is not None else None
     return {

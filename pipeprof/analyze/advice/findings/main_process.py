@@ -1,25 +1,25 @@
-"""What the training process does itself, and cannot do for several batches at once."""
+"""Findings about work of the training process, which takes one batch at a time."""
 
 from __future__ import annotations
 
 from pipeprof.analyze.advice.findings.case import case
-from pipeprof.analyze.advice.findings.transfer import interpreter_held
+from pipeprof.analyze.advice.findings.transfer import interpreter_is_blocked
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.profile.stall_attribution import MAIN, SAMPLER
 from pipeprof.analyze.thresholds import TO_BLAME
 from pipeprof.model import Stage
 
-_MUCH = 0.05
-"""Of the loop's turn."""
+_LEAST_CYCLE_SHARE = 0.05
+"""Share of a loop cycle below which a cost of the training process is not reported."""
 _MOSTLY_LATE = 0.4
-"""Of the stall: any busy machine wakes the training process a little late."""
+"""Share of the stall. Any busy machine wakes the training process a little late."""
 _SEVERAL_TENSORS = 8
-"""In a batch, from which on to pack them saves time in pinning."""
+"""Tensors in a batch from which on packing them saves time in pinning."""
 
 
 def sampler_bound(facts: Facts) -> bool:
-    """Whether picking indices is a good part of what the accelerator waits for."""
+    """Return whether picking indices causes a large part of the stall."""
     return facts.starved and facts.blamed(SAMPLER) >= TO_BLAME
 
 
@@ -27,8 +27,9 @@ def sampler_bound(facts: Facts) -> bool:
 def sampler(facts: Facts) -> Figures | None:
     """Picking the indices of a batch is slow.
 
-    Seen by the stall: a quarter or more of it passed in the sampler, which runs in the training
-    process. Cured by drawing an epoch's indices at once; no number of workers changes it.
+    Reported when the sampler, which runs in the training process, causes 25 % or more of the stall.
+
+    Fix: draw an epoch's indices at once. The number of workers makes no difference.
     """
     if not sampler_bound(facts):
         return None
@@ -37,32 +38,35 @@ def sampler(facts: Facts) -> Figures | None:
 
 @case("main-process-bound")
 def busy_main(facts: Facts) -> Figures | None:
-    """A batch is there, and the training process does not take it.
+    """A batch has arrived, but the training process is slow to take it.
 
-    Seen by stall after the batch had arrived, or by main taking 2 ms or more to receive a few
-    tensors while it computes: another thread holds the interpreter. Cured by looking for that
-    thread.
+    Reported when 40 % or more of the stall passes after a batch has arrived. Also reported when the
+    training process computes and takes 2 ms or more to receive a few tensors: another thread then
+    blocks the interpreter.
+
+    Fix: find that thread.
     """
     share, each_s = facts.blamed(MAIN), facts.blamed_s(MAIN)
-    if facts.starved and share >= _MOSTLY_LATE and each_s >= _MUCH * facts.cycle_s:
+    if facts.starved and share >= _MOSTLY_LATE and each_s >= _LEAST_CYCLE_SHARE * facts.cycle_s:
         return {"share": share, "each_s": each_s, "unpickle_s": None}
-    if interpreter_held(facts):
+    if interpreter_is_blocked(facts):
         return {"share": None, "each_s": None, "unpickle_s": facts.stage_s(Stage.UNPICKLE)}
     return None
 
 
 def pinning_bound(facts: Facts) -> bool:
-    """Whether pinning is a good part of what the accelerator waits for."""
+    """Return whether pinning causes a large part of the stall."""
     pins = facts.stage_s(Stage.PIN) > 0
     return facts.starved and pins and facts.blamed(str(Stage.PIN)) >= TO_BLAME
 
 
 @case("pin-bound")
 def pinning(facts: Facts) -> Figures | None:
-    """Copying batches to page-locked memory is slower than it is worth.
+    """Copying batches to page-locked memory costs more than it saves.
 
-    Seen by the stall: a quarter or more of it is waiting for the pin thread. Cured by fewer tensors
-    a batch, or `pin_memory=False`.
+    Reported when 25 % or more of the stall is waiting for the pin thread.
+
+    Fix: use fewer tensors per batch, or `pin_memory=False`.
     """
     if not pinning_bound(facts):
         return None
@@ -77,16 +81,19 @@ def pinning(facts: Facts) -> Figures | None:
 
 
 def copies_matter(facts: Facts) -> bool:
-    """Whether copies to the device take a good part of the loop."""
-    return facts.stage_s(Stage.H2D) >= _MUCH * facts.cycle_s
+    """Return whether copies to the device take a considerable part of the loop."""
+    return facts.stage_s(Stage.H2D) >= _LEAST_CYCLE_SHARE * facts.cycle_s
 
 
 @case("pageable-copies")
 def pageable_copies(facts: Facts) -> Figures | None:
-    """Copies to the device from memory that is not page-locked.
+    """Batches are copied to the device from memory that is not page-locked.
 
-    Seen by the copies of `pipeprof.to_device` and of the training step. Cured by `pin_memory=True`,
-    or a method `pin_memory()` where torch does not know the batch's type.
+    Reported when `pipeprof.to_device` or the training step makes such copies, and copies take 5 %
+    or more of the loop.
+
+    Fix: set `pin_memory=True`. A batch of a type that torch does not know needs a method
+    `pin_memory()`.
     """
     if not facts.main.pageable_copies or not copies_matter(facts):
         return None
@@ -96,9 +103,12 @@ def pageable_copies(facts: Facts) -> Figures | None:
 
 @case("blocking-copies")
 def blocking_copies(facts: Facts) -> Figures | None:
-    """The host waits for each copy, and for all work queued before it.
+    """The host waits for each copy to the device, and for all work queued before it.
 
-    Seen as above. Cured by `non_blocking=True` on pinned memory.
+    Reported when `pipeprof.to_device` or the training step makes such copies, and copies take 5 %
+    or more of the loop.
+
+    Fix: copy with `non_blocking=True` from pinned memory.
     """
     if not facts.main.blocking_copies or not copies_matter(facts):
         return None

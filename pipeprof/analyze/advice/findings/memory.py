@@ -1,4 +1,4 @@
-"""Memory and descriptors: what is near its end."""
+"""Findings about memory and descriptors that run out."""
 
 from __future__ import annotations
 
@@ -12,70 +12,75 @@ from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import most_prefetch
 from pipeprof.analyze.thresholds import MANY_TENSORS
 
-_FULL = 0.5
-"""Of shared memory, by prefetched batches alone."""
-_LARGE = 0.3
-"""Of the RAM that is to be had, by prefetched batches alone."""
-_POINTS, _MOST_POINTS = 6, 200
-_RISING = 0.9
-"""Of the pairs of points, the later is the higher."""
-_RELEVANT_BYTES = 16e6
-"""A worker's growth."""
-_NEAR = 0.5
-"""Of the limit of descriptors."""
+_SHARED_MEMORY_SHARE = 0.5
+"""Share of shared memory from which on prefetched batches are reported."""
+_MEMORY_SHARE = 0.3
+"""Share of the available memory from which on prefetched batches are reported."""
+_LEAST_POINTS, _MOST_POINTS = 6, 200
+"""Measurements of a worker's memory that are needed, and that are used."""
+_RISING_SHARE = 0.9
+"""Share of pairs of measurements of which the later must be the larger one."""
+_LEAST_GROWTH = 16e6
+"""Bytes by which a worker must grow to be reported."""
+_DESCRIPTOR_SHARE = 0.5
+"""Share of the limit from which on open descriptors are reported."""
 
 
-def _under_way(facts: Facts) -> float:
-    """Bytes of batches that are asked for, and the one in use; NaN unknown."""
+def _prefetched_bytes(facts: Facts) -> float:
+    """Return the bytes of the requested batches and of the one in use; NaN where unknown."""
     if not facts.workers:
         return nan
     return (facts.workers * facts.prefetch + 1) * facts.batch_bytes
 
 
-def _fewer(facts: Facts) -> int | None:
-    """The prefetch factor with which the batches under way fit; ``None``: the present one does."""
+def _smaller_prefetch(facts: Facts) -> int | None:
+    """Return the prefetch factor whose batches fit; ``None`` where the present one does."""
     most = most_prefetch(facts)
     return most if most < facts.prefetch else None
 
 
 @case("shared-memory-too-small")
 def shared_memory(facts: Facts) -> Figures | None:
-    """The file system in which tensors travel is about to be full.
+    """The shared memory through which workers send tensors is nearly full.
 
-    Seen by batches under way against the size of `/dev/shm`: half of it or more. Cured by less
-    prefetch, smaller batches, or more of it (`--shm-size`).
+    Reported when prefetched batches can take 50 % or more of `/dev/shm`.
+
+    Fix: prefetch less, use smaller batches, or enlarge `/dev/shm` (`--shm-size`).
     """
-    size, wanted = facts.main.shared_memory_bytes, _under_way(facts)
-    if size is None or not wanted >= _FULL * size:
+    size, wanted = facts.main.shared_memory_bytes, _prefetched_bytes(facts)
+    if size is None or not wanted >= _SHARED_MEMORY_SHARE * size:
         return None
-    return {"wanted": wanted, "fewer": _fewer(facts)}
+    return {"wanted": wanted, "fewer": _smaller_prefetch(facts)}
 
 
 @case("prefetch-memory")
 def prefetched(facts: Facts) -> Figures | None:
-    """Batches made ahead of need take a good part of the memory.
+    """Prefetched batches take a large part of the memory.
 
-    Seen by batches under way, 30 % or more of the memory that is left. Cured by less prefetch or
-    fewer workers.
+    Reported when they can take 30 % or more of the available memory.
+
+    Fix: prefetch less, or use fewer workers.
     """
-    free, wanted = facts.main.available_bytes, _under_way(facts)
-    if free is None or not wanted >= _LARGE * free:
+    free, wanted = facts.main.available_bytes, _prefetched_bytes(facts)
+    if free is None or not wanted >= _MEMORY_SHARE * free:
         return None
-    return {"wanted": wanted, "fewer": _fewer(facts)}
+    return {"wanted": wanted, "fewer": _smaller_prefetch(facts)}
 
 
 @case("worker-memory-grows")
 def growth(facts: Facts) -> Figures | None:
-    """The workers' own memory grows as the run goes on.
+    """The workers' private memory grows during the run.
 
-    Seen by their private bytes over time: they rise in nearly every pair of looks, by 16 MB or more
-    each. Cured by arrays instead of lists of Python objects, which forked workers copy as they
-    touch them; else it is a leak.
+    Reported when it grows by 16 MB or more per worker, and the later of two measurements is the
+    larger one in 90 % of all pairs.
+
+    Fix: keep samples in arrays instead of lists of Python objects, which forked workers copy when
+    they touch them. If memory still grows, it is a leak.
     """
-    slopes = [slope for points in _stretches(facts) if (slope := _slope(points)) is not None]
-    if not slopes:
+    growths = [each for points in _memory_series(facts) if (each := _growth(points)) is not None]
+    if not growths:
         return None
-    per_s, grown, began = (float(value) for value in np.median(slopes, axis=0))
+    per_s, grown, began = (float(value) for value in np.median(growths, axis=0))
     free = facts.main.available_bytes
     return {
         "per_s": per_s,
@@ -86,53 +91,59 @@ def growth(facts: Facts) -> Figures | None:
     }
 
 
-def _stretches(facts: Facts) -> list[np.ndarray]:
-    """Of each worker, [moments, private bytes]; of its longest life when each epoch starts anew."""
+def _memory_series(facts: Facts) -> list[np.ndarray]:
+    """Return per worker an array of shape (2, n): times in seconds, and private bytes.
+
+    Where each epoch starts new workers, only the longest epoch counts."""
     epochs, longest = facts.recording.epochs, None
     if len(epochs) > 1 and not facts.config.persistent_workers:
         longest = max(epochs, key=lambda epoch: epoch.wall_s)
-    stretches = []
+    series = []
     for worker, points in facts.summary.memory.items():
         if worker >= 0:
-            moments, sizes = np.array(points).T
+            times_s, sizes = np.array(points).T
             if longest is not None:
                 end_s = longest.began_s + longest.wall_s
-                own = (moments >= longest.began_s) & (moments <= end_s)
-                moments, sizes = moments[own], sizes[own]
-            stretches.append(np.stack([moments, sizes]))
-    return stretches
+                own = (times_s >= longest.began_s) & (times_s <= end_s)
+                times_s, sizes = times_s[own], sizes[own]
+            series.append(np.stack([times_s, sizes]))
+    return series
 
 
-def _slope(points: np.ndarray) -> tuple[float, float, float] | None:
-    """Bytes/s, growth and first size, by the median of slopes between any two points (Theil and
-    Sen); ``None`` where it is not clear that it grows. The first quarter is settling in."""
+def _growth(points: np.ndarray) -> tuple[float, float, float] | None:
+    """Return growth in bytes/s, growth in bytes and first size; ``None`` without clear growth.
+
+    The rate is the median slope between any two points (Theil and Sen). The first quarter of the
+    points is start-up, and left out."""
     points = points[:, np.isfinite(points).all(axis=0)]
     points = points[:, points.shape[1] // 4 :]
     points = points[:, :: max(1, -(-points.shape[1] // _MOST_POINTS))]
-    moments, sizes = points
-    if len(moments) < _POINTS or not (np.diff(moments) > 0).all():
+    times_s, sizes = points
+    if len(times_s) < _LEAST_POINTS or not (np.diff(times_s) > 0).all():
         return None
-    later, earlier = np.tril_indices(len(moments), -1)
-    rises = (sizes[later] - sizes[earlier]) / (moments[later] - moments[earlier])
-    per_s = float(np.median(rises))
-    grown = per_s * float(moments[-1] - moments[0])
-    if float((rises > 0).mean()) < _RISING or grown < _RELEVANT_BYTES:
+    later, earlier = np.tril_indices(len(times_s), -1)
+    slopes = (sizes[later] - sizes[earlier]) / (times_s[later] - times_s[earlier])
+    per_s = float(np.median(slopes))
+    grown = per_s * float(times_s[-1] - times_s[0])
+    if float((slopes > 0).mean()) < _RISING_SHARE or grown < _LEAST_GROWTH:
         return None
     return per_s, grown, float(sizes[0])
 
 
 @case("descriptors-near-limit")
 def descriptors(facts: Facts) -> Figures | None:
-    """Open files near what the system allows.
+    """Nearly as many files are open as the system allows.
 
-    Seen by descriptors against their limit: half of it or more. Each tensor of a batch takes one.
-    Cured by a higher limit, fewer tensors, or torch's strategy `file_system`.
+    Reported when a process has 50 % or more of its limit of descriptors open. Each tensor of a
+    batch takes one.
+
+    Fix: raise the limit, send fewer tensors, or use torch's sharing strategy `file_system`.
     """
     limit = facts.main.descriptor_limit
     worker = facts.summary.gauges["descriptors"].quantiles(1.0)[0]
     main = float(facts.main.descriptors or nan)
     most = np.fmax(main, worker)
-    if not limit or not most >= _NEAR * limit:
+    if not limit or not most >= _DESCRIPTOR_SHARE * limit:
         return None
     return {
         "most": most,

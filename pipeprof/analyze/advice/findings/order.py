@@ -1,4 +1,4 @@
-"""Batches, or workers, that are slower than the others."""
+"""Findings about batches, or workers, that are slower than the others."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from pipeprof.analyze.profile.histogram import Sketch
 from pipeprof.analyze.thresholds import TO_BLAME
 from pipeprof.model import Stage
 
-_FEW = 0.2
-"""Of the batches: more of them are not the exception."""
+_MOST_SLOW_SHARE = 0.2
+"""Largest share of slow batches; with more of them they are not the exception."""
 _SLOWER = 1.2
-"""Than the median worker."""
-_SURE = 4.0
-"""Standard errors."""
-_ENOUGH = 30
-"""Batches of a worker, to judge it by."""
+"""Fetch time of a slow worker relative to the median of the others."""
+_LEAST_STANDARD_ERRORS = 4.0
+"""Standard errors by which a slow worker must differ from the others."""
+_LEAST_BATCHES = 30
+"""Batches of a worker that are needed to compare it with others."""
 _MOST_PREFETCH = 64
+"""Largest prefetch factor to propose."""
 
 
 def stalled_by_slow_batches(facts: Facts) -> bool:
-    """Whether a few slow batches are what the accelerator waits for."""
+    """Return whether the accelerator mostly waits for a few slow batches."""
     sums = facts.summary.sums
+    few = sums["slow"] >= 3 and facts.slow_share <= _MOST_SLOW_SHARE
     return (
-        facts.starved and facts.workers > 0 and sums["slow"] >= 3 and facts.slow_share <= _FEW
+        facts.starved and facts.workers > 0 and few
         and not facts.slow_together
         and sums["slow_stall_s"] >= TO_BLAME * sums["stall_s"]
     )  # fmt: skip
 
 
 def out_of_order_helps(facts: Facts) -> bool:
-    """The option came with torch 2.6."""
+    """Return whether ``in_order=False`` is possible (torch 2.6 or later) and not yet set."""
     release = (facts.environment.torch or "0").split(".")[:2]
     new = all(part.isdigit() for part in release) and tuple(map(int, release)) >= (2, 6)
     return new and facts.config.in_order and facts.workers > 1
 
 
 def useful_prefetch(facts: Facts) -> int | None:
-    """The prefetch factor that rides out a slow batch; ``None`` when none that is possible does."""
+    """Return the prefetch factor that lasts for one slow batch; ``None`` if none can."""
     wanted = absorbing_prefetch(facts)
     possible = facts.prefetch < wanted <= min(_MOST_PREFETCH, most_prefetch(facts))
     return wanted if possible else None
@@ -49,11 +51,13 @@ def useful_prefetch(facts: Facts) -> int | None:
 
 @case("head-of-line")
 def slow_batches(facts: Facts) -> Figures | None:
-    """One slow batch holds up those behind it.
+    """One slow batch delays those behind it.
 
-    Seen by the stall: a quarter or more of it is waiting for a few batches (a fifth of them at the
-    most) that took far longer than the median. More workers hardly help. Cured by a prefetch that
-    outlasts a slow one, by `in_order=False`, or by making the slow samples ahead of training.
+    Reported when 25 % or more of the stall is waiting for a few batches (at most 20 % of them) that
+    took far longer than the median. More workers hardly help.
+
+    Fix: prefetch enough batches to last while a slow one is built, set `in_order=False`, or prepare
+    the slow samples before training.
     """
     if not stalled_by_slow_batches(facts):
         return None
@@ -69,15 +73,17 @@ def slow_batches(facts: Facts) -> Figures | None:
 
 @case("uneven-workers")
 def uneven_workers(facts: Facts) -> Figures | None:
-    """One worker is slower than the others, in most of its batches.
+    """One worker is slower than the others in most of its batches.
 
-    Seen by its median time to fetch, 1.2 times that of the others and beyond chance. Cured by
-    dividing the data evenly, or by looking at the core that it runs on.
+    Reported when its median fetch time is 1.2 times that of the others or more, and the difference
+    is significant.
+
+    Fix: divide the data evenly, or look at the core that the worker runs on.
     """
     fetches = {
         number: worker.stages[str(Stage.FETCH)]
         for number, worker in facts.summary.workers.items()
-        if number >= 0 and worker.stages[str(Stage.FETCH)].count >= _ENOUGH
+        if number >= 0 and worker.stages[str(Stage.FETCH)].count >= _LEAST_BATCHES
     }
     if not facts.starved or len(fetches) < 2:
         return None
@@ -86,8 +92,9 @@ def uneven_workers(facts: Facts) -> Figures | None:
     usual_s = float(np.median([_median(sketch) for sketch in others]))
     own_s = _median(fetches[slowest])
     error_s = float(np.hypot(_error(fetches[slowest]), max(map(_error, others))))
-    longer_s = own_s - usual_s
-    if not usual_s or own_s < _SLOWER * usual_s or not longer_s >= _SURE * error_s:
+    if not usual_s or own_s < _SLOWER * usual_s:
+        return None
+    if not own_s - usual_s >= _LEAST_STANDARD_ERRORS * error_s:
         return None
     return {
         "slowest": slowest,
@@ -105,6 +112,6 @@ def _median(sketch: Sketch) -> float:
 
 
 def _error(sketch: Sketch) -> float:
-    """Of the median, as if the middle two thirds were normal."""
+    """Return the standard error of the median, as if the middle two thirds were normal."""
     low, high = sketch.quantiles(0.16, 0.84)
     return 1.25 * (high - low) / 2 / float(np.sqrt(sketch.count))

@@ -1,4 +1,4 @@
-"""What is read for a batch, and how little of it the batch holds."""
+"""Findings about how much is read for a batch."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH
 from pipeprof.analyze.thresholds import TO_BLAME
 
-_TIMES = 6.0
-"""As many bytes as are handed over. Decoding makes data larger, as a rule; numbers that were
-written as text, with all their digits, become float32 of a fifth."""
-_FAST = 20e6
-"""Bytes/s: what one maker of batches reads more slowly than that is not held up by bytes, but by
-what else it does."""
-_FEWEST = 5
-"""Batches that were looked at."""
+_LEAST_RATIO = 6.0
+"""Least bytes read per byte of the batch. Decoding mostly makes data larger. But numbers written as
+text, with all their digits, shrink to a fifth as float32."""
+_LEAST_READ_RATE = 20e6
+"""Bytes/s of one worker. A worker that reads more slowly is not slowed by the number of bytes."""
+_LEAST_BATCHES = 5
+"""Batches with known bytes that a typical value needs."""
 
 
 @case("read-amplification")
 def amplified(facts: Facts) -> Figures | None:
-    """Reading for a batch brings many times the bytes that the batch holds.
+    """A worker reads many times the bytes that the batch holds.
 
-    Seen by bytes: a typical batch reads six times or more of what it hands over, at 20 MB/s or
-    more in one worker, or from a storage that gives no more, while making batches is to blame. So
-    it is where each row of a columnar file has its row group read, or 40 columns for the two in
-    use; but also of clips, crops, thumbnails and features, which are made of far more than they
-    are. Bytes count that were clocked, asked of a store, or came by read calls; memory maps and
-    sockets of native clients are not seen, nor is reading that serves many batches at once. Cured
-    by reading a row group once for all rows that are wanted of it, by fewer columns and smaller row
-    groups, and by keeping what is really used.
+    Reported when a typical batch reads six times the bytes that it holds or more, and building
+    batches causes 25 % or more of the stall. One worker must also read 20 MB/s or more, or the
+    storage must be at its bandwidth. This happens where each row of a columnar file reads its
+    whole row group, or where 40 columns are read for the two in use. It also happens for clips,
+    crops, thumbnails and features, which are made from much larger data.
+    Bytes of timed reads, of storage requests and of read calls count. Memory maps, sockets of
+    native clients, and reads that serve many batches at once do not.
+
+    Fix: read a row group once for all of its rows in a batch, read fewer columns, and write
+    smaller row groups. Store only the part of a file that is used.
     """
-    if not _to_blame(facts):
+    if not _building_is_slow(facts):
         return None
     read, handed = read_bytes(facts), handed_bytes(facts)
-    if not read >= _TIMES * handed > 0:
+    if not read >= _LEAST_RATIO * handed > 0:
         return None
-    if not (read >= _FAST * facts.made_s or facts.diagnosis.bottleneck == BANDWIDTH):
+    if not (read >= _LEAST_READ_RATE * facts.made_s or facts.diagnosis.bottleneck == BANDWIDTH):
         return None
     return {
         "read": read,
@@ -54,38 +55,42 @@ def amplified(facts: Facts) -> Figures | None:
     }
 
 
-def _to_blame(facts: Facts) -> bool:
-    """A data set of `open_dataset` reads what its format needs for the columns that were asked
-    for; which format needs less, a sweep measures."""
-    own = facts.recording.source is not None
-    return facts.starved and facts.blamed_on_workers >= TO_BLAME and not own
+def _building_is_slow(facts: Facts) -> bool:
+    """Return whether building batches causes the stall, with a data set of the user's own.
+
+    A data set of `open_dataset` reads no more than its format needs; a sweep compares formats."""
+    own = facts.recording.source is None
+    return facts.starved and facts.blamed_on_workers >= TO_BLAME and own
 
 
 def read_bytes(facts: Facts) -> float:
-    """Of a typical batch: by its reads that were clocked, by all read calls of who made it, or by
-    requests of storage, whichever is most; NaN unknown. The median: where one batch reads for a
-    hundred that follow, it is next to nothing."""
+    """Return the bytes that a typical batch reads; NaN where unknown.
+
+    It is the largest of what timed reads, the worker's read calls, and storage requests show. A
+    median counts: where one batch reads for the next hundred, it is next to nothing."""
     every = Columns.of(facts.recording.batches)
-    seen = every.take(steady(every, facts.recording.warmup_batches))
-    ways = [_typical(seen.bytes), _typical(seen.logical_bytes), _requested(facts, seen)]
-    return max((each for each in ways if not isnan(each)), default=nan)
+    measured = every.take(steady(every, facts.recording.warmup_batches))
+    sizes = [
+        _typical(measured.bytes), _typical(measured.logical_bytes), _requested(facts, measured),
+    ]  # fmt: skip
+    return max((size for size in sizes if not isnan(size)), default=nan)
 
 
-def _requested(facts: Facts, seen: Columns) -> float:
-    """What a file of a store fetches may be more than its reader is given."""
+def _requested(facts: Facts, measured: Columns) -> float:
+    """Return the bytes that storage requests bring, which may exceed what a reader receives."""
     requests = facts.requests
     if requests is None or not requests.count:
         return nan
-    # some are clocked only, and not noted with their size: those of files
-    a_batch = min(_typical(seen.requests), requests.count / facts.summary.total)
-    return a_batch * min(requests.size.mean, requests.size.p50)
+    # requests of files are counted without their size
+    per_batch = min(_typical(measured.requests), requests.count / facts.summary.total)
+    return per_batch * min(requests.size.mean, requests.size.p50)
 
 
 def handed_bytes(facts: Facts) -> float:
-    """Of a large batch, whatever it is made of; NaN unknown."""
+    """Return the bytes of a large batch, in tensors or not; NaN where unknown."""
     return facts.batch_bytes + facts.summary.gauges["loose_bytes"].quantiles(0.95)[0]
 
 
 def _typical(figures: Floats) -> float:
     known = figures[np.isfinite(figures)]
-    return float(np.median(known)) if len(known) >= _FEWEST else nan
+    return float(np.median(known)) if len(known) >= _LEAST_BATCHES else nan

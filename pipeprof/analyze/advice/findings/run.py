@@ -1,4 +1,4 @@
-"""What a run is too short, or too little seen, to say."""
+"""Findings about runs that are too short, or recorded in part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 def too_few(facts: Facts) -> Figures | None:
     """Too few batches were measured for a verdict.
 
-    Seen by counting them. Cured by a longer run.
+    Reported when fewer than 10 batches are left after warm-up.
+
+    Fix: run longer.
     """
     enough = facts.summary.measured >= LEAST_BATCHES_FOR_VERDICT
     return None if enough else {"least": LEAST_BATCHES_FOR_VERDICT}
@@ -22,7 +24,9 @@ def too_few(facts: Facts) -> Figures | None:
 def lost(facts: Facts) -> Figures | None:
     """Some records of batches did not arrive from their workers.
 
-    Seen by batches that were delivered and never told of, as when a worker was killed. Their stall
-    is charged to *unknown*.
+    Reported when a batch was delivered but its record was not, for example because a worker was
+    killed. The stall of these batches is charged to *unknown*.
+
+    Fix: find out why the worker ended early.
     """
     return {} if facts.recording.lost_records else None

@@ -1,4 +1,4 @@
-"""Before the first batch: workers that start, again and again, slowly, or unsafely."""
+"""Findings about the start of workers, before the first batch."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.model import Epoch
 
-_MUCH = 0.05
-"""Of an epoch."""
-_NOTICED_S = 0.02
-_LONG_S = 5.0
-_LONG_SHARE = 0.1
-"""Of the run."""
-_CLIENTS = ("fsspecIO", "(run_forever)")
-"""In the names of threads in which network clients live: fsspec's, and any event loop's."""
+_LEAST_EPOCH_SHARE, _LEAST_EPOCH_S = 0.05, 0.02
+"""Share of an epoch, and seconds, from which on starting workers is reported."""
+_SLOW_START_S, _SLOW_START_SHARE = 5.0, 0.1
+"""Seconds, and share of the run, from which on the first batch is slow to arrive."""
+_CLIENT_THREADS = ("fsspecIO", "(run_forever)")
+"""How the names of network clients' threads end: those of fsspec and of any event loop."""
 
 
 def start_up_s(facts: Facts) -> float:
-    """What starting and stopping workers takes of a typical epoch; 0 where they go on."""
+    """Return the seconds of a typical epoch in which workers start and stop.
+
+    It is 0 where the same workers serve all epochs."""
     if facts.config.persistent_workers or not facts.workers or len(facts.recording.epochs) < 2:
         return 0.0
     return median(_start_up_s(epoch, facts) for epoch in facts.recording.epochs)
 
 
 def _start_up_s(epoch: Epoch, facts: Facts) -> float:
-    started_s = max(0.0, (epoch.first_batch_s or 0.0) - facts.made_s)
-    return started_s + (epoch.closing_s or 0.0)
+    starting_s = max(0.0, (epoch.first_batch_s or 0.0) - facts.made_s)
+    return starting_s + (epoch.closing_s or 0.0)
 
 
 def starts_each_epoch(facts: Facts) -> bool:
+    """Return whether restarting workers takes a considerable part of each epoch."""
     each_s = start_up_s(facts)
-    return each_s >= _NOTICED_S and each_s >= _MUCH * _epoch_s(facts)
+    return each_s >= _LEAST_EPOCH_S and each_s >= _LEAST_EPOCH_SHARE * _epoch_s(facts)
 
 
 def _epoch_s(facts: Facts) -> float:
@@ -42,10 +43,12 @@ def _epoch_s(facts: Facts) -> float:
 
 @case("worker-start-up-each-epoch")
 def start_up_each_epoch(facts: Facts) -> Figures | None:
-    """Workers are started anew for each epoch, and that is a good part of it.
+    """Workers are restarted for each epoch, which takes a considerable part of it.
 
-    Seen by the time to the first batch and to close, of each epoch: 5 % or more. The verdict leaves
-    it out. Cured by `persistent_workers=True`.
+    Reported when 5 % or more of a typical epoch passes before its first batch and in stopping the
+    workers. The verdict leaves this time out.
+
+    Fix: set `persistent_workers=True`.
     """
     if not starts_each_epoch(facts):
         return None
@@ -56,14 +59,16 @@ def start_up_each_epoch(facts: Facts) -> Figures | None:
 
 @case("slow-start")
 def slow_start(facts: Facts) -> Figures | None:
-    """The first batch takes long to come.
+    """The first batch is slow to arrive.
 
-    Seen by 5 s or more, and a tenth of the run. Cured by looking at what the data set does when it
-    is first used; under spawn each worker imports the script's modules again.
+    Reported when it takes 5 s or more, and 10 % or more of the run.
+
+    Fix: look at what the data set does when it is first used. With the start methods spawn and
+    forkserver each worker also imports the script's modules again.
     """
     first_s, epochs = facts.recording.first_batch_s, facts.recording.epochs
     run_s = facts.main.wall_s or sum(epoch.wall_s for epoch in epochs)
-    if first_s is None or first_s < _LONG_S or first_s < _LONG_SHARE * run_s:
+    if first_s is None or first_s < max(_SLOW_START_S, _SLOW_START_SHARE * run_s):
         return None
     iterator_s = epochs[0].iterator_s if epochs and epochs[0].index == 0 else None
     return {
@@ -77,12 +82,13 @@ def slow_start(facts: Facts) -> Figures | None:
 def fork_with_clients(facts: Facts) -> Figures | None:
     """Workers were forked while a network client's thread ran, which a fork does not copy.
 
-    Seen by the names of the threads at the fork: those of fsspec and of event loops. Threads alone
-    are no reason to warn, numpy's and torch's own are there in any process; and the data sets that
-    pipeprof opens make their clients anew in each worker. Cured by making the client in the worker,
-    or by `forkserver`.
+    Reported when a thread of fsspec or of an event loop exists at the fork. Other threads do not
+    count, as those of numpy and torch exist in any process. Data sets that pipeprof opens are left
+    out: they create new clients in each worker.
+
+    Fix: create the client in the worker, or use the start method `forkserver`.
     """
-    seen = [name for name in facts.main.python_threads_at_fork if name.endswith(_CLIENTS)]
-    if not seen or facts.recording.source is not None:
+    names = [name for name in facts.main.python_threads_at_fork if name.endswith(_CLIENT_THREADS)]
+    if not names or facts.recording.source is not None:
         return None
-    return {"threads": len(seen), "names": ", ".join(seen[:3])}
+    return {"threads": len(names), "names": ", ".join(names[:3])}

@@ -1,4 +1,4 @@
-"""Reading holds the loader up, and it is known what of storage does."""
+"""Findings about storage whose latency, bandwidth or client limits the loader."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, CLIENT, LATEN
 from pipeprof.analyze.thresholds import SEVERAL_REQUESTS, SMALL_REQUEST
 from pipeprof.model import RequestStats
 
-_SPARE_CORE = 0.5
-"""Free for another client."""
+_SPARE_CORES = 0.5
+"""Free cores from which on another client can be added."""
 
 
-def _requests_to_blame(facts: Facts, part: str) -> RequestStats | None:
-    """The requests, where ``part`` of storage is what the accelerator waits for."""
-    to_blame = facts.starved and facts.diagnosis.bottleneck == part
-    return facts.requests if to_blame else None
+def _limiting_requests(facts: Facts, part: str) -> RequestStats | None:
+    """Return the requests where ``part`` of storage is the bottleneck; else ``None``."""
+    limited = facts.starved and facts.diagnosis.bottleneck == part
+    return facts.requests if limited else None
 
 
 @case("storage-latency-bound")
 def latency_bound(facts: Facts) -> Figures | None:
-    """Each request waits for its answer, and too few do so at a time.
+    """Each request waits for its answer, and too few requests are concurrent.
 
-    Seen by requests that are small (below 4 MB) or one after another, and by latency × requests
-    that comes to the time that reading takes. Cured by larger requests, by more of them under way
-    at a time (workers, or several a worker), or by a nearer storage.
+    Reported when the latency of all requests adds up to the time that reading takes. The finding
+    says whether requests are small (below 4 MB), or made one after another.
+
+    Fix: make larger requests or more concurrent ones (more workers, or several per worker), or use
+    a nearer storage.
     """
-    requests = _requests_to_blame(facts, LATENCY)
+    requests = _limiting_requests(facts, LATENCY)
     if requests is None:
         return None
-    return {
-        "small": requests.size.mean < SMALL_REQUEST,
-        "serial": requests.at_once < SEVERAL_REQUESTS,
-    }
+    serial = requests.at_once < SEVERAL_REQUESTS
+    return {"small": requests.size.mean < SMALL_REQUEST, "serial": serial}
 
 
 @case("storage-bandwidth-bound")
 def bandwidth_bound(facts: Facts) -> Figures | None:
-    """The bytes themselves take the time.
+    """The storage delivers as many bytes per second as it can.
 
-    Seen by bytes a second that stay the same whatever is asked for. Cured by fewer bytes (only the
-    columns in use, compression, a denser format) or a faster storage.
+    Reported when the bytes per second stay the same whatever is requested.
+
+    Fix: read fewer bytes (only the columns in use, compression, a denser format), or use a faster
+    storage.
     """
-    requests = _requests_to_blame(facts, BANDWIDTH)
+    requests = _limiting_requests(facts, BANDWIDTH)
     if requests is None:
         return None
     moved = requests.size.mean * requests.requests_per_s
@@ -52,16 +54,18 @@ def bandwidth_bound(facts: Facts) -> Figures | None:
 
 @case("s3-client-bound")
 def client_bound(facts: Facts) -> Figures | None:
-    """The store would answer sooner than its client can ask.
+    """The storage client computes too much per request; the storage could answer faster.
 
-    Seen by the CPU time of each request in the client's process: it, and not the answer, is what a
-    request takes. Cured by larger requests, a client that computes less, or more processes with one
-    each.
+    Reported when the CPU time of a request in the client's process, not the wait for the answer,
+    takes most of the request's time.
+
+    Fix: make larger requests, use a client that computes less, or use more processes with one
+    client each.
     """
-    requests = _requests_to_blame(facts, CLIENT)
+    requests = _limiting_requests(facts, CLIENT)
     if requests is None:
         return None
-    spare = facts.cores_left - facts.workers >= _SPARE_CORE
+    spare = facts.cores_left - facts.workers >= _SPARE_CORES
     return {
         "most": 1 / requests.client_cpu_s if requests.client_cpu_s else None,
         "more": max(2, facts.workers + 1) if spare else None,

@@ -1,4 +1,4 @@
-"""What it costs to hand a batch over from a worker to the training process."""
+"""Findings about the transfer of batches from workers to the training process."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from pipeprof.analyze.advice.roofline_estimate import rate
 from pipeprof.analyze.thresholds import LEAST_GAIN, MANY_TENSORS, TO_BLAME
 from pipeprof.model import Stage
 
-_HELD_S = 2e-3
-"""To receive a few tensors takes a fraction of that; a thread of Python may keep the interpreter
-for 5 ms when another wants it."""
-_HEAVY = 0.2
-"""Of the loop's turn."""
+_BLOCKED_UNPICKLE_S = 2e-3
+"""Seconds to receive a few tensors. It should take a fraction of that, but a Python thread may keep
+the interpreter for 5 ms when another needs it."""
+_LEAST_RECEIVING_SHARE = 0.2
+"""Share of a loop cycle from which on receiving batches limits the loop."""
 
 
-def _to_blame(facts: Facts) -> bool:
+def _transfer_is_slow(facts: Facts) -> bool:
     return facts.starved and facts.workers > 0 and facts.blamed(str(Stage.TRANSFER)) >= TO_BLAME
 
 
 def receiving_bound(facts: Facts) -> bool:
-    """Whether main, on receiving batches, is a limit that no worker can raise."""
-    return _to_blame(facts) and facts.received_s >= _HEAVY * facts.cycle_s
+    """Return whether receiving batches limits the training process, however many the workers."""
+    heavy = facts.received_s >= _LEAST_RECEIVING_SHARE * facts.cycle_s
+    return _transfer_is_slow(facts) and heavy
 
 
 def inline_is_faster(facts: Facts) -> bool:
-    """Whether a batch is sooner made by main than received from a worker."""
-    costlier = facts.made_s < facts.stage_s(Stage.TRANSFER) and not interpreter_held(facts)
-    return _to_blame(facts) and costlier and rate(facts, 0) >= LEAST_GAIN * facts.rate
+    """Return whether main builds a batch faster than it receives one from a worker."""
+    cheaper = facts.made_s < facts.stage_s(Stage.TRANSFER) and not interpreter_is_blocked(facts)
+    return _transfer_is_slow(facts) and cheaper and rate(facts, 0) >= LEAST_GAIN * facts.rate
 
 
-def interpreter_held(facts: Facts) -> bool:
-    """Whether main is slow to receive even few tensors, with something else running in it."""
-    slow = facts.tensors < MANY_TENSORS and facts.stage_s(Stage.UNPICKLE) >= _HELD_S
-    return _to_blame(facts) and slow and facts.main_cores >= 0.5
+def interpreter_is_blocked(facts: Facts) -> bool:
+    """Return whether main is slow to receive even few tensors because another thread runs."""
+    slow = facts.tensors < MANY_TENSORS and facts.stage_s(Stage.UNPICKLE) >= _BLOCKED_UNPICKLE_S
+    return _transfer_is_slow(facts) and slow and facts.main_cores >= 0.5
 
 
 @case("many-small-tensors")
 def many_tensors(facts: Facts) -> Figures | None:
-    """A batch is torn into many small tensors.
+    """A batch consists of many small tensors, each of which torch sends in a file of its own.
 
-    Seen by the time in which main receives a batch, a fifth of its loop or more, and by the number
-    of tensors. torch passes each by a file of its own. Cured by packing them into one, or by no
-    workers at all; not by more.
+    Reported when a batch has 16 tensors or more, and the training process spends 20 % or more of
+    its loop on receiving batches.
+
+    Fix: pack the tensors into one, or use no workers. More workers do not help.
     """
     if not receiving_bound(facts) or not facts.tensors >= MANY_TENSORS:
         return None
@@ -56,10 +58,11 @@ def many_tensors(facts: Facts) -> Figures | None:
 
 @case("pickled-batches")
 def no_tensors(facts: Facts) -> Figures | None:
-    """A batch without tensors is pickled whole.
+    """A batch without tensors is pickled as a whole.
 
-    Seen by the time in which main unpickles it, a fifth of its loop or more. Cured by tensors,
-    which travel by shared memory.
+    Reported when the training process spends 20 % or more of its loop on unpickling batches.
+
+    Fix: return tensors, which travel by shared memory.
     """
     if not receiving_bound(facts) or not facts.tensors < 1:
         return None
@@ -68,9 +71,12 @@ def no_tensors(facts: Facts) -> Figures | None:
 
 @case("in-memory-data")
 def in_memory_data(facts: Facts) -> Figures | None:
-    """To make a batch is cheaper than to send it.
+    """Building a batch costs less than sending it.
 
-    Seen by making against the way to main. Cured by `num_workers=0`.
+    Reported when the transfer to the training process takes longer than building the batch, and
+    causes 25 % or more of the stall.
+
+    Fix: set `num_workers=0`.
     """
     if not facts.tensors < MANY_TENSORS or not inline_is_faster(facts):
         return None
