@@ -90,7 +90,7 @@ def written_copies(
     Raises `UsageError`, `StorageError`, `FormatError`, `OutputError`, and `ProfileError` when the
     data has changed since the sweep began.
     """
-    # a sweep that was killed has failures these
+    # a sweep that was killed has left these
     created = [copy for copy in conversion.copies if copy.rows and not conversion.kept]
     complete = False
     try:
