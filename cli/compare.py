@@ -63,7 +63,7 @@ def command(
     wait for each other, it names the rank that is slowest to fetch its batches.
     """
     refuse_clashes(markdown, as_json, html)
-    paths = _paths(files)
+    paths = _check_paths(files)
     if html is not None:
         for path in paths:
             refuse_overwrite(path, html)
@@ -85,7 +85,7 @@ def command(
         _raise_if_slower(comparison, fail_if_slower)
 
 
-def _paths(files: tuple[str, ...]) -> list[Path]:
+def _check_paths(files: tuple[str, ...]) -> list[Path]:
     if len(files) < 2:
         raise UsageError("name at least two saved profiles, or two sweeps, to compare.")
     paths = [locate(file, "compare") for file in files]
@@ -100,7 +100,7 @@ def _compare(paths: list[Path]) -> Comparison:
     from pipeprof.analyze.compare.runs import two_runs
     from pipeprof.model import Comparison
 
-    first, *later = every = _runs(paths)
+    first, *later = every = _load_runs(paths)
     pairs, notes = [], []
     for path, runs in zip(paths[1:], later, strict=True):
         matched = _pair_runs(first, runs)
@@ -120,7 +120,7 @@ def _compare(paths: list[Path]) -> Comparison:
     return Comparison(tuple(pairs), tuple(notes), rank_skew(profiles))
 
 
-def _runs(paths: list[Path]) -> list[Runs]:
+def _load_runs(paths: list[Path]) -> list[Runs]:
     """Load the profile of each file; of a sweep, the best profile of each data set."""
     from pipeprof.model import Profile
     from pipeprof.store import load
@@ -134,12 +134,12 @@ def _runs(paths: list[Path]) -> list[Runs]:
             f"trials, such as {sweep.with_name('trial-000.json')}."
         )
     return [
-        {"": (path, result)} if isinstance(result, Profile) else _best(path, result)
+        {"": (path, result)} if isinstance(result, Profile) else _load_best_runs(path, result)
         for path, result in zip(paths, results, strict=True)
     ]
 
 
-def _best(path: Path, sweep: SweepResult) -> Runs:
+def _load_best_runs(path: Path, sweep: SweepResult) -> Runs:
     """Return data set → the profile of its best trial."""
     from pipeprof.model import Profile
     from pipeprof.report.document.data_sets import own_data_sets
@@ -171,11 +171,11 @@ def _raise_if_slower(comparison: Comparison, limit: float) -> None:
         low, high = pair.speed.interval or (0.0, 1.0)
         if high < 1 - limit:
             caveat = f" (not directly comparable: {'; '.join(pair.unlike)})" if pair.unlike else ""
-            slower.append(f"{pair.after.file}: {_speed_of(pair)}{caveat}")
+            slower.append(f"{pair.after.file}: {_speed_text(pair)}{caveat}")
         elif low < 1 - limit or pair.speed.interval is None:
             click.echo(
                 f"pipeprof: {pair.after.file}: these runs do not show whether it is more than "
-                f"{format_share(limit)} slower: {_speed_of(pair)}.",
+                f"{format_share(limit)} slower: {_speed_text(pair)}.",
                 err=True,
             )
     if slower:
@@ -184,7 +184,7 @@ def _raise_if_slower(comparison: Comparison, limit: float) -> None:
         )
 
 
-def _speed_of(pair: TwoRuns) -> str:
+def _speed_text(pair: TwoRuns) -> str:
     """Format as ``"0.82× the samples/s of before.json (95 %: 0.79–0.86)"``."""
     speed = pair.speed
     if speed.ratio is None or speed.interval is None:

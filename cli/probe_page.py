@@ -75,12 +75,13 @@ def _limit_sections(result: ProbeResult, limits: Limits) -> Iterator[Section]:
     table = Table(names, tuple(row(*cells) for cells in _limit_rows(limits)))
     yield Section("limits", "Limits of the storage", (table,))
     if result.needs is not None:
-        needs = figures(_needs(result.needs))
+        needs = figures(_need_rows(result.needs))
         yield Section("needs", "What training needs", (needs,))
     marked = any(point.client_bound for point in result.points)
     titles = ("block", "concurrency", "processes", "rate", "requests/s", "p50", "p99", "CPU cores")
     loads = Table(
-        (Column("reads", "name"), *columns(titles)), tuple(row(*_row(p)) for p in result.points)
+        (Column("reads", "name"), *columns(titles)),
+        tuple(row(*_load_row(p)) for p in result.points),
     )
     note = f"steady part of each load{'; !: client-bound' if marked else ''}"
     yield Section("loads", "Loads", (loads,), note)
@@ -118,8 +119,8 @@ def _rate_or_bound(rate: str, client_bound: bool) -> str:
     return f"≥ {rate}, client-bound" if client_bound else rate
 
 
-def _needs(needs: Needs) -> list[tuple[str, str]]:
-    rows = [("feed", _fed(needs.feed))]
+def _need_rows(needs: Needs) -> list[tuple[str, str]]:
+    rows = [("feed", _feed_text(needs.feed))]
     saved, code = needs.checkpoint, needs.code
     if saved is not None:
         alone, while_feeding = map(
@@ -128,7 +129,7 @@ def _needs(needs: Needs) -> list[tuple[str, str]]:
         text = (
             f"{format_bytes(saved.size_bytes)} saved at {alone} alone, {while_feeding} during reads"
         )
-        rows.append(("checkpoint", f"{text}; reads meanwhile: {_fed(saved.feed)}"))
+        rows.append(("checkpoint", f"{text}; reads meanwhile: {_feed_text(saved.feed)}"))
     if code is not None:
         tail = f"p50 {format_duration(code.p50_s)}, p99 {format_duration(code.p99_s)}"
         text = f"{format_count(code.files_per_s)} small files/s, one after another; {tail} per file"
@@ -136,13 +137,13 @@ def _needs(needs: Needs) -> list[tuple[str, str]]:
     return rows
 
 
-def _fed(point: LoadPoint | None) -> str:
+def _feed_text(point: LoadPoint | None) -> str:
     if point is None:
         return "too few requests ended"
     return f"{format_rate(point.bytes_per_s)} for {format_duration(point.seconds)}"
 
 
-def _row(point: LoadPoint) -> tuple[str, ...]:
+def _load_row(point: LoadPoint) -> tuple[str, ...]:
     demand = point.demand
     return (
         demand.pattern,

@@ -76,7 +76,7 @@ def run_program(program: Program, arguments: Sequence[str]) -> Ending:
     """
     raised: BaseException
     try:
-        main, code = _enter(program, arguments)
+        main, code = _prepare_main(program, arguments)
         exec(code, vars(main))
     except _NotFound as error:
         raise PipeprofError(str(error)) from None
@@ -93,7 +93,7 @@ class _NotFound(Exception):
     """Raised when a module does not exist or cannot be run. No script can raise this."""
 
 
-def _enter(program: Program, arguments: Sequence[str]) -> tuple[ModuleType, CodeType]:
+def _prepare_main(program: Program, arguments: Sequence[str]) -> tuple[ModuleType, CodeType]:
     """Set `__main__`, `sys.argv` and `sys.path` as the script expects them.
 
     They stay so until the process ends, because exit handlers, pickles and spawned workers use
@@ -107,17 +107,19 @@ def _enter(program: Program, arguments: Sequence[str]) -> tuple[ModuleType, Code
     sys.modules["__main__"] = main
     if "__mp_main__" in sys.modules:  # the name that multiprocessing uses
         sys.modules["__mp_main__"] = main
-    return main, _script(program.path, main) if program.path else _module(program.name, main)
+    return main, _compile_script(program.path, main) if program.path else _compile_module(
+        program.name, main
+    )
 
 
-def _script(path: str, main: ModuleType) -> CodeType:
+def _compile_script(path: str, main: ModuleType) -> CodeType:
     main.__file__, main.__loader__ = path, SourceFileLoader("__main__", path)
     main.__package__ = None
     with io.open_code(path) as file:
         return compile(file.read(), path, "exec", dont_inherit=True)
 
 
-def _module(name: str, main: ModuleType) -> CodeType:
+def _compile_module(name: str, main: ModuleType) -> CodeType:
     spec = _find_module(name)
     loader: Any = spec.loader
     code: CodeType | None = loader.get_code(spec.name) if hasattr(loader, "get_code") else None

@@ -31,7 +31,7 @@ from pipeprof.units import counted, format_duration
 def print_outcome(result: PipelineResult | ProfilerCost) -> None:
     """Print a line to stderr for a finished part of the check."""
     if isinstance(result, ProfilerCost):
-        name, word, why = "overhead", _worst(result), ""
+        name, word, why = "overhead", _worse_status(result), ""
     else:
         name, word, why = result.name, result.outcome, result.why
     click.echo(f"  {name:<12}{word}{': ' if why else ''}{why}", err=True)
@@ -69,7 +69,7 @@ def _headline(check: SelfCheck) -> str:
         if names:
             words.append(f"{outcome}: {', '.join(names)}")
     if check.cost is not None:
-        words.append(f"overhead {_worst(check.cost)}")
+        words.append(f"overhead {_worse_status(check.cost)}")
     return f"{'PASSED' if check.passed else 'FAILED'}: {'; '.join(words)}."
 
 
@@ -135,7 +135,7 @@ def _cost_row(name: str, one: CostComparison) -> Row:
     return row(name, *cells, one.status)
 
 
-def _worst(cost: ProfilerCost) -> str:
+def _worse_status(cost: ProfilerCost) -> str:
     """Return the worse status of wall and CPU time."""
     statuses = {cost.wall.status, cost.cpu.status}
     return next(status for status in ("beyond", "inconclusive", "within") if status in statuses)

@@ -75,7 +75,7 @@ def _parser(each: Input) -> Any:
     return parse
 
 
-def _inputs(command: Any) -> Any:
+def _add_input_options(command: Any) -> Any:
     """Add an option for each input of the sizing."""
     for each in reversed(INPUTS):
         assumed = f"  [assumed: {each.assumed:g}]" if each.assumed is not None else ""
@@ -97,7 +97,7 @@ def _inputs(command: Any) -> Any:
 @click.option(
     "--gpus", type=INT_LIST(1), required=True, help="Numbers of accelerators, e.g. 8,64,512."
 )
-@_inputs
+@_add_input_options
 @click.option(
     "--what-if", default=None, metavar="NAME=2x", help="Change one input, and compare the results."
 )
@@ -131,7 +131,7 @@ def command(
     from pipeprof.sizing.sources import pick_workload
 
     refuse_clashes(markdown, as_json, html)
-    given = _given(file, workload, accelerator, numbers)
+    given = _collect_inputs(file, workload, accelerator, numbers)
     if workload and html is None and (note := pick_workload(workload, accelerator).note):
         click.echo(note, err=True)  # the HTML page shows it at each number
     changes = (None, what_if) if what_if else (None,)
@@ -158,7 +158,7 @@ def _document(sizings: Sequence[Sizing], explain: bool) -> Document:
     )
 
 
-def _given(
+def _collect_inputs(
     file: str | None,
     workload: str | None,
     accelerator: str | None,

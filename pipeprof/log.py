@@ -60,12 +60,12 @@ class suppress_and_log:  # noqa: N801  (used like `contextlib.suppress`)
 def describe_error(error: BaseException) -> str:
     """Return one line: the type of the error, its message as far as that is free of secrets, and
     where it was raised."""
-    text = _safe_text(error)
-    parts = type(error).__name__, f": {text}" if text else "", _place(error)
+    text = _message_without_secrets(error)
+    parts = type(error).__name__, f": {text}" if text else "", _raised_at(error)
     return "".join(parts)
 
 
-def _safe_text(error: BaseException) -> str:
+def _message_without_secrets(error: BaseException) -> str:
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno else ""
     if isinstance(error, PipeprofError) or type(error) in _BUILTIN_ERRORS:
@@ -73,7 +73,7 @@ def _safe_text(error: BaseException) -> str:
     return ""
 
 
-def _place(error: BaseException) -> str:
+def _raised_at(error: BaseException) -> str:
     frames = list(walk_tb(error.__traceback__))
     if not frames:
         return ""

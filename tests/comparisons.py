@@ -1,4 +1,4 @@
-"""Profiles with a known difference, and comparisons of them."""
+"""Build profiles with a known difference, and comparisons of them."""
 
 from __future__ import annotations
 
@@ -39,71 +39,76 @@ def drawn(
     correlation: float = 0.7,
     **changes: Any,
 ) -> Profile:
-    """One worker that reads and decodes one batch after another, and a step of 10 ms, so that main
-    waits for each: a turn takes what making a batch takes. That wanders: ``correlation`` is how
-    much each batch is like the one before it."""
+    """Return the profile of one worker that reads and decodes one batch after another.
+
+    A step takes 10 ms, so main waits for each batch, and a cycle takes as long as fetching a batch.
+    That time varies: ``correlation`` is how similar each batch is to the previous one.
+    """
     random = np.random.default_rng(seed)
-    read = read_ms / 1e3 * _wandering(random, batches, correlation)
-    decode = decode_ms / 1e3 * _wandering(random, batches, correlation)
-    return replace(_made_of(read, decode, batch_size), **changes)
+    read = read_ms / 1e3 * _varying(random, batches, correlation)
+    decode = decode_ms / 1e3 * _varying(random, batches, correlation)
+    return replace(_profile_of(read, decode, batch_size), **changes)
 
 
-def paced(turns_s: npt.NDArray[np.float64], **changes: Any) -> Profile:
-    """As `drawn`, of turns that take so long, one after another: more than a step each."""
-    return replace(_made_of(turns_s / 3, 2 * turns_s / 3, batch_size=32), **changes)
+def paced(cycles_s: npt.NDArray[np.float64], **changes: Any) -> Profile:
+    """Return a profile like `drawn` whose cycles take ``cycles_s``, each longer than a step."""
+    return replace(_profile_of(cycles_s / 3, 2 * cycles_s / 3, batch_size=32), **changes)
 
 
-def _made_of(
+def _profile_of(
     read: npt.NDArray[np.float64], decode: npt.NDArray[np.float64], batch_size: int
 ) -> Profile:
     batches = len(read)
-    made = 100.0 + np.cumsum(read + decode)
-    asked, delivered = _delivered(made)
+    fetched = 100.0 + np.cumsum(read + decode)
+    asked, delivered = _delivered(fetched)
     none = np.zeros(batches)
     columns = {
         "index": np.arange(batches), "epoch": none.astype(int), "nth": np.arange(batches),
         "epoch_batches": np.full(batches, batches), "worker": none.astype(int),
         "samples": np.full(batches, batch_size), "asked_s": asked, "delivered_s": delivered,
-        "done_s": delivered + STEP_S, "fetch_start_s": made - read - decode, "fetch_end_s": made,
-        "sent_s": made, "received_s": np.maximum(asked, made), "arrived_s": delivered,
+        "done_s": delivered + STEP_S, "fetch_start_s": fetched - read - decode,
+        "fetch_end_s": fetched, "sent_s": fetched, "received_s": np.maximum(asked, fetched),
+        "arrived_s": delivered,
         "read_s": read, "decode_s": decode, "transform_s": none, "collate_s": none,
     }  # fmt: skip
     log = BatchLog(**{name: tuple(column.tolist()) for name, column in columns.items()})
     return _measured(log, batch_size)
 
 
-def _wandering(
+def _varying(
     random: np.random.Generator, count: int, correlation: float
 ) -> npt.NDArray[np.float64]:
-    """Never below a half; 1 in the long run."""
+    """Return correlated random factors of at least 0.5, with a long-term mean of 1. Shape:
+    [count]."""
     values, at = np.empty(count), 1.0
     for place, drawn in enumerate(random.exponential(1.0, count)):
         at = values[place] = correlation * at + (1 - correlation) * drawn
     return 0.5 + 0.5 * values
 
 
-def _delivered(made: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], ...]:
-    """When each batch was asked for, and came."""
-    asked, delivered = np.empty(len(made)), np.empty(len(made))
+def _delivered(fetched: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], ...]:
+    """Return the moments at which each batch was requested and delivered."""
+    asked, delivered = np.empty(len(fetched)), np.empty(len(fetched))
     now = 100.0
-    for place, at in enumerate(made):
+    for place, at in enumerate(fetched):
         asked[place], delivered[place] = now, max(now, at)
         now = delivered[place] + STEP_S
     return asked, delivered
 
 
 def _measured(log: BatchLog, batch_size: int) -> Profile:
-    """As `pipeprof.analyze.assemble.assemble` does, without findings and advice."""
+    """Assemble a profile as `pipeprof.analyze.assemble.assemble` does, without findings and
+    advice."""
     summary = Summary(WARMUP)
     summary.add(Columns.of(log))
     wall_s, stall_s = summary.sums["wall_s"], summary.sums["stall_s"]
-    turns = summary.series["cycle_s"]
+    cycles = summary.series["cycle_s"]
     rates = (summary.sums["samples"] / wall_s, summary.measured / wall_s)
     plain = sample_profile()
     diagnosis = replace(
         plain.diagnosis,
         starved_fraction=stall_s / wall_s,
-        starved_interval=ratio_interval(summary.series["stall_s"], turns),
+        starved_interval=ratio_interval(summary.series["stall_s"], cycles),
     )
     return replace(
         plain,
@@ -112,7 +117,7 @@ def _measured(log: BatchLog, batch_size: int) -> Profile:
         stall_s=stall_s,
         warmup_batches=summary.total - summary.measured,
         measured_batches=summary.measured,
-        throughput=Throughput(*rates, 0.0, ratio_interval(summary.series["samples"], turns)),
+        throughput=Throughput(*rates, 0.0, ratio_interval(summary.series["samples"], cycles)),
         stages=summary.stage_stats(),
         diagnosis=diagnosis,
         blame=summary.ranked_blame(),
@@ -122,7 +127,7 @@ def _measured(log: BatchLog, batch_size: int) -> Profile:
 
 
 def compared(*profiles: Profile) -> Comparison:
-    """Each against the first."""
+    """Compare each profile with the first."""
     first, *later = profiles
     return Comparison(
         tuple(
@@ -193,10 +198,11 @@ _EQUAL = replace(
 
 
 def sample_comparison() -> Comparison:
-    """Decoding takes a quarter longer, of other data."""
+    """Return a comparison with a slower run on other data, in which decoding takes 25 % longer."""
     return Comparison((_SLOWER,))
 
 
 def three_runs() -> Comparison:
-    """The second as in `sample_comparison`, the third like the first."""
+    """Return a comparison of three runs: the second as in `sample_comparison`, the third equal to
+    the first."""
     return Comparison((_SLOWER, _EQUAL), notes=("one data set was left out",))

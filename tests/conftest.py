@@ -1,4 +1,4 @@
-"""What every test may rely on."""
+"""Provide fixtures and checks for every test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LASTING = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
 
 @pytest.fixture(scope="session")
 def repo() -> Path:
-    """The root of the repository."""
+    """Return the root of the repository."""
     return Path(__file__).parent.parent
 
 
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
-    """Save what coverage has seen: pytest-xdist kills a process that takes 10 s to end."""
+    """Save the coverage data: pytest-xdist kills a process that takes 10 s to end."""
     if watching := coverage.Coverage.current():
         watching.stop()
         watching.save()
@@ -59,7 +59,7 @@ def no_process_left() -> Iterator[None]:
 
 
 def _children() -> set[int]:
-    """Processes that this one has started and that still run; none where /proc does not tell."""
+    """Return the running child processes of this process; none where /proc does not list them."""
     started: list[str] = []
     for thread in Path("/proc/self/task").glob("*"):
         with suppress(OSError):  # a thread may end, and a kernel may keep no such list
@@ -68,7 +68,7 @@ def _children() -> set[int]:
 
 
 def _runs(pid: int) -> bool:
-    """Whether ``pid`` is neither gone, nor a zombie, nor one of those that are to last."""
+    """Return whether ``pid`` is a running process other than those that last until Python exits."""
     line = _command_line(pid)
     return bool(line) and not any(name in line for name in _LASTING)
 

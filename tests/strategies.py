@@ -1,4 +1,4 @@
-"""Any value that the types of `pipeprof.model` allow, for hypothesis."""
+"""Generate arbitrary values of the types of `pipeprof.model` for hypothesis."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Sweeps with realistic figures, for the tests of every room: the story of `tests.samples`, whose
-CSV data set is tried with other settings, and as Parquet and TFRecord.
-"""
+"""Sweeps with realistic figures, for the tests of all packages. They try other settings, Parquet
+and TFRecord for the CSV data set of `tests.samples`."""
 
 from __future__ import annotations
 
@@ -124,7 +123,8 @@ _ADVICE = (
 
 
 def sample_sweep(**changes: Any) -> SweepResult:
-    """Two data sets, four settings each; ``changes`` replace fields of `SweepResult`."""
+    """Return a sweep of two data sets with four settings each; ``changes`` replace fields of
+    `SweepResult`."""
     sweep = SweepResult(
         created=CREATED,
         spec=SweepSpec(
@@ -213,7 +213,8 @@ _GAINS = tuple(
 
 
 def sample_conversion(**changes: Any) -> SweepResult:
-    """A CSV data set tried as Parquet and TFRecord too, on two storages."""
+    """Return a sweep of a CSV data set that is also tried as Parquet and TFRecord, on two
+    storages."""
     conversion = Conversion(
         copies=_COPIES, sample=_SAMPLE, baseline=0, control=4, gains=_GAINS,
         advice={

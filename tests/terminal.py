@@ -1,4 +1,4 @@
-"""A terminal to run things in: a real pseudo-terminal, and what a person would see of it."""
+"""Run commands in a real pseudo-terminal, and read what a person would see."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OURS = re.compile(rb"(?:(?:\x1bD)+\x1b\[\d+A)?\x1b7.*?\x1b8", re.DOTALL)
 
 
 class Terminal:
-    """``rows`` × ``columns``, with all that has scrolled away."""
+    """A terminal of ``rows`` × ``columns`` that also keeps the lines that have scrolled away."""
 
     def __init__(self, rows: int = 24, columns: int = 80) -> None:
         if pyte is None:
@@ -36,7 +36,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.controller, self.device = pty.openpty()
         self.raw = b""
-        """All that was written to it."""
+        """All bytes written to the terminal."""
         self.resize(rows, columns)
 
     def resize(self, rows: int, columns: int) -> None:
@@ -45,7 +45,7 @@ class Terminal:
         self._screen.resize(rows, columns)
 
     def read(self, wait_s: float = 0.0) -> bool:
-        """Take what has been written; whether there was anything."""
+        """Read what has been written, and return whether there was anything."""
         if not select.select([self.controller], [], [], wait_s)[0]:
             return False
         data = b""
@@ -60,7 +60,7 @@ class Terminal:
             pass
 
     def shows(self, condition: Callable[[], object]) -> bool:
-        """Whether ``condition`` holds, now or when more has been written."""
+        """Return whether ``condition`` holds now, or after more output within the time limit."""
         end = time.monotonic() + PATIENCE_S
         while not condition():
             if time.monotonic() > end:
@@ -70,12 +70,12 @@ class Terminal:
 
     @property
     def display(self) -> list[str]:
-        """The screen's rows."""
+        """Rows of the screen."""
         return [line.rstrip() for line in self._screen.display]
 
     @property
     def lines(self) -> list[str]:
-        """All lines but empty ones, those included that have scrolled away."""
+        """All lines that are not empty, including those that have scrolled away."""
         width = self._screen.columns
         gone = ["".join(row[n].data for n in range(width)) for row in self._screen.history.top]
         return [line.rstrip() for line in [*gone, *self._screen.display] if line.strip()]
@@ -87,11 +87,11 @@ class Terminal:
 
     @property
     def theirs(self) -> bytes:
-        """What was written but by a `pipeprof.loaders.live.terminal_region.Screen`."""
+        """All output except that of a `pipeprof.loaders.live.terminal_region.Screen`."""
         return _OURS.sub(b"", self.raw)
 
     def run(self, command: Sequence[str], folder: Path, env: dict[str, str]) -> subprocess.Popen:  # type: ignore[type-arg]
-        """Start ``command``, with this as the terminal that controls it."""
+        """Start ``command`` with this as its controlling terminal."""
         return subprocess.Popen(
             command, cwd=folder, env={**env, "TERM": "xterm-256color"}, start_new_session=True,
             stdin=self.device, stdout=self.device, stderr=self.device,
@@ -99,7 +99,7 @@ class Terminal:
         )  # fmt: skip
 
     def end(self, process: subprocess.Popen) -> int:  # type: ignore[type-arg]
-        """The exit code of ``process``, and all that it has written."""
+        """Wait for ``process``, read its remaining output, and return its exit code."""
         assert self.shows(lambda: process.poll() is not None)
         self.drain()
         return int(process.wait())

@@ -1,4 +1,4 @@
-"""`make lint` finds what is caught in silence."""
+"""`make lint` finds errors that are caught and hidden."""
 
 from __future__ import annotations
 

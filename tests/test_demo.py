@@ -1,4 +1,4 @@
-"""What `make demo` runs, made short: the story that it tells is of what really happened."""
+"""`make demo`, shortened: what it prints is what happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""However long a run is, what is kept of it stays small. `make bench-memory` runs ten million."""
+"""The memory of a profiled run stays small however long it is. `make bench-memory` runs ten million
+batches."""
 
 from __future__ import annotations
 

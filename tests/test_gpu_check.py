@@ -15,5 +15,5 @@ def test_without_a_gpu_it_says_so_and_succeeds(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     main = runpy.run_path(str(repo / "scripts" / "gpu_check.py"))["main"]
     assert main([]) == 0
-    said = capsys.readouterr().out
-    assert said == f"No CUDA GPU here (torch {torch.__version__}): nothing was checked.\n"
+    output = capsys.readouterr().out
+    assert output == f"No CUDA GPU here (torch {torch.__version__}): nothing was checked.\n"

@@ -1,4 +1,4 @@
-"""The walls between the rooms hold: each broken rule is caught by import-linter."""
+"""import-linter catches each broken rule between the packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDERS = ("pipeprof", "loaders", "formats", "cli", "bench_data")
 
 @pytest.fixture
 def house(repo: Path, tmp_path: Path) -> Path:
-    """A copy to break, its links links."""
+    """Return a copy of the code to break. Links stay links."""
     for folder in FOLDERS:
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(repo / folder, tmp_path / folder, symlinks=True, ignore=ignore)
@@ -31,8 +31,8 @@ def lint(house: Path) -> tuple[int, str]:
 
 
 def test_the_house_as_it_stands_keeps_its_rules(house: Path) -> None:
-    status, said = lint(house)
-    assert status == 0, said
+    status, output = lint(house)
+    assert status == 0, output
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_house_as_it_stands_keeps_its_rules(house: Path) -> None:
 def test_a_broken_rule_is_caught(file: str, line: str, contract: str, house: Path) -> None:
     with (house / file).open("a") as source:
         source.write(f"{line}\n")
-    status, said = lint(house)
-    assert status == 1, said
-    verdicts = [verdict for verdict in said.splitlines() if " BROKEN" in verdict]
-    assert any(verdict.startswith(contract) for verdict in verdicts), said
+    status, output = lint(house)
+    assert status == 1, output
+    verdicts = [verdict for verdict in output.splitlines() if " BROKEN" in verdict]
+    assert any(verdict.startswith(contract) for verdict in verdicts), output

@@ -1,4 +1,4 @@
-"""What pipeprof logs, where, and that the user's own logging stays as it was."""
+"""Tests of the logging of pipeprof, which leaves the user's own logging unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people install is what is in the repository, by each of the ways to install it."""
+"""Every method of installation installs what is in the repository."""
 
 from __future__ import annotations
 

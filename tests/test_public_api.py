@@ -39,7 +39,7 @@ def test_a_saved_file_is_read_and_shown_without_torch_or_pyarrow(tmp_path: Path)
 def test_to_profile_torchs_own_loader_starts_no_thread_beside_which_it_would_fork(
     tmp_path: Path,
 ) -> None:
-    # pyarrow starts one as it is imported, and from 3.12 on Python warns of every fork beside it
+    # importing pyarrow starts a thread, and Python 3.12 warns of every fork with several threads
     code = """
 import warnings
 from torch.utils.data import DataLoader
@@ -81,14 +81,14 @@ def test_every_public_name_has_an_example_and_each_of_its_arguments(name: str) -
 def test_type_checkers_see_the_names_that_python_sees(repo: Path) -> None:
     source = ast.parse((repo / "pipeprof" / "__init__.py").read_text())
     guard = next(node for node in source.body if isinstance(node, ast.If))
-    seen = {
+    imported = {
         alias.name: node.module
         for node in guard.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == pipeprof._MODULES
-    assert {*seen, "__version__"} == set(pipeprof.__all__)
+    assert imported == pipeprof._MODULES
+    assert {*imported, "__version__"} == set(pipeprof.__all__)
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

@@ -1,4 +1,4 @@
-"""A test that is held to time: how often it is tried, and what is reported of it."""
+"""A timed test is repeated a limited number of times, and its failures are reported."""
 
 from __future__ import annotations
 

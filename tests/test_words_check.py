@@ -1,4 +1,4 @@
-"""`make lint` keeps vague words out of new names, and vague and long sentences out of texts."""
+"""`make lint` rejects vague names, and vague or long sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVES = (
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with a vague name that the list allows."""
+    """Return a package with a vague name that the list allows."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scripts").mkdir()
     (tmp_path / "pipeprof").mkdir()

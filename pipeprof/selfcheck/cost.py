@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 BAR = 0.01
 """Highest upper end of the interval that counts as *within*."""
-QUIET = 0.005
+CONTROL_BAR = 0.005
 """Highest absolute end of the control's interval; beyond it the result is *inconclusive*."""
 
 BATCH_S = 0.0015
@@ -85,7 +85,7 @@ def compare(rounds: npt.ArrayLike, seed: int = 0) -> CostComparison:
     cost, interval = figure(2 * profiled / (plain + again) - 1)
     control, control_interval = figure(again / plain - 1)
     status: Bar = "within" if interval[1] <= BAR else "beyond"
-    if max(map(abs, control_interval)) > QUIET:
+    if max(map(abs, control_interval)) > CONTROL_BAR:
         status = "inconclusive"
     return CostComparison(cost, interval, control, control_interval, status)
 

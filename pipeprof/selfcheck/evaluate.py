@@ -123,27 +123,27 @@ def _claims(
             "blame adds up to", format_duration(profile.stall_s), format_duration(charged_s),
             abs(charged_s - profile.stall_s) <= BLAME_BAR * profile.stall_s,
         ),
-        _same("batches observed", len(iterations), fetch.count if fetch else 0),
+        _exact_claim("batches observed", len(iterations), fetch.count if fetch else 0),
     ]  # fmt: skip
     if "read" not in profile.missing:
         for quantity in truth.counted:
             count = getattr(read, quantity) if read else 0
-            claims.append(_same(f"{quantity} read", read_in(iterations, quantity), count))
+            claims.append(_exact_claim(f"{quantity} read", read_in(iterations, quantity), count))
     if truth.finding is not None:
         codes = [finding.code for finding in profile.findings]
         listed = ", ".join(codes) or "nothing"
         claims.append(Claim("finding", truth.finding, listed, truth.finding in codes))
     if not truth.more_workers:
-        advised = _more_workers(profile)
+        advised = _worker_advice(profile)
         claims.append(Claim("advice", "not more workers", advised or "none", not advised))
     return claims
 
 
-def _same(name: str, expected: int, found: int) -> Claim:
+def _exact_claim(name: str, expected: int, found: int) -> Claim:
     return Claim(name, f"{expected:,}", f"{found:,}", expected == found)
 
 
-def _more_workers(profile: Profile) -> str:
+def _worker_advice(profile: Profile) -> str:
     """Return the recommendation to use more workers; empty when there is none."""
     for advice in profile.recommendations:
         proposed = advice.proposed

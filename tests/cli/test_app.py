@@ -1,4 +1,4 @@
-"""The command line's frame: what every command relies on."""
+"""Tests of what all commands have in common."""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ def test_two_runs_are_compared_verdict_first(
 
 def test_json_has_what_is_shown(runs: Callable[..., list[str]], capsys: Captured) -> None:
     assert run(["compare", *runs(drawn(0), drawn(1, decode_ms=18.0), drawn(2)), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == "pipeprof.comparison/1"
-    slower, equal = told["pairs"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["schema"] == "pipeprof.comparison/1"
+    slower, equal = printed["pairs"]
     assert (slower["speed"]["shown"], equal["speed"]["shown"]) == ("slower", "none")
     low, high = slower["stages"]["decode"]["interval"]
     assert low <= 0.006 <= high
@@ -63,8 +63,8 @@ def test_markdown_goes_to_stdout_and_a_page_to_its_file(
     runs: Callable[..., list[str]], tmp_path: Path, capsys: Captured
 ) -> None:
     page = tmp_path / "compared.html"
-    asked = ["compare", *runs(drawn(0), drawn(1)), "--markdown", "--html", str(page)]
-    assert run(asked) == 0
+    arguments = ["compare", *runs(drawn(0), drawn(1)), "--markdown", "--html", str(page)]
+    assert run(arguments) == 0
     assert capsys.readouterr().out.startswith("**NO DIFFERENCE** that this data can show")
     assert "1.00× the samples/s (95 %: 0.8" in read(page.read_text("utf-8"))
 
@@ -117,7 +117,7 @@ def test_a_run_of_a_few_batches_fails_nobody(
 
 
 def saved_sweep(folder: Path, *urls: str, decode_ms: float = 12.0) -> str:
-    """Of one setting each; the profiles of its trials beside it."""
+    """Write a sweep of one setting per data set, with the profiles of its trials."""
     sweep = sample_sweep()
     trials = []
     folder.mkdir()
@@ -134,13 +134,13 @@ def test_of_a_sweep_its_best_setting_of_each_data_set_is_compared(
     before = saved_sweep(tmp_path / "one", "/data/csv", "/data/parquet", "/data/old")
     after = saved_sweep(tmp_path / "other", "/data/parquet", "/data/csv", decode_ms=18.0)
     assert run(["compare", before, after, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     assert [(Path(pair["before"]["file"]).name, Path(pair["after"]["file"]).name)
-            for pair in told["pairs"]] == [
+            for pair in printed["pairs"]] == [
         ("trial-000.json", "trial-001.json"), ("trial-001.json", "trial-000.json"),
     ]  # fmt: skip
-    assert {pair["speed"]["shown"] for pair in told["pairs"]} == {"slower"}
-    assert "left out (1)" in told["notes"][0]
+    assert {pair["speed"]["shown"] for pair in printed["pairs"]} == {"slower"}
+    assert "left out (1)" in printed["notes"][0]
 
 
 def test_sweeps_of_one_data_set_each_are_compared_wherever_it_lies(

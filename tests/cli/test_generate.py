@@ -1,4 +1,4 @@
-"""`pipeprof generate` as a user meets it: its words, its exit codes, and Ctrl-C."""
+"""`pipeprof generate` as a user runs it: output, exit codes and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 def test_it_tells_what_it_wrote_and_does_nothing_twice(tmp_path: Path, capsys: Captured) -> None:
     assert run(["generate", str(tmp_path), *SMALL]) == 0
-    told = capsys.readouterr()
-    assert told.err == "generating 400 kB of rows: 0.0 %\n"
-    assert told.out.startswith(
+    printed = capsys.readouterr()
+    assert printed.err == "generating 400 kB of rows: 0.0 %\n"
+    assert printed.out.startswith(
         f"{tmp_path}: tokens in csv, no compression, seed 0, 157 rows in 4 files, about 400 kB in "
         "RAM, "
     )
-    assert " kB on storage; written in " in told.out
-    assert told.out.count("\n") == 1
+    assert " kB on storage; written in " in printed.out
+    assert printed.out.count("\n") == 1
 
     assert run(["generate", str(tmp_path), *SMALL]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert told.out.endswith(" on storage; already complete: nothing written\n")
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.endswith(" on storage; already complete: nothing written\n")
 
 
 def test_json_is_the_manifest_and_nothing_else(tmp_path: Path, capsys: Captured) -> None:
     for _ in range(2):
         assert run(["generate", str(tmp_path), *SMALL, "--json", "--quiet"]) == 0
-        told = capsys.readouterr()
-        assert told.err == ""
-        assert told.out == (tmp_path / MANIFEST).read_text()
-    assert orjson.loads(told.out)["rows"] == 157
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        assert printed.out == (tmp_path / MANIFEST).read_text()
+    assert orjson.loads(printed.out)["rows"] == 157
 
 
 def test_help_explains_the_size_and_has_an_example(capsys: Captured) -> None:
     assert run(["generate", "--help"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "Approximate size of the rows in RAM" in told
-    assert "pipeprof generate data/csv --kind tabular --format csv --size 200MB" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Approximate size of the rows in RAM" in printed
+    assert "pipeprof generate data/csv --kind tabular --format csv --size 200MB" in printed
 
 
 @pytest.mark.parametrize(
@@ -86,18 +86,18 @@ def test_wrong_usage_exits_with_2(
     arguments: list[str], says: str, tmp_path: Path, capsys: Captured
 ) -> None:
     assert run(["generate", str(tmp_path / "data"), *SMALL, *arguments]) == 2
-    told = capsys.readouterr()
-    assert says in " ".join(told.err.split())
-    assert "hunter2" not in told.err
+    printed = capsys.readouterr()
+    assert says in " ".join(printed.err.split())
+    assert "hunter2" not in printed.err
     assert not (tmp_path / "data").exists()
 
 
 def test_a_folder_that_is_taken_exits_with_1(tmp_path: Path, capsys: Captured) -> None:
     assert run(["generate", str(tmp_path), *SMALL]) == 0
     assert run(["generate", str(tmp_path), *SMALL, "--seed", "1"]) == 1
-    told = capsys.readouterr().err
-    assert "holds another data set (tokens in csv" in told
-    assert "run the same command" not in told
+    printed = capsys.readouterr().err
+    assert "holds another data set (tokens in csv" in printed
+    assert "repeat the command" not in printed
     assert run(["generate", str(tmp_path), *SMALL, "--seed", "1", "--overwrite"]) == 0
 
 
@@ -105,9 +105,9 @@ def test_a_folder_that_is_taken_exits_with_1(tmp_path: Path, capsys: Captured) -
 def test_where_nothing_can_be_written(folder: str, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "file").write_text("mine")
     assert run(["generate", folder.format(tmp=tmp_path), *SMALL]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("pipeprof: ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("pipeprof: ")
+    assert printed.count("\n") == 1
     assert files_in(tmp_path) == {"file": b"mine"}
 
 
@@ -139,8 +139,8 @@ def test_after_ctrl_c_and_a_kill_the_same_command_goes_on(tmp_path: Path) -> Non
     out, err = process.communicate()
     assert process.returncode == 130
     assert out == ""
-    told = [line for line in err.splitlines() if line and not line.startswith("generating ")]
-    assert told == [
+    printed = [line for line in err.splitlines() if line and not line.startswith("generating ")]
+    assert printed == [
         "Finished files stay: repeat the command to continue.",
         "pipeprof: interrupted.",
     ]

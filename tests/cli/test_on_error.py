@@ -1,4 +1,5 @@
-"""`pipeprof sweep --on-error`: damaged data stops the sweep, or is left out, counted and told."""
+"""`pipeprof sweep --on-error`: damaged data stops the sweep, or is skipped, counted and
+reported."""
 
 from __future__ import annotations
 
@@ -25,9 +26,11 @@ def data(tmp_path: Path) -> str:
 
 def test_damaged_data_stops_a_sweep(data: str, tmp_path: Path, capsys: Captured) -> None:
     assert run(["sweep", data, *QUICK, "--out", str(tmp_path / "out")]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"pipeprof: {data}/a.csv: row 501 after the header: Expected 2 columns")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(
+        f"pipeprof: {data}/a.csv: row 501 after the header: Expected 2 columns"
+    )
+    assert printed.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

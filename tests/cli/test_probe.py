@@ -69,10 +69,10 @@ def test_any_file_system_of_fsspec():
 def test_what_a_store_may_bill_is_said_before_it_is_read():
     memory = fsspec.filesystem("memory")
     memory.pipe("/probed/one", os.urandom(1 << 18))
-    asked = ["memory://probed", *QUICK, "--max-requests", "70", "--max-bytes", "5MB"]
+    arguments = ["memory://probed", *QUICK, "--max-requests", "70", "--max-bytes", "5MB"]
     try:
-        done = CliRunner().invoke(command, [*asked, "--write", "100kB"])
-        silent = CliRunner().invoke(command, [*asked, "--json"])
+        done = CliRunner().invoke(command, [*arguments, "--write", "100kB"])
+        silent = CliRunner().invoke(command, [*arguments, "--json"])
     finally:
         memory.rm("/probed", recursive=True)
     assert done.stderr.splitlines()[0] == (

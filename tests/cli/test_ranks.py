@@ -1,4 +1,4 @@
-"""Two real ranks of one training, of which one is slow to fetch: `pipeprof compare` names it."""
+"""`pipeprof compare` names the slow one of two real ranks of a training."""
 
 import json
 import subprocess
@@ -42,9 +42,9 @@ def test_the_slow_one_of_two_ranks_is_named(tmp_path, capsys):
     files = sorted(map(str, tmp_path.glob("pipeprof-run/rank*/*.json")))
     assert len(files) == 2
     assert run(["compare", *files]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert told.startswith("Ranks of one training critical Of 2 ranks, rank 1 takes")
-    assert "what it waits, they wait in their steps" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("Ranks of one training critical Of 2 ranks, rank 1 takes")
+    assert "what it waits, they wait in their steps" in printed
     assert run(["compare", *files, "--json"]) == 0
     skew = json.loads(capsys.readouterr().out)["ranks"]
     assert (skew["ranks"], skew["rank"], skew["grade"]) == (2, 1, "critical")

@@ -1,4 +1,4 @@
-"""`--read`: how bytes are asked of storage."""
+"""`--read` sets how bytes are read from storage."""
 
 import click
 import pytest

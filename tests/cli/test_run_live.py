@@ -59,7 +59,7 @@ def script(tmp_path):
 
 
 def by_main(written):
-    """What is left of ``written`` without what the worker wrote."""
+    """Return ``written`` without the output of the worker."""
     return re.sub(rb"<worker \d+>", b"", written).replace(b"\r\n", b"\n")
 
 

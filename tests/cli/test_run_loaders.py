@@ -11,7 +11,7 @@ from tests.cli.running import RUN, call
 
 
 def line(script, mark):
-    """The name of the loader that is made in the line with ``mark``."""
+    """Return the name of the loader that is created in the line with ``mark``."""
     found = [n for n, text in enumerate(script.splitlines(), 1) if f"# {mark}" in text]
     return f"script.py:{found[0]}"
 
@@ -203,18 +203,18 @@ def test_arguments_are_replaced_in_all_loaders_or_in_those_of_a_line(tmp_path):
 
 
 def test_a_script_that_fails_keeps_its_exit_code_however_starved(tmp_path):
-    """And Markdown goes to stdout, after what the script says there."""
+    """Markdown goes to stdout, after the output of the script."""
     (tmp_path / "script.py").write_text(SETTINGS)
-    asked = ["--quiet", "--markdown", "--fail-if-starved", "0%"]
-    done = call([*RUN, *asked, "script.py", "5"], tmp_path)
+    arguments = ["--quiet", "--markdown", "--fail-if-starved", "0%"]
+    done = call([*RUN, *arguments, "script.py", "5"], tmp_path)
     assert done.returncode == 5
     assert done.stderr == (
         "pipeprof: script.py ended with exit code 5; its loaders were measured until then.\n"
     )
     found = profiles(tmp_path / "pipeprof-run")
     assert len(found) == 4
-    said, *reports = done.stdout.split("## script.py:")[0], *done.stdout.split("\n## ")[1:]
-    assert said.endswith("unexpected keyword argument 'size'\n")
+    printed, *reports = done.stdout.split("## script.py:")[0], *done.stdout.split("\n## ")[1:]
+    assert printed.endswith("unexpected keyword argument 'size'\n")
     assert {report.partition("\n")[0] for report in reports} == set(found)
     assert all("### Where the time goes" in report for report in reports)
 
@@ -266,7 +266,9 @@ def test_the_whole_report_is_printed_where_it_is_asked_for(tmp_path):
     (tmp_path / "script.py").write_text(
         "from torch.utils.data import DataLoader\nfor batch in DataLoader(range(40), 2): pass\n"
     )
-    brief, full = (call([*RUN, *asked, "script.py"], tmp_path) for asked in ([], ["--full"]))
+    brief, full = (
+        call([*RUN, *arguments, "script.py"], tmp_path) for arguments in ([], ["--full"])
+    )
     assert "Where the time goes" in full.stderr
     assert "Where the time goes" not in brief.stderr
-    assert len(brief.stderr.splitlines()) <= 34, "a screen, and what is said around it"
+    assert len(brief.stderr.splitlines()) <= 34, "a screen and a few lines around it"

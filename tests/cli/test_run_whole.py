@@ -1,4 +1,4 @@
-"""`pipeprof run --whole` on a loader so fast that only stretches of it would be watched."""
+"""`pipeprof run --whole` on a loader so fast that it would otherwise be sampled."""
 
 import json
 import subprocess

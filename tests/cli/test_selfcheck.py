@@ -189,7 +189,7 @@ def test_ctrl_c_ends_it_without_a_word_from_the_workers(after_s, tmp_path_factor
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (130, "")
     # of a semaphore that is being removed just then, multiprocessing's tracker has its own to say
-    said = re.sub(r".*resource_tracker.*\n  warnings\.warn\(.*\n", "", stderr)
-    assert said.strip() == "pipeprof: interrupted."
+    printed = re.sub(r".*resource_tracker.*\n  warnings\.warn\(.*\n", "", stderr)
+    assert printed.strip() == "pipeprof: interrupted."
     # multiprocessing's own folder may stay behind a worker that was handing over a tensor
     assert [each for each in tmp_path.iterdir() if not each.name.startswith("pymp-")] == []

@@ -87,7 +87,7 @@ def wait(batch):
 
 
 def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
-    """The second trial, which has a worker, does not end before it is told to."""
+    """The second trial, which has a worker, does not end by itself."""
     out = tmp_path / "out"
     (tmp_path / "mine.py").write_text(WAITING)
     mine = ["--transform", f"{tmp_path}/mine.py:wait"]

@@ -43,8 +43,8 @@ def test_it_tells_what_converting_would_bring(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    asked = ["--formats", "csv,parquet:zstd", "--sample", "1MB", "--row-group", "64KiB"]
-    assert run(["sweep", data, *QUICK, *asked, "--full", "--out", str(out)]) == 0
+    arguments = ["--formats", "csv,parquet:zstd", "--sample", "1MB", "--row-group", "64KiB"]
+    assert run(["sweep", data, *QUICK, *arguments, "--full", "--out", str(out)]) == 0
     shown = capsys.readouterr()
     assert "What would I gain by converting?" in shown.out
     assert "parquet:zstd, 64 KiB groups" in shown.out
@@ -69,8 +69,8 @@ def test_it_tells_what_converting_would_bring(
 def test_what_is_kept_is_told(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["--formats", "parquet", "--storage", str(tmp_path), "--keep", "--json"]
-    assert run(["sweep", data, *QUICK, *asked, "--out", str(tmp_path / "out")]) == 0
+    arguments = ["--formats", "parquet", "--storage", str(tmp_path), "--keep", "--json"]
+    assert run(["sweep", data, *QUICK, *arguments, "--out", str(tmp_path / "out")]) == 0
     document = json.loads(capsys.readouterr().out)
     [copy] = document["conversion"]["copies"]
     assert document["conversion"]["kept"]
@@ -89,9 +89,9 @@ def test_only_the_data_as_it_is_is_judged() -> None:
 
 def test_ctrl_c_removes_what_was_written(data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    asked = ["--formats", "parquet,tfrecord", "--trial-time", "1", "--sample", "1MB"]
+    arguments = ["--formats", "parquet,tfrecord", "--trial-time", "1", "--sample", "1MB"]
     running = subprocess.Popen(
-        command(data, *asked, "--workers", "1", "--out", str(out)),
+        command(data, *arguments, "--workers", "1", "--out", str(out)),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     while not (out / "trial-000.json").exists():
@@ -99,22 +99,22 @@ def test_ctrl_c_removes_what_was_written(data: str, tmp_path: Path) -> None:
         time.sleep(0.02)
     assert (tmp_path / "out-data").is_dir()
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, printed = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert f"pipeprof sweep --resume {out}" in said
-    assert "Traceback" not in said
+    assert f"pipeprof sweep --resume {out}" in printed
+    assert "Traceback" not in printed
     assert os.listdir(tmp_path) == ["out"]
 
 
 def test_a_disk_that_fills_up_is_told_and_left_as_it_was(data: str, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    asked = ["--formats", "tfrecord", "--storage", str(disk), "--out", str(tmp_path / "out")]
+    arguments = ["--formats", "tfrecord", "--storage", str(disk), "--out", str(tmp_path / "out")]
     mount = f"mount -t tmpfs -o size=2m tmpfs {disk} || exit 77"
     flags = "-m" if os.geteuid() == 0 else "-rm"
     ran = subprocess.run(
         ["unshare", flags, "sh", "-c", f'{mount}; "$@"; echo $?; ls -A {disk}', "sh",
-         *command(data, *asked)],
+         *command(data, *arguments)],
         capture_output=True, text=True,
     )  # fmt: skip
     if ran.returncode != 0:
@@ -163,7 +163,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 def test_data_without_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/x.csv").write_text("id\n")
-    asked: list[Any] = ["--formats", "parquet", "--out", str(tmp_path / "out")]
-    assert run(["sweep", str(tmp_path / "data"), *QUICK, *asked]) == 1
+    arguments: list[Any] = ["--formats", "parquet", "--out", str(tmp_path / "out")]
+    assert run(["sweep", str(tmp_path / "data"), *QUICK, *arguments]) == 1
     assert "holds no rows" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["data"]

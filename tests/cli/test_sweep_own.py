@@ -43,16 +43,16 @@ def test_settings_are_tried_on_a_loader_of_ones_own(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = ["--workers", "0,2", "--trial-time", "0.3", "--warmup-time", "0.1"]
-    asked = ["--loader", f"{mine}:make", "--step-ms", "0", "--out", str(tmp_path / "out")]
-    assert run(["sweep", *asked, *quick, "--full"]) == 0
-    said = capsys.readouterr().out
-    assert "loader: 0 workers, batch 4 → 2 workers, prefetch 2, batch 4" in said
-    assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in said
-    assert "as-is asked for" in said
+    arguments = ["--loader", f"{mine}:make", "--step-ms", "0", "--out", str(tmp_path / "out")]
+    assert run(["sweep", *arguments, *quick, "--full"]) == 0
+    printed = capsys.readouterr().out
+    assert "loader: 0 workers, batch 4 → 2 workers, prefetch 2, batch 4" in printed
+    assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in printed
+    assert "as-is asked for" in printed
     [left] = load(tmp_path / "out/sweep.json").headspace.values()  # type: ignore[union-attr]
     assert left.gain > 2, "a step takes no time, a batch 10 ms"
-    assert f"{left.gain:.1f}" in said or f"{left.gain:,.0f}" in said
-    assert "if data were free" in said
+    assert f"{left.gain:.1f}" in printed or f"{left.gain:,.0f}" in printed
+    assert "if data were free" in printed
     assert run(["sweep", "--resume", str(tmp_path / "out")]) == 0, "nothing is left to do"
 
 
@@ -75,7 +75,7 @@ def test_a_script_is_run_once_for_each_setting(
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("arguments", "says"),
     [
         ("data --loader mine.py:make", "exclude each other"),
         ("--loader mine.py:make --script mine.py", "exclude each other"),
@@ -88,9 +88,9 @@ def test_a_script_is_run_once_for_each_setting(
     ],
 )
 def test_what_cannot_be_tried_is_refused_before_anything_is_written(
-    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, says: str
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: str, says: str
 ) -> None:
-    words = asked.replace("mine.py", mine).split()
+    words = arguments.replace("mine.py", mine).split()
     assert run(["sweep", *words, "--out", str(tmp_path / "out")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -123,12 +123,12 @@ def test_what_ones_own_code_warns_of_is_shown_once_a_sweep(tmp_path: Path) -> No
     data.mkdir()
     (data / "rows.csv").write_text("a,b\n" + "1,2\n" * 512)
     quick = "--workers 0,1,2 --trial-time 0.1 --warmup-time 0.05 --step-ms 1"
-    for asked, words in [
+    for arguments, words in [
         (["--loader", f"{mine}:make"], "labels are missing"),
         ([data, "--transform", f"{mine}:clip", "--batch-size", "16"], "values are clipped"),
     ]:
         done = subprocess.run(
-            [sys.executable, "-m", "pipeprof", "sweep", *asked, *quick.split(),
+            [sys.executable, "-m", "pipeprof", "sweep", *arguments, *quick.split(),
              "--out", tmp_path / words],
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a user may not read or write. Root may do anything, unless it lays that right down."""
+"""Files that a user may not read or write. Root has to drop its privileges for these tests."""
 
 import os
 import shutil

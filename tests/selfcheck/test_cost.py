@@ -1,4 +1,4 @@
-"""What may be said of our own cost, on rounds made up; then one short measurement for real."""
+"""The evaluation of the overhead on invented rounds, and one short real measurement."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Pipelines that really run, with the truth and with one that is false."""
+"""Pipelines that really run, with the correct and with a false truth."""
 
 import os
 import signal
@@ -119,16 +119,16 @@ def test_what_this_machine_lacks_is_skipped_with_a_reason():
 
 def test_a_pipeline_on_few_cores_gives_them_back():
     before = os.sched_getaffinity(0)
-    seen = []
+    cores = []
 
     usual = sleeps(0.001, Stage.DECODE)
 
     def look(stretch):
-        seen.append(len(os.sched_getaffinity(0)))
+        cores.append(len(os.sched_getaffinity(0)))
         return usual.do(stretch)
 
     run(replace(lying(), acts=(replace(usual, do=look),), cores=1), quick=True)
-    assert set(seen) == {1}
+    assert set(cores) == {1}
     assert os.sched_getaffinity(0) == before
 
 
