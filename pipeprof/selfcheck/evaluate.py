@@ -22,8 +22,7 @@ from pipeprof.selfcheck.truth import (
 from pipeprof.units import format_duration, format_share
 
 BAR_SHARE = 0.03
-"""Allowed error of a figure as a share of a batch's wall time. The larger of this and `BAR_S`
-applies."""
+"""Allowed error as a share of a batch's wall time. The larger of this and `BAR_S` applies."""
 BAR_S = 0.0002
 """Allowed error of a figure in seconds."""
 BLAME_BAR = 0.01
@@ -64,8 +63,8 @@ def as_planned(pipeline: Pipeline, iterations: Sequence[Iteration], threshold: f
 def _figure(
     name: str, truth: Mapping[str, Floats], batch_s: float, profile: Profile
 ) -> CheckedFigure | None:
-    """Compare one figure. ``None`` where there is no truth, e.g. when the main process never waited
-    for the pipe."""
+    """Compare one figure. ``None`` where there is no truth, e.g. when main never waited for the
+    pipe."""
     seconds = truth[name]
     if name in RESOURCES:
         seconds = seconds[_sampled(name, profile, len(seconds))]

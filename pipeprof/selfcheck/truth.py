@@ -55,8 +55,7 @@ def train_epoch(batches: Iterable[ClockedBatch], step: Callable[[Any], None]) ->
 
 
 def true_seconds(iterations: Sequence[Iteration]) -> dict[str, Floats]:
-    """Return stage or resource → seconds of each batch, shape [batches]; NaN where it does not
-    apply."""
+    """Return stage or resource → seconds per batch, shape [batches]; NaN where not applicable."""
 
     def column(name: str) -> Floats:
         return np.array([*map(attrgetter(name), iterations)], dtype=np.float64)
