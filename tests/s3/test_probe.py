@@ -44,7 +44,7 @@ def test_a_probe_announces_its_requests(bucket: Path, capsys: pytest.CaptureFixt
     assert run(["probe", url, *QUICK, "--seconds", "1", "--max-requests", "150"]) == 0
     shown = capsys.readouterr()
     assert shown.err.splitlines()[0] == (
-        f"{url}: 1 object; this will make at most 150 read requests for at most 8.00 GB "
+        f"{url}: 1 object; the probe makes at most 150 read requests for at most 8.00 GB "
         "(--max-requests, --max-bytes). Stores may bill both."
     )
     assert "Read " in shown.out

@@ -132,4 +132,4 @@ def test_the_progress_shows_that_pairs_run(capsys: pytest.CaptureFixture[str]) -
     for number in range(3):
         lines.pairing(FOUR, number, 8)
     said = capsys.readouterr().err
-    assert said.splitlines() == ["  the best setting and the next, once more, alternating"]
+    assert said.splitlines() == ["  repeating the best two settings, alternating"]
