@@ -59,7 +59,7 @@ def test_json_is_all_that_is_on_stdout(data, tmp_path, capsys):
 def test_the_cache_is_as_asked_for_and_said(data, tmp_path, capsys):
     quick = [*QUICK, "--workers", "0", "--out", str(tmp_path / "out")]
     assert run(["sweep", data, *quick, "--cache", "warm", "--full"]) == 0
-    assert "Cache of csv, warm asked for: 1 trial " in capsys.readouterr().out
+    assert "Cache of csv: warm requested, 1 trial " in capsys.readouterr().out
     assert json.loads((tmp_path / "out/sweep.json").read_bytes())["spec"]["cache"] == "warm"
 
 

@@ -48,7 +48,7 @@ def test_it_tells_what_converting_would_bring(
     shown = capsys.readouterr()
     assert "What would I gain by converting?" in shown.out
     assert "parquet:zstd, 64 KiB groups" in shown.out
-    assert "the same, again" in shown.out
+    assert "the same, repeated" in shown.out
     assert "writing the sample as parquet:zstd, 64 KiB groups" in shown.err
     assert shown.err.count("samples/s") == 3, "a line a trial"
     saved = json.loads((out / "sweep.json").read_bytes())

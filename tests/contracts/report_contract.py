@@ -1,4 +1,4 @@
-"""What every renderer does with every document. Its test class inherits this and gives `render`."""
+"""The tests that every renderer must pass. Its test class inherits them and defines `render`."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from tests.sweep_samples import sample_sweep, sample_trial
 
 
 class ReportContract:
-    """Subclasses give `render`, and `shown` where their medium escapes."""
+    """Subclasses define `render`, and `shown` where their medium escapes text."""
 
     def render(self, document: Document) -> str:
-        """The text that a reader sees, with room enough for all of it."""
+        """Return the text that a reader sees, wide enough not to be cut."""
         raise NotImplementedError
 
     def shown(self, text: str) -> str:
-        """How ``text`` of the user's stands in the report."""
+        """Return how a user-given ``text`` appears in the report."""
         return text
 
     def report(self, result: Result) -> str:
@@ -80,17 +80,17 @@ class ReportContract:
         assert verdict in report.lower()
 
     @pytest.mark.parametrize("text", HOSTILE)
-    def test_names_of_a_profile_are_shown_as_they_are(self, text: str) -> None:
+    def test_names_of_a_profile_are_shown_verbatim(self, text: str) -> None:
         report = self.report(renamed(sample_profile(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
     @pytest.mark.parametrize("text", HOSTILE)
-    def test_names_of_a_sweep_are_shown_as_they_are(self, text: str) -> None:
+    def test_names_of_a_sweep_are_shown_verbatim(self, text: str) -> None:
         report = self.report(renamed(sample_sweep(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
     @pytest.mark.parametrize("text", HOSTILE)
-    def test_names_of_a_comparison_are_shown_as_they_are(self, text: str) -> None:
+    def test_names_of_a_comparison_are_shown_verbatim(self, text: str) -> None:
         report = self.report(renamed(sample_comparison(), text))
         assert self.shown(text)[:60] in unwrapped(report)
 
@@ -98,7 +98,7 @@ class ReportContract:
         "text", [text for text in HOSTILE if len(text) < 30 and text.isascii()]
     )
     @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
-    def test_no_place_shows_names_otherwise(self, result: Result, text: str) -> None:
+    def test_names_are_verbatim_in_every_place(self, result: Result, text: str) -> None:
         harmless = "X" * len(text)
         places = self.report(renamed(result, harmless)).count(harmless)
         assert self.report(renamed(result, text)).count(self.shown(text)) == places > 3
@@ -109,7 +109,7 @@ class ReportContract:
         assert "red" in report
         assert not any(c in report for c in "\x1b\r\x07\u202e")
 
-    def test_an_unheard_of_stage_is_shown(self) -> None:
+    def test_a_stage_of_an_unknown_name_is_shown(self) -> None:
         profile = sample_profile(
             stages={**sample_profile().stages, "decompress": stage_stats(3.0)},
             blame={"decompress": 12.6},
@@ -194,7 +194,7 @@ class ReportContract:
         report = self.report(sample_sweep(trials=(), advice=(), planned=8))
         assert "0 of 8" in report
 
-    def test_an_unfinished_sweep_says_how_to_go_on(self) -> None:
+    def test_an_unfinished_sweep_says_how_to_continue(self) -> None:
         sweep = sample_sweep()
         report = self.report(replace(sweep, trials=sweep.trials[:6], planned=8))
         assert "6 of 8" in report
@@ -211,7 +211,7 @@ class ReportContract:
         report = self.report(sample_sweep(trials=trials, advice=(), planned=12))
         assert all(self.shown(url) in report for url in urls)
 
-    def test_a_comparison_opens_with_what_became_of_each_run(self) -> None:
+    def test_a_comparison_opens_with_the_verdict_of_each_run(self) -> None:
         report = unwrapped(self.report(three_runs()))
         assert report.lower().find("slower") < report.lower().find("what was changed")
         assert "decode takes 7.10 ms more a batch." in report

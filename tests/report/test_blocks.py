@@ -1,4 +1,4 @@
-"""What documents are made of leaves out what is empty."""
+"""Building blocks of a document leave out what is empty."""
 
 from __future__ import annotations
 

@@ -13,9 +13,8 @@ from rich.cells import cell_len
 from pipeprof.model import Comparison, Difference, RankSkew
 from tests.comparisons import compared, drawn, sample_comparison, three_runs
 from tests.contracts.report_samples import HOSTILE, renamed
-from tests.report.full import full_page, full_text
+from tests.report.full import ESCAPE, full_page, full_text, section
 from tests.report.html.pages import read
-from tests.report.test_terminal import ESCAPE, section
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -49,7 +48,7 @@ def test_stages_stand_in_the_order_of_the_journey_each_with_its_interval() -> No
     assert "Unknown: not measured in one of the runs" in " ".join(table)
 
 
-def test_what_got_worse_is_red_and_slack_that_grows_is_not() -> None:
+def test_slower_stages_are_red_and_longer_slack_is_not() -> None:
     (pair,) = sample_comparison().pairs
     grown = Difference(0.001, 0.005, 0.004, (0.003, 0.005), "more")
     longer = replace(pair, stages={**pair.stages, "ready": grown})
@@ -61,7 +60,7 @@ def test_what_got_worse_is_red_and_slack_that_grows_is_not() -> None:
     assert worse == ["fetch", "decode", "wait"]
 
 
-def test_nothing_changed_is_said_in_words() -> None:
+def test_equal_settings_and_throughput_are_reported_in_words() -> None:
     report = full_text(compared(drawn(0), drawn(1)))
     assert "Nothing recorded: the settings" in report
     assert "NO DIFFERENCE that this data can show" in report
@@ -74,7 +73,7 @@ def test_too_little_to_tell() -> None:
     assert "+0.0 points" not in report or "95 %: +0.0" not in report
 
 
-def test_several_runs_open_with_one_table_each_against_the_first() -> None:
+def test_several_runs_open_with_a_table_that_compares_them_with_the_first() -> None:
     report = full_text(three_runs())
     table = section(report, "Runs compared with the first").splitlines()
     assert table[2].split()[:4] == ["runs/main.json", "60,235", "(57,900–62,600)", "1.00×"]
@@ -83,7 +82,7 @@ def test_several_runs_open_with_one_table_each_against_the_first() -> None:
     assert "one data set was left out" in section(report, "Confidence")
 
 
-def test_it_says_how_the_intervals_are_got() -> None:
+def test_it_explains_how_intervals_are_computed() -> None:
     part = " ".join(section(full_text(sample_comparison()), "Confidence").split())
     assert "block bootstrap over 1,800 and 12,000 batches" in part
     assert "for stages, over the 1,800 and 2,000 recorded ones" in part

@@ -1,4 +1,4 @@
-"""What a person sees first: the answer, in the height of a terminal."""
+"""The first screen: the answer, in at most 30 lines."""
 
 from __future__ import annotations
 

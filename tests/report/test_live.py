@@ -57,7 +57,7 @@ def test_unknown_figures_are_left_out():
 
 
 @pytest.mark.parametrize("name", ["\x1b[2Jharm\nful", "データ" * 40, "[red]" * 30])
-def test_a_name_neither_steers_the_terminal_nor_breaks_the_layout(name):
+def test_a_name_neither_controls_the_terminal_nor_breaks_the_layout(name):
     view = LiveView(name, 1, 1)
     for row in panel(view, 60, color=False):
         assert "\x1b" not in row

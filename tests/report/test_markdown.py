@@ -1,4 +1,4 @@
-"""Reports as GitHub shows them: by a parser of Markdown, which sees what a reader sees.
+"""Markdown reports, checked through a Markdown parser, which shows what a reader sees.
 
 After a change that is meant to show, write the golden files anew and read their diff:
 
@@ -42,7 +42,7 @@ from tests.sweep_samples import sample_conversion, sample_sweep
 GOLDEN = Path(__file__).parent.parent / "golden"
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 LINKED = re.compile(r"@\w|#\w|://|www\.|GH-\d|:\w+:")
-"""What GitHub makes a link or a picture of, unless it is code."""
+"""Texts that GitHub turns into a link or a picture, unless they are code."""
 MARKS = "`*_[]()<>|\\~#@:/!&$-+=.1 \n"
 TEXTS = st.one_of(st.text(MARKS + "aé🚀", max_size=24), st.text(max_size=12))
 
@@ -87,7 +87,7 @@ def test_it_has_every_section_and_table() -> None:
 
 
 @pytest.mark.parametrize("result", [sample_profile(), sample_sweep(), three_runs()])
-def test_nothing_but_what_we_write_is_marked_up(result: Result) -> None:
+def test_user_given_text_is_never_interpreted(result: Result) -> None:
     hostile = "@team #41 https://x.y/z :tada: <b>b</b> ![p](q) **b** ~~s~~ a|b \\| $x$ GH-7 &amp;"
     html = shown(full_markdown(renamed(result, hostile)))
     tags = {"p", "strong", "code", "pre", "h3", "ul", "li", "table", "thead", "tbody", "tr", "th",
@@ -100,7 +100,7 @@ def test_nothing_but_what_we_write_is_marked_up(result: Result) -> None:
 
 @hypothesis.settings(max_examples=150)
 @hypothesis.given(TEXTS, TEXTS)
-def test_whatever_a_cell_or_a_line_holds_is_shown_as_it_is(one: str, other: str) -> None:
+def test_text_of_cells_and_lines_is_shown_verbatim(one: str, other: str) -> None:
     table = Table((Column("a"), Column("b")), (row(f"x{one}", other), row(other, one)))
     figures = FigureList((LabelledFigure("label", other),))
     html = shown(render_markdown(of(Paragraph(one), table, figures)))
@@ -122,7 +122,7 @@ def words(text: str) -> str:
 
 
 def plain(html: str) -> str:
-    """The text of one element, in which only code and bold type may stand."""
+    """Return the text of an element that may only contain code and bold text."""
     inner = re.sub(r"</?(code|strong)>", "", html)
     assert "<" not in inner
     return " ".join(read(inner).split())
@@ -142,7 +142,7 @@ def plain(html: str) -> str:
         ("1. no list", "`1.` no list"),
     ],
 )
-def test_only_what_would_be_taken_for_a_mark_is_code(text: str, written: str) -> None:
+def test_only_words_that_would_be_interpreted_are_code(text: str, written: str) -> None:
     assert render_markdown(of(Paragraph(text))) == f"{written}\n"
 
 
@@ -154,7 +154,7 @@ def test_code_to_paste_ends_where_it_ends() -> None:
     assert block.splitlines() == code.splitlines()
 
 
-def test_what_changes_bring_stands_under_them() -> None:
+def test_the_effects_of_a_change_follow_it() -> None:
     lines = full_markdown(sample_profile()).splitlines()
     assert "**num_workers: 2 → 4**" in lines
     assert lines[lines.index("**num_workers: 2 → 4**") + 2].startswith("- **gain** predicted")
@@ -169,7 +169,7 @@ def rows(markdown: str, title: str) -> list[Sequence[str]]:
     ]
 
 
-def test_a_comparison_tells_before_and_after() -> None:
+def test_a_comparison_shows_before_and_after() -> None:
     found = rows(full_markdown(sample_comparison()), "What was changed")
     assert ["loader", "pin_memory", "off", "on"] in found
     assert ["data", "bytes", "1.07 GB", "2.15 GB"] in found

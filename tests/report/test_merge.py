@@ -1,4 +1,4 @@
-"""A profile in a trace of torch.profiler: of a real run that both watched."""
+"""Merging a profile into a trace of torch.profiler, on a real run that both recorded."""
 
 import gzip
 import time
@@ -27,7 +27,7 @@ LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """(trace, profile); torch watches the batches from the tenth to the thirtieth."""
+    """Return (trace, profile); torch records batches 10 to 30."""
     path = tmp_path_factory.mktemp("torch") / "host.123.pt.trace.json"
     own = DataLoader(torch.arange(800).reshape(200, 4), 4, num_workers=2)
     loader = pipeprof.wrap(own, whole=True)
@@ -60,7 +60,7 @@ def test_both_clocks_agree(run, trace):
     assert median(apart_s) < 1e-3
 
 
-def test_the_waits_that_the_plugin_drops_are_given_the_category_it_counts(run, trace):
+def test_waits_get_the_category_that_the_plugin_counts(run, trace):
     merged = merge(trace, run[1])
     waits = [each for each in merged["traceEvents"] if each["name"] == LOADER]
     assert {each["cat"] for each in waits} == {"cpu_op"}
@@ -68,7 +68,7 @@ def test_the_waits_that_the_plugin_drops_are_given_the_category_it_counts(run, t
     assert repaired(merged) == 0
 
 
-def test_the_workers_that_were_at_work_meanwhile_are_added(run, trace):
+def test_the_workers_events_in_the_period_are_added(run, trace):
     merged = merge(trace, run[1])
     theirs = len(trace["traceEvents"])
     assert [each["name"] for each in merged["traceEvents"][:theirs]] == [
@@ -84,7 +84,7 @@ def test_the_workers_that_were_at_work_meanwhile_are_added(run, trace):
     assert named == {"pipeprof: main", "pipeprof: worker 0", "pipeprof: worker 1"}
 
 
-def test_everything_else_of_the_trace_stays(run, trace):
+def test_other_events_of_the_trace_are_unchanged(run, trace):
     merged = merge(trace, run[1])
     assert {key: merged[key] for key in trace if key != "traceEvents"} == {
         key: trace[key] for key in trace if key != "traceEvents"
@@ -111,7 +111,7 @@ def test_a_profile_of_another_time_is_refused(run, trace, change, message):
         ({"traceEvents": [{"ph": "M", "name": "x"}]}, "has no spans"),
     ],
 )
-def test_what_is_no_trace_is_refused(trace, message):
+def test_other_json_than_a_trace_is_refused(trace, message):
     with pytest.raises(UsageError, match=message):
         merge(trace, replace(sample_profile(), unix_offset_s=0.0))
 

@@ -1,4 +1,4 @@
-"""A profile as flat figures: all that is known, nothing that is not, and TensorBoard takes it."""
+"""Flat figures of a profile: all that are known, as TensorBoard and MLflow accept them."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def test_every_figure_is_a_finite_float_under_its_prefix(profile):
     assert all(type(value) is float and isfinite(value) for value in found.values())
 
 
-def test_what_is_not_known_is_not_among_them():
+def test_unknown_figures_are_left_out():
     profile: Profile = sample_profile(
         measured_batches=0, first_batch_s=None, queue_depth=None, requests=None,
         overhead=Overhead(None, None, "not measured"),

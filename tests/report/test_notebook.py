@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: as text, escaped, small, and styling nothing but itself."""
+"""Notebook reports: plain, escaped and small, with styles that affect nothing else."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_it_is_small_and_runs_and_fetches_nothing(shown):
     assert not re.search(r"<script|<link|<iframe|javascript:| on\w+=| id=|@import|url\(", shown)
 
 
-def test_its_styles_are_for_itself_alone(shown):
+def test_its_styles_affect_nothing_else(shown):
     (style,) = re.findall("<style>(.*?)</style>", shown, re.DOTALL)
     selectors = [
         selector.strip()
@@ -52,7 +52,7 @@ def test_its_elements_are_all_closed(shown):
 
 
 @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
-def test_no_name_gets_out_of_its_place(result):
+def test_names_cannot_inject_html(result):
     hostile, plain = (full_notebook(renamed(result, text)) for text in (HOSTILE, "harmless"))
     for opened in ("<script", "</script", "<!--", "<b>", "\u2028"):
         assert hostile.count(opened) == plain.count(opened), opened
@@ -70,7 +70,7 @@ def test_the_answer_is_open_and_the_evidence_can_be_opened():
             "What the accelerator waited for"} <= opened  # fmt: skip
 
 
-def test_bars_are_for_the_eye_alone():
+def test_bars_are_hidden_from_screen_readers():
     shown = full_notebook(sample_profile())
     bars = re.findall(r'<td class="bar" aria-hidden="true">([█▌ ]*)</td>', shown)
     assert len(bars) > 5
@@ -79,5 +79,5 @@ def test_bars_are_for_the_eye_alone():
 
 @hypothesis.settings(max_examples=15)
 @hypothesis.given(st.one_of(values(Profile), values(SweepResult)))
-def test_whatever_the_types_allow_is_shown(result):
+def test_extreme_values_are_shown(result):
     assert full_notebook(result).endswith("</div>\n")

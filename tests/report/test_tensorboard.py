@@ -1,4 +1,4 @@
-"""The trace as TensorBoard's profiler plugin shows it: a real server, asked over HTTP."""
+"""The trace in TensorBoard's profiler plugin, queried over HTTP from a real server."""
 
 import socket
 import subprocess
@@ -34,7 +34,7 @@ class Slow(Dataset):
 
 @contextmanager
 def tensorboard(folder):
-    """Its address."""
+    """Start TensorBoard on ``folder`` and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -51,7 +51,7 @@ def tensorboard(folder):
 
 
 def ask(server, page):
-    """Of the plugin."""
+    """Return the answer of the plugin for ``page``."""
     with urlopen(f"{server}/{_PLUGIN}/{page}", timeout=10) as answer:
         return orjson.loads(answer.read())
 
@@ -77,14 +77,14 @@ def profile():
 
 
 def with_accelerator(profile):
-    """As if one had been busy for as long as each step."""
+    """Return the profile as if an accelerator had been busy during each step."""
     busy = (STEP_S,) * len(profile.batches.index)
     return replace(profile, batches=replace(profile.batches, device_busy_s=busy))
 
 
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("accelerator", [False, True])
-def test_the_plugin_shows_the_loaders_share_that_the_profile_has(accelerator, profile, tmp_path):
+def test_the_plugin_shows_the_same_loader_share_as_the_profile(accelerator, profile, tmp_path):
     try:
         import torch_tb_profiler  # noqa: F401
     except ImportError:

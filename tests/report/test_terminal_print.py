@@ -1,4 +1,4 @@
-"""A report as it is printed: in colour or not, as wide as the terminal, in its encoding."""
+"""Printing a report: its colours, width and encoding follow the terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pipeprof.report.terminal.render import print_document
 from pipeprof.report.text import to_ascii
 from pipeprof.sizing.formulas import FORMULAS
 from tests.comparisons import three_runs
-from tests.report.full import full_markdown, full_text
-from tests.report.test_terminal import ESCAPE, section
+from tests.report.full import ESCAPE, full_markdown, full_text, section
 from tests.samples import sample_profile
 from tests.sweep_samples import sample_sweep
 
@@ -63,7 +62,7 @@ def test_an_encoding_without_blocks_gets_ascii(monkeypatch: pytest.MonkeyPatch) 
     assert "800 us" in text
 
 
-def test_every_sign_of_ours_has_a_way_to_be_told_in_ascii() -> None:
+def test_every_special_character_has_an_ascii_replacement() -> None:
     texts = [full_text(sample_profile()), full_text(sample_sweep()), full_text(three_runs())]
     texts += [
         full_markdown(sample_profile()),

@@ -1,4 +1,4 @@
-"""A sweep in the terminal, and what converting the data would gain, as a reader sees them."""
+"""The content of the terminal report of a sweep and of a conversion."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from pipeprof.model import SweepResult
 from tests.contracts.report_samples import unwrapped
-from tests.report.full import full_text
-from tests.report.test_terminal import section
+from tests.report.full import full_text, section
 from tests.samples import RECOMMENDATION
 from tests.sweep_samples import SWEEP_TRIALS, sample_conversion, sample_sweep, sample_trial
 
@@ -32,7 +31,7 @@ def test_a_sweep_gives_each_data_set_its_verdict_first() -> None:
     assert second == ("parquet", "FED")
 
 
-def test_a_setting_that_is_best_already_is_kept() -> None:
+def test_a_setting_that_is_already_best_is_kept() -> None:
     sweep = sample_sweep()
     keep = [
         replace(sweep.advice[0], recommendation=replace(RECOMMENDATION, proposed="2")),
@@ -111,7 +110,7 @@ def test_the_cost_of_a_sample_marks_unknown_figures() -> None:
     ]
 
 
-def test_settings_and_code_are_for_the_data_that_is_there() -> None:
+def test_recommendations_leave_out_the_copies_of_a_conversion() -> None:
     report = full_text(sample_conversion())
     part = section(report, "Recommendation")
     assert "csv: keep 2 workers" in part

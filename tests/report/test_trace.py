@@ -1,4 +1,4 @@
-"""The Chrome trace: what is on it, and that nothing on a track overlaps."""
+"""The Chrome trace: its events, and that no spans overlap on a track."""
 
 import gzip
 from collections import defaultdict
@@ -157,8 +157,8 @@ def test_what_cannot_be_traced_is_refused(tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
-def test_what_the_accelerator_did_is_told_as_kernels_that_the_steps_launched():
-    """In a trace of its own; a trace of torch's has the real ones."""
+def test_device_steps_are_kernels_that_the_steps_launched():
+    """A trace of its own shows device steps as kernels; torch's traces have the real kernels."""
     columns = {
         "index": (0, 1, 2), "asked_s": (0.0, 1.0, 2.0), "delivered_s": (0.5, 1.1, 2.1),
         "done_s": (1.0, 2.0, 3.0), "device_busy_s": (0.7, None, 0.8), "worker": (0, 0, 0),

@@ -34,14 +34,14 @@ def data_sets(sweep: SweepResult) -> list[DataSet]:
     formats = [trials[0].format for trials in by_url.values()]
     copies = _copies(sweep)
     advice = {advice.url: advice for advice in sweep.advice}
-    found = []
+    grouped = []
     for url, trials in by_url.items():
         unique = formats.count(trials[0].format) == 1 or bool(copies)
         label = shorten(copies.get(url) or (trials[0].format if unique else url), _LONGEST_NAME)
         advised = trial_at(sweep, advice[url].best_trial) if url in advice else None
         best = advised or max(trials, key=lambda trial: trial.samples_per_s)
-        found.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
-    return found
+        grouped.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
+    return grouped
 
 
 def own_data_sets(sweep: SweepResult) -> list[DataSet]:
@@ -50,9 +50,9 @@ def own_data_sets(sweep: SweepResult) -> list[DataSet]:
     return [data for data in data_sets(sweep) if data.url not in copies]
 
 
-def label_of(trial: Trial, found: Sequence[DataSet]) -> str:
+def label_of(trial: Trial, candidates: Sequence[DataSet]) -> str:
     """Return the label of the trial's data set."""
-    return next((data.label for data in found if data.url == trial.url), trial.format)
+    return next((data.label for data in candidates if data.url == trial.url), trial.format)
 
 
 def fastest(sweep: SweepResult) -> Trial:

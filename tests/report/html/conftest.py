@@ -1,4 +1,4 @@
-"""A real browser, and pages opened in it."""
+"""Open pages in a real browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Opener = Callable[..., "Page"]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Headless, without a network. Debian's is in the package chromium."""
+    """Start Chromium headless and without a network (Debian: package chromium)."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -40,9 +40,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
-    """Opens the page of a result as a mail's attachment: from a file. Whatever it writes to the
-    console, and each request but the one for itself, fails the test at its end."""
-    contexts, said = [], []
+    """Open the page of a result from a file.
+
+    The test fails at its end if the page wrote to the console or made any other request.
+    """
+    contexts, messages = [], []
 
     def open_page(result: Result | str, **context: Any) -> Page:
         file = tmp_path / "report.html"
@@ -50,11 +52,11 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
         file.write_text(text, encoding="utf-8")
         contexts.append(browser.new_context(offline=True, **context))
         page = contexts[-1].new_page()
-        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: said.append(f"error: {error}"))
-        page.on("request", lambda request: said.append(request.url))
+        page.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: messages.append(f"error: {error}"))
+        page.on("request", lambda request: messages.append(request.url))
         page.goto(file.as_uri())
-        assert said.pop(0) == file.as_uri()
+        assert messages.pop(0) == file.as_uri()
         if context.get("java_script_enabled", True):
             page.wait_for_function("document.documentElement.dataset.ready", timeout=60_000)
         return page
@@ -62,4 +64,4 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
     yield open_page
     for each in contexts:
         each.close()
-    assert said == []
+    assert messages == []

@@ -1,4 +1,4 @@
-"""Profiles and sweeps whose pages are hard to make, and how a page reads."""
+"""Results whose pages are hard to render, and helpers that read a page."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ HOSTILE = "</script><script>window.harmed = true</script><!--\u2028" + "&lt;b&gt
 
 
 def log_of(workers: int, batches: int) -> BatchLog:
-    """``workers`` that make a batch each 34 ms, by turns, and two ahead, for a step of 10 ms; main
-    waits for each batch that is not ready."""
+    """Return a log of ``workers`` that each take 34 ms per batch, with a prefetch of two.
+
+    A step takes 10 ms, and main waits for each batch that is not ready."""
     made: list[float] = []
     asked: list[float] = []
     delivered: list[float] = []
@@ -67,7 +68,7 @@ def single_batch() -> Profile:
 
 
 def unheard_of() -> Profile:
-    """Stages that nobody knows, and one of unknown length."""
+    """Return a profile with stages of unknown names, and one of unknown length."""
     stages = {
         "decompress": stage_stats(3.0),
         "fetch": stage_stats(123.0, source="unknown"),
@@ -77,7 +78,7 @@ def unheard_of() -> Profile:
 
 
 def guided_sweep() -> SweepResult:
-    """With predictions, and settings that were left out."""
+    """Return a sweep with predictions and with settings that were not tried."""
     plain = sample_sweep()
     trials = tuple(
         replace(trial, predicted_samples_per_s=trial.samples_per_s * 1.04)
@@ -106,9 +107,9 @@ PAGES: dict[str, Profile | SweepResult] = {
 
 
 class _Reader(HTMLParser):
-    """What a person sees: text, a line for each row and paragraph."""
+    """Collect the visible text of a page, one line per row and paragraph."""
 
-    _UNSEEN = frozenset({"script", "style", "title"})
+    _HIDDEN = frozenset({"script", "style", "title"})
     _LINES = frozenset({"p", "tr", "div", "h1", "h2", "h3", "li", "summary", "figcaption"})
 
     def __init__(self) -> None:
@@ -118,11 +119,11 @@ class _Reader(HTMLParser):
         self._unseen = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unseen += tag in self._UNSEEN
+        self._unseen += tag in self._HIDDEN
         self.links += [value or "" for name, value in attrs if name in ("src", "href")]
 
     def handle_endtag(self, tag: str) -> None:
-        self._unseen -= tag in self._UNSEEN
+        self._unseen -= tag in self._HIDDEN
         if tag in self._LINES:
             self.parts.append("\n")
 
@@ -132,7 +133,7 @@ class _Reader(HTMLParser):
 
 
 def read(page: str) -> str:
-    """The text of a page, without scripts and styles."""
+    """Return the text of a page without scripts and styles."""
     reader = _Reader()
     reader.feed(page)
     lines = "".join(reader.parts).split("\n")
@@ -140,7 +141,7 @@ def read(page: str) -> str:
 
 
 def links(page: str) -> list[str]:
-    """Whatever a page points to."""
+    """Return all addresses to which a page refers."""
     reader = _Reader()
     reader.feed(page)
     return reader.links

@@ -1,7 +1,7 @@
-"""Pages as a person meets them: in a real browser, on a screen, a phone and paper, by keyboard.
+"""Pages in a real browser: on a screen, on a phone, on paper and by keyboard.
 
-In continuous integration, and with PIPEPROF_SCREENS=1, pictures of all are left in .screens/, to be
-looked at.
+In continuous integration, and with PIPEPROF_SCREENS=1, screenshots of all pages are left in
+.screens/ for people to look at.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ OPENED = ("profile", "many-workers", "single-batch", "unheard-of", "hostile", "g
           "conversion", "hostile-sweep")  # fmt: skip
 _DRAWN = """() => Object.fromEntries([...document.querySelectorAll('[data-chart]')].map((chart) => {
     const marks = [...chart.querySelectorAll('svg :is(.mark-rect, .mark-symbol) path')];
-    const seen = marks.filter((mark) => {
+    const visible = marks.filter((mark) => {
         const { width, height } = mark.getBoundingClientRect();
         return width * height > 0.5 && getComputedStyle(mark).fill !== 'none';
     });
-    return [chart.dataset.chart, seen.length];
+    return [chart.dataset.chart, visible.length];
 }))"""
-"""Chart → its marks that can be seen."""
+"""JavaScript that returns chart → number of its visible marks."""
 _FITS = """() => [...document.querySelectorAll('[data-chart]')].every(
     (chart) => Math.abs(chart.querySelector('svg').getAttribute('width') - chart.clientWidth) < 2
 )"""
-"""Charts follow the window's size, in frames that come later."""
+"""JavaScript that is true once all charts have followed the size of the window."""
 _REACHED = """() => {
     const at = document.activeElement;
     return at === document.body ? null : [...document.querySelectorAll('*')].indexOf(at);
 }"""
 _REACHABLE = """() => {
     const all = [...document.querySelectorAll('*')];
-    const seen = all.filter((e) => e.matches('a[href], button, summary, [tabindex="0"]'));
-    return seen.filter((e) => e.checkVisibility()).map((e) => all.indexOf(e));
+    const reachable = all.filter((e) => e.matches('a[href], button, summary, [tabindex="0"]'));
+    return reachable.filter((e) => e.checkVisibility()).map((e) => all.indexOf(e));
 }"""
 
 _TABLES = """() => [...document.querySelectorAll('.wide')].map(
     (table) => [table.getBoundingClientRect().left, table.clientWidth, table.scrollWidth]
 )"""
-"""Left edge, width, width of what it holds."""
+"""JavaScript for the left edge, the width and the content width of each element."""
 
 
 class Slow(Dataset[torch.Tensor]):
@@ -84,7 +84,7 @@ def every_chart_is_drawn(page: Page) -> None:
 
 
 def keep(page: Page, repo: Path, name: str) -> None:
-    """A picture of all of it, where one is wanted: it takes half a second."""
+    """Save a screenshot of the whole page, if asked for: it takes half a second."""
     if {"CI", "PIPEPROF_SCREENS"} & os.environ.keys():
         path = repo / ".screens" / f"{name}.jpg"
         page.screenshot(path=path, full_page=True, quality=75)
@@ -136,7 +136,7 @@ def test_the_keyboard_reaches_every_control(name: str, opened: Opener) -> None:
 
 
 def times_shown(page: Page) -> list[str]:
-    """Along the timeline."""
+    """Return the labels of the timeline's axis."""
     axis = page.locator("[data-chart=timeline] svg .role-axis-label").first
     return sorted(axis.locator("text").all_text_contents())
 
@@ -156,7 +156,7 @@ def test_the_timeline_is_zoomed_by_keys_and_by_buttons(opened: Opener) -> None:
     assert times_shown(page) == whole, "there is no more than all of it"
 
 
-def test_a_stage_tells_what_it_is(opened: Opener) -> None:
+def test_the_name_of_a_stage_shows_its_explanation(opened: Opener) -> None:
     page = opened(sample_profile())
     term = page.locator("#stages a.term", has_text="decode").first
     term.focus()
@@ -205,7 +205,7 @@ def test_each_number_of_workers_is_named_below_the_chart(width: int, opened: Ope
 
 
 def colours(page: Page) -> list[str]:
-    """Of the paper, and of the bar of the lowest ceiling."""
+    """Return the colours of the page and of the bar of the lowest ceiling."""
     bar = "[data-chart=roofline] .mark-rect path"
     script = f"""[getComputedStyle(document.body).backgroundColor,
         getComputedStyle(document.querySelector({bar!r})).fill]"""

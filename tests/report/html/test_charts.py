@@ -1,4 +1,4 @@
-"""What charts are given, what they draw of it, and what is said of them."""
+"""The data of charts, their specifications and their descriptions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_accelerator_that_is_the_lowest_ceiling_is_no_bottleneck() -> None:
         (fed_profile(), "nothing slows the accelerator down."),
     ],
 )
-def test_where_each_part_would_keep_up_a_stall_is_not_denied(profile: Profile, says: str) -> None:
+def test_a_stall_is_reported_even_if_each_part_would_keep_up(profile: Profile, says: str) -> None:
     ceilings = {name: profile.ceilings[name] for name in ("storage-bandwidth", "accelerator")}
     view = full_report(replace(profile, ceilings=ceilings))
     assert chart(view, "roofline").description.endswith(says)
@@ -79,7 +79,7 @@ def test_a_roofline_without_a_demand_claims_none() -> None:
     assert all("demand" not in row["tip"] for row in roofline(workers=50.0, main=60.0))
 
 
-def test_what_a_run_leaves_open_is_drawn_as_a_range_and_never_as_a_figure() -> None:
+def test_an_inexact_prediction_is_drawn_as_a_range() -> None:
     advice = replace(RECOMMENDATION, predicted_samples_per_s=None, interval=(61_000.0, 99_000.0))
     found = chart(full_report(sample_profile(recommendations=(advice,))), "throughput")
     now, then = rows(spec_of(found.data))
@@ -105,7 +105,7 @@ def test_an_unknown_stage_is_no_part_of_a_journey() -> None:
     assert {row["name"] for row in rows(points)} == {"step"}
 
 
-def test_an_axis_ends_where_numbers_do() -> None:
+def test_an_axis_ends_at_the_largest_float() -> None:
     assert spec_of(StageSpread({"step": replace(stage_stats(10.0), p99_s=1.7e308)}))
 
 
@@ -141,7 +141,7 @@ def test_a_worker_is_marked_only_while_main_waits_for_it() -> None:
         assert any(a - 1e-5 <= begin and end <= b + 1e-5 for a, b in waits)
 
 
-def test_what_workers_make_for_later_is_there_to_the_end_of_a_stretch() -> None:
+def test_batches_fetched_for_later_are_drawn_to_the_end_of_a_stretch() -> None:
     profile = many_workers()
     spec = spec_of(Timeline(profile.batches, Stretch(500, 820, 0.0), 128))
     whole = next(each["value"] for each in spec["params"] if each["name"] == "to")
@@ -208,7 +208,7 @@ def test_the_longest_waits_come_first() -> None:
     assert {row.cells[3].text for row in table.rows} == {"34.0 ms"}
 
 
-def test_the_pace_over_time_is_of_samples_that_came() -> None:
+def test_the_pace_over_time_counts_delivered_samples() -> None:
     found = parts(log_of(2, 400))
     assert len(found) == 100
     # of two workers, each 34 ms: 34 batches of 32 samples in 17 × 34 ms
@@ -224,7 +224,7 @@ def test_where_samples_were_not_counted_no_pace_is_drawn() -> None:
     assert [each.name for each in over_time(log, Stretch(0, 60, 0.4))] == ["waiting"]
 
 
-def test_key_figures_of_nothing_are_unknown() -> None:
+def test_key_figures_of_a_run_without_batches_are_unknown() -> None:
     view = full_report(sample_profile(measured_batches=0))
     for label in ("starved", "throughput", "bottleneck"):
         assert key_figure(view, label)[0] == "unknown"

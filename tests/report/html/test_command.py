@@ -1,4 +1,4 @@
-"""Pages as commands write them: whole or not at all."""
+"""Commands write pages completely or not at all."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_page_and_json_and_a_verdict_at_once(saved: Path, capsys: Captured) ->
         ("x" * 300 + ".html", "cannot be written: File name too long"),
     ],
 )
-def test_where_no_file_can_be_nothing_is_left(
+def test_an_unwritable_path_leaves_no_file(
     out: str, says: str, saved: Path, capsys: Captured
 ) -> None:
     (saved.parent / "folder").mkdir()

@@ -46,14 +46,14 @@ def specs(page: str) -> dict[str, dict[str, object]]:
     return told
 
 
-def test_each_chart_stands_once_and_its_figures_beside_it() -> None:
+def test_each_chart_occurs_once_and_has_a_table() -> None:
     page = full_page(three_runs())
     assert list(specs(page)) == re.findall('data-chart="([a-z0-9-]+)"', page)
     assert list(specs(page)) == ["throughput", "stages-1", "stages-2"]
     assert "+4.90 ms to +9.30 ms" in sections(page)["stages"]
 
 
-def test_slack_is_not_drawn_but_told() -> None:
+def test_slack_is_in_the_table_but_not_drawn() -> None:
     page = full_page(sample_comparison())
     drawn_ = json.dumps(specs(page)["stages-1"])
     assert '"decode"' in drawn_

@@ -1,4 +1,4 @@
-"""The page as text: what every report must cope with, escaping, size, nothing from elsewhere."""
+"""The HTML page as text: its contract, escaping, size, and no outside resources."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PROFILE_SECTIONS = [
     "recommendation", "ceilings", "stages", "resources", "stall", "pauses", "timeline",
     "throughput", "workers", "requests", "findings", "confidence", "words",
 ]  # fmt: skip
-"""In the order in which one asks."""
+"""Section names in their order."""
 SWEEP_SECTIONS = ["recommendation", "settings", "trials", "untried", "confidence", "words"]
 VENDORED = {
     "vega.min.js": "8f6a3587cf8d4f42c7e08120e3eb05d067e746d554e39d2dcf52acc0bd5ba28f",
     "vega-lite.min.js": "35a9821df838825b05a6a73e9414b58747a1b18321583858ed903c66393a5c7e",
 }
-"""As npm has them: vega 6.4.0, vega-lite 6.4.3."""
+"""SHA-256 of the files in the npm packages vega 6.4.0 and vega-lite 6.4.3."""
 
 
 class TestContract(ReportContract):
@@ -72,7 +72,7 @@ def test_a_page_is_smaller_than_a_mail_attachment_may_be(page: str) -> None:
 
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(st.one_of(values(Profile), values(SweepResult)))
-def test_whatever_the_types_allow_makes_a_page(result: Result) -> None:
+def test_extreme_values_make_a_page(result: Result) -> None:
     page = full_page(result)
     assert page.endswith("</html>")
     assert list(specs(page)) == re.findall('data-chart="([a-z0-9-]+)"', page)
@@ -98,7 +98,7 @@ def specs(page: str) -> dict[str, dict[str, object]]:
     return told
 
 
-def test_each_chart_has_its_figures_and_its_words(page: str) -> None:
+def test_each_chart_has_a_table_and_a_description(page: str) -> None:
     drawn = re.findall(r'data-chart="([a-z0-9-]+)" role="img" aria-label="([^"]+)"', page)
     told = specs(page)
     assert [name for name, _ in drawn] == list(told)
@@ -106,7 +106,7 @@ def test_each_chart_has_its_figures_and_its_words(page: str) -> None:
 
 
 @pytest.mark.parametrize("result", [sample_profile(), sample_sweep()], ids=["profile", "sweep"])
-def test_no_name_gets_out_of_its_place(result: Result) -> None:
+def test_names_cannot_inject_html(result: Result) -> None:
     page = full_page(renamed(result, HOSTILE))
     plain = full_page(renamed(result, "harmless"))
     for opened in ("<script", "</script", "<!--", "<b>", "\u2028"):
@@ -121,7 +121,7 @@ def test_json_in_a_script_ends_no_script_and_is_read_back_as_it_was() -> None:
     assert json.loads(text) == hostile
 
 
-def test_nothing_in_the_charts_steers_a_display() -> None:
+def test_charts_contain_no_control_characters() -> None:
     page = full_page(renamed(sample_sweep(), CONTROLS))
     assert not any(c in json.dumps(specs(page), ensure_ascii=False) for c in "\x1b\r\x07\u202e")
 
@@ -137,7 +137,7 @@ def test_code_to_paste_keeps_its_lines() -> None:
 
 
 def test_unknown_is_never_drawn(page: str, name: str) -> None:
-    """Not as zero, nor at all: a stage of unknown length is in no chart."""
+    """A stage of unknown length is in no chart, not even as zero."""
     if name == "unheard-of":
         assert "fetch" not in json.dumps([specs(page).get("journey"), specs(page).get("spread")])
         found = sections(page)
@@ -145,7 +145,7 @@ def test_unknown_is_never_drawn(page: str, name: str) -> None:
         assert "unknown" in found["stages"]
 
 
-def test_the_words_of_the_stages_are_those_of_the_documents(repo: Path) -> None:
+def test_stages_are_explained_as_in_the_documentation(repo: Path) -> None:
     table = (repo / "docs/concepts.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", table, re.MULTILINE)
     documented = {name: f"{where}: {what}".replace("`", "") for name, where, what in rows}

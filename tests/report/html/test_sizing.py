@@ -1,4 +1,4 @@
-"""A sizing as a page: each number with its formula, and the cluster as it grows."""
+"""The page of a sizing: each number with its formula, and the cluster by size."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def section(of: Document, name: str) -> Section:
     return next(each for each in of.sections if each.name == name)
 
 
-def test_numbers_stand_side_by_side_and_each_with_its_formula() -> None:
+def test_sizings_are_columns_and_each_number_has_its_formula() -> None:
     view = document(sizings(64, 512))
     assert view.title == "What 64 and 512 GPUs need"
     (storage,) = section(view, "part-0").blocks
@@ -63,14 +63,14 @@ def test_numbers_stand_side_by_side_and_each_with_its_formula() -> None:
     ]  # fmt: skip
 
 
-def test_what_one_accelerator_takes_is_called_so() -> None:
-    """It stands among numbers of all accelerators."""
+def test_a_number_for_one_accelerator_is_labelled_so() -> None:
+    """Its label says so, since other numbers are of all accelerators."""
     storage = section(document(sizings(64)), "part-0").blocks[0]
     assert isinstance(storage, Table)
     assert storage.rows[0].cells[0].text == "samples per GPU"
 
 
-def test_what_is_not_known_is_asked_for() -> None:
+def test_missing_inputs_are_named() -> None:
     page = read(render_html(document(sizings(64))))
     assert "requests in flight: --request-bytes --first-byte-ms --stream-bandwidth" in page
     assert "Checkpoints" not in page, "there is no number for it"
@@ -93,7 +93,7 @@ def test_a_cluster_is_drawn_where_it_was_simulated() -> None:
     assert chart.description.startswith("64 GPUs: 100 % at work, 0.0 % waiting for data; ")
 
 
-def test_names_of_the_users_are_text() -> None:
+def test_user_given_names_are_escaped() -> None:
     given = from_workload("unet3d", "h100")
     odd = {"step_s": BY_NAME["step_s"].taken(0.323, HOSTILE)}
     page = render_html(document([size(given | odd, 8)]))

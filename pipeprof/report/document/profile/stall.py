@@ -119,13 +119,13 @@ def _where_awaited(profile: Profile) -> str:
 
 def pauses_text(profile: Profile) -> str:
     """Summarise the pauses, and the verdict if they counted as steps; empty without pauses."""
-    found = profile.pauses
-    if found is None:
+    paused = profile.pauses
+    if paused is None:
         return ""
-    as_steps = found.as_steps
+    as_steps = paused.as_steps
     return (
-        f"{found.count:,}, {format_duration(found.total_s)} in total, "
-        f"{format_share(found.share)} of the time, left out; counted as steps: {as_steps.verdict} "
+        f"{paused.count:,}, {format_duration(paused.total_s)} in total, "
+        f"{format_share(paused.share)} of the time, left out; counted as steps: {as_steps.verdict} "
         f"({format_share(as_steps.starved_fraction)})"
     )
 
@@ -133,8 +133,8 @@ def pauses_text(profile: Profile) -> str:
 def pauses(profile: Profile) -> doc.Section:
     """Return the pauses by kind, and the verdict if they counted as training steps."""
     name, title = "pauses", "Pauses"
-    found = profile.pauses
-    if found is None:
+    paused = profile.pauses
+    if paused is None:
         none = "No pause was found: between batches main did nothing but train."
         return doc.section(name, title, none, evidence=True)
     table = doc.Table(
@@ -147,17 +147,17 @@ def pauses(profile: Profile) -> doc.Section:
                 format_duration(each.total_s / max(each.count, 1)),
                 format_duration(each.longest_s),
             )
-            for each in found.kinds
+            for each in paused.kinds
         ),
     )
-    rested, verdict = found.rested_batches, found.as_steps
+    rested, verdict = paused.rested_batches, paused.as_steps
     also = f", as are {counted(rested, 'batch')} in the queue when one ended" if rested else ""
     as_steps = (
         f"Left out of all other figures{also}. Counted as training steps: {verdict.verdict}, "
         f"{format_share(verdict.starved_fraction)} of the time "
         f"(95 %: {share_range(verdict.starved_interval)})."
     )
-    unnamed = any(each.kind.evidence == "length" for each in found.kinds)
+    unnamed = any(each.kind.evidence == "length" for each in paused.kinds)
     hint = 'Put pipeprof.pause("…") around a pause to give it a name and an exact length.'
     note = "time between two batches that is no training step"
     return doc.section(name, title, table, as_steps, hint if unnamed else None, note=note)

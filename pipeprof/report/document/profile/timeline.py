@@ -139,7 +139,7 @@ def parts(log: BatchLog) -> list[Part]:
     """Divide the log into parts of equally many batches; the last also has the remaining ones."""
     cycles = _cycles(log)
     length = max(_LEAST_IN_PART, -(-len(cycles) // _MOST_PARTS))
-    found = []
+    divided = []
     for first in range(0, len(cycles) - length + 1, length):
         last = first + length if first + 2 * length <= len(cycles) else len(cycles)
         begin_s = log.asked_s[first] - log.asked_s[0]
@@ -148,31 +148,31 @@ def parts(log: BatchLog) -> list[Part]:
         took_s = sum(took_s for _, took_s in cycles[first:last])
         if end_s > begin_s and took_s > 0:
             rate = samples / took_s if samples else None
-            found.append(Part(begin_s, end_s, rate, _wait_share(cycles[first:last])))
-    return found
+            divided.append(Part(begin_s, end_s, rate, _wait_share(cycles[first:last])))
+    return divided
 
 
 def over_time(log: BatchLog, stretch: Stretch) -> list[doc.Chart]:
     """Return a chart of samples/s and one of waiting; none for a run of a few batches."""
-    found = tuple(parts(log))
-    if len(found) < 2:
+    run_parts = tuple(parts(log))
+    if len(run_parts) < 2:
         return []
     zero_s = log.asked_s[0]
     shaded = (log.asked_s[stretch.first] - zero_s, log.done_s[stretch.last - 1] - zero_s)
-    waits = [part.wait_share for part in found]
+    waits = [part.wait_share for part in run_parts]
     text = (
         f"Main waited {format_share(median(waits))} of the time in the median part, and "
         f"{format_share(min(waits))} to {format_share(max(waits))} in all. Shaded: the stretch "
         "below."
     )
-    waiting = doc.Chart("waiting", "Waiting over time", text, OverTime("waited", found, shaded))
-    rates = [part.samples_per_s for part in found if part.samples_per_s is not None]
+    waiting = doc.Chart("waiting", "Waiting over time", text, OverTime("waited", run_parts, shaded))
+    rates = [part.samples_per_s for part in run_parts if part.samples_per_s is not None]
     if not rates:
         return [waiting]
     text = (
         f"{format_count(median(rates))} samples/s in the median part; the "
-        f"{counted(len(found), 'part')} range from {format_count(min(rates))} to "
-        f"{format_count(max(rates))}, over {format_duration(found[-1].end_s)}."
+        f"{counted(len(run_parts), 'part')} range from {format_count(min(rates))} to "
+        f"{format_count(max(rates))}, over {format_duration(run_parts[-1].end_s)}."
     )
-    data = OverTime("samples/s", found, shaded)
+    data = OverTime("samples/s", run_parts, shaded)
     return [doc.Chart("pace", "Samples/s over time", text, data), waiting]

@@ -21,46 +21,46 @@ _SLOW_RATIO = 1.25
 def workers(profile: Profile) -> doc.Section:
     """Return the mean times of the workers, as a chart and a table."""
     name, title = "workers", "Workers side by side"
-    found = profile.workers
-    if not found:
+    stats = profile.workers
+    if not stats:
         return doc.section(name, title, "Unknown: no worker was measured.", evidence=True)
-    slowest = max(found, key=lambda worker: busy_s(worker.stages))
-    median_s = median(busy_s(worker.stages) for worker in found)
+    slowest = max(stats, key=lambda worker: busy_s(worker.stages))
+    median_s = median(busy_s(worker.stages) for worker in stats)
     ratio = busy_s(slowest.stages) / median_s if median_s > 0 else 1.0
     slow = slowest.index if ratio >= _SLOW_RATIO else None
     text = f"Worker #{slow} takes {times(ratio)} as long as the median worker."
     if slow is None:
-        count = counted(len(found), "worker")
+        count = counted(len(stats), "worker")
         text = f"The slowest of {count} takes {times(ratio)} as long as the median."
     stages = {
         str(worker.index) if worker.index >= 0 else "main": mean_seconds(journey(worker.stages, 1))
-        for worker in found
+        for worker in stats
     }
     chart = doc.Chart("workers", title, text, Stacks("s", "mean per batch", stages))
     drawn = chart if any(stages.values()) else None
     remark = text if slow is not None else ""
-    note = f"mean per batch of {counted(len(found), 'worker')}"
-    return doc.section(name, title, drawn, _table(found, slow), remark, note=note, evidence=True)
+    note = f"mean per batch of {counted(len(stats), 'worker')}"
+    return doc.section(name, title, drawn, _table(stats, slow), remark, note=note, evidence=True)
 
 
-def _rows_to_show(found: tuple[WorkerStats, ...]) -> list[tuple[str, WorkerStats]]:
+def _rows_to_show(stats: tuple[WorkerStats, ...]) -> list[tuple[str, WorkerStats]]:
     """Return all of a few workers; of many the fastest, the median and the slowest, so named."""
-    if len(found) <= _MOST_ROWS:
-        return [("", worker) for worker in found]
-    by_time = sorted(found, key=lambda worker: busy_s(worker.stages))
+    if len(stats) <= _MOST_ROWS:
+        return [("", worker) for worker in stats]
+    by_time = sorted(stats, key=lambda worker: busy_s(worker.stages))
     named = {"fastest ": by_time[0], "median ": by_time[len(by_time) // 2], "slowest ": by_time[-1]}
     return list(named.items())
 
 
-def _table(found: tuple[WorkerStats, ...], slow: int | None) -> doc.Table:
-    measured = [s for s in WORKER_STAGES if any(s in worker.stages for worker in found)]
-    longest = max(busy_s(worker.stages) for worker in found)
+def _table(stats: tuple[WorkerStats, ...], slow: int | None) -> doc.Table:
+    measured = [s for s in WORKER_STAGES if any(s in worker.stages for worker in stats)]
+    longest = max(busy_s(worker.stages) for worker in stats)
     return doc.Table(
         (doc.Column("worker", "name"), doc.Column("batches", spare=2),
          *(doc.Column(name, spare=3) for name in measured), doc.Column("total", spare=1)),
         tuple(
             _row(rank, worker, measured, longest, worker.index == slow)
-            for rank, worker in _rows_to_show(found)
+            for rank, worker in _rows_to_show(stats)
         ),
     )  # fmt: skip
 

@@ -23,53 +23,53 @@ _LONGEST_STORAGE = 50
 def conversion(sweep: SweepResult) -> doc.Section:
     """Return the advice and the speed of each copy; empty if no other format was requested."""
     name, title = "conversion", "What would I gain by converting?"
-    found = sweep.conversion
-    if found is None:
+    converted = sweep.conversion
+    if converted is None:
         return doc.section(name, title)
-    baseline = trial_at(sweep, found.baseline)
-    if found.sample is None or baseline is None:
+    baseline = trial_at(sweep, converted.baseline)
+    if converted.sample is None or baseline is None:
         unknown = "Unknown: the data as it is has not been tried yet."
         return doc.section(name, title, unknown)
     untried = (
         f"{copy.name} on {copy.storage} was not tried: {copy.skipped}"
-        for copy in found.copies
+        for copy in converted.copies
         if copy.skipped is not None
     )
     noise = "The two trials of the data as it is differ by noise, which the intervals include."
     return doc.section(
         name,
         title,
-        *map(doc.Paragraph, (*advice_lines(found), *untried)),
-        _speeds(sweep, found, baseline),
-        _sample_size(found.sample),
-        noise if found.control is not None else None,
-        *(doc.Paragraph(f"Kept: {copy.url}") for copy in found.copies if found.kept),
+        *map(doc.Paragraph, (*advice_lines(converted), *untried)),
+        _speeds(sweep, converted, baseline),
+        _sample_size(converted.sample),
+        noise if converted.control is not None else None,
+        *(doc.Paragraph(f"Kept: {copy.url}") for copy in converted.copies if converted.kept),
         note=emulated(sweep.environment).strip(" ()"),
     )
 
 
-def advice_lines(found: Conversion | None) -> list[str]:
+def advice_lines(converted: Conversion | None) -> list[str]:
     """Return the advice for each storage; empty without a conversion."""
-    if found is None:
+    if converted is None:
         return []
     advice = [
-        f"On {shorten(name, _LONGEST_STORAGE)}: {text}" for name, text in found.advice.items()
+        f"On {shorten(name, _LONGEST_STORAGE)}: {text}" for name, text in converted.advice.items()
     ]
-    return [*advice, *found.layout]
+    return [*advice, *converted.layout]
 
 
-def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> doc.Table:
+def _speeds(sweep: SweepResult, converted: Conversion, baseline: Trial) -> doc.Table:
     """Return the speed, size and CPU time of each copy as multiples of the original data."""
     one = times(1.0)
     rows = [(f"{baseline.format} as it is", baseline, one, "", one, one)]
-    control = trial_at(sweep, found.control)
+    control = trial_at(sweep, converted.control)
     if control is not None:
         speed = times(control.samples_per_s / max(baseline.samples_per_s, 1e-9))
         rows.append(("the same, repeated", control, speed, "", "", ""))
-    for copy, gain, trial in _tried(sweep, found):
+    for copy, gain, trial in _tried(sweep, converted):
         cpu, interval = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
         speed, storage = times(gain.speed), times(gain.storage)
-        rows.append((_label(copy, found), trial, speed, interval, storage, cpu))
+        rows.append((_label(copy, converted), trial, speed, interval, storage, cpu))
     titles = doc.columns(("samples/s", "speed", "95 %", "storage", "CPU"))
     return doc.Table(
         (doc.Column("format", "text"), *titles, doc.Column("starved", spare=1)),
@@ -84,21 +84,21 @@ def _speeds(sweep: SweepResult, found: Conversion, baseline: Trial) -> doc.Table
 def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
     """Return the bytes and CPU seconds that a sample takes in each format."""
     name, title = "sample", "Cost of a sample"
-    found = sweep.conversion
-    baseline = trial_at(sweep, found.baseline) if found else None
-    if found is None or found.sample is None or baseline is None:
+    converted = sweep.conversion
+    baseline = trial_at(sweep, converted.baseline) if converted else None
+    if converted is None or converted.sample is None or baseline is None:
         return doc.section(name, title)
-    stored = format_bytes(found.sample.storage_bytes / max(found.sample.rows, 1))
+    stored = format_bytes(converted.sample.storage_bytes / max(converted.sample.rows, 1))
     rows = [doc.row(f"{baseline.format} as it is", stored, *_costs(baseline), "", "")]
     rows += [
         doc.row(
-            _label(copy, found),
+            _label(copy, converted),
             format_bytes(copy.bytes / max(copy.rows, 1)),
             *_costs(trial),
             str(copy.objects),
             format_rate(copy.bytes / copy.write_s) if copy.write_s > 0 else "",
         )
-        for copy, _, trial in _tried(sweep, found)
+        for copy, _, trial in _tried(sweep, converted)
     ]
     titles = doc.columns(("stored", "read", "moved", "CPU", "decode", "files"))
     table = doc.Table(
@@ -129,11 +129,11 @@ def _sample_size(sample: Sample) -> str:
     )
 
 
-def _tried(sweep: SweepResult, found: Conversion) -> list[tuple[Copy, Gain, Trial]]:
+def _tried(sweep: SweepResult, converted: Conversion) -> list[tuple[Copy, Gain, Trial]]:
     """Return the copies that have a trial."""
-    gains = {gain.url: gain for gain in found.gains}
+    gains = {gain.url: gain for gain in converted.gains}
     rows = []
-    for copy in found.copies:
+    for copy in converted.copies:
         gain = gains.get(copy.url)
         trial = trial_at(sweep, gain.trial) if gain else None
         if gain is not None and trial is not None:
@@ -141,6 +141,6 @@ def _tried(sweep: SweepResult, found: Conversion) -> list[tuple[Copy, Gain, Tria
     return rows
 
 
-def _label(copy: Copy, found: Conversion) -> str:
-    storages = {copy.storage for copy in found.copies}
+def _label(copy: Copy, converted: Conversion) -> str:
+    storages = {copy.storage for copy in converted.copies}
     return copy.name if len(storages) == 1 else f"{copy.name} on {shorten(copy.storage, 20)}"

@@ -29,17 +29,17 @@ _MOST_LINES: Final = 3
 
 def sweep_document(sweep: SweepResult) -> doc.Document:
     """Return the full report of a sweep."""
-    found, own = data_sets(sweep), own_data_sets(sweep)
-    figures = doc.KeyFigures(_figures(sweep, found))
+    all_sets, own = data_sets(sweep), own_data_sets(sweep)
+    figures = doc.KeyFigures(_figures(sweep, all_sets))
     return _document(
         sweep,
         doc.section("verdict", "", *map(_verdict, own), *_state(sweep), figures),
         recommendation(sweep, own),
         conversion(sweep),
         cost_of_a_sample(sweep),
-        throughput(sweep, found),
+        throughput(sweep, all_sets),
         best_of_each(sweep, own),
-        trials(sweep, found),
+        trials(sweep, all_sets),
         untried(sweep),
         confidence(sweep),
     )
@@ -81,13 +81,13 @@ def _state(sweep: SweepResult) -> list[doc.Paragraph]:
     return [doc.Paragraph(line) for line in lines]
 
 
-def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[doc.LabelledFigure, ...]:
+def _figures(sweep: SweepResult, all_sets: Sequence[DataSet]) -> tuple[doc.LabelledFigure, ...]:
     left = f"{len(sweep.untried):,} settings not tried" if sweep.untried else "the whole grid"
     count = f"{len(sweep.trials):,} of {sweep.planned:,}"
     figures = [doc.LabelledFigure("trials", count, left if sweep.finished else "unfinished")]
-    if found:
+    if all_sets:
         best = fastest(sweep)
-        where = f"{label_of(best, found)}, {settings(best.config)}"
+        where = f"{label_of(best, all_sets)}, {settings(best.config)}"
         rate = f"{format_count(best.samples_per_s)} samples/s"
         figures.append(doc.LabelledFigure("fastest", rate, where, "good"))
         rate_s = best.demand_samples_per_s
@@ -100,12 +100,12 @@ def _figures(sweep: SweepResult, found: Sequence[DataSet]) -> tuple[doc.Labelled
 
 
 def _brief_opening(sweep: SweepResult) -> list[doc.Block]:
-    found = own_data_sets(sweep)
-    best = sorted(found, key=lambda data: -data.best.samples_per_s)[:_MOST_LINES]
-    blocks: list[doc.Block] = [_verdict(data) for data in found if data in best]
-    if len(found) > _MOST_LINES:
-        shown = f"The fastest {_MOST_LINES} of {counted(len(found), 'data set')}."
+    own = own_data_sets(sweep)
+    best = sorted(own, key=lambda data: -data.best.samples_per_s)[:_MOST_LINES]
+    blocks: list[doc.Block] = [_verdict(data) for data in own if data in best]
+    if len(own) > _MOST_LINES:
+        shown = f"The fastest {_MOST_LINES} of {counted(len(own), 'data set')}."
         blocks.append(doc.Paragraph(shown))
-    if len(found) > 1:
-        blocks.append(doc.Paragraph(choice(found)))
+    if len(own) > 1:
+        blocks.append(doc.Paragraph(choice(own)))
     return [*blocks, *_state(sweep)]

@@ -15,18 +15,18 @@ _NAME, _TITLE = "recommendation", "Recommendation"
 _UNKNOWN = "Unknown until trials have ended."
 
 
-def recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+def recommendation(sweep: SweepResult, data_sets: Sequence[DataSet]) -> doc.Section:
     """Return the recommended setting of each data set with its evidence and code."""
     blocks: list[doc.Block] = []
-    for data in found:
+    for data in data_sets:
         if data.advice is not None:
             blocks += _advice(sweep, data, data.advice)
     return doc.section(_NAME, _TITLE, *blocks, "" if blocks else _UNKNOWN)
 
 
-def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+def first_recommendation(sweep: SweepResult, data_sets: Sequence[DataSet]) -> doc.Section:
     """Return only the recommendation for the fastest data set: the change, its gain and code."""
-    advised = [data for data in found if data.advice is not None]
+    advised = [data for data in data_sets if data.advice is not None]
     if not advised:
         return doc.section(_NAME, _TITLE)
     data = max(advised, key=lambda each: each.best.samples_per_s)
@@ -37,8 +37,8 @@ def first_recommendation(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Se
     return doc.section(_NAME, _TITLE, change, brief, *code, note=note)
 
 
-def _advice(sweep: SweepResult, data: DataSet, found: SweepAdvice) -> list[doc.Block]:
-    advice = found.recommendation
+def _advice(sweep: SweepResult, data: DataSet, advised: SweepAdvice) -> list[doc.Block]:
+    advice = advised.recommendation
     if advice is None:
         return [doc.Subheading(f"{data.label}: keep {settings(data.best.config)}")]
     kept = advice.current == advice.proposed

@@ -16,26 +16,27 @@ _LONGEST_SERIES = 40
 """Most characters of the name of a series."""
 
 
-def throughput(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+def throughput(sweep: SweepResult, data_sets: Sequence[DataSet]) -> doc.Section:
     """Return the chart of throughput by number of workers."""
     name, title = "settings", "Throughput over workers"
-    if not found:
+    if not data_sets:
         return doc.section(name, title, "Unknown until trials have ended.")
     best = fastest(sweep)
     text = (
-        f"The fastest is {label_of(best, found)} with {settings(best.config)}: "
+        f"The fastest is {label_of(best, data_sets)} with {settings(best.config)}: "
         f"{format_count(best.samples_per_s)} samples/s."
     )
     predicted = sweep.untried or any(trial.predicted_samples_per_s for trial in sweep.trials)
     hollow = "; hollow: predicted" if predicted else ""
     note = f"lines: 95 % intervals{hollow}; dashed: the accelerator's demand"
-    return doc.section(name, title, doc.Chart(name, title, text, _data(sweep, found)), note=note)
+    chart = doc.Chart(name, title, text, _data(sweep, data_sets))
+    return doc.section(name, title, chart, note=note)
 
 
-def _data(sweep: SweepResult, found: Sequence[DataSet]) -> OverWorkers | Throughputs:
+def _data(sweep: SweepResult, data_sets: Sequence[DataSet]) -> OverWorkers | Throughputs:
     """Return points over workers, or a row per trial if only one number of workers was tried."""
     demand = max((trial.demand_samples_per_s or 0.0 for trial in sweep.trials), default=0.0)
-    labels = {data.url: data.label for data in found}
+    labels = {data.url: data.label for data in data_sets}
     if len({each.config.num_workers for each in sweep.trials}) > 1 or sweep.untried:
         points = (*_measured(sweep, labels), *_untried(sweep, labels))
         return OverWorkers(points, demand or None)
@@ -84,17 +85,17 @@ def _series(sweep: SweepResult, label: str, batch_size: int | None) -> str:
     return shorten(name, _LONGEST_SERIES)
 
 
-def best_of_each(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+def best_of_each(sweep: SweepResult, data_sets: Sequence[DataSet]) -> doc.Section:
     """Compare the best trials of the data sets; empty if there is only one data set."""
     name, title = "data-sets", "Best trial of each data set"
-    if len(found) < 2:
+    if len(data_sets) < 2:
         return doc.section(name, title)
     note = emulated(sweep.environment).strip(" ()")
-    return doc.section(name, title, _table(found), doc.Paragraph(choice(found)), note=note)
+    return doc.section(name, title, _table(data_sets), doc.Paragraph(choice(data_sets)), note=note)
 
 
-def _table(found: Sequence[DataSet]) -> doc.Table:
-    slowest = min(data.best.samples_per_s for data in found)
+def _table(data_sets: Sequence[DataSet]) -> doc.Table:
+    slowest = min(data.best.samples_per_s for data in data_sets)
     return doc.Table(
         (doc.Column("data set", "text"), doc.Column("samples/s"), doc.Column("95 %", spare=1),
          doc.Column("speed", spare=2), *doc.columns(("starved", "bytes/sample"))),
@@ -107,20 +108,20 @@ def _table(found: Sequence[DataSet]) -> doc.Table:
                 format_share(data.best.starved_fraction),
                 format_bytes(data.best.bytes_per_sample),
             )
-            for data in found
+            for data in data_sets
         ),
     )  # fmt: skip
 
 
-def choice(found: Sequence[DataSet]) -> str:
+def choice(data_sets: Sequence[DataSet]) -> str:
     """Say which of several data sets to prefer, as far as the intervals allow."""
-    fed = [data for data in found if data.best.verdict == "fed"]
+    fed = [data for data in data_sets if data.best.verdict == "fed"]
     if len(fed) > 1:
         leanest = min(fed, key=lambda data: data.best.bytes_per_sample)
         names = ", ".join(data.label for data in fed)
         size = format_bytes(leanest.best.bytes_per_sample)
         return f"{names} feed the accelerator; {leanest.label} reads the least, {size} a sample."
-    first, second = sorted(found, key=lambda data: -data.best.samples_per_s)[:2]
+    first, second = sorted(data_sets, key=lambda data: -data.best.samples_per_s)[:2]
     if first.best.interval[0] <= second.best.interval[1]:
         return f"{first.label} and {second.label} do not clearly differ: their intervals overlap."
     ratio = times(first.best.samples_per_s / max(second.best.samples_per_s, 1e-9))

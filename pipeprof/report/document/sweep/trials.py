@@ -43,14 +43,14 @@ _FIGURES = (
 )  # fmt: skip
 
 
-def trials(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
+def trials(sweep: SweepResult, data_sets: Sequence[DataSet]) -> doc.Section:
     """Return the table of all trials, with the chosen and the fastest ones marked."""
     name, title = "trials", "Trials"
     if not sweep.trials:
         return doc.section(name, title, "No trial has ended yet.", note="0 so far", evidence=True)
-    labels = {data.url: data.label for data in found}
+    labels = {data.url: data.label for data in data_sets}
     shown = [each for each in _FIGURES if any(each.value(t) is not None for t in sweep.trials)]
-    chosen, most = {id(data.best) for data in found}, fastest(sweep)
+    chosen, most = {id(data.best) for data in data_sets}, fastest(sweep)
     rows = []
     for trial in sweep.trials:
         marks = ["chosen"] * (id(trial) in chosen) + ["fastest"] * (trial is most)
@@ -64,7 +64,7 @@ def trials(sweep: SweepResult, found: Sequence[DataSet]) -> doc.Section:
         sortable=True,
     )
     note = f"{len(sweep.trials)}{emulated(sweep.environment)}"
-    return doc.section(name, title, table, *_legend(sweep, found), note=note, evidence=True)
+    return doc.section(name, title, table, *_legend(sweep, data_sets), note=note, evidence=True)
 
 
 def _row(trial: Trial, label: str, marks: str, shown: Sequence[_Figure]) -> doc.Row:
@@ -93,14 +93,14 @@ def _half_width(trial: Trial) -> float | None:
     return (high - low) / 2 / trial.samples_per_s if trial.samples_per_s > 0 else None
 
 
-def _legend(sweep: SweepResult, found: Sequence[DataSet]) -> list[str]:
+def _legend(sweep: SweepResult, data_sets: Sequence[DataSet]) -> list[str]:
     return [
         "Chosen: the cheapest setting that feeds the accelerator, or else the fastest.",
         "Read: bytes requested from storage. Moved: bytes that disks transferred, if known.",
         "Each trial's profile is in the folder of this sweep's file.",
-        *(f"{data.label}: {data.url}" for data in found if data.url != data.label),
-        *(_cache(sweep, data) for data in found),
-        *(text for data in found for text in _prediction_errors(data)),
+        *(f"{data.label}: {data.url}" for data in data_sets if data.url != data.label),
+        *(_cache(sweep, data) for data in data_sets),
+        *(text for data in data_sets for text in _prediction_errors(data)),
     ]
 
 
