@@ -61,10 +61,10 @@ def _known_by_location(source: DataSource | None, root: str) -> CacheState | Non
         return None
     if not is_local(source.url):
         return CacheState("unknown", hidden_caches(source.url))
-    residency = by_file_system([local_path(source.url)], root)
-    if residency is None:
+    known = by_file_system([local_path(source.url)], root)
+    if known is None:
         return None
-    return CacheState("unknown" if residency.share is None else "warm", residency.reason)
+    return CacheState("unknown" if known.share is None else "warm", known.reason)
 
 
 def _sum(column: Sequence[float | None], rows: Sequence[int]) -> float:

@@ -26,7 +26,7 @@ ALIGNMENT = 4096
 """Direct reads begin and end at multiples of this many bytes."""
 _CACHE_LINE = 64
 """Bytes."""
-_MAX_SINGLE_THREADED_BYTES = 2**20
+_SMALL_READ_BYTES = 2**20
 """The largest read that never uses another thread. Planning stays below it, because it runs
 shortly before workers are forked, and no other thread may exist then."""
 
@@ -57,24 +57,21 @@ class LocalReader:
         spans = [_whole_pages(*each) if direct else each for each in ranges]
         places, total = _places(spans)
         memory = _allocate(total, ALIGNMENT if direct else _CACHE_LINE)
-        in_one = total <= _MAX_SINGLE_THREADED_BYTES or (
-            not direct and _all_cached(descriptor, ranges)
-        )
-        size = max(1, total) if in_one else self._request_bytes(direct)
+        single = total <= _SMALL_READ_BYTES or (not direct and _all_cached(descriptor, ranges))
+        size = max(1, total) if single else self._request_bytes(direct)
         requests: deque[Request] = deque()
         buffers = []
-        for (offset, length), (start, reach), at in zip(ranges, spans, places, strict=True):
-            inner = offset - start
-            view = memory[at : at + reach]
+        for (offset, length), (start, span), place in zip(ranges, spans, places, strict=True):
+            view = memory[place : place + span]
+            before = offset - start  # bytes of the first page that lie before the range
+            needed = before + length
             requests += (
-                Request(
-                    start + done, view[done : done + size], min(size, inner + length - done), direct
-                )
-                for done in range(0, inner + length, size)
+                Request(start + at, view[at : at + size], min(size, needed - at), direct)
+                for at in range(0, needed, size)
             )
-            buffers.append(view[inner : inner + length].toreadonly())
+            buffers.append(view[before:needed].toreadonly())
         count = len(requests)
-        self._read_all(descriptor, path, requests, 1 if in_one else self._options.queue_depth)
+        self._read_all(descriptor, path, requests, 1 if single else self._options.queue_depth)
         if self._options.forget and not direct:
             for each in ranges:
                 forget(descriptor, *_whole_pages(*each))

@@ -48,5 +48,5 @@ def check_own(spec: SweepSpec) -> None:
     if spec.script is not None:
         split_command(spec.script)
     elif spec.loader is not None:
-        counts = {"prefetch_factor": len(spec.prefetch) - 1, "batch_size": len(spec.batch_sizes)}
-        OwnLoader(spec.loader).check([name for name, varied in counts.items() if varied])
+        varied = {"prefetch_factor": len(spec.prefetch) > 1, "batch_size": bool(spec.batch_sizes)}
+        OwnLoader(spec.loader).check([name for name in varied if varied[name]])
