@@ -175,8 +175,8 @@ def _collect_inputs(
         given |= sources.from_workload(workload, accelerator)
     if file:
         given |= sources.from_profile(load_profile(file), file)
-    options = {
-        name: BY_NAME[name].taken(value, "given")
+    written = {
+        name: BY_NAME[name].checked(value, "given")
         for name, value in numbers.items()
         if value is not None
     }

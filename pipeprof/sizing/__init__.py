@@ -1,5 +1,5 @@
-"""Pure arithmetic about accelerators, storage and clusters.
+"""Compute what storage, nodes and checkpoints accelerators need.
 
-All of it is in `formulas`, which `sheet` fills in; `inputs` and `sources` say what is given, and
-`cluster` simulates what averages hide. The command ``size`` uses it, through `size` and `sources`.
+`formulas` has all formulas, and `sheet` evaluates them. `inputs` and `sources` provide the numbers.
+`cluster` simulates effects that averages hide. The command ``size`` calls `size` and `sources`.
 """

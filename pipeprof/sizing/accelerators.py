@@ -1,4 +1,4 @@
-"""Accelerators, as their makers tell: memory and peak arithmetic.
+"""List accelerators with the memory and peak arithmetic rate that their vendors state.
 
 Source: Training Infrastructure notes and ML Engineering's tables; dense FP16 or BF16.
 """
@@ -11,10 +11,12 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Accelerator:
+    """One model of accelerator."""
+
     memory: tuple[float, ...]
-    """Bytes, of each size in which it is sold; none: not known here."""
+    """Bytes of each variant that is sold; empty where unknown."""
     peak_flop_per_s: float
-    """In 16 bits, dense."""
+    """FLOP/s in 16 bits, dense."""
 
 
 ACCELERATORS: Final = {

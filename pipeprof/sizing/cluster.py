@@ -1,5 +1,6 @@
-"""A cluster on one file system, simulated: what averages hide, which is that every step waits for
-the node that gets its data last."""
+"""Simulate a cluster on one file system, in which every step waits for the last node's data.
+
+Averages hide this effect."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ import numpy as np
 from pipeprof.analyze.predict.event_engine import Mailbox, Process, SharedResource, World
 
 STEPS = 60
-"""Simulated in a run."""
+"""Simulated steps of a run."""
 WARMUP = 10
-"""Of these are left out, so that prefetched batches do not flatter."""
+"""First steps that are left out, as prefetched batches make them faster."""
 SEEDS = (0, 1, 2)
 
 
@@ -25,48 +26,48 @@ class Cluster:
 
     nodes: int
     step_s: float
-    """On a node's batches, all accelerators side by side."""
+    """Seconds of a training step; the accelerators of a node run concurrently."""
     bytes_per_step: float
-    """That a node reads for one step."""
+    """Bytes that a node reads for one step."""
     storage_bandwidth: float = inf
     """Bytes/s of the file system, shared by all nodes."""
     client_bandwidth: float = inf
     """Bytes/s of one node."""
     latency_s: float = 0.0
-    """Until the first byte of a step's data."""
+    """Seconds until the first byte of a step's data arrives."""
     ahead: int = 2
-    """Steps whose data is fetched beforehand, at once."""
+    """Number of steps whose data a node prefetches concurrently."""
     read_spread: float = 0.0
-    """Standard deviation of a step's bytes and latency, of their mean; log-normal."""
+    """Relative standard deviation of a step's bytes and latency; log-normal."""
     step_spread: float = 0.0
-    """The same of a node's step."""
+    """Relative standard deviation of a node's step; log-normal."""
 
 
 @dataclass(frozen=True)
 class ClusterRun:
-    """What came of it, over the seeds."""
+    """The result of a simulation, as means over its seeds."""
 
     nodes: int
     au: float
-    """Accelerator utilisation: time in the steps that nothing slows, of all time, 0..1."""
+    """Accelerator utilisation: the share of time in undelayed steps, 0..1."""
     au_range: tuple[float, float]
-    """Over the seeds."""
+    """Lowest and highest utilisation over the seeds."""
     starved_fraction: float
-    """Of the time, that in which the last node's data is waited for, 0..1."""
+    """Share of the time in which all wait for the last node's data, 0..1."""
     straggler_share: float
-    """Of the time, that in which faster nodes wait for the slowest step, 0..1."""
+    """Share of the time in which faster nodes wait for the slowest step, 0..1."""
 
 
 def simulate_cluster(cluster: Cluster, seeds: Sequence[int] = SEEDS) -> ClusterRun:
-    """The mean over ``seeds``. 1,024 nodes take some seconds."""
-    runs = [_Run(cluster, seed).run() for seed in seeds]
+    """Simulate the cluster once per seed. 1,024 nodes take some seconds."""
+    runs = [_Simulation(cluster, seed).run() for seed in seeds]
     au, starved, straggling = (mean(column) for column in zip(*runs, strict=True))
     every = [run[0] for run in runs]
     return ClusterRun(cluster.nodes, au, (min(every), max(every)), starved, straggling)
 
 
 def most_nodes(cluster: Cluster, target_au: float, limit: int = 4096) -> int:
-    """The most nodes that still reach ``target_au``, found by halving; 0: not even one does."""
+    """Return the most nodes that reach ``target_au``, by bisection; 0 where not even one does."""
 
     def reaches(nodes: int) -> bool:
         return simulate_cluster(replace(cluster, nodes=nodes), SEEDS[:1]).au >= target_au
@@ -84,28 +85,31 @@ def most_nodes(cluster: Cluster, target_au: float, limit: int = 4096) -> int:
     return good
 
 
-class _Run:
+class _Simulation:
+    """One simulated run of a cluster."""
+
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self._cluster = cluster
-        chance = np.random.default_rng(seed)
+        random = np.random.default_rng(seed)
         shape = (cluster.nodes, STEPS)
-        self._reads = _spread(chance, cluster.read_spread, shape)
-        self._steps = _spread(chance, cluster.step_spread, shape)
+        self._reads = _spread(random, cluster.read_spread, shape)
+        self._steps = _spread(random, cluster.step_spread, shape)
         self._time = SharedResource()
-        # no node is faster than its own network, of which its fetches have equal parts
+        # a node's concurrent fetches share its network bandwidth equally
         each = cluster.client_bandwidth / cluster.ahead
         self._link = SharedResource(cluster.storage_bandwidth, each)
         self._world = World((self._time, self._link))
         self._asked = [Mailbox(self._world) for _ in range(cluster.nodes)]
         self._ready = [Mailbox(self._world) for _ in range(cluster.nodes)]
-        self._spent = (0.0, 0.0, 0.0)
+        self._shares = (0.0, 0.0, 0.0)
 
     def run(self) -> tuple[float, float, float]:
+        """Return the shares of useful, starved and straggling time, 0..1 each."""
         self._world.run(self._train())
-        return self._spent
+        return self._shares
 
     def _train(self) -> Process:
-        """All nodes: a step begins when the last has its data, and ends with the slowest."""
+        """Train on all nodes; a step begins with the last data, and ends with the slowest node."""
         cluster = self._cluster
         for node in range(cluster.nodes):
             for step in range(cluster.ahead):
@@ -126,24 +130,24 @@ class _Run:
             yield self._time, cluster.step_s * slowest
         all_s = self._world.now - began_s
         useful_s = cluster.step_s * (STEPS - WARMUP)
-        self._spent = (useful_s / all_s, starved_s / all_s, straggled_s / all_s)
+        self._shares = (useful_s / all_s, starved_s / all_s, straggled_s / all_s)
 
     def _fetch(self, node: int) -> Process:
         cluster = self._cluster
         while True:
             yield self._asked[node]
             step: int = self._asked[node].take()
-            luck = float(self._reads[node, step % STEPS])  # beyond the last, to load the link
-            yield self._time, cluster.latency_s * luck
-            yield self._link, cluster.bytes_per_step * luck
+            factor = float(self._reads[node, step % STEPS])  # steps beyond the last load the link
+            yield self._time, cluster.latency_s * factor
+            yield self._link, cluster.bytes_per_step * factor
             self._ready[node].put(step)
 
 
 def _spread(
-    chance: np.random.Generator, spread: float, shape: tuple[int, int]
+    random: np.random.Generator, spread: float, shape: tuple[int, int]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Log-normal factors of mean 1."""
+    """Return log-normal factors with mean 1 and standard deviation ``spread``."""
     if not spread:
         return np.ones(shape)
     sigma = sqrt(log(1 + spread**2))
-    return chance.lognormal(-(sigma**2) / 2, sigma, shape)
+    return random.lognormal(-(sigma**2) / 2, sigma, shape)

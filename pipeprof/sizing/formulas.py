@@ -1,4 +1,4 @@
-"""Every formula of sizing, once: the text that is shown is also what is calculated."""
+"""Define every formula of sizing. The text that is shown is also what is evaluated."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Formula:
 
     name: str
     unit: str
-    """As in `pipeprof.model.SizingFigure`."""
+    """The unit, as in `pipeprof.model.SizingFigure`."""
     text: str
-    """In the names of the numbers that it needs: arithmetic, ⌈rounded up⌉, √(a root)."""
+    """The arithmetic in names of numbers, with ⌈rounding up⌉ and √(roots)."""
     source: str = "definition."
     note: str = ""
-    """What the number means."""
+    """Explanation of the number."""
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The numbers in it, in their order."""
+        """Names of the numbers in the formula, in their order."""
         return tuple(name for name in self._code.co_names if name not in _FUNCTIONS)
 
     def __call__(self, **numbers: float) -> float:
-        """Its value for ``numbers``, each in its base unit."""
+        """Return the value for ``numbers``, each in its base unit."""
         value: float = eval(self._code, {"__builtins__": _FUNCTIONS}, numbers)
         return value
 
@@ -38,7 +38,7 @@ class Formula:
 
 
 def _rounded_up(value: float) -> int:
-    """Whole things, at least one. What arithmetic adds by rounding is no reason for one more."""
+    """Round up to a whole number, at least 1, but ignore errors of floating point."""
     return max(1, ceil(round(value, 9)))
 
 
@@ -48,20 +48,20 @@ _PYTHON: Final = str.maketrans({"×": "*", "⌈": "rounded_up(", "⌉": ")", "�
 STORAGE: Final = (
     Formula("samples_per_s", "1/s", "batch_size / step_s",
             "MLPerf Storage, which emulates an accelerator by its step.",
-            "What one accelerator takes when it never waits."),
+            "The rate of one accelerator that never waits."),
     Formula("read_bandwidth", "B/s", "gpus × samples_per_s × bytes_per_sample × target_au",
             "MLPerf Storage, required read bandwidth.",
-            "Asked of storage by all readers together (logical)."),
+            "Requested from storage by all readers together (logical)."),
     Formula("read_bandwidth_per_gpu", "B/s", "read_bandwidth / gpus"),
     Formula("physical_bandwidth", "B/s", "read_bandwidth × physical_share",
             "definition; the share is physical bytes / logical bytes of a profile.",
             "What caches do not hold must come from devices."),
     Formula("advertised_bandwidth", "B/s", "physical_bandwidth / usable_share",
             "ML Engineering (the AI battlefield): count on 80 % of what is advertised.",
-            "What the data sheet must say."),
+            "The bandwidth that the data sheet must state."),
     Formula("requests_per_s", "1/s", "read_bandwidth / request_bytes"),
     Formula("request_s", "s", "first_byte_s + request_bytes / stream_bandwidth",
-            "the usual linear model of a request; both figures are told by `pipeprof probe`."),
+            "the usual linear model of a request; `pipeprof probe` measures both figures."),
     Formula("requests_in_flight", "", "⌈requests_per_s × request_s⌉",
             "Little's law, J. D. C. Little, Operations Research 9 (1961)."),
     Formula("s3_prefixes", "", "⌈requests_per_s / s3_requests_per_prefix⌉",
@@ -74,22 +74,22 @@ STORAGE: Final = (
     Formula("epoch_s", "s", "dataset_samples / (gpus × samples_per_s × target_au)"),
     Formula("gpus_fed", "", "storage_bandwidth / (samples_per_s × bytes_per_sample × target_au)",
             "MLPerf Storage, required read bandwidth, solved for accelerators.",
-            "How many accelerators the storage at hand feeds."),
+            "How many accelerators the given storage feeds."),
 )  # fmt: skip
 NODES: Final = (
     Formula("nodes", "", "⌈gpus / gpus_per_node⌉"),
     Formula("workers_per_gpu", "", "⌈samples_per_s × target_au × worker_s_per_sample⌉",
             "utilisation law: the busy servers are arrivals × service time.",
-            "DataLoader workers; what they cost beside each other must be in the figure."),
+            "DataLoader workers; the time must include how concurrent workers slow each other."),
     Formula("workers_per_node", "", "workers_per_gpu × gpus_per_node"),
     Formula("cores_per_node", "",
             "⌈gpus_per_node × (samples_per_s × target_au × cpu_s_per_sample + 1)⌉",
-            "utilisation law; ML Engineering: a core for the main process beside the workers'.",
-            "The 1 is for each accelerator's own process."),
+            "utilisation law; ML Engineering: one more core for the main process.",
+            "The 1 is for each accelerator's main process."),
     Formula("prefetched_bytes_per_node", "B",
             "workers_per_node × prefetch_factor × batch_size × tensor_bytes",
             "torch.utils.data: at most prefetch_factor batches of each worker are outstanding.",
-            "Batches under way, which lie in /dev/shm."),
+            "Prefetched batches, which are kept in /dev/shm."),
     Formula("ram_of_loading", "B",
             "workers_per_node × worker_private_bytes"
             " + 2 × prefetched_bytes_per_node + page_cache_bytes",
@@ -109,7 +109,7 @@ NODES: Final = (
             "first."),
     Formula("node_network", "B/s", "(node_read_bandwidth + all_reduce_bandwidth) / usable_share",
             "as above; 80 % of what is advertised.",
-            "What the data sheet must say, when both share one network."),
+            "The bandwidth that the data sheet must state, when both share one network."),
 )  # fmt: skip
 CHECKPOINTS: Final = (
     Formula("checkpoint_bytes", "B", "parameters × checkpoint_bytes_per_parameter",
@@ -118,7 +118,7 @@ CHECKPOINTS: Final = (
             note="Written, by all nodes together."),
     Formula("system_mtbf_s", "s", "device_mtbf_s / gpus",
             "failures that are independent of one another; MLPerf Storage v2.0.",
-            "Mean time between failures of the whole, any of whose accelerators stops the job."),
+            "Mean time between failures of the system; any failing accelerator stops the job."),
     Formula("checkpoint_interval_s", "s", "√(2 × checkpoint_s × system_mtbf_s)",
             "J. W. Young, Comm. ACM 17 (1974); J. T. Daly, Future Gener. Comput. Syst. 22 (2006)."),
     Formula("time_lost_to_failures", "share",

@@ -1,5 +1,4 @@
-"""What sizing may be given: each number's name in the formulas, its option, its bounds, and what is
-assumed when nobody gives it."""
+"""Define the inputs of sizing: names in formulas, options, bounds and default assumptions."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from pipeprof.errors import UsageError
 from pipeprof.model import SizingInput
 
 Kind = Literal["count", "size", "rate", "share", "ms", "s", "hours", "flop", "flop/s", "$"]
-"""What people write: ``70B``, ``8MiB``, ``85MB`` (a second), ``90%``, ``25`` …"""
+"""How users write a number: ``70B``, ``8MiB``, ``85MB`` (a second), ``90%``, ``25`` …"""
 
 _UNITS: Final = {
     "count": "", "size": "B", "rate": "B/s", "share": "share", "ms": "s", "s": "s", "hours": "s",
@@ -22,28 +21,34 @@ _SCALES: Final = {"ms": 1e-3, "hours": 3600.0}
 
 @dataclass(frozen=True)
 class Input:
+    """One number that a user may give."""
+
     name: str
-    """As in the formulas."""
+    """The name in the formulas."""
     option: str
+    """The command line option, without its dashes."""
     kind: Kind
     meaning: str
+    """The help of the option."""
     assumed: float | None = None
-    """Value in the base unit unless one is given; ``None``: it is asked for, never guessed."""
+    """Default value in the base unit; ``None`` where there is no default."""
     why: str = ""
-    """Source of what is assumed."""
+    """Source of the default."""
     may_be_zero: bool = False
     most: float = inf
+    """Largest possible value."""
 
     @property
     def unit(self) -> str:
+        """The base unit, as in `SizingInput`."""
         return "1/s" if self.name == "samples_per_s" else _UNITS[self.kind]
 
     def base(self, written: float) -> float:
-        """What is written on the command line, in the base unit."""
+        """Convert a number of the command line to the base unit."""
         return written * _SCALES.get(self.kind, 1.0)
 
-    def taken(self, value: float, origin: str) -> SizingInput:
-        """``value`` is in the base unit. Raises `UsageError` when it is impossible."""
+    def checked(self, value: float, origin: str) -> SizingInput:
+        """Return ``value``, in the base unit, as an input; `UsageError` when it is impossible."""
         if not isfinite(value) or value < 0 or value > self.most:
             most = f" to {self.most:g}" if isfinite(self.most) else " and more"
             raise UsageError(f"--{self.option} is {value:g}; it can be 0{most}: {self.meaning}")

@@ -1,9 +1,9 @@
-"""The training workloads of MLPerf Storage: how fast an accelerator eats.
+"""List the training workloads of MLPerf Storage: how fast an accelerator takes samples.
 
 The newest rules, v3.0, have three: unet3d/b200, retinanet/b200 and retinanet/mi355. All others are
 what-if: their figures are the benchmark's own, but no submission is made with them.
 
-Source: mlcommons/storage, release v3.0, which says what is closed, open and whatif; the figures are
+Source: mlcommons/storage, release v3.0, which says what is closed, open and whatif. The figures are
 those of configs/dlio/workload/*.yaml: of v1.0 and v2.0 for a100 and h100, of v3.0 for the others.
 """
 
@@ -29,11 +29,11 @@ class Workload:
     """Mean size of a sample on storage."""
     samples_per_file: int
     computation_time_s: float
-    """Of one batch."""
+    """Seconds of computation for one batch."""
     au_bar: float
-    """Accelerator utilisation that the benchmark asks for, 0..1."""
+    """Accelerator utilisation that the benchmark requires, 0..1."""
     read_bytes_per_sample: float | None = None
-    """Really read, where not all columns are; ``None``: the whole record."""
+    """Bytes read where only some columns are; ``None`` where the whole record is read."""
     rules: str = RULES
     """Version of the rules that these figures are from."""
     what_if: bool = True
@@ -45,23 +45,23 @@ class Workload:
 
     @property
     def origin(self) -> str:
-        """Where the figures are from, in a few words."""
+        """Source of the figures, in a few words."""
         label = ", what-if" if self.what_if else ""
         return f"MLPerf Storage v{self.rules}, {self.name}{label}"
 
     @property
     def note(self) -> str | None:
-        """What a user of a what-if workload must know; ``None`` for one of the newest rules."""
+        """A notice about a what-if workload; ``None`` for one of the newest rules."""
         if not self.what_if:
             return None
-        ruled = ", ".join(each.name for each in WORKLOADS if not each.what_if)
+        official = ", ".join(each.name for each in WORKLOADS if not each.what_if)
         return (
             f"{self.name} is a what-if: the training workloads of MLPerf Storage v{RULES} are "
-            f"{ruled}. Its figures are those of v{self.rules}."
+            f"{official}. Its figures are those of v{self.rules}."
         )
 
     def step_s(self, batch_size: int) -> float:
-        """Computation time of a batch of another size, in proportion."""
+        """Return the computation time of a batch of another size, in proportion."""
         return self.computation_time_s * batch_size / self.batch_size
 
 
@@ -85,12 +85,13 @@ WORKLOADS = (
 
 
 def find_workload(name: str) -> Workload:
-    """``"resnet50/h100"``. Raises `UsageError`, which lists what there is."""
+    """Return the workload with this name, e.g. ``"resnet50/h100"``; `UsageError` if unknown."""
     for workload in WORKLOADS:
         if workload.name == name:
             return workload
-    ruled = ", ".join(each.name for each in WORKLOADS if not each.what_if)
+    official = ", ".join(each.name for each in WORKLOADS if not each.what_if)
     others = ", ".join(each.name for each in WORKLOADS if each.what_if)
     raise UsageError(
-        f"{name!r} is not a known workload/accelerator; known are {ruled}, and as what-if {others}"
+        f"{name!r} is not a known workload/accelerator; known are {official}, and as what-if "
+        f"{others}"
     )

@@ -1,4 +1,4 @@
-"""A sheet of numbers: each is given, or follows from others by the formula of its name."""
+"""Evaluate formulas: each number is given, or computed from others by its formula."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from pipeprof.sizing.formulas import FORMULAS
 
 
 class Sheet:
-    """What is given, and all that follows from it."""
+    """The given numbers, and all that can be computed from them."""
 
     def __init__(
         self, given: Mapping[str, SizingInput], scaled: Mapping[str, float] | None = None
     ) -> None:
-        """``scaled``: number, given or found → the factor by which it is to be changed."""
+        """``scaled`` has factors by which numbers, given or computed, are changed."""
         self._given, self._scaled = given, scaled or {}
-        self._found: dict[str, float | None] = {}
+        self._values: dict[str, float | None] = {}
 
     def value(self, name: str) -> float | None:
-        """In its base unit; ``None`` when what it follows from is not known."""
-        if name not in self._found:
-            value = self._given[name].value if name in self._given else self.follows(name)
-            self._found[name] = None if value is None else value * self._scaled.get(name, 1.0)
-        return self._found[name]
+        """Return the number in its base unit; ``None`` where inputs are missing."""
+        if name not in self._values:
+            value = self._given[name].value if name in self._given else self.computed(name)
+            self._values[name] = None if value is None else value * self._scaled.get(name, 1.0)
+        return self._values[name]
 
     def values(self, *names: str) -> dict[str, float]:
-        """Those of ``names`` that are known."""
+        """Return the values of those ``names`` that are known."""
         return {name: value for name in names if (value := self.value(name)) is not None}
 
     def figure(self, name: str) -> SizingFigure | None:
-        """With its formula, or who gave it."""
+        """Return the number with its formula or origin; ``None`` where inputs are missing."""
         value, formula = self.value(name), FORMULAS[name]
         if value is None:
             return None
@@ -41,19 +41,18 @@ class Sheet:
             text, numbers, source = "given", {}, self._given[name].origin
         return SizingFigure(name, value, formula.unit, text, numbers, source, formula.note)
 
-    def wants(self, *names: str) -> tuple[str, ...]:
-        """The inputs for lack of which any of ``names`` is not known."""
-        lacking: dict[str, None] = {}
+    def missing(self, *names: str) -> tuple[str, ...]:
+        """Return the missing inputs that any of ``names`` needs."""
+        inputs: dict[str, None] = {}
         for name in names:
             if self.value(name) is None:
                 formula = FORMULAS.get(name)
-                lacking |= dict.fromkeys(self.wants(*formula.needs) if formula else (name,))
-        return tuple(lacking)
+                inputs |= dict.fromkeys(self.missing(*formula.needs) if formula else (name,))
+        return tuple(inputs)
 
-    def follows(self, name: str) -> float | None:
-        """By its formula, also where it is given; ``None``: not, as something lacks.
-
-        Raises `UsageError` when the numbers lead nowhere, as a division by zero does."""
+    def computed(self, name: str) -> float | None:
+        """Return the value of the formula, also for a given number; ``None`` if inputs are missing.
+        Raises `UsageError` when the result is not finite, as after a division by zero."""
         if name not in FORMULAS:
             return None
         formula = FORMULAS[name]
@@ -65,6 +64,8 @@ class Sheet:
         except (ZeroDivisionError, OverflowError, ValueError):
             value = float("nan")
         if not isfinite(value):
-            told = ", ".join(f"{each} {number:g}" for each, number in numbers.items())
-            raise UsageError(f"{name.replace('_', ' ')} cannot be had from {told}; check these.")
+            listed = ", ".join(f"{each} {number:g}" for each, number in numbers.items())
+            raise UsageError(
+                f"{name.replace('_', ' ')} cannot be computed from {listed}; check them"
+            )
         return value

@@ -1,4 +1,4 @@
-"""The cluster that a sheet describes, run in simulated time."""
+"""Simulate the cluster that a sheet describes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NAMES: Final = ("simulated_au", "simulated_starved_fraction", "simulated_stragg
 
 
 def simulated(sheet: Sheet) -> tuple[tuple[SizingFigure, ...], dict[str, tuple[str, ...]]]:
-    """The figures; or none, and what they want."""
-    if wants := sheet.wants(*_NEEDS):
-        return (), dict.fromkeys(_NAMES, wants)
+    """Return the figures; or none, and the missing inputs of each."""
+    if missing := sheet.missing(*_NEEDS):
+        return (), dict.fromkeys(_NAMES, missing)
     known = sheet.values(*_NEEDS, *_USED_IF_KNOWN)
     cluster = _cluster(known)
     run = simulate_cluster(cluster)
@@ -35,9 +35,13 @@ def simulated(sheet: Sheet) -> tuple[tuple[SizingFigure, ...], dict[str, tuple[s
     low, high = (f"{each * 100:.1f}" for each in run.au_range)
     found = (
         (run.au, "share", f"Over the seeds from {low} to {high} %."),
-        (run.starved_fraction, "share", "Of the time; the last node's data is waited for."),
-        (run.straggler_share, "share", "Of the time; the slowest node's step is waited for."),
-        (fed, "", "The most that reach the utilisation wanted."),
+        (
+            run.starved_fraction,
+            "share",
+            "Share of the time spent waiting for the last node's data.",
+        ),
+        (run.straggler_share, "share", "Share of the time spent waiting for the slowest step."),
+        (fed, "", "The most nodes that reach the target utilisation."),
     )
     return tuple(
         SizingFigure(name, value, unit, _FORMULA, known, _SOURCE, note)

@@ -1,4 +1,4 @@
-"""From a profile, a named workload or plain figures to what a cluster must have."""
+"""Compute what a cluster needs, from a profile, a named workload or plain figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeprof.sizing.sheet import Sheet
 from pipeprof.sizing.simulated import SIMULATED, simulated
 
 _CLOSE: Final = 0.01
-"""Two figures for one thing may differ by so much."""
+"""Relative difference up to which a given and a computed figure agree."""
 
 
 def size(
@@ -23,15 +23,13 @@ def size(
     what_if: str | None = None,
     simulate: bool = False,
 ) -> Sizing:
-    """Everything that follows from ``given``, and from what is assumed unless given; with
-    ``simulate`` also how the cluster would run, which takes seconds.
-
-    Raises `UsageError` for figures that contradict one another, or lead nowhere.
-    """
+    """Compute all figures that the ``given`` inputs and the defaults of the others allow.
+    ``what_if`` is a change such as ``"bandwidth=2x"``. ``simulate`` the cluster, too, which takes
+    seconds. Raises `UsageError` if figures contradict one another, or give no finite result."""
     if not gpus >= 1:
         raise UsageError(f"--gpus is {gpus:g}; it must be at least 1")
     assumed = {
-        each.name: each.taken(each.assumed, f"assumed: {each.why}")
+        each.name: each.checked(each.assumed, f"assumed: {each.why}")
         for each in INPUTS
         if each.assumed is not None
     }
@@ -44,7 +42,7 @@ def size(
         title: tuple(found for each in formulas if (found := sheet.figure(each.name)))
         for title, formulas in SECTIONS.items()
     }
-    lacking = {name: wants for name in FORMULAS if (wants := sheet.wants(name))}
+    lacking = {name: missing for name in FORMULAS if (missing := sheet.missing(name))}
     if simulate:
         sections[SIMULATED], unsimulated = simulated(sheet)
         lacking |= unsimulated
@@ -58,13 +56,13 @@ def size(
 
 
 def _check(known: Mapping[str, SizingInput], sheet: Sheet) -> None:
-    """Raises `UsageError` when two figures say different things."""
+    """Raise `UsageError` when a given figure contradicts the others."""
     for name in filter(known.__contains__, FORMULAS):
-        value, follows = known[name].value, sheet.follows(name)
-        if follows is not None and abs(follows / value - 1) > _CLOSE:
+        value, computed = known[name].value, sheet.computed(name)
+        if computed is not None and abs(computed / value - 1) > _CLOSE:
             raise UsageError(
                 f"--{BY_NAME[name].option} is {value:g} ({known[name].origin}), but the other "
-                f"figures make it {follows:g}; leave one of them out"
+                f"figures make it {computed:g}; leave one of them out"
             )
     ram = known.get("node_ram")
     for name in ("record_bytes", "tensor_bytes"):
@@ -75,7 +73,7 @@ def _check(known: Mapping[str, SizingInput], sheet: Sheet) -> None:
 
 
 def _change(what_if: str, sheet: Sheet) -> tuple[str, float]:
-    """``"bandwidth=2x"``: a number's name, and the factor. Raises `UsageError`."""
+    """Split ``"bandwidth=2x"`` into a number's name and the factor. Raises `UsageError`."""
     written, _, to = what_if.partition("=")
     name = _find(written.strip().replace("-", "_"), sheet)
     value = sheet.value(name)
@@ -91,13 +89,14 @@ def _change(what_if: str, sheet: Sheet) -> tuple[str, float]:
 
 
 def _find(written: str, sheet: Sheet) -> str:
-    """The known number of that name, or the only one that ends so. Raises `UsageError`."""
+    """Return the known number with this name, or the only one that ends with it. Raises
+    `UsageError` where there is none, or more than one."""
     names = [name for name in (*BY_NAME, *FORMULAS, "gpus") if sheet.value(name) is not None]
     names = list(dict.fromkeys(names))
     found = [name for name in names if name in (written, f"storage_{written}")] or [
         name for name in names if written and name.endswith(written)
     ]
-    given = [name for name in found if name in BY_NAME]  # rather than what follows from it
+    given = [name for name in found if name in BY_NAME]  # inputs rather than computed numbers
     if len(given or found) == 1:
         return (given or found)[0]
     if found:

@@ -1,4 +1,4 @@
-"""Where sizing takes its numbers from: a profile, a workload of MLPerf Storage, an accelerator."""
+"""Provide the inputs of sizing from a profile, a workload of MLPerf Storage or an accelerator."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pipeprof.sizing.inputs import BY_NAME
 from pipeprof.sizing.mlperf import WORKLOADS, Workload, find_workload
 
 Given = dict[str, SizingInput]
-_MADE = ("fetch", "collate")
+_WORKER_STAGES = ("fetch", "collate")
 """Stages that keep a worker busy."""
 
 
 def from_workload(workload: str, accelerator: str | None) -> Given:
-    """``"unet3d"`` and ``"b200"``, or ``"unet3d/b200"``. Raises `UsageError`."""
+    """Return the inputs of ``"unet3d"`` on ``"b200"``, or of ``"unet3d/b200"``. Raises `UsageError`
+    for an unknown one."""
     found = pick_workload(workload, accelerator)
     columns = found.read_bytes_per_sample
-    return _taken(
+    return _inputs(
         found.origin,
         target_au=found.au_bar,
         batch_size=found.batch_size,
@@ -31,7 +32,7 @@ def from_workload(workload: str, accelerator: str | None) -> Given:
 
 
 def pick_workload(workload: str, accelerator: str | None) -> Workload:
-    """The one that `from_workload` takes its numbers from. Raises `UsageError`."""
+    """Return the workload with this name and accelerator. Raises `UsageError` for unknown ones."""
     name = workload if "/" in workload or accelerator is None else f"{workload}/{accelerator}"
     if "/" not in name:
         known = ", ".join(each.accelerator for each in WORKLOADS if each.workload == name)
@@ -41,7 +42,8 @@ def pick_workload(workload: str, accelerator: str | None) -> Workload:
 
 
 def from_accelerator(name: str) -> Given:
-    """Raises `UsageError` for one that no table has; workloads have more than are described."""
+    """Return the inputs of an accelerator; none where it is only known from a workload. Raises
+    `UsageError` for an unknown one."""
     known = ACCELERATORS.keys() | {each.accelerator for each in WORKLOADS}
     if name not in known:
         listed = ", ".join(sorted(known))
@@ -49,52 +51,50 @@ def from_accelerator(name: str) -> Given:
     found = ACCELERATORS.get(name)
     if found is None:
         return {}
-    given = _taken(f"table, {name}", peak_flop_per_s=found.peak_flop_per_s)
-    if len(found.memory) == 1:  # of several nobody knows which
-        given |= _taken(f"table, {name}", accelerator_memory=found.memory[0])
+    given = _inputs(f"table, {name}", peak_flop_per_s=found.peak_flop_per_s)
+    if len(found.memory) == 1:  # of several variants, the right one is unknown
+        given |= _inputs(f"table, {name}", accelerator_memory=found.memory[0])
     return given
 
 
 def from_profile(profile: Profile, file: str) -> Given:
-    """What one measured run says of a sample, of a worker and of the step.
-
-    Raises `UsageError` when it has too few batches to say anything.
-    """
+    """Return the inputs that a profile has measured, of samples, workers and the step. Raises
+    `UsageError` when it measured no batch."""
     rate = profile.throughput
     if not profile.measured_batches or not rate.batches_per_s > 0 or not rate.samples_per_s > 0:
         raise UsageError(f"{file} measured no batch; profile a longer run")
     samples = rate.samples_per_s / rate.batches_per_s
-    made = [profile.stages[name].mean_s for name in _MADE if name in profile.stages]
+    worker_s = [profile.stages[name].mean_s for name in _WORKER_STAGES if name in profile.stages]
     cpu, step = profile.resources.get("cpu"), profile.stages.get("step")
-    told: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         "batch_size": samples,
         "step_s": step.mean_s if step else None,
         "bytes_per_sample": rate.bytes_per_s / rate.samples_per_s,
-        "worker_s_per_sample": sum(made) / samples,
+        "worker_s_per_sample": sum(worker_s) / samples,
         "cpu_s_per_sample": cpu.mean_s / samples if cpu else None,
         "prefetch_factor": profile.config.prefetch_factor,
         "tensor_bytes": _mean(profile.batches.batch_bytes, samples),
         "worker_private_bytes": _mean(profile.batches.private_bytes),
-        "physical_share": _share(profile),
+        "physical_share": _physical_share(profile),
         "starved_fraction": profile.diagnosis.starved_fraction,
         "dataset_bytes": profile.source.bytes if profile.source else None,
     }
     if profile.requests is not None:
-        told |= _requests(profile.requests)
-    calls = {} if profile.requests is not None else _calls(profile, samples)
-    return _taken(f"profile {file}, by read calls", **calls) | _taken(f"profile {file}", **told)
+        values |= _from_requests(profile.requests)
+    calls = {} if profile.requests is not None else _from_read_calls(profile, samples)
+    return _inputs(f"profile {file}, by read calls", **calls) | _inputs(f"profile {file}", **values)
 
 
-def _requests(seen: RequestStats) -> dict[str, float]:
-    """Figures of a request, as measured with the run's concurrency."""
-    fit, told = seen.fit, {"request_bytes": seen.size.mean}
+def _from_requests(requests: RequestStats) -> dict[str, float]:
+    """Return the figures of a request, as measured with the run's concurrency."""
+    fit, size = requests.fit, {"request_bytes": requests.size.mean}
     if fit is not None and fit.bandwidth and fit.latency_intercept_s > 0:
-        return told | {"first_byte_s": fit.latency_intercept_s, "stream_bandwidth": fit.bandwidth}
-    return told | {"request_s": seen.latency_s.mean}
+        return size | {"first_byte_s": fit.latency_intercept_s, "stream_bandwidth": fit.bandwidth}
+    return size | {"request_s": requests.latency_s.mean}
 
 
-def _calls(profile: Profile, samples: float) -> dict[str, float | None]:
-    """Bytes read, by what workers asked of the kernel; used where no requests were observed."""
+def _from_read_calls(profile: Profile, samples: float) -> dict[str, float | None]:
+    """Return the bytes of the workers' read calls; used where no requests were recorded."""
     read, calls = (_mean(column) for column in (profile.batches.logical_bytes,
                                                 profile.batches.syscalls))  # fmt: skip
     if read is None or read < LEAST_BYTES_READ:
@@ -107,17 +107,17 @@ def _mean(column: tuple[float | None, ...], divisor: float = 1.0) -> float | Non
     return sum(known) / len(known) / divisor if known else None
 
 
-def _share(profile: Profile) -> float | None:
-    """Share of what the workers read that came from devices; read-ahead may move more."""
+def _physical_share(profile: Profile) -> float | None:
+    """Return the share of the bytes read that devices moved, 0..1; read-ahead may move more."""
     batches = profile.batches
     pairs = zip(batches.logical_bytes, batches.physical_bytes, strict=False)
-    known = [(asked, moved) for asked, moved in pairs if asked and moved is not None]
+    known = [(read, moved) for read, moved in pairs if read and moved is not None]
     if profile.cache.state not in ("cold", "warm", "mixed") or not known:
         return None
-    return min(1.0, sum(moved for _, moved in known) / sum(asked for asked, _ in known))
+    return min(1.0, sum(moved for _, moved in known) / sum(read for read, _ in known))
 
 
-def _taken(origin: str, **values: float | None) -> Given:
-    """Without what ``origin`` does not say, or says is nothing."""
+def _inputs(origin: str, **values: float | None) -> Given:
+    """Return the values that are known and not 0 as inputs from ``origin``."""
     known = {name: value for name, value in values.items() if value and isfinite(value)}
-    return {name: BY_NAME[name].taken(value, origin) for name, value in known.items()}
+    return {name: BY_NAME[name].checked(value, origin) for name, value in known.items()}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from pipeprof.analyze.sweep.conversion import weigh
+from pipeprof.analyze.sweep.conversion import evaluate
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import choose
@@ -193,7 +193,7 @@ class SweepRunner:
         if result.conversion is None:
             self._save_with_intervals(result, row.url)
         else:
-            advice, conversion = weigh(result)
+            advice, conversion = evaluate(result)
             self._save(replace(result, advice=advice, conversion=conversion))
 
     def _run_briefly(self, setting: TrialSetting, number: int, planned: int) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.analyze.sweep.conversion import weigh
+from pipeprof.analyze.sweep.conversion import evaluate
 from pipeprof.model import Conversion, ConversionSpec, Copy, Sample, SweepResult, Trial
 from tests.sweep_samples import sample_sweep, sample_trial
 
@@ -42,7 +42,7 @@ def swept(copies: list[Copy], *trials: Trial) -> SweepResult:
 
 
 def weighed(copies: list[Copy], *trials: Trial) -> Conversion:
-    _, conversion = weigh(swept(copies, *trials))
+    _, conversion = evaluate(swept(copies, *trials))
     assert conversion is not None
     return conversion
 

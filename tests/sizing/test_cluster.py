@@ -70,7 +70,7 @@ def test_a_thousand_nodes_take_seconds():
 
 def test_a_sizing_is_run_when_asked():
     known = {
-        name: BY_NAME[name].taken(value, "given")
+        name: BY_NAME[name].checked(value, "given")
         for name, value in {
             "gpus_per_node": 8, "batch_size": 100, "step_s": 0.1, "bytes_per_sample": 125e3,
             "storage_bandwidth": 8e9, "target_au": 0.9,

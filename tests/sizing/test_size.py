@@ -24,7 +24,7 @@ SECTION = "Storage, for all accelerators"
 
 
 def given(**values: float):
-    return {name: BY_NAME[name].taken(value, "given") for name, value in values.items()}
+    return {name: BY_NAME[name].checked(value, "given") for name, value in values.items()}
 
 
 def figures(sizing):

@@ -39,7 +39,6 @@ _MOST_TIMES_AS_LARGE = 64
 
 def capacities(facts: Facts) -> Iterator[Proposal]:
     """Yield a proposal for each resource that is short of the demand; none without an accelerator.
-
     A loop without a training step has no demand."""
     if not facts.diagnosis.has_step:
         return
@@ -74,9 +73,8 @@ def cores(facts: Facts) -> Iterator[Proposal]:
 
 
 def storage(facts: Facts) -> Iterator[Proposal]:
-    """Propose R × bytes of a sample as bandwidth, or the concurrent requests by Little's law.
-
-    The latter are R × requests of a sample × latency of a request."""
+    """Propose R × bytes of a sample as bandwidth, or the concurrent requests by Little's law. The
+    latter are R × requests of a sample × latency of a request."""
     if not facts.rate < _demand(facts) <= MOST_GAIN * facts.rate:
         return
     requests, part, sums = facts.requests, facts.diagnosis.bottleneck, facts.summary.sums
@@ -115,10 +113,8 @@ def _bandwidth(facts: Facts, size: float, sure: bool) -> Figures:
 
 
 def batch_size(facts: Facts) -> Iterator[Proposal]:
-    """Propose batches k times as large, with k = h (1 − θ) / (θ step).
-
-    Handing a batch over takes h seconds, whatever its size; a step on k times the samples takes k
-    times as long."""
+    """Propose batches k times as large, with k = h (1 − θ) / (θ step). Handing a batch over takes h
+    seconds, whatever its size; a step on k times the samples takes k times as long."""
     handed_s = facts.picking_s
     handed_s += 0.0 if facts.config.pin_memory else roofline_estimate.receiving_s(facts)
     times = _times_as_large(facts, handed_s)
@@ -184,9 +180,8 @@ def _times_as_large(facts: Facts, handed_s: float) -> int:
 
 
 def _larger_batch_rate(facts: Facts, times: float, handed_s: float) -> float:
-    """Return the samples/s of larger batches, within what workers and cores can build.
-
-    ``handed_s`` is the time to hand one batch over, in seconds."""
+    """Return the samples/s of larger batches, within what workers and cores can build. ``handed_s``
+    is the time to hand one batch over, in seconds."""
     made_s, computed_s = facts.work_s / facts.workers, facts.cpu_s / facts.cores_left
     cycle_s = max(handed_s + times * facts.step_s, times * made_s)
     if computed_s > 0:  # else unknown

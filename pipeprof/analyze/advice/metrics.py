@@ -200,7 +200,6 @@ class Facts:
     @property
     def received_s(self) -> float:
         """Median seconds that main spends on receiving a batch; a busy machine has a long tail.
-
         Without workers it is a lower bound."""
         unpickle = self.summary.stages[str(Stage.UNPICKLE)]
         if unpickle.count:
@@ -225,12 +224,10 @@ class Facts:
 
     @property
     def slow_together(self) -> bool:
-        """Whether workers are slow at the same time, so that none can overtake another.
-
-        Take the time in which another worker builds a slow batch, and the share of slow batches in
-        it. If workers are slow independently, it is the usual share; if all are slow at once, it is
-        1. The result is true where it is nearer to 1.
-        """
+        """Whether workers are slow at the same time, so that none can overtake another. Take the
+        time in which another worker builds a slow batch, and the share of slow batches in it. If
+        workers are slow independently, it is the usual share; if all are slow at once, it is 1. The
+        result is true where it is nearer to 1."""
         sums, made = self.summary.sums, self.summary.made
         if not sums["concurrent_s"] or not made.total:
             return False

@@ -46,9 +46,8 @@ _WIDE = 0.3
 
 
 def simulated_run(facts: Facts) -> SingleRun | None:
-    """Return a simulator of this run; ``None`` where it has too few batches.
-
-    It is also ``None`` where threads build batches that the simulator does not model."""
+    """Return a simulator of this run; ``None`` where it has too few batches. It is also ``None``
+    where threads build batches that the simulator does not model."""
     feeder_s = _FEEDER_SHARE * facts.made_s + _FEEDER_TRAVELS * facts.travel_s
     if facts.native_share * facts.cpu_s > feeder_s or not facts.made_s > 0:
         return None
@@ -75,9 +74,8 @@ def simulated_run(facts: Facts) -> SingleRun | None:
 
 
 def more_workers(facts: Facts, simulate: Simulate) -> Proposal | None:
-    """Propose enough workers to build batches as fast as anything else allows.
-
-    Returns ``None`` where more workers are not worth it."""
+    """Propose enough workers to build batches as fast as anything else allows. Returns ``None``
+    where more workers are not worth it."""
     if not (facts.starved and facts.made_s > 0) or facts.limited:
         return None
     wanted = best_workers(facts)

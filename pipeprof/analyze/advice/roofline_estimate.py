@@ -1,7 +1,7 @@
 """Estimate the effect of other settings by the roofline of one run; nothing is tried.
 
-A cycle of the training loop takes at least as long as each of three times: that of the training
-process, that of the workers for a batch, shared among them, and that of the cores for its CPU time.
+A cycle of the training loop takes at least as long as the training process's own part of it. It
+also takes at least the workers' time for a batch, shared among them, and the cores' time for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ def rate(
     received_s: float | None = None,
 ) -> float:
     """Return the samples/s with ``workers``. Other arguments default to the values of the run.
-
     ``received_s`` is main's time to receive a batch."""
     if not workers:
         return facts.samples / (facts.made_s + facts.picking_s + facts.step_s)
@@ -59,10 +58,9 @@ def least_cycle_s(facts: Facts, received_s: float | None = None) -> float:
 
 
 def receiving_s(facts: Facts) -> float:
-    """Return the seconds that main needs to receive a batch.
-
-    From workers that compute all the time, main also waits for their interpreter. More workers
-    would not make it wait more, so the result is then at most what main computes in all."""
+    """Return the seconds that main needs to receive a batch. From workers that compute all the
+    time, main also waits for their interpreter. More workers would not make it wait more, so the
+    result is then at most what main computes in all."""
     computes = facts.cpu_s > _ALWAYS_BUSY * facts.made_s
     rests = facts.made_s < _ALWAYS_BUSY * facts.workers * facts.cycle_s
     if not computes or rests or facts.main.cpu_s is None:
@@ -80,9 +78,8 @@ def best_workers(facts: Facts) -> int:
 
 
 def batches_to_predict(facts: Facts) -> int:
-    """Return how many more batches must run before a rate can be predicted; 0 if none.
-
-    Where slow batches take much of the time, their share must be known."""
+    """Return how many more batches must run before a rate can be predicted; 0 if none. Where slow
+    batches take much of the time, their share must be known."""
     sums = facts.summary.sums
     slow, matters = sums["slow"], sums["slow_s"] > _LEAST_SLOW_SHARE * facts.summary.made.total
     if not slow or not matters or slow >= LEAST_SLOW_BATCHES:
@@ -114,9 +111,8 @@ def most_prefetch(facts: Facts) -> int:
 
 
 def most_batches(facts: Facts) -> int:
-    """Return how many batches may be requested at once; a large number if unknown.
-
-    They must fit into shared memory, RAM and the limit of descriptors, as must the one in use."""
+    """Return how many batches may be requested at once; a large number if unknown. They must fit
+    into shared memory, RAM and the limit of descriptors, as must the one in use."""
     main, most = facts.main, float(_UNLIMITED)
     for size in (main.shared_memory_bytes, main.available_bytes):
         if size is not None and facts.batch_bytes > 0:

@@ -86,9 +86,8 @@ def _gains(facts: Facts, simulate: Simulate) -> Gains:
 
 
 def _gains_at_limited_rate(facts: Facts, cause: str, cut: float) -> Sequence[float]:
-    """Return the gains where a shared resource of a fixed rate limits the run.
-
-    Only a cheaper use of it helps, up to the next limit."""
+    """Return the gains where a shared resource of a fixed rate limits the run. Only a cheaper use
+    of it helps, up to the next limit."""
     if cause != facts.limited:
         return (0.0,) if cause in _CAUSES else ()
     waited_s = facts.stage_s(Stage.READ if facts.limited == Stage.READ else Stage.FETCH)

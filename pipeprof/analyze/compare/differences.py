@@ -59,11 +59,9 @@ def _changed_readers(
 
 
 def contention_change(before: Profile, after: Profile) -> float:
-    """Return how far the waiting for cores differs because of other processes.
-
-    It is a difference of shares of the build time, 0..1. It is 0 where the workers themselves may
-    be the reason: their number, the batch size or the CPU time of a batch differs.
-    """
+    """Return how far the waiting for cores differs because of other processes. It is a difference
+    of shares of the build time, 0..1. It is 0 where the workers themselves may be the reason: their
+    number, the batch size or the CPU time of a batch differs."""
     same = before.config.num_workers == after.config.num_workers
     cpu_s = [_cpu_s(before), _cpu_s(after)]
     if not (same and one_size(before, after) and max(cpu_s) <= _MOST_CPU_RATIO * min(cpu_s)):
@@ -82,9 +80,8 @@ def waiting_share(profile: Profile) -> float:
 
 
 def share_of_fetch(profile: Profile, name: str) -> float | None:
-    """Return the share of `CPU`, `RUN_QUEUE` or `BLOCKED` in the build time, 0..1.
-
-    It is ``None`` where it was not sampled."""
+    """Return the share of `CPU`, `RUN_QUEUE` or `BLOCKED` in the build time, 0..1. It is ``None``
+    where it was not sampled."""
     resources = profile.resources
     total_s = sum(resources[each].mean_s for each in (CPU, RUN_QUEUE, BLOCKED) if each in resources)
     if name not in resources or not total_s > 0:
@@ -112,7 +109,6 @@ def unlike(
     before: Profile, after: Profile, found: tuple[Change, ...], step: Difference | None
 ) -> tuple[str, ...]:
     """Explain how the circumstances of the runs differ, other than in the loader's settings.
-
     ``found`` are their `changes`, ``step`` is the difference of the training step."""
     return tuple(comparison(code, figures) for code, figures in _unlike(before, after, found, step))
 

@@ -21,9 +21,8 @@ CRITICAL: Final = 0.20
 
 
 def rank_skew(profiles: Sequence[Profile]) -> RankSkew | None:
-    """Return the slowest rank, if one is slow; ``None`` where the ranks cannot be compared.
-
-    They must be ranks of one training, with known fetch times."""
+    """Return the slowest rank, if one is slow; ``None`` where the ranks cannot be compared. They
+    must be ranks of one training, with known fetch times."""
     if not _of_one_training(profiles):
         return None
     figures = [RunIntervals(profile, 1.0).stage(str(Stage.FETCH)) for profile in profiles]

@@ -19,11 +19,9 @@ def difference(speed: float, interval: tuple[float, float]) -> Literal["faster",
 def ratio(
     one: Trial | Throughput, other: Trial | Throughput, drift: float
 ) -> tuple[float, tuple[float, float]]:
-    """Return the samples/s of ``one`` divided by those of ``other``, with a 95 % interval.
-
-    Both intervals and ``drift``, half a 95 % interval of the log ratio of two equal runs, are taken
-    as independent: the squares of their logarithms add up.
-    """
+    """Return the samples/s of ``one`` divided by those of ``other``, with a 95 % interval. Both
+    intervals and ``drift``, half a 95 % interval of the log ratio of two equal runs, are taken as
+    independent: the squares of their logarithms add up."""
     speed = math.exp(log_ratio(one, other))
     (low, high), (other_low, other_high) = own_interval(one), own_interval(other)
     down = math.hypot(

@@ -107,7 +107,6 @@ class RunIntervals:
 
 def _half_width_by_parts(values: Floats, weights: Floats) -> float:
     """Return half of the 95 % interval of ``sum(values) / sum(weights)``; 0 where it is unknown.
-
     Parts of the run are taken as independent."""
     with np.errstate(all="ignore"):
         parts = zip(np.array_split(values, PARTS), np.array_split(weights, PARTS), strict=True)

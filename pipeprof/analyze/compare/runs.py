@@ -41,15 +41,9 @@ _HAND_OVER: Final = (Stage.TRANSFER, Stage.SERIALISE, Stage.PIPE, Stage.UNPICKLE
 def two_runs(
     before: Profile, after: Profile, files: tuple[str, str], drift: float | None = None
 ) -> TwoRuns:
-    """Return the comparison of two runs.
-
-    Args:
-        before: The earlier run.
-        after: The later run.
-        files: Names of both profiles in the report.
-        drift: Fraction by which two runs of one setting usually differ; ``None``: a typical value
-            for runs like these.
-    """
+    """Return the comparison of two runs, which the report names by ``files``. ``drift`` is the
+    fraction by which two runs of one setting usually differ; ``None``: a typical value for runs
+    like these."""
     per: Literal["batch", "sample"] = "batch" if one_size(before, after) else "sample"
     sizes = batch_sizes(before, after) if per == "sample" else (1.0, 1.0)
     both = RunIntervals(before, 1 / sizes[0]), RunIntervals(after, 1 / sizes[1])
@@ -83,10 +77,9 @@ def two_runs(
 def between_runs(
     before: Profile, after: Profile, drifted: tuple[Drift | None, Drift | None] = (None, None)
 ) -> float:
-    """Return the fraction by which throughput may differ if one setting is run again.
-
-    It is at least a typical value, plus the drift of these two runs. Two loaders that feed the
-    accelerator hide how their workers differ."""
+    """Return the fraction by which throughput may differ if one setting is run again. It is at
+    least a typical value, plus the drift of these two runs. Two loaders that feed the accelerator
+    hide how their workers differ."""
     fed = before.diagnosis.verdict == after.diagnosis.verdict == "fed"
     least = DRIFT_OF_WAITING if fed else _build_drift(before, after)
     if None in drifted:
@@ -133,10 +126,9 @@ def _stages(
     drifts: tuple[float, float],
     cycle_s: float,
 ) -> dict[str, Difference]:
-    """Return the difference of each stage that either run has.
-
-    ``drifts`` are the fractions by which the workers' time and the cycle differ between runs. The
-    interval of a short stage is at least as wide as that of the cycle."""
+    """Return the difference of each stage that either run has. ``drifts`` are the fractions by
+    which the workers' time and the cycle differ between runs. The interval of a short stage is at
+    least as wide as that of the cycle."""
     names = [*before.stages, *(name for name in after.stages if name not in before.stages)]
     figures = {name: (both[0].stage(name), both[1].stage(name)) for name in names}
     count = sum(all(each.interval for each in pair) for pair in figures.values())

@@ -1,4 +1,4 @@
-"""What a sweep has found, and what it should try next.
+"""Evaluate the trials of a sweep, and choose which setting to try next.
 
-It builds on the other rooms of the analysis but `advice`. The room `pipeprof.sweep` uses it.
+The package builds on all of `analyze` except `advice`. Only `pipeprof.sweep` imports it.
 """

@@ -1,4 +1,4 @@
-"""What converting a data set would bring: each copy of its sample against the data as it is."""
+"""Compute the gain from converting a data set: each copy of its sample against the original."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pipeprof.analyze.wording.conversion import (
 from pipeprof.model import Conversion, Copy, Gain, Sample, SweepAdvice, SweepResult, Trial
 
 
-def weigh(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | None]:
-    """What the trials so far tell: of each data set by itself, and of the copies against the data
-    as it is."""
+def evaluate(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | None]:
+    """Return the advice for each data set, and the comparison of the copies with the original.
+    Trials that have not run yet are left out."""
     found = result.conversion
     trials, control = _without_control(result)
     advice = choose(trials, result.spec)
@@ -37,7 +37,7 @@ def weigh(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | No
     by_storage: dict[str, list[Gain]] = {}
     for gain in gains:
         by_storage.setdefault(copies[gain.url].storage, []).append(gain)
-    return _to_paste(advice, found), replace(
+    return _without_deleted(advice, found), replace(
         found,
         baseline=baseline,
         control=control,
@@ -49,19 +49,21 @@ def weigh(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion | No
     )
 
 
-def _to_paste(advice: Sequence[SweepAdvice], conversion: Conversion) -> tuple[SweepAdvice, ...]:
-    """Code only for what is still there when it is pasted."""
-    gone = set() if conversion.kept else {copy.url for copy in conversion.copies}
+def _without_deleted(
+    advice: Sequence[SweepAdvice], conversion: Conversion
+) -> tuple[SweepAdvice, ...]:
+    """Remove the code that would read copies that are deleted after the sweep."""
+    deleted = set() if conversion.kept else {copy.url for copy in conversion.copies}
     return tuple(
         replace(one, recommendation=replace(one.recommendation, code=None))
-        if one.url in gone and one.recommendation is not None
+        if one.url in deleted and one.recommendation is not None
         else one
         for one in advice
     )
 
 
 def _without_control(result: SweepResult) -> tuple[tuple[Trial, ...], int | None]:
-    """The last of all trials is the data as it is, once more."""
+    """Split off the last planned trial, the control: it reads the original data again."""
     if len(result.trials) < result.planned:
         return result.trials, None
     return result.trials[:-1], len(result.trials) - 1
@@ -94,11 +96,11 @@ def _multiple(of: float | None, base: float | None) -> float | None:
 def _advise(
     gains: Sequence[Gain], copies: Mapping[str, Copy], trials: Sequence[Trial], first: Trial
 ) -> str:
-    """The leanest of the fastest copies; where none is faster, the leanest of those as fast."""
-    better, equal = ([gain for gain in gains if gain.difference == what]
-                     for what in ("faster", "none"))  # fmt: skip
-    if better:
-        code, chosen = "convert", _leanest(better, trials)
+    """Advise on the smallest of the fastest copies, or of those as fast as the original."""
+    faster, equal = ([gain for gain in gains if gain.difference == each]
+                     for each in ("faster", "none"))  # fmt: skip
+    if faster:
+        code, chosen = "convert", _smallest(faster, trials)
     elif equal:
         code, chosen = "as-fast", min(equal, key=_stored)
     else:
@@ -108,8 +110,8 @@ def _advise(
     return conversion_advice(code, figures, chosen)
 
 
-def _leanest(gains: Sequence[Gain], trials: Sequence[Trial]) -> Gain:
-    """Of those that cannot be told from the fastest, the one with the fewest bytes on storage."""
+def _smallest(gains: Sequence[Gain], trials: Sequence[Trial]) -> Gain:
+    """Return the copy with the fewest bytes of those that are as fast as the fastest."""
     fastest = trials[max(gains, key=lambda gain: gain.speed).trial]
     near = [
         gain for gain in gains
@@ -126,8 +128,8 @@ def _stored(gain: Gain) -> float:
 def _layouts(
     gains: Iterable[Gain], copies: Mapping[str, Copy], trials: Sequence[Trial], drift: float
 ) -> Iterable[str]:
-    """What row groups and file sizes brought, all else equal."""
-    for size, what in (("row_group_bytes", "row groups"), ("shard_bytes", "files")):
+    """Compare the sizes of row groups, and of files, where all else is equal."""
+    for size, unit in (("row_group_bytes", "row groups"), ("shard_bytes", "files")):
         tried: dict[tuple[str, str], list[tuple[int, Trial]]] = {}
         for gain in gains:
             copy, count = copies[gain.url], getattr(copies[gain.url], size)
@@ -137,7 +139,7 @@ def _layouts(
         for (storage, name), several in sorted(tried.items()):
             if len(several) > 1:
                 several.sort(key=lambda one: one[0])
-                yield _layout(several, drift, {"storage": storage, "name": name, "size": what})
+                yield _layout(several, drift, {"storage": storage, "name": name, "size": unit})
 
 
 def _layout(tried: Sequence[tuple[int, Trial]], drift: float, named: Mapping[str, str]) -> str:

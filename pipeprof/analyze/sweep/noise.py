@@ -1,17 +1,16 @@
-"""How much one run of a sweep differs from the next in the same setting, and what that widens.
+"""Estimate how much runs of one setting differ, and widen the intervals of trials by it.
 
-Two things tell. How far trials drift while they are measured (`profile.drift`) says it
-with many figures, but of seconds only; a trial that was run again, some time later, says it of
-minutes, but with a single degree of freedom. The first is the prior of the second: the variance
-between runs has a scaled inverse chi-square distribution about what trials drift by, as sure as
-`_PRIOR` degrees of freedom make it, and each repetition adds one (Gelman et al., "Bayesian Data
-Analysis", 3rd ed., 2.6; Smyth 2004 moderates variances of few figures so). Intervals are Student's
-with all these degrees:
+There are two sources. The drift of trials while they are measured (`profile.drift`) has many
+figures, but covers only seconds. A trial that is repeated later covers minutes, but gives a single
+degree of freedom. The first is the prior of the second. The variance between runs has a scaled
+inverse chi-square distribution around the drift, with `_PRIOR_DEGREES` degrees of freedom. Each
+repetition adds one degree (Gelman et al., "Bayesian Data Analysis", 3rd ed., 2.6). Smyth 2004
+moderates variances of few figures in the same manner. Intervals are Student's with these degrees:
 
     variance = (prior × (least² + mean drift²) + Σ max(0, difference² / 2 − passing)) / degrees
-    half width of what two runs differ by = t(degrees) × √(2 × variance)
+    half width of the difference of two runs = t(degrees) × √(2 × variance)
 
-*Passing* is what the batches of the two differ by by chance, which their own intervals hold.
+*Passing* is the chance difference of batches, which the intervals of the runs already contain.
 """
 
 from __future__ import annotations
@@ -27,49 +26,51 @@ from pipeprof.analyze.sweep.recommend import best_trial, candidates
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import RunNoise, Trial
 
-_PRIOR: Final = 2
-"""Degrees of freedom. With so many, 95 % intervals of a next run held in 94.5 % of draws from 25
-times eight runs on a shared machine; with 4 in 92 %, with 1 in 96 %, and were a quarter wider."""
-_LEAST: Final = 0.011
-"""One standard deviation. Two runs of the steadiest loaders differ by 3 % (95 %)."""
+_PRIOR_DEGREES: Final = 2
+"""Degrees of freedom of the prior. In draws from 25 times eight runs on a shared machine, 94.5 % of
+the 95 % intervals contained the next run. With 4 degrees 92 % did. With 1 degree 96 % did, with
+intervals a quarter wider."""
+_LEAST_DEVIATION: Final = 0.011
+"""Least standard deviation of a log rate. Runs of the steadiest loaders differ by 3 % (95 %)."""
 _NORMAL: Final = 1.96
-FEWEST: Final = 2
-"""Trials of a data set of which one is repeated: of a single one nothing lies between the two."""
+_LEAST_TRIALS: Final = 2
+"""Trials of a data set that are needed to repeat one, so that some time passes in between."""
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Between runs; what batches differ by by chance aside."""
+    """The difference between runs of one setting, without the chance of their batches."""
 
     variance: float
-    """Of the log rate of a run."""
+    """Variance of the log rate of a run."""
     degrees: int
-    """Of freedom."""
+    """Degrees of freedom."""
 
     @classmethod
     def of(
         cls, drifts: Sequence[float | None], repeated: Sequence[tuple[float, float]] = ()
     ) -> Noise:
-        """``drifts``: of each run its standard deviation. ``repeated``: the log ratio of two runs
-        of one setting, and the variance of what passes in one such run."""
+        """Estimate the noise from the standard deviation of each run's drift, ``None`` if unknown.
+        ``repeated`` has, for each repetition, the log ratio of both runs and the variance of one
+        run by the chance of its batches."""
         known = [each**2 for each in drifts if each is not None]
-        expected = _LEAST**2 + (sum(known) / len(known) if known else 0.0)
-        found = sum(max(0.0, log_ratio**2 / 2 - passing) for log_ratio, passing in repeated)
-        degrees = _PRIOR + len(repeated)
-        return cls((_PRIOR * expected + found) / degrees, degrees)
+        prior = _LEAST_DEVIATION**2 + (sum(known) / len(known) if known else 0.0)
+        measured = sum(max(0.0, log_ratio**2 / 2 - passing) for log_ratio, passing in repeated)
+        degrees = _PRIOR_DEGREES + len(repeated)
+        return cls((_PRIOR_DEGREES * prior + measured) / degrees, degrees)
 
     @property
     def half_width(self) -> float:
-        """95 %, of the log of what two runs differ by."""
+        """Half of the 95 % interval of the log ratio of two runs."""
         return student_t(self.degrees) * math.sqrt(2 * self.variance)
 
     def widen(
         self, rate: float, interval: Interval, runs: float = 2.0, confidence: float = _NORMAL
     ) -> Interval:
-        """Of one next run, where ``interval`` is of the mean that one run, or a prediction, has
-        found. ``runs``: so many have the chance of batches, the next among them; ``confidence``:
-        in standard deviations of the normal distribution, that of ``interval``."""
+        """Return the interval of the next run's rate, from ``rate`` and its ``interval``. ``runs``
+        contribute the chance of their batches, including the next one. ``confidence`` is that of
+        ``interval``, in standard deviations of the normal distribution."""
         if rate <= 0:
             return interval
         low, high = (math.sqrt(runs) * bounded_log(rate, end) for end in interval)
@@ -79,7 +80,7 @@ class Noise:
 
 
 def noise_of(trials: Sequence[Trial], found: RunNoise | None) -> Noise:
-    """``trials``: of one data set. ``found``: the repetition of one of them, if that has run."""
+    """Estimate the noise of one data set's trials; ``found`` is a repetition, if one has run."""
     drifts = [trial.drift for trial in trials]
     if found is None or min(found.first_samples_per_s, found.samples_per_s) <= 0:
         return Noise.of(drifts)
@@ -88,17 +89,18 @@ def noise_of(trials: Sequence[Trial], found: RunNoise | None) -> Noise:
 
 
 def to_repeat(trials: Sequence[Trial], url: str) -> int | None:
-    """The trial of a data set to be run again, when all have run: of the earlier half the fastest,
-    which is like the one that is chosen, and some time ago. ``None``: there are too few."""
+    """Return the trial of a data set to repeat when all have run; ``None`` for too few trials. It
+    is the fastest of the earlier half: similar to the best setting, and some time ago."""
     own = [index for index, trial in enumerate(trials) if trial.url == url]
-    if len(own) < FEWEST:
+    if len(own) < _LEAST_TRIALS:
         return None
     return max(own[: -(-len(own) // 2)], key=lambda index: trials[index].samples_per_s)
 
 
 def repeated(trials: Sequence[Trial], index: int, samples_per_s: float, trial_s: float) -> RunNoise:
-    """What the trial at ``index``, run again, tells of its data set. ``trial_s``: the length of a
-    trial."""
+    """Evaluate a repetition of the trial at ``index``, which gave ``samples_per_s``. ``trial_s`` is
+    the length of a trial. If it is too short to decide between the best settings, the result has
+    the length that would do."""
     first = trials[index]
     own = [trial for trial in trials if trial.url == first.url]
     found = RunNoise(index, first.samples_per_s, samples_per_s)
@@ -117,7 +119,7 @@ def repeated(trials: Sequence[Trial], index: int, samples_per_s: float, trial_s:
 
 
 def widened(trials: Sequence[Trial], url: str, noise: Noise) -> tuple[Trial, ...]:
-    """With the intervals of a data set's trials made to hold the next run."""
+    """Return the trials, with the intervals of this data set widened to those of the next run."""
     return tuple(_widened(trial, noise) if trial.url == url else trial for trial in trials)
 
 
@@ -127,8 +129,8 @@ def _widened(trial: Trial, noise: Noise) -> Trial:
 
 
 def _apart(trials: Sequence[Trial], url: str) -> float | None:
-    """By how much, in logarithms, the best setting of a data set and the next differ, or would have
-    to for the difference to matter. ``None``: there is but one."""
+    """Return the log ratio of the best setting to the nearest one; ``None`` if there is only one.
+    It is at least the smallest difference that matters."""
     own = [index for index, trial in enumerate(trials) if trial.url == url]
     best = best_trial(trials, own)
     others = [each for each in candidates(trials, own) if each != best]
@@ -140,7 +142,7 @@ def _apart(trials: Sequence[Trial], url: str) -> float | None:
 
 
 def _passing(trials: Sequence[Trial]) -> float:
-    """Variance of a run's log rate by the chance of its batches: the mean over ``trials``."""
+    """Return the mean variance of a run's log rate by the chance of its batches."""
     known = [
         (bounded_log(*own_interval(trial)) / (2 * _NORMAL)) ** 2
         for trial in trials

@@ -1,7 +1,7 @@
-"""The best settings of a sweep against each other, by pairs of runs.
+"""Compare the best settings of a sweep by pairs of runs.
 
-A machine that is slower for a while makes one of two equal settings look better. Of a pair of runs,
-one shortly after the other, it slows down both.
+A machine that is slower for a while makes one of two equal settings look better. It slows down both
+runs of a pair, which follow each other shortly.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pipeprof.analyze.sweep.recommend import best_trial, candidates
 from pipeprof.model import PairedRuns, Trial
 
 DRIFT = 0.10
-"""By so much a machine that others use as well is faster in one minute than in another."""
+"""Fraction by which a shared machine is faster in one minute than in another."""
 
 
 def in_doubt(trials: Sequence[Trial], url: str, drift: float = DRIFT) -> tuple[int, int] | None:
-    """The best setting of a data set by its trials, and the fastest of the others that may be as
-    good, if the trials cannot tell the two apart. ``drift``: half a 95 % interval of the log of
-    what two runs of one setting differ by."""
+    """Return the best trial of a data set and the fastest other one, if they do not differ.
+    ``None`` means that the trials have decided. ``drift`` is half a 95 % interval of the log ratio
+    of two runs of one setting."""
     own = [index for index, trial in enumerate(trials) if trial.url == url]
     if not own:
         return None
@@ -45,11 +45,11 @@ def _setting(trial: Trial) -> tuple[int | None, ...]:
 
 
 def paired(trial: int, against: int, samples_per_s: Sequence[tuple[float, float]]) -> PairedRuns:
-    """What at least two pairs tell, by Student's distribution of the mean of their log ratios."""
+    """Evaluate two or more pairs, by Student's distribution of the mean of their log ratios."""
     ratios = np.array([bounded_log(one, other) for one, other in samples_per_s])
-    middle = float(ratios.mean())
+    center = float(ratios.mean())
     half = student_t(len(ratios) - 1) * standard_error(ratios)
-    speed, interval = math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
+    speed, interval = math.exp(center), (math.exp(center - half), math.exp(center + half))
     return PairedRuns(
         trial, against, tuple(samples_per_s), speed, interval, difference(speed, interval)
     )

@@ -1,8 +1,8 @@
-"""Which setting of a grid to try next: one that can change the answer, and no other.
+"""Choose which setting of a grid to try next: only one that can change the recommendation.
 
-A run with one worker and one with two say what the others would give. What is predicted to be best
-is tried; it says how wrong the prediction was, and so does each trial after it. Settings are left
-untried that cannot be better by more than `EQUALLY_FAST`, nor as good and cheaper.
+A run with one worker and one with two predict the other settings. The one that is predicted to be
+best is tried next, and each trial corrects the predictions. A setting is not tried if it cannot be
+better by more than `EQUALLY_FAST`, and cannot be as good and cheaper.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from pipeprof.analyze.sweep.noise import Noise
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 
 _ROUNDS = 3
-_ALIKE = 0.01
-"""Predictions of two settings with as many workers are off by the same, to within so much; and by
-what runs differ."""
+"""Rounds of the bootstrap in a prediction."""
+_SAME_WORKERS_ERROR = 0.01
+"""Relative difference, besides noise, of the prediction errors of settings with equal workers."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a setting that was not tried would give."""
+    """The prediction for a setting that was not tried."""
 
     setting: Setting
     batches_per_s: float
     most: float
-    """``batches_per_s`` at its best, with 95 % confidence: what many runs of it would give."""
+    """Upper bound of the mean of many runs in batches/s, with 95 % confidence."""
     interval: tuple[float, float]
-    """90 % of what one next run of as long gives: ``most``, widened by what runs differ by."""
+    """90 % interval of the next run in batches/s, including the noise between runs."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,13 @@ class Plan:
     """What to do next."""
 
     trial: Setting | None
-    """``None``: nothing else can change the answer."""
+    """The setting to try next; ``None`` where no other can change the recommendation."""
     outlooks: tuple[Outlook, ...] = ()
-    """Of all that were not tried; empty while too little is known."""
+    """Predictions for all untried settings; empty before both calibration runs."""
 
 
 def calibration(grid: Sequence[Setting]) -> tuple[Setting, Setting]:
-    """The two settings to begin with, which may not be of the ``grid``: one worker that waits for
-    its next batch, and two that do not."""
+    """Return the two settings to begin with, one worker and two; they may not be in ``grid``."""
     prefetch = sorted({each.prefetch_factor for each in grid if each.num_workers}) or [2]
     return Setting(1, prefetch[0]), Setting(2, min(prefetch, key=lambda each: abs(each - 2)))
 
@@ -56,11 +55,10 @@ def calibration(grid: Sequence[Setting]) -> tuple[Setting, Setting]:
 def plan(
     grid: Sequence[Setting], tried: Sequence[Measured], cores: float, noise: Noise | None = None
 ) -> Plan:
-    """``tried``: what was run, in any order; each setting once. ``noise``: between runs of one
-    setting; ``None``: as ``tried`` drift. It widens the intervals, and calls for no trial: what a
-    setting gives by the chance of one run is nothing that another run would settle.
-
-    Raises `UsageError` when a run was too short."""
+    """Return the setting of ``grid`` to try next, and predictions for the untried ones. ``tried``
+    has the runs so far, each setting once. ``noise`` between runs of one setting widens intervals,
+    but leads to no more trials; ``None``: it is estimated from the drift of ``tried``. Raises
+    `UsageError` when a run was too short."""
     noise = noise or Noise.of([drift_of(run.columns) for run in tried])
     known = {run.setting for run in tried}
     first = calibration(grid)
@@ -69,8 +67,8 @@ def plan(
             return Plan(setting)
     found = calibrate([run for run in tried if run.setting in first or not run.setting.num_workers],
                       cores)  # fmt: skip
-    left = [each for each in grid if each not in known]
-    outlooks = tuple(_outlooks(left, tried, found, noise))
+    untried = [each for each in grid if each not in known]
+    outlooks = tuple(_outlooks(untried, tried, found, noise))
     best = max(run.batches_per_s for run in tried)
     better = [each for each in outlooks if each.most > best * (1 + EQUALLY_FAST)]
     if better:
@@ -91,23 +89,25 @@ def _cost(setting: Setting) -> tuple[int, int]:
 def _outlooks(
     settings: Sequence[Setting], tried: Sequence[Measured], found: Calibration, noise: Noise
 ) -> list[Outlook]:
-    off = {run.setting: run.batches_per_s / _predicted(found, run).batches_per_s for run in tried}
+    factors = {
+        run.setting: run.batches_per_s / _predicted(found, run).batches_per_s for run in tried
+    }
     outlooks = []
     for setting in settings:
-        like = _nearest(setting, tried)
-        predicted = _predicted(found, Measured(setting, like.columns))
-        rate = predicted.batches_per_s * off[like.setting]
-        least, most = (end * off[like.setting] for end in predicted.interval)
-        if like.setting.num_workers == setting.num_workers:
-            least, most = (max(least, rate * (1 - _ALIKE - 2 * found.noise)),
-                           min(most, rate * (1 + _ALIKE + 2 * found.noise)))  # fmt: skip
+        nearest = _nearest(setting, tried)
+        predicted = _predicted(found, Measured(setting, nearest.columns))
+        rate = predicted.batches_per_s * factors[nearest.setting]
+        least, most = (end * factors[nearest.setting] for end in predicted.interval)
+        if nearest.setting.num_workers == setting.num_workers:
+            error = _SAME_WORKERS_ERROR + 2 * found.noise
+            least, most = max(least, rate * (1 - error)), min(most, rate * (1 + error))
         next_run = noise.widen(rate, (least, most), runs=1.0, confidence=NORMAL_90)
         outlooks.append(Outlook(setting, rate, most, next_run))
     return outlooks
 
 
 def _nearest(setting: Setting, tried: Sequence[Measured]) -> Measured:
-    """The run whose workers, and then whose prefetching, are most like those of ``setting``."""
+    """Return the run with the most similar number of workers, and then prefetch factor."""
     return min(
         tried,
         key=lambda run: (
@@ -118,8 +118,7 @@ def _nearest(setting: Setting, tried: Sequence[Measured]) -> Measured:
 
 
 def _predicted(found: Calibration, run: Measured) -> Prediction:
-    """Of the setting of ``run``, with its steps; by how far off that is, runs of settings like it
-    tell."""
+    """Predict the setting of ``run``, with the step times of that run."""
     return predict(
         found, run.setting, run.columns.step_s, rounds=_ROUNDS, measured=run.setting.num_workers
     )

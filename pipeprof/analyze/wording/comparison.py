@@ -8,13 +8,8 @@ from pipeprof.analyze.wording.template import Figures, fill
 
 
 def comparison(code: str, figures: Figures, speed: object = None) -> str:
-    """Return the sentence, or part of one, with this code.
-
-    Args:
-        code: A key of this module's templates.
-        figures: Values by name.
-        speed: The `Speed` of the later run, whose attributes the template may name as well.
-    """
+    """Return the sentence, or part of one, with this code. Templates may also name attributes of
+    ``speed``, the `Speed` of the later run."""
     return fill(_TEXTS[code], figures, speed)
 
 

@@ -16,10 +16,8 @@ _NOT_SAVED: Final = (
 
 
 def loader_code(url: str, config: LoaderConfig, spec: SweepSpec) -> str:
-    """Return Python code that reads ``url`` with ``config``, as the trials of ``spec`` did.
-
-    For a sweep over the user's own script or loader it is the command or call with the settings.
-    """
+    """Return Python code that reads ``url`` with ``config``, as the trials of ``spec`` did. For a
+    sweep over the user's own script or loader it is the command or call with the settings."""
     if spec.own is not None:
         return _code_of_own_loader(config, spec)
     module, function = _function(spec.transform)

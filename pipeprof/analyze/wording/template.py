@@ -53,9 +53,8 @@ class FindingText(NamedTuple):
 
 
 def fill(template: str, figures: Figures, run: object = None) -> str:
-    """Return ``template`` with its names replaced by ``figures``, or by attributes of ``run``.
-
-    A name that neither has is an unknown figure."""
+    """Return ``template`` with its names replaced by ``figures``, or by attributes of ``run``. A
+    name that neither has is an unknown figure."""
     pieces = _PART.split(template)  # every second one is a part
     return "".join(_piece(text, figures, run, bool(nth % 2)) for nth, text in enumerate(pieces))
 

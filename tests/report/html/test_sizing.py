@@ -32,7 +32,7 @@ ASKED = ["size", "--workload", "unet3d/h100", "--gpus", "64,512", "--gpus-per-no
 def sizings(*gpus: int, simulate: bool = False, **more: float) -> list[Sizing]:
     written = {"gpus_per_node": 8.0, **more}
     given = from_workload("unet3d", "h100") | {
-        name: BY_NAME[name].taken(value, "given") for name, value in written.items()
+        name: BY_NAME[name].checked(value, "given") for name, value in written.items()
     }
     return [size(given, count, None, simulate) for count in gpus]
 
@@ -95,7 +95,7 @@ def test_a_cluster_is_drawn_where_it_was_simulated() -> None:
 
 def test_user_given_names_are_escaped() -> None:
     given = from_workload("unet3d", "h100")
-    odd = {"step_s": BY_NAME["step_s"].taken(0.323, HOSTILE)}
+    odd = {"step_s": BY_NAME["step_s"].checked(0.323, HOSTILE)}
     page = render_html(document([size(given | odd, 8)]))
     assert "</script><script>" not in page
     assert "&lt;/script&gt;&lt;script&gt;window.harmed" in page

@@ -45,12 +45,8 @@ def storage_wait(facts: Facts) -> Figures | None:
     Fix: wait in parallel (more workers), make larger requests, or use a nearer storage.
     `pipeprof probe` measures what the storage can give.
     """
-    requests = facts.requests_per_batch
-    if (
-        not _mostly_blocked(facts)
-        or not requests > 0
-        or facts.diagnosis.bottleneck in STORAGE_PARTS
-    ):
+    requests, part = facts.requests_per_batch, facts.diagnosis.bottleneck
+    if not _mostly_blocked(facts) or not requests > 0 or part in STORAGE_PARTS:
         return None
     size = facts.summary.sums["bytes"] / facts.summary.sums["requests"]
     waited_s = facts.share(BLOCKED) * facts.made_s

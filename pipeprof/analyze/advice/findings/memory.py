@@ -92,9 +92,8 @@ def growth(facts: Facts) -> Figures | None:
 
 
 def _memory_series(facts: Facts) -> list[np.ndarray]:
-    """Return per worker an array of shape (2, n): times in seconds, and private bytes.
-
-    Where each epoch starts new workers, only the longest epoch counts."""
+    """Return per worker an array of shape (2, n): times in seconds, and private bytes. Where each
+    epoch starts new workers, only the longest epoch counts."""
     epochs, longest = facts.recording.epochs, None
     if len(epochs) > 1 and not facts.config.persistent_workers:
         longest = max(epochs, key=lambda epoch: epoch.wall_s)
@@ -111,10 +110,9 @@ def _memory_series(facts: Facts) -> list[np.ndarray]:
 
 
 def _growth(points: np.ndarray) -> tuple[float, float, float] | None:
-    """Return growth in bytes/s, growth in bytes and first size; ``None`` without clear growth.
-
-    The rate is the median slope between any two points (Theil and Sen). The first quarter of the
-    points is start-up, and left out."""
+    """Return growth in bytes/s, growth in bytes and first size; ``None`` without clear growth. The
+    rate is the median slope between any two points (Theil and Sen). The first quarter of the points
+    is start-up, and left out."""
     points = points[:, np.isfinite(points).all(axis=0)]
     points = points[:, points.shape[1] // 4 :]
     points = points[:, :: max(1, -(-points.shape[1] // _MOST_POINTS))]

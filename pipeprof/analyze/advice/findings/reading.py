@@ -56,18 +56,16 @@ def amplified(facts: Facts) -> Figures | None:
 
 
 def _building_is_slow(facts: Facts) -> bool:
-    """Return whether building batches causes the stall, with a data set of the user's own.
-
-    A data set of `open_dataset` reads no more than its format needs; a sweep compares formats."""
+    """Return whether building batches causes the stall, with a data set of the user's own. A data
+    set of `open_dataset` reads no more than its format needs; a sweep compares formats."""
     own = facts.recording.source is None
     return facts.starved and facts.blamed_on_workers >= TO_BLAME and own
 
 
 def read_bytes(facts: Facts) -> float:
-    """Return the bytes that a typical batch reads; NaN where unknown.
-
-    It is the largest of what timed reads, the worker's read calls, and storage requests show. A
-    median counts: where one batch reads for the next hundred, it is next to nothing."""
+    """Return the bytes that a typical batch reads; NaN where unknown. It is the largest of what
+    timed reads, the worker's read calls, and storage requests show. A median counts: where one
+    batch reads for the next hundred, it is next to nothing."""
     every = Columns.of(facts.recording.batches)
     measured = every.take(steady(every, facts.recording.warmup_batches))
     sizes = [
