@@ -175,7 +175,7 @@ def _collect_inputs(
         given |= sources.from_workload(workload, accelerator)
     if file:
         given |= sources.from_profile(load_profile(file), file)
-    written = {
+    options = {
         name: BY_NAME[name].checked(value, "given")
         for name, value in numbers.items()
         if value is not None

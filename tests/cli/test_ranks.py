@@ -44,7 +44,7 @@ def test_the_slow_one_of_two_ranks_is_named(tmp_path, capsys):
     assert run(["compare", *files]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("Ranks of one training critical Of 2 ranks, rank 1 takes")
-    assert "what it waits, they wait in their steps" in printed
+    assert "the others wait for it in their steps" in printed
     assert run(["compare", *files, "--json"]) == 0
     skew = json.loads(capsys.readouterr().out)["ranks"]
     assert (skew["ranks"], skew["rank"], skew["grade"]) == (2, 1, "critical")
