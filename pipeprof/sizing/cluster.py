@@ -1,6 +1,4 @@
-"""Simulate a cluster on one file system, in which every step waits for the last node's data.
-
-Averages hide this effect."""
+"""Simulate a cluster on one file system, in which every step waits for the last node's data."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 """Propose what to change, from one run, best first.
 
-More workers are proposed only where they help. They do not help where the cores are used up, or
-where the training process is busy receiving, picking or pinning batches. Nor do they where a few
-slow batches delay the others. Where no setting feeds the accelerator, the proposals say what would,
-and how much of it: cores, bandwidth, larger batches.
-
-Rates with more workers are simulated before; all other rates are estimates by the roofline. The
-texts say which, and `pipeprof sweep` measures them.
+More workers do not help where the cores are used up, where the training process is busy with
+batches, or where a few slow batches delay the others. Where no setting feeds the accelerator, the
+proposals say how much more of what would: cores, bandwidth, larger batches. Rates with more workers
+are simulated, all others are estimates by the roofline; `pipeprof sweep` measures them.
 """
 
 from __future__ import annotations
