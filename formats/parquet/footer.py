@@ -56,17 +56,21 @@ class Footer:
                 leaves.setdefault(".".join(parts[:depth]), []).append(index)
         return leaves
 
+    def leaves_of(self, names: Sequence[str]) -> list[int]:
+        """The stored columns of these names, in the order of the file."""
+        return sorted({leaf for name in names for leaf in self.leaves[name]})
+
     def ranges(self, names: Sequence[str]) -> list[list[ByteRange]]:
         """Where these columns lie, for each row group; nowhere if it has no rows."""
-        leaves = sorted({leaf for name in names for leaf in self.leaves[name]})
-        self._check(names)
+        leaves = self.leaves_of(names)
+        self._check(leaves)
         with reading("the footer"):
             return [
                 self._column_ranges(group, leaves) if rows else []
                 for group, rows in enumerate(self.rows)
             ]
 
-    def _check(self, names: Sequence[str]) -> None:
+    def _check(self, leaves: Sequence[int]) -> None:
         """Let Arrow look at every column chunk's metadata, by a read that ends before its first
         byte.
 
@@ -75,10 +79,11 @@ class Footer:
         """
         with reading("the footer"):
             empty = pa.PythonFile(SparseFile(self._end, (), ()), mode="r")
-            reader = pq.ParquetFile(empty, metadata=self.metadata, pre_buffer=True)
+            reader = pq.ParquetReader()
+            reader.open(empty, metadata=self.metadata, pre_buffer=True)
             with suppress(OutsideRanges):
                 groups = range(self.metadata.num_row_groups)
-                reader.read_row_groups(groups, columns=names, use_threads=False)
+                reader.read_row_groups(list(groups), column_indices=leaves, use_threads=False)
 
     def _column_ranges(self, group: int, leaves: Sequence[int]) -> list[ByteRange]:
         """Of columns that `_check` has passed."""

@@ -19,7 +19,7 @@ def decode_row_groups(
     file: SparseFile, footer: Footer, groups: Sequence[int], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch | Fault]:
     """One record batch per row group, or what is wrong with it."""
-    reader: pq.ParquetFile | None = None
+    reader: pq.ParquetReader | None = None
     for group in groups:
         if not footer.rows[group]:
             continue
@@ -31,21 +31,24 @@ def decode_row_groups(
             yield Fault(error, footer.rows[group])
 
 
-def _open(file: SparseFile, footer: Footer) -> pq.ParquetFile:
-    return pq.ParquetFile(
+def _open(file: SparseFile, footer: Footer) -> pq.ParquetReader:
+    reader = pq.ParquetReader()  # `ParquetFile` would look at each column of the file in Python
+    reader.open(
         pa.PythonFile(file, mode="r"),
         metadata=footer.metadata,
         pre_buffer=False,
         page_checksum_verification=True,
     )
+    return reader
 
 
 def _decode(
-    reader: pq.ParquetFile, footer: Footer, group: int, schema: pa.Schema
+    reader: pq.ParquetReader, footer: Footer, group: int, schema: pa.Schema
 ) -> pa.RecordBatch:
     """Raises `CorruptData`, `SchemaMismatch`."""
     with reading(f"row group {group}"):
-        table = reader.read_row_group(group, columns=schema.names, use_threads=False)
+        leaves = footer.leaves_of(schema.names)
+        table = reader.read_row_group(group, column_indices=leaves, use_threads=False)
         arrays = {name: _one_array(table.column(name)) for name in schema.names}
         stored = footer.metadata.row_group(group)
         for name, array in arrays.items():
