@@ -97,10 +97,7 @@ class CudaEvents:
 
 def cuda_events() -> CudaEvents | None:
     """Return the events of CUDA, or ``None`` unless this process uses CUDA; it takes about 0.2 µs.
-
-    CUDA is never initialised here: that takes seconds and memory, and the process could fork no
-    workers afterwards.
-    """
+    CUDA is never initialised here, which takes seconds and memory, and prevents forking workers."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return CudaEvents(cuda) if cuda is not None and cuda.is_initialized() else None
 

@@ -8,11 +8,8 @@ from typing import Any
 
 
 def finalizer(close: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return ``close`` as a ``__del__``, which does nothing at interpreter exit.
-
-    By then Python has set the globals of modules to ``None``, and calls in ``close`` could fail.
-    The system closes everything that a process has open.
-    """
+    """Return ``close`` as a ``__del__``, which does nothing at interpreter exit. By then Python has
+    set the globals of modules to ``None``, and the system closes what the process has open."""
     exiting = sys.is_finalizing  # a global would be None by then
 
     def finalize(self: Any) -> None:

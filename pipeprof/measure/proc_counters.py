@@ -47,11 +47,8 @@ UNKNOWN = Resources(nan, nan, nan, nan, nan, nan)
 
 
 class ThreadProbe:
-    """Measures the resources of the thread that creates it, and of its process.
-
-    Create it in the worker. In a forked child it still works: `begin` then opens the counters of
-    that process. It keeps two descriptors open.
-    """
+    """Measures the resources of the thread that creates it, and of its process, by two descriptors.
+    In a forked child, `begin` opens the counters of that process."""
 
     __slots__ = ("_before", "_io", "_pid", "_root", "_schedstat")
 
