@@ -68,7 +68,7 @@ class Calibration:
         return self.concurrent_demands if several and self.concurrent_demands else self.demands
 
     def machine_with(self, concurrent_waits: float) -> Machine:
-        """Return the machine on which so many workers can wait concurrently."""
+        """Return the machine on which ``concurrent_waits`` workers can wait at full speed."""
         return replace(self.machine, link=_link(self.demands, concurrent_waits))
 
 
@@ -212,10 +212,9 @@ def may_share_storage(columns: Columns) -> bool:
 
 
 def _link(demands: Sequence[Demand], concurrent_waits: float) -> Link:
-    """Return a link on which so many workers can wait concurrently. Below one worker the link's
-    rate is limited. What it does not pass while it is idle it passes later, up to the size of a
-    batch: so it also slows a single worker, but not visibly while this fetches its batches one by
-    one."""
+    """Return a link on which ``concurrent_waits`` workers can wait at full speed. Below one worker,
+    the link also slows a single one. It regains up to a batch while it is idle, so that this does
+    not show while the worker fetches its batches one by one."""
     if concurrent_waits >= 1:
         return Link(total=concurrent_waits, each=1.0)
     burst = float(np.mean([each.link_bytes for each in demands]))

@@ -201,8 +201,8 @@ def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _blocked_s(columns: Columns, cpu_s: Floats) -> Floats:
-    """Return the seconds of each fetch that are neither CPU time nor waiting for a core. [batches]
-    The share of these waits is taken from the batches in which they were sampled."""
+    """Return the seconds of each fetch that are neither CPU time nor waiting for a core. The share
+    of these waits is taken from the batches in which they were sampled. [batches]"""
     rest_s = columns.made_s - columns.cpu_s
     sampled = ~np.isnan(rest_s) & ~np.isnan(columns.runqueue_s)
     core_wait_s, total_s = columns.runqueue_s[sampled].sum(), rest_s[sampled].sum()

@@ -72,8 +72,8 @@ def unwatched_before(columns: Columns) -> Rows:
 
 
 def resource_seconds(columns: Columns) -> dict[str, Floats]:
-    """Return the seconds that fetching each batch spent on each resource. [batches] All but the CPU
-    time are known only of batches whose resources were sampled."""
+    """Return the seconds that fetching each batch spent on each resource. All but the CPU time are
+    known only of batches whose resources were sampled. [batches]"""
     runnable = columns.cpu_s + columns.runqueue_s
     return {
         CPU: columns.cpu_s,
@@ -85,9 +85,9 @@ def resource_seconds(columns: Columns) -> dict[str, Floats]:
 
 
 def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """Return the seconds of each batch in its worker, in the pipe, and to unpickle. [batches] A
-    batch that is sent while main trains lies in the pipe. That is slack, so that the time of the
-    pipe begins when main asks. A pin thread always asks."""
+    """Return the seconds of each batch in its worker, in the pipe, and to unpickle. A batch that is
+    sent while main trains lies in the pipe. That is slack, so that the time of the pipe begins when
+    main asks. A pin thread always asks. [batches]"""
     sent, received = columns.sent_s, columns.received_s
     pinned = np.isfinite(columns.pinned_s)
     early = received < columns.asked_s
@@ -97,8 +97,8 @@ def _transfer(columns: Columns) -> tuple[Floats, Floats, Floats]:
 
 
 def _sent_before(columns: Columns) -> Floats:
-    """Return when the worker of each batch had sent its previous one; NaN unknown. [batches] Its
-    feeder thread sends one after another."""
+    """Return when the worker of each batch had sent its previous one; NaN unknown. Its feeder
+    thread sends one after another. [batches]"""
     following = next_of_worker(columns, columns.index)
     sent = (following >= 0) & (columns.worker >= 0)
     before = np.full(len(columns), np.nan)
@@ -107,8 +107,9 @@ def _sent_before(columns: Columns) -> Floats:
 
 
 def _queueing(columns: Columns) -> tuple[Floats, Floats]:
-    """Return the seconds of `Stage.REORDER` and `Stage.READY`. [batches] A batch is reordered until
-    all previous ones could be delivered too. From then on it is ready, until main asks for it."""
+    """Return the seconds of `Stage.REORDER` and `Stage.READY`. A batch is reordered until all
+    previous ones could be delivered too. From then on it is ready, until main asks for it.
+    [batches]"""
     ready_s = np.where(columns.worker >= 0, deliverable_s(columns), np.nan)
     before = np.concatenate([[np.nan], np.fmax.accumulate(ready_s)])[:-1]
     in_order_s = np.fmax(ready_s, before)
