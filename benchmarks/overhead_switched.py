@@ -190,7 +190,7 @@ class _Pause:
             self._since_s = perf_counter()
             return
         passed_s = perf_counter() - self._since_s
-        for name in ("_first_s", "_next_gauge_s", "_next_weigh_s"):
+        for name in ("_first_s", "_next_gauge_s", "_next_nbytes_s"):
             setattr(self._meter, name, getattr(self._meter, name) + passed_s)
 
 
