@@ -22,8 +22,7 @@ class ReadOptions:
     split_bytes: int = 8 * 2**20
     """Target size on storage of a split, where the format can be split; 0: never split a file."""
     block_bytes: int = 4 * 2**20
-    """Read a split without parts in blocks of this size. Also limits how many columns of a large
-    contiguous Parquet row group are fetched at a time."""
+    """Read CSV and TFRecord in blocks of this size. Parquet is read by row groups."""
     gap_bytes: int = 2**16
     """Merge two requests of a Parquet file when they are at most this far apart; 0: never merge."""
     read_ahead: bool = True
