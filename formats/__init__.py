@@ -17,7 +17,7 @@ FORMATS = {
     "parquet": "pipeprof.formats.parquet.format",
     "tfrecord": "pipeprof.formats.tfrecord.format",
 }
-"""Name → the module that has the format as ``FORMAT``."""
+"""Maps the name of a format to the module that has it as ``FORMAT``."""
 
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")
 _LOOKS = (
@@ -35,7 +35,7 @@ _LOOKS = (
 
 @cache
 def get(name: str) -> Format:
-    """The format of this name. Raises `UsageError`."""
+    """Return the format of this name. Raises `UsageError`."""
     if name not in FORMATS:
         raise UsageError(f"{name!r} is not a format; choose one of {', '.join(FORMATS)}.")
     found: Format = import_module(FORMATS[name]).FORMAT
@@ -43,10 +43,8 @@ def get(name: str) -> Format:
 
 
 def detect(name: str, head: bytes, tail: bytes) -> Format:
-    """The format of an object from its first and last bytes (up to 4 KiB each), then its name.
-
-    Raises `FormatError` when the name promises what the bytes are not, or nothing is known.
-    """
+    """Return the format of an object. Its first and last bytes (up to 4 KiB each) decide, then its
+    name. Raises `FormatError` when the bytes contradict the name, or neither is known."""
     formats = [get(known) for known in FORMATS]
     for candidate in formats:
         if candidate.sniff(head, tail):
@@ -68,7 +66,7 @@ def detect(name: str, head: bytes, tail: bytes) -> Format:
 
 
 def _may_be(name: str, head: bytes, tail: bytes) -> bool:
-    """Whether bytes that are no format for certain may be this one, whole or damaged."""
+    """Return whether bytes that are of no format for certain may be this one, whole or damaged."""
     if name == "parquet":
         return head.startswith(b"PAR1") or tail.endswith((b"PAR1", b"PARE"))
     if name == "csv":
@@ -77,7 +75,7 @@ def _may_be(name: str, head: bytes, tail: bytes) -> bool:
 
 
 def _look(head: bytes) -> str:
-    """What the first bytes seem to be, to follow a name."""
+    """Return what the first bytes seem to be, as words that follow a name."""
     if not head:
         return "is empty"
     for magic, look in _LOOKS:

@@ -1,10 +1,11 @@
-"""What a format is: pure functions over bytes.
+"""The interface of a format: pure functions over bytes.
 
 A format never does I/O. Planning and decoding are generators: they yield a `ReadRequest` for byte
-ranges of one object and are sent the bytes. Whoever drives them decides where the bytes come from,
-and can so time reading and decoding apart.
+ranges of one object and are sent the bytes. The driver of a format decides where the bytes come
+from, and so it can time reading and decoding apart.
 
-A format does not know its object's name. Errors say where in the object; the driver adds the name.
+A format does not know the name of its object. Errors say where in the object; the driver adds the
+name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pipeprof.errors import CorruptData, FormatError, UsageError
 from pipeprof.model import ReadOptions as ReadOptions
 
 PREFETCH_DEPTH = 2
-"""Byte ranges in `ReadRequest.prefetch`, at most. One is too few: the first range of the next
+"""The most byte ranges in `ReadRequest.prefetch`. One is too few: the first range of the next
 object would come too late."""
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 ByteRange: TypeAlias = "tuple[int, int]"
@@ -28,56 +29,58 @@ ByteRange: TypeAlias = "tuple[int, int]"
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Byte ranges of the object that are wanted; answered with one buffer per range, in order."""
+    """A request for byte ranges of the object. It is answered with one buffer per range, in
+    order."""
 
     ranges: tuple[ByteRange, ...]
     prefetch: tuple[ByteRange, ...] = ()
-    """Each will be requested next, by itself and for certain, unless something is damaged. Whoever
-    drives the format may fetch them while ``ranges`` are decoded."""
+    """Ranges that are certain to be requested next, one by one, unless something is damaged. The
+    driver may fetch them while ``ranges`` are decoded."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A part of one object that one worker decodes on its own. Together the splits of an object
-    cover each row once."""
+    """A part of an object that one worker decodes by itself. The splits of an object cover each row
+    exactly once."""
 
     start: int
-    """In the format's own unit: bytes, or row groups."""
+    """Where the split begins, in the format's own unit: bytes, or row groups."""
     end: int
     rows: int | None = None
-    """Known only to formats that need not read the rows to count them."""
+    """The number of rows, where a format can count them without reading them."""
     ranges: tuple[ByteRange, ...] = ()
-    """Bytes to fetch in one request, where the format knows them beforehand."""
+    """Bytes to fetch in one request, where the format knows them in advance."""
 
 
 @dataclass(frozen=True)
 class FilePlan:
-    """An object's columns and parts."""
+    """The columns and splits of an object."""
 
     schema: pa.Schema | None
-    """As stored, or as inferred; ``None`` when no row is there to say, or none can be read."""
+    """The columns as stored, or as inferred. ``None`` when there is no row, or none can be read."""
     splits: tuple[Split, ...]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that cannot be read, with more behind it that can. The driver raises ``error``, or
-    continues without the damaged part."""
+    """Damage behind which more can be read. The driver raises ``error``, or continues without the
+    damaged part."""
 
     error: FormatError
     rows: int | None
-    """Rows lost by continuing, apart from those of earlier faults; ``None``: unknown."""
+    """Rows lost by continuing, not counting those of earlier faults; ``None`` is unknown."""
 
 
 Answer: TypeAlias = "Sequence[Buffer] | None"
 Planning: TypeAlias = "Generator[ReadRequest | Fault, Answer, FilePlan]"
 Decoding: TypeAlias = "Generator[ReadRequest | Fault | pa.RecordBatch, Answer, None]"
 Fetching: TypeAlias = "Generator[ReadRequest, Answer, Buffer]"
-"""A step of planning or decoding that ends with bytes in hand."""
+"""A step of planning or decoding that returns the bytes it requested."""
 
 
 class Encoder(Protocol):
-    """Rows → bytes of one object, in pieces that the caller writes one after another."""
+    """Turns rows into the bytes of one object, in pieces that the caller writes one after
+    another."""
 
     def write(self, batch: pa.RecordBatch) -> bytes: ...
 
@@ -85,15 +88,16 @@ class Encoder(Protocol):
 
 
 class Format(Protocol):
-    """One file format."""
+    """A file format."""
 
     name: str
     suffixes: tuple[str, ...]
     compressions: tuple[str, ...]
-    """That `encoder` accepts; the first is the default."""
+    """The compressions that `encoder` accepts; the first is the default."""
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
-        """Whether these first and last bytes (up to 4 KiB each) are this format's for certain."""
+        """Return whether these first and last bytes (up to 4 KiB each) are certainly of this
+        format."""
         ...
 
     def plan(
@@ -103,19 +107,19 @@ class Format(Protocol):
         types: Mapping[str, pa.DataType],
         options: ReadOptions,
     ) -> Planning:
-        """Find the columns and cut the object into splits.
+        """Find the columns, and cut the object into splits.
 
-        ``columns`` limits and orders the schema; ``types`` overrides what would be inferred.
-        A `Fault` loses nothing here: decoding reports it again.
-        Raises `CorruptData`, `SchemaMismatch`.
+        ``columns`` limits and orders the schema; ``types`` overrides what would be inferred. A
+        `Fault` loses nothing here, as decoding reports it again. Raises `CorruptData`,
+        `SchemaMismatch`.
         """
         ...
 
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
-        """The split's rows as record batches with exactly ``schema``.
+        """Yield the rows of the split as record batches of exactly ``schema``.
 
-        A `Fault` where rows can be left out, and the rest of them read. Raises `CorruptData`,
-        `SchemaMismatch` where nothing behind can be read.
+        Yield a `Fault` where rows are damaged and the rest can be read. Raises `CorruptData` or
+        `SchemaMismatch` where nothing behind the damage can be read.
         """
         ...
 
@@ -123,7 +127,7 @@ class Format(Protocol):
 
 
 def fetch(offset: int, length: int, prefetch: tuple[ByteRange, ...] = ()) -> Fetching:
-    """One byte range of the object. Raises `CorruptData` when fewer bytes came."""
+    """Request one byte range of the object. Raises `CorruptData` when fewer bytes came."""
     buffers = yield ReadRequest(((offset, length),), prefetch)
     assert buffers is not None  # a request is always answered
     [buffer] = buffers
@@ -141,7 +145,7 @@ def check_length(buffer: Buffer, offset: int, length: int) -> None:
 
 
 def choose_compression(name: str, known: Sequence[str], asked: str | None) -> str:
-    """The compression asked for, else a format's default. Raises `UsageError`."""
+    """Return the compression asked for, else the format's default. Raises `UsageError`."""
     if asked is not None and asked not in known:
         raise UsageError(
             f"{name} cannot be compressed by {asked!r}; choose one of {', '.join(known)}."
@@ -150,7 +154,7 @@ def choose_compression(name: str, known: Sequence[str], asked: str | None) -> st
 
 
 def raise_fault(fault: Fault) -> None:
-    """Raises the fault's error."""
+    """Raise the error of the fault."""
     raise fault.error
 
 

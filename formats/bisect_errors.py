@@ -1,4 +1,4 @@
-"""Finds the damaged rows among many by bisection, so that all others are still decoded."""
+"""Find the damaged rows among many by bisection, so that all others are still decoded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pipeprof.formats.base import Fault
 Rows = TypeVar("Rows")
 
 _MOST_FAULTS = 200
-"""Located one by one, at some milliseconds each. Beyond, a part is left out whole, with its good
-rows."""
+"""The most rows that are found one by one, at some milliseconds each. After that, a damaged part is
+left out whole, with its good rows."""
 
 
 def decode_undamaged(

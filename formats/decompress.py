@@ -1,4 +1,4 @@
-"""Gzip and zlib streams: pushed in blocks, pulled in pieces of bounded size."""
+"""Decompress gzip and zlib streams: blocks go in, and pieces of bounded size come out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ def is_gzip(head: bytes) -> bool:
 
 
 def is_zlib(head: bytes) -> bool:
-    """Whether ``head`` has the two bytes of a zlib header (1 in 1,000 random pairs do)."""
+    """Return whether ``head`` begins with a zlib header. One in 1,000 random pairs of bytes
+    does."""
     return len(head) >= 2 and head[0] == 0x78 and int.from_bytes(head[:2], "big") % 31 == 0
 
 
 def inflate_head(head: bytes, codec: Codec) -> bytes:
-    """What can be told of the plain bytes from the first compressed ones; never raises."""
+    """Return the plain bytes that the first compressed ones hold; never raises."""
     try:
         return zlib.decompressobj(_WINDOW[codec]).decompress(head, 1 << 16)
     except zlib.error:
@@ -30,22 +31,23 @@ def inflate_head(head: bytes, codec: Codec) -> bytes:
 
 
 class Deflater:
-    """A compressor whose bytes depend on its input alone: no name, no time."""
+    """A compressor whose output depends on its input alone: it stores no name and no time."""
 
     def __init__(self, compression: str) -> None:
-        """``compression``: a codec, or anything else to keep the bytes as they are."""
+        """Use the codec ``compression``; anything else keeps the bytes as they are."""
         window = _WINDOW.get(compression)
         self._stream = zlib.compressobj(wbits=window) if window else None
 
     def compress(self, data: bytes, finish: bool = False) -> bytes:
-        """``data`` compressed, as far as it is complete; with ``finish`` to the stream's end."""
+        """Return what of ``data`` is compressed so far; with ``finish``, all to the end of the
+        stream."""
         if self._stream is None:
             return data
         return self._stream.compress(data) + (self._stream.flush() if finish else b"")
 
 
 class Inflater:
-    """Compressed blocks in, plain bytes out. A gzip stream may have many members."""
+    """Takes compressed blocks and returns plain bytes. A gzip stream may have many members."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
@@ -54,14 +56,15 @@ class Inflater:
         self._consumed = 0
         """Compressed bytes pushed so far."""
         self._between = False
-        """After one member's end, before another's beginning."""
+        """Whether one member has ended and the next has not begun."""
 
     def push(self, block: bytes | bytearray | memoryview) -> None:
         self._input += block
         self._consumed += len(block)
 
     def pull(self, limit: int) -> bytes:
-        """Up to ``limit`` plain bytes; ``b""``: push more first. Raises `CorruptData`."""
+        """Return up to ``limit`` plain bytes; ``b""`` asks for another block. Raises
+        `CorruptData`."""
         while True:
             if self._between and not self._next_member():
                 return b""
@@ -79,16 +82,16 @@ class Inflater:
                 return plain
 
     def finish(self) -> bytes:
-        """Nothing, when the stream ended where it should. Raises `CorruptData`."""
+        """Return no bytes if the stream ended where it should. Raises `CorruptData`."""
         if not self._between or self._input:
             raise CorruptData(
-                f"the {self._codec} stream is truncated: it goes on beyond its last byte, "
+                f"the {self._codec} stream is truncated: it continues beyond its last byte, "
                 f"{self._consumed}."
             )
         return b""
 
     def _next_member(self) -> bool:
-        """Begin the next member, if there is one; zeros after the last are padding."""
+        """Begin the next member if there is one. Zeros after the last member are padding."""
         rest = self._input.lstrip(b"\0") if self._codec == "gzip" else self._input
         if not rest:
             self._input = b""

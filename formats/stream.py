@@ -1,4 +1,4 @@
-"""An object read in order, block by block, and decompressed if it is compressed as a whole."""
+"""Read an object in order, block by block, and decompress it if it is compressed as a whole."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pipeprof.formats.base import PREFETCH_DEPTH, ByteRange, Fetching, fetch
 from pipeprof.formats.decompress import Codec, Inflater
 
 _LEAST_BLOCK = 16
-"""Bytes that it takes to recognise a compression."""
+"""Bytes from which a compression is recognised."""
 _MOST_INFLATED = 1032
-"""Bytes that one byte of deflate can become."""
+"""The most bytes that one byte of deflate can become."""
 
 
 class Stream:
@@ -26,11 +26,11 @@ class Stream:
 
     @property
     def most_bytes(self) -> int:
-        """An upper bound of the plain bytes in all. Known after the first `read`."""
+        """An upper bound of the number of plain bytes; known after the first `read`."""
         return self.size if self.codec is None else self.size * _MOST_INFLATED
 
     def read(self) -> Fetching:
-        """The next bytes, at most a block; none after the last. Raises `CorruptData`."""
+        """Return the next bytes, at most a block; none after the last. Raises `CorruptData`."""
         while True:
             if self._inflater is not None:
                 plain = self._inflater.pull(self._block)
@@ -52,7 +52,7 @@ class Stream:
         return offset, min(self._block, self.size - offset)
 
     def _following(self) -> tuple[ByteRange, ...]:
-        """The blocks after the one that is read now."""
+        """Return the blocks after the one that is read now."""
         first = sum(self._block_at(self._offset))
         offsets = range(first, self.size, self._block)[:PREFETCH_DEPTH]
         return tuple(self._block_at(offset) for offset in offsets)

@@ -57,10 +57,8 @@ _LIST = re.compile(r"list<\s*(\w+)\s*>(?:\[([1-9][0-9]*)\])?")
 
 
 def parse_type(text: str) -> pa.DataType:
-    """The type that ``"int64"``, ``"list<float32>"`` or ``"list<float32>[8]"`` names.
-
-    Raises `UsageError`.
-    """
+    """Return the type that ``"int64"``, ``"list<float32>"`` or ``"list<float32>[8]"`` names. Raises
+    `UsageError`."""
     name = text.strip()
     if name in SCALARS:
         return SCALARS[name]
@@ -74,7 +72,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def format_type(dtype: pa.DataType) -> str:
-    """The name that `parse_type` reads; Arrow's own name for a type outside the table."""
+    """Return the name that `parse_type` reads; for a type outside the table, Arrow's own name."""
     if pa.types.is_fixed_size_list(dtype):
         return f"list<{format_type(dtype.value_type)}>[{dtype.list_size}]"
     if pa.types.is_list(dtype):
@@ -83,12 +81,13 @@ def format_type(dtype: pa.DataType) -> str:
 
 
 def is_list(dtype: pa.DataType) -> bool:
-    """Of any length, fixed or not."""
+    """Return whether the type is a list, of any or of a fixed length."""
     return bool(pa.types.is_list(dtype) or pa.types.is_fixed_size_list(dtype))
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType | None:
-    """The type of the table above that any Arrow type is read as; ``None``: there is none."""
+    """Return the type of the table above as which an Arrow type is read; ``None`` if there is
+    none."""
     is_a = pa.types
     if dtype in _NAMES:
         return dtype
@@ -114,7 +113,7 @@ def plain_type(dtype: pa.DataType) -> pa.DataType | None:
 
 
 def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """``array`` as ``dtype``, exactly or not at all. Raises `SchemaMismatch`."""
+    """Convert ``array`` to ``dtype``, exactly or not at all. Raises `SchemaMismatch`."""
     if array.type == dtype:
         return array
     try:
@@ -129,10 +128,8 @@ def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 
 def select(available: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """The columns to read, in the order asked for: all of them when ``columns`` is ``None``.
-
-    Raises `SchemaMismatch` for a column that is not there, or a name that means two.
-    """
+    """Return the columns to read, in the order asked for; all of them if ``columns`` is ``None``.
+    Raises `SchemaMismatch` for a missing column, or a name that two columns share."""
     for names, what in ((available, "in the file"), (columns or (), "asked for")):
         if len(set(names)) < len(names):
             twice = next(name for name in names if list(names).count(name) > 1)
@@ -149,21 +146,21 @@ def select(available: Sequence[str], columns: Sequence[str] | None) -> list[str]
 
 
 def unknown_column(name: str, available: Sequence[str]) -> SchemaMismatch:
-    """The error for a column that is not there."""
+    """Return the error for a missing column."""
     close = difflib.get_close_matches(name, available, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return SchemaMismatch(f"there is no column {name!r}{hint} There are {_listed(available)}.")
 
 
 def check_types(types: Mapping[str, pa.DataType], available: Sequence[str]) -> None:
-    """Raises `SchemaMismatch` when ``types`` speaks of a column that is not there."""
+    """Raise `SchemaMismatch` when ``types`` names a missing column."""
     for name in types:
         if name not in available:
             raise unknown_column(name, available)
 
 
 def check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Raises `SchemaMismatch` unless ``batch`` has exactly the encoder's columns."""
+    """Raise `SchemaMismatch` unless ``batch`` has exactly the encoder's columns."""
     if not batch.schema.equals(schema):
         raise SchemaMismatch(
             f"the encoder writes columns {_described(schema)}, and was given "
@@ -172,7 +169,7 @@ def check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:
 
 
 def first_line(error: Any) -> str:
-    """What a library says, short enough for a sentence."""
+    """Return the first line of a library's error, short enough for a sentence."""
     text = (str(error).splitlines() or [""])[0].rstrip(".")
     return text if len(text) <= 200 else text[:200] + "…"
 

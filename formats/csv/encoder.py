@@ -1,4 +1,4 @@
-"""Rows → CSV, in pieces: the header line with the first."""
+"""Write rows as CSV, in pieces; the first piece begins with the header line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeprof.formats.types import check_batch
 
 
 class CsvEncoder:
-    """RFC 4180: quotes only where they are needed."""
+    """Writes CSV by RFC 4180, with quotes only where they are needed."""
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema
@@ -35,7 +35,7 @@ class CsvEncoder:
 
 
 def _lines(batch: pa.RecordBatch) -> bytes:
-    """Rows as text: each with its line end, so that the column's bytes are the file's."""
+    """Return a column of text, a row each with its line end: its bytes are those of the file."""
     if not batch.num_rows:
         return b""
     fields = [

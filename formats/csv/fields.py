@@ -1,4 +1,4 @@
-"""Columns ↔ the text of CSV fields: lists are JSON, bytes are base64, the rest is as printed."""
+"""Convert columns to the text of CSV fields and back: lists are JSON, bytes are base64."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from pipeprof.formats.types import convert, first_line, format_type, is_list
 _INTEGER = r"-?[0-9]+"
 _NUMBER = r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?inf|nan|null)"
 NULLS = ("", "NA", "N/A", "null", "NULL", "None")
-"""Texts that are null in a column that is not string."""
+"""Texts that mean null in a column that is not of strings."""
 
 
 def read_type(dtype: pa.DataType) -> pa.DataType:
-    """What Arrow's reader is asked for; `from_text` makes ``dtype`` of it."""
+    """Return the type to ask Arrow's reader for; `from_text` converts it to ``dtype``."""
     if is_list(dtype) or pa.types.is_binary(dtype):
         return pa.string()
     return pa.float32() if pa.types.is_float16(dtype) else dtype
 
 
 def infer(text: pa.Array, guess: pa.DataType) -> pa.DataType:
-    """The type of a column, from its first fields as text and from Arrow's guess at them."""
+    """Return the type of a column. It follows from the column's first fields as text, and from
+    Arrow's guess at them."""
     if pa.types.is_int64(guess) or pa.types.is_boolean(guess):
         return guess
     filled = text.filter(pc.invert(pc.is_in(text, value_set=pa.array(NULLS))))
@@ -43,7 +44,7 @@ def infer(text: pa.Array, guess: pa.DataType) -> pa.DataType:
 
 
 def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
-    """A column as Arrow read it (`read_type`) → ``dtype``. Raises `SchemaMismatch`."""
+    """Convert a column that Arrow read as `read_type` to ``dtype``. Raises `SchemaMismatch`."""
     if is_list(dtype):
         lists = [_lists(column, array, dtype.value_type) for array in read.chunks]
         return pa.chunked_array([convert(column, each, dtype) for each in lists], dtype)
@@ -53,7 +54,7 @@ def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.Chun
 
 
 def to_text(column: str, array: pa.Array) -> pa.Array:
-    """A column → its fields as large_string, not yet quoted; a null is null."""
+    """Return the fields of a column as large_string, not yet quoted; a null stays null."""
     dtype = array.type
     if not is_list(dtype):
         if pa.types.is_binary(dtype):
@@ -75,7 +76,7 @@ def to_text(column: str, array: pa.Array) -> pa.Array:
 
 
 def quoted(text: pa.Array) -> pa.Array:
-    """Fields in quotes where they need them; a null is an empty field."""
+    """Return the fields, quoted where they need it; a null becomes an empty field."""
     text = text.fill_null("")
     needs = pc.match_substring_regex(text, '[",\r\n]')
     if not pc.any(needs, min_count=0).as_py():
@@ -91,13 +92,13 @@ def _joined(text: pa.Array, before: str, after: str) -> pa.Array:
 
 
 def _all_match(text: pa.Array, pattern: str) -> bool:
-    """Whether there are fields, and all of them are ``pattern``."""
+    """Return whether there are fields, and all of them match ``pattern``."""
     matches = pc.match_substring_regex(text, f"^(?:{pattern})$")
     return len(text) > 0 and bool(pc.all(matches).as_py())
 
 
 def _lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Fields like ``[1,2,3]`` → lists."""
+    """Return the lists that fields like ``[1,2,3]`` hold."""
     if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
         cells = _each(column, text, orjson.loads, pa.list_(dtype))
         try:
@@ -125,7 +126,7 @@ def _lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
 def _each(
     column: str, text: pa.Array, read: Callable[[str], Any], dtype: pa.DataType
 ) -> Sequence[Any]:
-    """Each field by a function of Python; empty is null."""
+    """Apply a Python function to each field; an empty field becomes null."""
     try:
         return [read(cell) if cell else None for cell in text.to_pylist()]
     except ValueError as error:

@@ -1,8 +1,8 @@
 """CSV by RFC 4180: UTF-8, commas, a header line, plain or gzip.
 
-A plain file is cut into byte ranges; a row belongs to the range in which it begins. A file with a
-line end within quotes among its first rows, and a gzip stream, is one split. Fields are parsed
-block by block, so memory stays at a block and one row.
+A plain file is cut into byte ranges; a row belongs to the range in which it begins. A gzip stream
+is one split. So is a file that has a line end within quotes among its first rows. Fields are parsed
+block by block, so memory holds no more than a block and one row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def recognise(head: bytes) -> Codec | None:
 
 
 class Csv:
-    """See the module."""
+    """The format; see the module."""
 
     name = "csv"
     suffixes: tuple[str, ...] = (".csv", ".csv.gz")
@@ -62,7 +62,8 @@ class Csv:
         types: Mapping[str, pa.DataType],
         options: ReadOptions,
     ) -> Planning:
-        """Types are inferred from the first rows: those in 1 MiB, or one."""
+        """Plan the splits. Types are inferred from the rows in the first 1 MiB, or from one longer
+        row."""
         stream, buffer = Stream(size, _SAMPLE_BYTES, recognise), RowBuffer(cut=False)
         sample, header = b"", 0
         while not 0 < header < len(sample) and (block := (yield from stream.read())):
@@ -125,7 +126,7 @@ class Csv:
 
 
 def _header(line: bytes) -> list[str]:
-    """Column names. Raises `CorruptData`, `SchemaMismatch`."""
+    """Return the names of the columns. Raises `CorruptData`, `SchemaMismatch`."""
     line = line.removeprefix(BOM)
     try:
         text = line.decode("utf-8").rstrip("\r\n")
@@ -140,7 +141,7 @@ def _header(line: bytes) -> list[str]:
 def _infer(
     rows: bytes, names: list[str], chosen: list[str], types: Mapping[str, pa.DataType]
 ) -> pa.Schema:
-    """The types of ``chosen``: as given, else inferred from their first fields."""
+    """Return the types of ``chosen``: as given, else inferred from the first fields."""
     asked = [name for name in chosen if name not in types]
     found = dict(types)
     if asked:
@@ -153,7 +154,7 @@ def _infer(
 
 
 def _readable(rows: bytes, names: list[str]) -> bytes:
-    """Those of ``rows`` that have a field for each name, in UTF-8."""
+    """Return the rows that are UTF-8 and have a field for each name."""
     parser, good = RowParser(names, names, Split(0, 0)), list[Buffer]()
 
     def decode(part: Buffer) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Whole rows of CSV → record batches by pyarrow, and where in the file they are when it refuses."""
+"""Parse whole rows of CSV with pyarrow, and say where in the file a refused row is."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pipeprof.formats.types import first_line, format_type, select
 
 BOM = b"\xef\xbb\xbf"
 _PARSED_AT_ONCE = 2**20
-"""Bytes that Arrow splits into fields, then converts; they stay in the processor's cache between
-the two."""
+"""Bytes that Arrow splits into fields, and then converts. Between the two steps they stay in the
+processor's cache."""
 _NOT_BLANK = re.compile(rb"[\r\n]*[^\r\n]")
 _VALUE_ERROR = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error to .*?: (.*)", re.S
@@ -33,17 +33,18 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 class RowParser:
-    """Parses the rows of one split block by block, and knows where it is when one is damaged."""
+    """Parses the rows of one split block by block, and counts them so that errors can name a
+    row."""
 
     def __init__(self, names: list[str], chosen: Sequence[str], split: Split) -> None:
         self._names = names
         self._chosen = select(names, chosen)
         self._start = split.start
         self._rows = 0
-        """Parsed before this block."""
+        """Rows of earlier blocks."""
 
     def parse(self, rows: Buffer, schema: pa.Schema) -> pa.RecordBatch:
-        """Whole rows → ``schema``. Raises `CorruptData`, `SchemaMismatch`."""
+        """Parse whole rows into columns of ``schema``. Raises `CorruptData`, `SchemaMismatch`."""
         table = self.read(rows, {field.name: read_type(field.type) for field in schema})
         self._rows += table.num_rows
         arrays = [
@@ -52,20 +53,18 @@ class RowParser:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def parse_undamaged(self, rows: Buffer, schema: pa.Schema) -> Iterator[Fault | pa.RecordBatch]:
-        """Whole rows → a batch; or several, and faults for the rows that cannot be parsed."""
+        """Parse whole rows into record batches, with a fault for rows that cannot be parsed."""
         yield from decode_undamaged(rows, lambda part: self.parse(part, schema), halves, self._lose)
 
     def _lose(self, rows: Buffer) -> int | None:
-        """How many rows are left out."""
+        """Count the rows that are left out, and return their number."""
         lost = 1 if halves(rows) is None else None
         self._rows += lost or bytes(rows).count(b"\n")
         return lost
 
     def read(self, rows: Buffer, types: Mapping[str, pa.DataType] | None) -> pa.Table:
-        """Whole rows → columns of ``types``, or of the types that Arrow guesses for all of them.
-
-        Raises `CorruptData`, `SchemaMismatch`.
-        """
+        """Parse whole rows into columns of ``types``, or of types that Arrow guesses. Raises
+        `CorruptData`, `SchemaMismatch`."""
         if rows[:3] == BOM:  # within the file it is text, but Arrow drops the first one
             rows = BOM + bytes(rows)
         blank_rows = len(self._names) == 1  # an empty line is then a row of one empty field
@@ -112,7 +111,7 @@ class RowParser:
                 return CorruptData(f"{where}: it is not text in UTF-8; convert the file first.")
             return SchemaMismatch(
                 f"{where}: {first_line(match[3])} for {format_type(types[name])}, the type that "
-                f"was asked for or seen first; name another with types={{{name!r}: 'string'}}."
+                f"was asked for or inferred; name another with types={{{name!r}: 'string'}}."
                 f"{hint}"
             )
         if match := _ROW_ERROR.match(error):

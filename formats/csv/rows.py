@@ -1,9 +1,10 @@
-"""Where rows end in CSV bytes, and the rows of one byte range.
+"""Find where rows end in CSV bytes, and read the rows of one byte range.
 
-By RFC 4180 a line end within quotes is text. Bytes that begin at a row's start tell quoted from
-unquoted exactly; bytes from the middle of a file do not, so a file cut into ranges must have no
-line end within quotes. A range counts its quotes: one that was cut within quotes leaves an odd
-number behind in the range before it, which is an error and never a wrong row.
+By RFC 4180 a line end within quotes is text. In bytes that begin with a row, text within
+quotes is recognised exactly. In bytes from the middle of a file it is not, so a file that is cut
+into ranges must have no line end within quotes. Each range counts its quotes. A range that was
+cut within quotes leaves an odd number in the range before it: that is an error, and never a wrong
+row.
 """
 
 from __future__ import annotations
@@ -20,31 +21,33 @@ _FIELD = re.compile(rb'(?:"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?:,|\r|(\n)|\Z)'
 _LINE_END = re.compile(rb"\n")
 _QUOTE = ord('"')
 _MAY_PRECEDE_QUOTE = np.zeros(256, bool)
-"""By byte: whether a quote may open behind it."""
+"""For each byte, whether a quote may open behind it."""
 _MAY_PRECEDE_QUOTE[list(b'",\r\n')] = True
 _MOST_ROW_BYTES = 2**27
-"""Beyond, it is no CSV, and memory must stay bounded."""
+"""The longest row. Longer data is no CSV, and memory must stay bounded."""
 _NOT_TO_BE_CUT = (
     "its quotes do not pair up where the file was cut: a field holds line ends, or a quote within "
     "unquoted text. Open it whole, with split_bytes=0."
 )
 _SLACK = 2**16
-"""Bytes read beyond a range together with its last block, for the row that ends there; of small
-blocks a quarter of one."""
+"""Bytes that are read beyond a range with its last block, for the row that ends there; a quarter of
+a small block."""
 _SCANNED_AT_ONCE = 2**16
-"""Bytes."""
+"""Bytes that are searched for quotes at a time, so that they stay in the processor's cache."""
 
 
 def first_row_end(data: Buffer) -> int:
-    """Where the first row of ``data`` ends, its line end included; 0: not in ``data``."""
+    """Return where the first row of ``data`` ends, line end included; 0 if it does not end
+    there."""
     return next((m.end() for m in _FIELD.finditer(data) if m[1]), 0)
 
 
 def last_row_end(data: Buffer, cut: bool = False) -> int:
-    """Where the last whole row of ``data`` ends, which begins with a row; 0: there is none.
+    """Return where the last whole row of ``data`` ends; 0 if there is none. ``data`` begins with a
+    row.
 
-    Raises `CorruptData` when the bytes were ``cut`` from a file, and their quotes show that they
-    may begin within quotes.
+    Raises `CorruptData` for data ``cut`` from a file whose quotes show that it may begin within
+    quotes.
     """
     newline = _last_newline(data, len(data))
     quotes = _quotes(data)
@@ -60,13 +63,13 @@ def last_row_end(data: Buffer, cut: bool = False) -> int:
 
 
 def halves(rows: Buffer) -> tuple[Buffer, Buffer] | None:
-    """Whole rows as two parts of about the same size; ``None``: it is but one row."""
+    """Return whole rows as two parts of about the same size; ``None`` for a single row."""
     end = last_row_end(rows[: len(rows) // 2]) or first_row_end(rows)
     return (rows[:end], rows[end:]) if 0 < end < len(rows) else None
 
 
 def may_be_cut(rows: bytes) -> bool:
-    """Whether every line end of these rows ends a row, and each quote has its partner."""
+    """Return whether every line end of these rows ends a row, and each quote has its partner."""
     quotes = _quotes(rows)
     if len(quotes) % 2 or not _open_and_close(rows, quotes):
         return False
@@ -75,8 +78,7 @@ def may_be_cut(rows: bytes) -> bool:
 
 
 def _quotes(data: Buffer) -> npt.NDArray[np.int64]:
-    """The offsets of all quotes. Looks at few bytes at a time, which stay in the processor's
-    cache."""
+    """Return the offsets of all quotes."""
     octets, scratch = np.frombuffer(data, np.uint8), np.empty(_SCANNED_AT_ONCE, bool)
     found = [np.empty(0, np.int64)]
     for at in range(0, len(octets), _SCANNED_AT_ONCE):
@@ -88,8 +90,8 @@ def _quotes(data: Buffer) -> npt.NDArray[np.int64]:
 
 
 def _open_and_close(data: Buffer, quotes: npt.NDArray[np.int64]) -> bool:
-    """Whether quotes open and close in turn. Where one that would open stands within text, only
-    parsing field by field can tell."""
+    """Return whether quotes open and close alternately. A quote within unquoted text makes that
+    undecidable; only parsing field by field can tell."""
     opening = quotes[0::2]
     if len(opening) and opening[0] == 0:
         opening = opening[1:]
@@ -97,13 +99,13 @@ def _open_and_close(data: Buffer, quotes: npt.NDArray[np.int64]) -> bool:
 
 
 def _past_line_end(data: Buffer, start: int) -> int:
-    """Behind the first line end at or after ``start``; 0: there is none."""
+    """Return the offset behind the first line end at or after ``start``; 0 if there is none."""
     found = _LINE_END.search(data, start)
     return found.end() if found else 0
 
 
 def _last_newline(data: Buffer, end: int) -> int:
-    """The offset of the last before ``end``; -1: there is none. Copies little."""
+    """Return the offset of the last line end before ``end``; -1 if there is none. Copies little."""
     for at in range(end, 0, -_SLACK):
         begin = max(at - _SLACK, 0)
         found = bytes(data[begin:at]).rfind(b"\n")
@@ -113,19 +115,20 @@ def _last_newline(data: Buffer, end: int) -> int:
 
 
 class RowBuffer:
-    """Blocks in, whole rows out. Holds a block and the row that it ends in, in memory that is used
-    again: fresh memory for each block costs more than the copy."""
+    """Takes blocks and returns whole rows. It keeps one block and the row that it ends in, in
+    memory that is reused: fresh memory for each block costs more than the copy."""
 
     def __init__(self, cut: bool) -> None:
         self._cut = cut
-        """The bytes are a range of a file that was cut."""
+        """Whether the bytes are a range of a file that was cut."""
         self._memory = bytearray()
         self._begin = self._end = 0
-        """Of what was pushed and is in no rows yet."""
+        """The bytes that were pushed and are not yet returned in rows."""
         self._wanted = 0
 
     def push(self, block: Buffer) -> Buffer:
-        """The rows that ``block`` completes, valid until the next push. Raises `CorruptData`."""
+        """Return the rows that ``block`` completes, valid until the next push. Raises
+        `CorruptData`."""
         self._append(block)
         if self._end < self._wanted and self._end <= _MOST_ROW_BYTES:
             return b""
@@ -140,7 +143,7 @@ class RowBuffer:
         return memoryview(self._memory)[: self._begin]
 
     def rest(self) -> bytes:
-        """The rows left at the end; the last may lack its line end. Raises `CorruptData`."""
+        """Return the last rows; the very last may lack its line end. Raises `CorruptData`."""
         data = bytes(self._pending())
         self._begin = self._end = 0
         # a line end closes a row, but within quotes
@@ -154,21 +157,21 @@ class RowBuffer:
         return memoryview(self._memory)[self._begin : self._end]
 
     def _append(self, block: Buffer) -> None:
-        held = self._pending()
-        begin, self._begin, self._end = self._begin, 0, len(held) + len(block)
+        pending = self._pending()
+        begin, self._begin, self._end = self._begin, 0, len(pending) + len(block)
         if self._end > len(self._memory):
-            self._memory = bytearray(2 * len(held) + len(block) + _SLACK)
+            self._memory = bytearray(2 * len(pending) + len(block) + _SLACK)
             begin = self._end
         if begin:
-            memoryview(self._memory)[: len(held)] = held
-        memoryview(self._memory)[len(held) : self._end] = block
+            memoryview(self._memory)[: len(pending)] = pending
+        memoryview(self._memory)[len(pending) : self._end] = block
 
 
 class Window:
     """The bytes of the rows that begin in a range of a file with no line end within quotes.
 
-    Both ends move to the first line end at or after the byte before them, so that neighbours
-    agree on which rows are whose without knowing of each other.
+    Both ends move to the first line end at or after the byte before them. So neighbours agree on
+    the owner of each row without knowing of each other.
     """
 
     def __init__(self, start: int, end: int, size: int, block_bytes: int) -> None:
@@ -180,7 +183,7 @@ class Window:
         self._done = False
 
     def read(self) -> Fetching:
-        """The next bytes, about a block; none after the last."""
+        """Return the next bytes, about a block; none after the last."""
         while not self._done and self._at < self._size:
             first, *after = self.upcoming(1 + PREFETCH_DEPTH)
             data = yield from fetch(*first, tuple(after))
@@ -202,7 +205,7 @@ class Window:
         return b""
 
     def upcoming(self, count: int) -> tuple[ByteRange, ...]:
-        """What is read next, for certain, at most ``count`` blocks; at least one."""
+        """Return at most ``count`` blocks, at least one, that are certain to be read next."""
         ranges: list[ByteRange] = []
         at = self._at
         while not ranges or (len(ranges) < count and at < min(self._end, self._size)):

@@ -1,4 +1,4 @@
-"""Rows → Parquet, in pieces: one row group per batch, so that memory stays at one."""
+"""Write rows as Parquet, in pieces: one row group per batch, so that memory holds only one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeprof.formats.types import check_batch
 
 
 class _Sink(io.BytesIO):
-    """Holds what the writer wrote until it is taken."""
+    """Keeps what the writer wrote until it is taken."""
 
     _taken = 0
 
@@ -27,7 +27,7 @@ class _Sink(io.BytesIO):
 
 
 class ParquetEncoder:
-    """One row group per `write`, pages with checksums."""
+    """Writes one row group per `write`, in pages with checksums."""
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema

@@ -1,4 +1,4 @@
-"""The footer of a Parquet file: what its columns are, and where each of each row group lies."""
+"""Read the footer of a Parquet file: its columns, and where each lies in each row group."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipeprof.formats.types import first_line
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
 _CACHED_FOOTERS = 4
-"""Each split of a file reads the footer again, and parses it once."""
+"""Footers that are kept. Each split of a file needs the footer, which is parsed once."""
 
 
 class Footer:
-    """Use `parse_footer`. Everything here raises `CorruptData`."""
+    """A parsed footer, as `parse_footer` returns it. All methods raise `CorruptData`."""
 
     def __init__(self, data: bytes, start: int) -> None:
         self._start, self._end = start, start + len(data)
@@ -34,20 +34,21 @@ class Footer:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns."""
+        """Names of the columns."""
         names: list[str] = self.schema.names
         return names
 
     @cached_property
     def rows(self) -> list[int]:
-        """Of each row group."""
+        """Number of rows of each row group."""
         with reading("the footer"):
             groups = range(self.metadata.num_row_groups)
             return [self.metadata.row_group(group).num_rows for group in groups]
 
     @cached_property
     def leaves(self) -> Mapping[str, Sequence[int]]:
-        """Which stored columns Arrow reads for a name: every part of a path is such a name."""
+        """The stored columns that Arrow reads for each name; every part of a path is such a
+        name."""
         stored = self.metadata.schema
         leaves: dict[str, list[int]] = {}
         for index in range(self.metadata.num_columns):
@@ -57,11 +58,12 @@ class Footer:
         return leaves
 
     def leaves_of(self, names: Sequence[str]) -> list[int]:
-        """The stored columns of these names, in the order of the file."""
+        """Return the stored columns of these names, in the order of the file."""
         return sorted({leaf for name in names for leaf in self.leaves[name]})
 
     def ranges(self, names: Sequence[str]) -> list[list[ByteRange]]:
-        """Where these columns lie, for each row group; nowhere if it has no rows."""
+        """Return the byte ranges of these columns for each row group; none for a group without
+        rows."""
         leaves = self.leaves_of(names)
         self._check(leaves)
         with reading("the footer"):
@@ -71,11 +73,11 @@ class Footer:
             ]
 
     def _check(self, leaves: Sequence[int]) -> None:
-        """Let Arrow look at every column chunk's metadata, by a read that ends before its first
+        """Let Arrow check the metadata of every column chunk, by a read that ends before its first
         byte.
 
-        `RowGroupMetaData.column` aborts the whole process on a chunk that contradicts the schema;
-        reading raises. With ``pre_buffer`` a read looks at all chunks before it fetches any.
+        `RowGroupMetaData.column` aborts the whole process on a chunk that contradicts the schema,
+        but reading raises. With ``pre_buffer`` a read checks all chunks before it fetches any.
         """
         with reading("the footer"):
             empty = pa.PythonFile(SparseFile(self._end, (), ()), mode="r")
@@ -86,7 +88,7 @@ class Footer:
                 reader.read_row_groups(list(groups), column_indices=leaves, use_threads=False)
 
     def _column_ranges(self, group: int, leaves: Sequence[int]) -> list[ByteRange]:
-        """Of columns that `_check` has passed."""
+        """Return the byte ranges of columns that `_check` has passed."""
         row_group, ranges = self.metadata.row_group(group), []
         for leaf in leaves:
             column = row_group.column(leaf)
@@ -109,7 +111,7 @@ class Footer:
 
 @lru_cache(_CACHED_FOOTERS)
 def parse_footer(data: bytes, start: int) -> Footer:
-    """The footer of these bytes, its length and magic included, which begins at byte ``start``."""
+    """Parse the footer that begins at byte ``start``. ``data`` includes its length and magic."""
     return Footer(data, start)
 
 
@@ -137,7 +139,7 @@ def footer_length(tail: bytes, size: int) -> int:
 
 
 def check_apart(chunks: Sequence[ByteRange]) -> None:
-    """Raises `CorruptData` when two of these column chunks, in order, share bytes."""
+    """Raise `CorruptData` when two of these column chunks, which are in order, share bytes."""
     for (start, length), (following, _) in pairwise(chunks):
         if start + length > following:
             raise CorruptData(f"the footer is damaged: it places two columns at byte {following}.")

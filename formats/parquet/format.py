@@ -1,7 +1,8 @@
-"""Parquet: the footer says where each column of each row group lies; only those asked for are read.
+"""Parquet: the footer says where each column of each row group lies, so only asked columns are
+read.
 
-A split is a run of row groups. All its ranges, footer included, are known beforehand, so decoding
-needs one request, and gives one record batch per row group.
+A split is a run of row groups. All its byte ranges, the footer's included, are known in advance. So
+decoding needs one request, and yields one record batch per row group.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from pipeprof.formats.types import check_types, format_type, plain_type, select
 
 _TAIL_BYTES = 2**16
 _LEAST_BYTES = 12
-"""Of a file: magic, footer length, magic."""
+"""The least bytes of a file: magic, length of the footer, magic."""
 _UNCOUNTED_BYTES = 100
-"""That Arrow reads beyond a column of parquet-mr before 1.2.9, whose lengths leave out the header
-of the dictionary."""
+"""Bytes that Arrow reads beyond a column of parquet-mr before 1.2.9, whose lengths do not count the
+header of the dictionary."""
 _COUNTS_ALL = re.compile(r"(?!parquet-mr\b)|parquet-mr version (1\.2\.9|1\.[3-9]|1\.\d\d|[2-9])")
 
 
 class Parquet:
-    """See the module."""
+    """The format; see the module."""
 
     name = "parquet"
     suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
@@ -65,7 +66,7 @@ class Parquet:
         types: Mapping[str, pa.DataType],
         options: ReadOptions,
     ) -> Planning:
-        """Types are those declared; ``types`` converts to others."""
+        """Plan the splits. The columns have the declared types; ``types`` converts to others."""
         if size < _LEAST_BYTES:
             raise CorruptData(f"it is {size} bytes long, too short for Parquet: truncated.")
         length = min(size, _TAIL_BYTES)
@@ -95,7 +96,7 @@ class Parquet:
 def _schema(
     footer: Footer, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
 ) -> pa.Schema:
-    """The asked columns and their types."""
+    """Return the asked columns and their types."""
     declared, fields = footer.schema, list[pa.Field]()
     check_types(types, declared.names)
     for name in select(footer.names, columns):
@@ -120,14 +121,15 @@ def _no_tensor(name: str, declared: pa.Schema) -> SchemaMismatch:
 def _splits(
     footer: Footer, names: Sequence[str], footer_range: ByteRange, options: ReadOptions
 ) -> Iterator[Split]:
-    """Runs of row groups whose asked columns come to ``split_bytes``, at least one each."""
+    """Yield runs of row groups, each of about ``split_bytes`` of asked columns and at least one
+    group."""
     groups = footer.ranges(names)
     uncounted = 0 if _COUNTS_ALL.match(footer.created_by) else _UNCOUNTED_BYTES
     check_apart(sorted(chunk for chunks in groups for chunk in chunks))
     sizes = [sum(length for _, length in chunks) for chunks in groups]
-    start, held = 0, 0
+    start, split_size = 0, 0
     for end, size in enumerate([*sizes, 0]):
-        if end == len(groups) or 0 < options.split_bytes < held + size:
+        if end == len(groups) or 0 < options.split_bytes < split_size + size:
             if end > start:
                 chunks = [chunk for run in groups[start:end] for chunk in run]
                 ranges = [
@@ -136,12 +138,13 @@ def _splits(
                 ]
                 rows = sum(footer.rows[start:end])
                 yield Split(start, end, rows, (footer_range, *ranges))
-            start, held = end, 0
-        held += size
+            start, split_size = end, 0
+        split_size += size
 
 
 def _coalesced(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
-    """The same bytes in few ranges: those with at most ``gap`` bytes between them are one."""
+    """Merge ranges that are at most ``gap`` bytes apart, so that fewer requests fetch the same
+    bytes."""
     merged: list[ByteRange] = []
     for start, length in sorted(ranges):
         if merged and start - sum(merged[-1]) <= gap:

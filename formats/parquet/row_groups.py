@@ -1,4 +1,4 @@
-"""The row groups of a split, decoded by pyarrow from the byte ranges that were fetched."""
+"""Decode the row groups of a split with pyarrow, from the byte ranges that were fetched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeprof.formats.types import convert, is_list
 def decode_row_groups(
     file: SparseFile, footer: Footer, groups: Sequence[int], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch | Fault]:
-    """One record batch per row group, or what is wrong with it."""
+    """Yield one record batch per row group, or the fault that damages it."""
     reader: pq.ParquetReader | None = None
     for group in groups:
         if not footer.rows[group]:
@@ -45,7 +45,7 @@ def _open(file: SparseFile, footer: Footer) -> pq.ParquetReader:
 def _decode(
     reader: pq.ParquetReader, footer: Footer, group: int, schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Raises `CorruptData`, `SchemaMismatch`."""
+    """Return the columns of a row group. Raises `CorruptData`, `SchemaMismatch`."""
     with reading(f"row group {group}"):
         leaves = footer.leaves_of(schema.names)
         table = reader.read_row_group(group, column_indices=leaves, use_threads=False)
@@ -64,9 +64,9 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[int]) -> None:
-    """Raises `ValueError` unless ``array`` has the rows and values that the footer counts.
+    """Raise `ValueError` unless ``array`` has as many rows and values as the footer counts.
 
-    A page's header has no checksum, and says how many values to take from the page.
+    The header of a page has no checksum, and says how many values to take from the page.
     """
     values = len(array)
     if is_list(array.type) or pa.types.is_large_list(array.type):

@@ -1,4 +1,4 @@
-"""A file of which only some byte ranges are in memory, since pyarrow reads files."""
+"""Present byte ranges in memory as the file that pyarrow wants to read."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pipeprof.formats.base import Buffer, ByteRange, check_length
 
 
 class OutsideRanges(CorruptData):
-    """A read of bytes that were not fetched, because nothing should lie there."""
+    """A read of bytes that were not fetched, because no column should be there."""
 
 
 class SparseFile(io.IOBase):
-    """Reads of fetched ranges cost no copy; any other read is an error, never zeros."""
+    """Reads fetched ranges without a copy. Any other read is an error; it never returns zeros."""
 
     def __init__(self, size: int, ranges: Sequence[ByteRange], buffers: Sequence[Buffer]) -> None:
         for buffer, (offset, length) in zip(buffers, ranges, strict=True):
             check_length(buffer, offset, length)
-        held = sorted(zip(ranges, buffers, strict=True), key=lambda pair: pair[0])
-        self._starts = [offset for (offset, _), _ in held]
-        self._views = [memoryview(buffer) for _, buffer in held]
+        parts = sorted(zip(ranges, buffers, strict=True), key=lambda pair: pair[0])
+        self._starts = [offset for (offset, _), _ in parts]
+        self._views = [memoryview(buffer) for _, buffer in parts]
         self._size = size
         self._at = 0
 
     def read(self, length: int = -1) -> memoryview:
-        """Raises `OutsideRanges`."""
+        """Return the bytes at the current position. Raises `OutsideRanges`."""
         length = self._size - self._at if length < 0 else min(length, self._size - self._at)
         index = bisect_right(self._starts, self._at) - 1
         begin = self._at - self._starts[index] if index >= 0 else 0

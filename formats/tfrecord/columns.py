@@ -1,4 +1,4 @@
-"""A block of `tf.train.Example` records → columns: by the scan if it can, else by protobuf."""
+"""Decode a block of `tf.train.Example` records into columns: by the scan, or else by protobuf."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from pipeprof.formats.tfrecord.varint import PAD, Places, unaligned, varints, wo
 from pipeprof.formats.types import convert, is_list
 
 _FEWEST_ROWS = 16
-"""A step of the scan costs the same for one record as for many."""
+"""The fewest records for the scan: a step of it costs the same for one record as for many."""
 _FEW_BYTES = 64
-"""Of a value: below, one index for each byte costs less than one slice for each value."""
+"""Size in bytes of a value below which one index per byte costs less than one slice per value."""
 _MOST_COLUMN_BYTES = 2**31 - 1
-"""What an Arrow array of binary can hold."""
+"""The most bytes that an Arrow array of binary can hold."""
 
 
 def infer(records: Records) -> dict[str, pa.DataType]:
-    """What `example.infer` gives and raises, sooner where each feature has one value."""
+    """Return and raise what `example.infer` does, but faster where each feature has one value."""
     try:
         return _infer_scanned(records)
     except (Refused, SchemaMismatch):
@@ -40,7 +40,8 @@ def infer(records: Records) -> dict[str, pa.DataType]:
 
 
 def _infer_scanned(records: Records) -> dict[str, pa.DataType]:
-    """Raises `Refused`, too where a record has a name that the first has not."""
+    """Infer the types by the scan. Raises `Refused`, also where a record has a name that the first
+    one has not."""
     types = example.infer(records[:1])
     cells, others = scan(records, list(types))
     if others or any(map(is_list, types.values())):
@@ -50,10 +51,8 @@ def _infer_scanned(records: Records) -> dict[str, pa.DataType]:
 
 
 def decode(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
-    """Records → columns; ``first`` is the number of the first in its object.
-
-    Raises `CorruptData`, `SchemaMismatch`.
-    """
+    """Decode records into columns. ``first`` is the number of the first one in its object. Raises
+    `CorruptData`, `SchemaMismatch`."""
     if len(records) >= _FEWEST_ROWS:
         try:
             return decode_scanned(records, schema, first)
@@ -63,13 +62,13 @@ def decode(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
 
 
 def decode_scanned(records: Records, schema: pa.Schema, first: int) -> pa.RecordBatch:
-    """The same without protobuf. Raises `Refused`, `SchemaMismatch`."""
+    """Decode records by the scan alone, as `decode`. Raises `Refused`, `SchemaMismatch`."""
     cells, _ = scan(records, schema.names)
     return _batch(records.data, cells, schema, first)
 
 
 def _batch(data: Buffer, cells: Cells, schema: pa.Schema, first: int) -> pa.RecordBatch:
-    """Raises `Refused`, `SchemaMismatch`."""
+    """Build the columns of ``schema`` from ``cells``. Raises `Refused`, `SchemaMismatch`."""
     columns = [
         _column(data, kinds, at, size, field, first)
         for kinds, at, size, field in zip(cells.kind, cells.at, cells.size, schema, strict=True)
@@ -80,7 +79,7 @@ def _batch(data: Buffer, cells: Cells, schema: pa.Schema, first: int) -> pa.Reco
 def _column(
     data: Buffer, kinds: Octets, at: Places, size: Places, field: pa.Field, first: int
 ) -> pa.Array:
-    """Raises `Refused`, `SchemaMismatch`."""
+    """Build one column. Raises `Refused`, `SchemaMismatch`."""
     some = int(np.bitwise_or.reduce(kinds))
     kind = some & ~EMPTY
     if not some:
@@ -101,7 +100,7 @@ def _column(
 
 
 def _singles(kind: int, data: Buffer, at: Places, size: Places) -> pa.Array:
-    """One value each. Raises `Refused`."""
+    """Return a column with one value per row. Raises `Refused`."""
     if kind == FLOAT:
         require(size == 4)
         return pa.array(unaligned(data, "<f4", at))
@@ -117,7 +116,7 @@ def _singles(kind: int, data: Buffer, at: Places, size: Places) -> pa.Array:
 
 
 def _lists(kind: int, data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:
-    """The values of all lists, and how many are in each. Raises `Refused`."""
+    """Return the values of all lists, and the length of each list. Raises `Refused`."""
     if kind == FLOAT:
         require(size % 4 == 0)
         return pa.array(_gathered(data, at, size).view(np.float32)), size >> 2
@@ -127,7 +126,7 @@ def _lists(kind: int, data: Buffer, at: Places, size: Places) -> tuple[pa.Array,
 
 
 def _gathered(data: Buffer, at: Places, size: Places) -> Octets:
-    """The bytes of all values, end to end."""
+    """Return the bytes of all values, one after another."""
     total = int(size.sum())
     if total > _FEW_BYTES * len(at):
         # Arrow's pool keeps what is freed: fresh memory takes longer than the copy
@@ -143,7 +142,7 @@ def _gathered(data: Buffer, at: Places, size: Places) -> Octets:
 
 
 def _ints(data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:
-    """The numbers of all lists, and how many are in each. Raises `Refused`."""
+    """Return the integers of all lists, and the length of each list. Raises `Refused`."""
     octets = _gathered(data, at, size)
     stops = np.cumsum(size)
     last = np.flatnonzero(octets < 128)

@@ -1,4 +1,4 @@
-"""Rows → framed `tf.train.Example` records, written by protobuf."""
+"""Write rows as framed `tf.train.Example` records, with protobuf."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ABSENT = {"bytes_list": b"", "float_list": float("nan"), "int64_list": 0}
 
 
 class TFRecordEncoder:
-    """Frames each row's record, and compresses the whole if asked."""
+    """Frames the record of each row, and compresses the whole object if asked."""
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         for field in schema:
@@ -34,10 +34,11 @@ class TFRecordEncoder:
 
 
 def encode(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Columns → records, a row each. A null is a feature without values. Raises `SchemaMismatch`.
+    """Yield the record of each row. A null becomes a feature without values. Raises
+    `SchemaMismatch`.
 
-    A null inside a list has no place in an Example: it is stored as what it is in a tensor, NaN,
-    0 or no bytes.
+    A null inside a list has no place in an Example. It is stored as a tensor would hold it: NaN, 0
+    or no bytes.
     """
     columns = [
         (field.name, kind_of(field), _values(field, column))
@@ -47,14 +48,14 @@ def encode(batch: pa.RecordBatch) -> Iterator[bytes]:
         record = Example()
         features = record.features.feature
         for name, kind, values in columns:
-            held = getattr(features[name], kind)
-            held.SetInParent()  # even if there are no values
-            held.value.extend(values[row])
+            feature_list = getattr(features[name], kind)
+            feature_list.SetInParent()  # even if there are no values
+            feature_list.value.extend(values[row])
         yield record.SerializeToString(deterministic=True)
 
 
 def _values(field: pa.Field, column: pa.Array) -> list[list[Any]]:
-    """For each row the values that its feature holds."""
+    """Return the values that the feature of each row holds."""
     kind = kind_of(field)
     dtype, absent = KINDS[kind], pa.scalar(_ABSENT[kind], KINDS[kind])
     if not is_list(field.type):

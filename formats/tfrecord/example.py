@@ -1,4 +1,4 @@
-"""`tf.train.Example` without TensorFlow: its protobuf types, and rows to Arrow columns."""
+"""Read `tf.train.Example` without TensorFlow: its protobuf types, and rows as Arrow columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {
 
 
 _FEATURE_LISTS = 2
-"""The field of a SequenceExample that an Example does not have; the first is the same in both."""
+"""The field that only a SequenceExample has; its first field is that of an Example."""
 
 
 _PROTO = """
@@ -55,7 +55,7 @@ message_type { name: "Example"
 
 
 def _example_type() -> Any:
-    """The message class, in a pool of its own so that TensorFlow may be loaded as well."""
+    """Return the message class, from a pool of its own so that TensorFlow may be loaded as well."""
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(_PROTO, descriptor_pb2.FileDescriptorProto()))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
@@ -66,7 +66,7 @@ Feature = message_factory.GetMessageClass(Example.DESCRIPTOR.file.message_types_
 
 
 def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
-    """Columns of these records by name, sorted: a record's own order is not kept by protobuf.
+    """Return the columns of these records by name, sorted, as protobuf keeps no order of its own.
 
     A column is scalar when no record holds more than one value. Raises `CorruptData`,
     `SchemaMismatch`.
@@ -88,7 +88,7 @@ def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:
 
 
 def is_example(payload: bytes) -> bool:
-    """Whether protobuf reads it as one."""
+    """Return whether protobuf can parse the payload as an Example."""
     try:
         Example.FromString(payload)
     except message.DecodeError:
@@ -97,23 +97,22 @@ def is_example(payload: bytes) -> bool:
 
 
 def is_sequence(payload: bytes) -> bool:
-    """Whether an Example, as which it can be parsed, is a SequenceExample with more in it."""
+    """Return whether the payload, which parses as an Example, is a SequenceExample with more
+    fields."""
     fields = unknown_fields.UnknownFieldSet(Example.FromString(payload))
     return any(field.field_number == _FEATURE_LISTS for field in fields)
 
 
 def decode(payloads: Iterable[bytes], schema: pa.Schema, first: int) -> pa.RecordBatch:
-    """Records → columns; ``first`` is the number of the first in its object.
-
-    Raises `CorruptData`, `SchemaMismatch`.
-    """
+    """Decode records into columns. ``first`` is the number of the first one in its object. Raises
+    `CorruptData`, `SchemaMismatch`."""
     rows = _parse(payloads, first)
     columns = [column(rows, field, first) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def kind_of(field: pa.Field) -> str:
-    """The list that stores this column. Raises `SchemaMismatch` where none holds it whole."""
+    """Return the kind of list that stores this column. Raises `SchemaMismatch` where none can."""
     dtype = field.type.value_type if is_list(field.type) else field.type
     if pa.types.is_integer(dtype) or pa.types.is_boolean(dtype):
         return "int64_list"
@@ -142,7 +141,8 @@ def _parse(payloads: Iterable[bytes], first: int) -> list[Any]:
 
 
 def column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
-    """One column of all rows: its values in one flat array, and how many each row has."""
+    """Return one column of all rows, from its values in one flat array and the count of each
+    row."""
     name = field.name
     kind = next((k for row in rows if name in row and (k := row[name].WhichOneof("kind"))), None)
     if kind is None:
@@ -163,7 +163,7 @@ def column(rows: Sequence[Any], field: pa.Field, first: int) -> pa.Array:
 
 
 def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
-    """The values of all rows that have some; ``most`` in one row."""
+    """Return the values of all rows that have some. No row has more than ``most``."""
     if kind == "bytes_list" or most == 1:
         return pa.array([value for values in filled for value in values], KINDS[kind])
     if not filled:
@@ -173,7 +173,8 @@ def _flat(filled: Sequence[Any], kind: str, most: int) -> pa.Array:
 
 
 def shape(values: pa.Array, counts: np.ndarray[Any, Any], field: pa.Field, first: int) -> pa.Array:
-    """Flat values and their counts → a scalar, fixed or ragged column; no value is a null."""
+    """Turn flat values and their counts into a scalar, fixed or ragged column. A row without values
+    is null."""
     dtype, absent = field.type, counts == 0
     expected = dtype.list_size if pa.types.is_fixed_size_list(dtype) else 1
     if not pa.types.is_list(dtype):

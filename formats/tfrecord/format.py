@@ -1,8 +1,8 @@
-"""TFRecord: framed `tf.train.Example` records, plain or compressed whole by gzip or zlib.
+"""TFRecord: framed `tf.train.Example` records, plain, or compressed as a whole by gzip or zlib.
 
-An object is one split: framing cannot be entered in the middle, and to find the records first
-would mean to read everything twice. Workers share a TFRecord data set by its objects. An object is
-streamed, so memory stays at a block and one record.
+An object is one split: framing cannot be entered in the middle, and to find the records in advance
+would read everything twice. Workers share a data set by its objects. An object is streamed, so
+memory holds no more than a block and one record.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _SAMPLE_BYTES = 2**20
 _SAMPLE_RECORDS = 256
 Decoded = Iterator["Fault | pa.RecordBatch"]
 _ROWS_AT_ONCE = 8192
-"""Decoded between two batches: a whole block of small records would hold up the batch that needs
-only its first."""
+"""Rows of one record batch. A whole block of small records would delay the first batch of
+samples."""
 
 
 def recognise(head: bytes) -> Codec | None:
-    """How these first bytes are compressed. A zlib header may also begin a plain record."""
+    """Return how these first bytes are compressed. A zlib header may also begin a plain record."""
     if is_framed(head):
         return None
     if is_gzip(head):
@@ -51,7 +51,7 @@ def recognise(head: bytes) -> Codec | None:
 
 
 class TFRecord:
-    """See the module."""
+    """The format; see the module."""
 
     name = "tfrecord"
     suffixes: tuple[str, ...] = (
@@ -76,7 +76,8 @@ class TFRecord:
         types: Mapping[str, pa.DataType],
         options: ReadOptions,
     ) -> Planning:
-        """Columns are those of the first records, and those that ``types`` names."""
+        """Plan the object. Its columns are those of the first records, and those that ``types``
+        names."""
         if size == 0:
             return FilePlan(None, ())
         stream, deframer = Stream(size, _SAMPLE_BYTES, recognise), Deframer()
@@ -140,7 +141,7 @@ def _decoded(block: Buffer, deframer: Deframer, schema: pa.Schema) -> Decoded:
 
 
 def _rows(records: Records, schema: pa.Schema, first: int) -> Decoded:
-    """``first``: the number in its object of the first of ``records``."""
+    """Decode ``records``. ``first`` is the number of the first one in its object."""
 
     def decode(rows: range) -> pa.RecordBatch:
         return blocks.decode(records[rows.start : rows.stop], schema, first + rows.start)

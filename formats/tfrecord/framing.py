@@ -25,25 +25,26 @@ _CRC = Struct("<I")
 HEADER_BYTES = _HEADER.size
 _AROUND = _HEADER.size + _CRC.size
 _MOST_BYTES = 2**31 - 1
-"""Of a payload: what protobuf can hold."""
+"""The most bytes of a payload: what protobuf can hold."""
 _LARGE = 2**15
-"""Bytes of a record: of more, one that two blocks share is put together by itself, so that the rest
-of the second stays where it is."""
+"""Size in bytes of a large record. One that lies in two blocks is joined by itself, so that the
+rest of the second block is not copied."""
 
 
 def masked_crc(data: bytes | memoryview) -> int:
-    """CRC-32C, rotated and offset so that a CRC of data with CRCs in it stays a good one."""
+    """Return the CRC-32C, rotated and offset as TFRecord wants it. A CRC of data that contain CRCs
+    would otherwise be weak."""
     masked: int = _masked(crc32c(data))
     return masked
 
 
 def _masked(crc: Any) -> Any:
-    """Of one CRC, or of an array of them, uint64."""
+    """Mask one CRC, or an array of them (uint64)."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def frame(payload: bytes) -> bytes:
-    """One record."""
+    """Return the framed record of a payload."""
     length = len(payload).to_bytes(8, "little")
     return b"".join(
         (length, _CRC.pack(masked_crc(length)), payload, _CRC.pack(masked_crc(payload)))
@@ -51,14 +52,14 @@ def frame(payload: bytes) -> bytes:
 
 
 def is_framed(head: bytes) -> bool:
-    """Whether ``head`` begins with a length and the CRC that belongs to it."""
+    """Return whether ``head`` begins with a length and the CRC that belongs to it."""
     if len(head) < HEADER_BYTES:
         return False
     return masked_crc(head[:8]) == int(_HEADER.unpack_from(head)[1])
 
 
 def _lengths_match(found: Records) -> int:
-    """How many of the first records have the right CRC of their length."""
+    """Return how many of the first records have the right CRC of their length."""
     lengths, which = np.unique(found.stops - found.starts, return_inverse=True)
     crcs = np.array([masked_crc(_LENGTH.pack(length)) for length in lengths], np.uint32)
     headers = found.starts - HEADER_BYTES + _LENGTH.size
@@ -67,15 +68,16 @@ def _lengths_match(found: Records) -> int:
 
 
 class Records:
-    """Payloads that stay in the block that they were read into."""
+    """Payloads that stay in the block in which they were read."""
 
     def __init__(self, data: Buffer, starts: Places, stops: Places) -> None:
-        """``data`` has at least as many bytes behind the last payload as `PAD`."""
+        """Refer to payloads in ``data``, which needs at least the length of `PAD` behind the last
+        one."""
         self.data, self.starts, self.stops = data, starts, stops
 
     @classmethod
     def of(cls, payloads: Sequence[bytes]) -> Records:
-        """A block of these payloads."""
+        """Copy these payloads into one block."""
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         stops = np.cumsum(lengths)
         return cls(b"".join([*payloads, PAD]), stops - lengths, stops)
@@ -90,47 +92,49 @@ class Records:
         return map(bytes, self.views())
 
     def views(self) -> Iterator[memoryview]:
-        """The payloads without a copy."""
+        """Yield the payloads without a copy."""
         places = map(slice, self.starts.tolist(), self.stops.tolist())
         return map(memoryview(self.data).__getitem__, places)
 
 
 class Deframer:
-    """Blocks in, whole records out. Holds at most a block and the record it ends in."""
+    """Takes blocks and returns whole records. It keeps at most a block and the record it ends
+    in."""
 
     def __init__(self) -> None:
         self.size: int | None = None
-        """Bytes in all, or a limit, where known: a length that leads beyond is a lie."""
+        """The number of bytes in all, or a bound, where known. A length that leads beyond it is
+        wrong."""
         self.records = 0
-        """Come to an end so far."""
+        """Records that have ended so far."""
         self.faults: list[tuple[int, CorruptData]] = []
-        """Records of the last block whose bytes are damaged while their length is certain: before
-        which payload, and why."""
+        """Records of the last block whose bytes are damaged while their length is certain: the
+        index of the next payload, and the error."""
         self.broken: CorruptData | None = None
-        """Why no record can be found behind those that were given out."""
+        """Why no further record can be found; ``None`` as long as records follow."""
         self._parts: list[bytes | bytearray | memoryview] = []
-        self._held = 0
+        self._kept_bytes = 0
         self._wanted = HEADER_BYTES
         self._offset = 0
-        """Where the held bytes begin."""
+        """The offset in the object of the bytes that are kept."""
         self._buffer = bytearray()
-        """Of what is held, taken again: fresh memory costs as much as the copy."""
+        """The bytes that are kept. The memory is reused: fresh memory costs as much as the copy."""
 
     def cut(self, block: Buffer) -> list[Buffer]:
-        """``block`` in the parts that are best fed one after another."""
-        rest = self._wanted - self._held
-        if self._held and self._wanted > _LARGE and rest < len(block):
+        """Cut ``block`` into the parts that are best fed one after another."""
+        rest = self._wanted - self._kept_bytes
+        if self._kept_bytes and self._wanted > _LARGE and rest < len(block):
             view = memoryview(block)
             return [view[:rest], view[rest:]]
         return [block]
 
     def feed(self, block: Buffer) -> Records:
-        """The payloads that ``block`` completes, without `faults`, up to where it is `broken`. They
-        are there until the next block is fed."""
+        """Return the payloads that ``block`` completes, valid until the next block is fed. `faults`
+        are left out, and nothing follows where the object is `broken`."""
         self.faults = []
         self._parts.append(block)
-        self._held += len(block)
-        if self._held < self._wanted:
+        self._kept_bytes += len(block)
+        if self._kept_bytes < self._wanted:
             return Records.of([])
         data = self._joined() if len(self._parts) > 1 else block
         found = self._find(data)
@@ -138,15 +142,15 @@ class Deframer:
         records = self._undamaged(found)
         if len(data) - at + _CRC.size < len(PAD):  # too few bytes behind the last of them
             records = Records(self._joined(), records.starts, records.stops)
-        rest = bytes(records.data[at : self._held])
+        rest = bytes(records.data[at : self._kept_bytes])
         self._parts = [rest] if rest else []
-        self._held -= at
+        self._kept_bytes -= at
         self._offset += at
         self.records += len(found)
         return records
 
     def _joined(self) -> bytearray:
-        size = self._held + len(PAD)
+        size = self._kept_bytes + len(PAD)
         if not size <= len(self._buffer) <= 4 * size:
             self._buffer = bytearray(size + size // 8)
         view, at = memoryview(self._buffer), 0
@@ -156,17 +160,17 @@ class Deframer:
         return self._buffer
 
     def finish(self) -> None:
-        """Raises `CorruptData` when it is `broken`, or a record has begun and not ended."""
+        """Raise `CorruptData` when the object is `broken`, or a record has begun and not ended."""
         if self.broken:
             raise self.broken
-        if self._held:
+        if self._kept_bytes:
             raise CorruptData(
                 f"record {self.records} at byte {self._offset} is truncated: "
-                f"{self._held} of its {max(self._wanted, _AROUND)} bytes are there."
+                f"{self._kept_bytes} of its {max(self._wanted, _AROUND)} bytes are there."
             )
 
     def _find(self, data: Buffer) -> Records:
-        """The whole records in ``data``, whose payloads may be damaged."""
+        """Return the whole records in ``data``; their payloads may be damaged."""
         found = self._walk(data)
         self._wanted = HEADER_BYTES
         trusted = _lengths_match(found)
@@ -175,7 +179,7 @@ class Deframer:
             self._break(found, "the CRC of its length does not match")
             return found
         at = int(found.stops[-1]) + _CRC.size if found else 0
-        if self._held - at < HEADER_BYTES:
+        if self._kept_bytes - at < HEADER_BYTES:
             return found
         length, crc = _HEADER.unpack_from(data, at)
         if crc != masked_crc(_LENGTH.pack(length)):
@@ -188,8 +192,8 @@ class Deframer:
         return found
 
     def _walk(self, data: Buffer) -> Records:
-        """The records in ``data``, if their lengths can be trusted."""
-        end, at = min(self._held, self._limit()), 0
+        """Return the records in ``data``, whose lengths are trusted."""
+        end, at = min(self._kept_bytes, self._limit()), 0
         unpack = _LENGTH.unpack_from
         stops: list[int] = []
         while at + HEADER_BYTES <= end:
@@ -202,7 +206,7 @@ class Deframer:
         return Records(data, starts, ends - _CRC.size)
 
     def _undamaged(self, found: Records) -> Records:
-        """Those whose CRC matches; the others become `faults`."""
+        """Return the records whose CRC matches, and note the others as `faults`."""
         crcs = np.fromiter(map(crc32c, found.views()), np.uint64, len(found))
         right = _masked(crcs) == unaligned(found.data, "<u4", found.stops)
         if right.all():
@@ -214,7 +218,7 @@ class Deframer:
         return Records(found.data, found.starts[right], found.stops[right])
 
     def _limit(self) -> float:
-        """Up to where the held bytes may lead."""
+        """Return the offset up to which the kept bytes may lead."""
         return inf if self.size is None else self.size - self._offset
 
     def _break(self, found: Records, why: str) -> None:

@@ -4,10 +4,10 @@ A record is nested fields, each a tag byte and a length before its bytes:
 
     0a len Features | 0a len entry | 0a len key | 12 len Feature | kind len list | 0a len values
 
-All records are walked together, an entry a step. Most writers keep one order, so the entries of a
-step mostly have the same key: they are compared with the first of them, then those that differ with
-the first of these. This is the form that writers produce. A block with anything else is refused and
-left to protobuf, so no column is read here otherwise than protobuf would read it.
+All records are walked together, one entry per step. Most writers keep one order, so the entries of
+a step mostly have the same key. They are compared with the first of them, and those that differ are
+compared with the first of these. A block with records of any other form is refused and left to
+protobuf. So the scan reads no column differently from protobuf.
 """
 
 from __future__ import annotations
@@ -26,48 +26,50 @@ Octets = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
 BYTES, FLOAT, INT = 1, 2, 4
-"""The kinds of a list. Each is a bit, so that all kinds of a column or-ed say which there are."""
+"""The kinds of a list. Each is a bit, so that the kinds of a column can be combined by *or*."""
 EMPTY = 8
-"""Beside a kind: the list is there and holds nothing."""
+"""A flag of a kind: the list is there, and is empty."""
 
 _TAG, _VALUE_TAG = np.uint64(0x0A), np.uint64(0x12)
 _KINDS = np.zeros(256, np.uint8)
 _KINDS[[0x0A, 0x12, 0x1A]] = BYTES, FLOAT, INT
 _BYTE, _SHORT_FIELD = np.uint64(0xFF), np.uint64(0x80FF)
-"""Masks of a field's tag, and of that with the bit that says that its length has another byte."""
+"""Masks of a field's tag; the second one includes the bit of a length with another byte."""
 _8, _16 = np.uint64(8), np.uint64(16)
 _AROUND = 6
-"""Bytes of `12 len kind len 0a len` before a value, each length one byte."""
+"""Bytes of `12 len kind len 0a len` before a value, where each length has one byte."""
 _LONGEST = 129
-"""Bytes with the value: more would take a length of two bytes."""
+"""The most bytes with the value. A longer one has a length of two bytes."""
 _FORM = np.uint64(0xFFFFFF00FFFF)
-"""Masks all of these six bytes but the kind."""
+"""Masks all of these six bytes except the kind."""
 _FORM_OF_0 = np.uint64(((0x0A00000012) - (2 << 8) - (4 << 24) - (6 << 40)) % 2**64)
 _FORM_OF_1 = np.uint64(1 << 8 | 1 << 24 | 1 << 40)
-"""What each byte in all adds to the three lengths."""
+"""What each byte of content adds to the three lengths."""
 _MOST_GROUPS = 10_000
-"""Of entries with one key, for a record of many entries: a group costs some 0.1 ms."""
+"""The most groups of entries with one key, for records of many entries. A group costs about 0.1
+ms."""
 
 
 class Refused(Exception):
-    """The records are not of the form that is read here: ask protobuf."""
+    """The records have a form that the scan does not read; protobuf has to."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Where the values of the asked columns lie; each array of shape (columns, rows)."""
+    """Where the values of the asked columns are; each array has the shape (columns, rows)."""
 
     kind: Octets
-    """`BYTES`, `FLOAT` or `INT`, with `EMPTY` or not; 0: the record has no such feature."""
+    """`BYTES`, `FLOAT` or `INT`, possibly with `EMPTY`; 0 where the record has no such feature."""
     at: Places
     size: Places
-    """In bytes."""
+    """Sizes in bytes."""
 
 
 def scan(records: Records, names: list[str]) -> tuple[Cells, bool]:
-    """The values of the columns ``names``, and whether the records hold entries of other names.
+    """Find the values of the columns ``names``, and whether the records hold other entries.
 
-    Those are skipped: only that they are an entry of one name is checked. Raises `Refused`.
+    Other entries are skipped; only their form as an entry with one name is checked. Raises
+    `Refused`.
     """
     shape, words = (len(names), len(records)), words_of(records.data)
     cells = Cells(np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
@@ -89,9 +91,9 @@ def scan(records: Records, names: list[str]) -> tuple[Cells, bool]:
 
 
 def _walk(records: Records, words: Words) -> Iterator[tuple[bytes, Places, Places, Places]]:
-    """All entries of all records, those of one key and step at once.
+    """Yield all entries of all records, those with the same key and step together.
 
-    Yields the key, the rows, and where the Features behind the key begin and where they must end.
+    Yields the key, the rows, and the bounds of the Features behind the key.
     """
     groups, row = 0, np.flatnonzero(records.starts < records.stops)  # no bytes: no entries
     at, stops = _field(words, records.starts[row])
@@ -117,7 +119,7 @@ def _walk(records: Records, words: Words) -> Iterator[tuple[bytes, Places, Place
 
 
 def _same_key(data: Buffer, words: Words, body: Places) -> tuple[Flags, bytes]:
-    """Which entries have the key of the first, and the key."""
+    """Return which entries have the key of the first one, and that key."""
     first = int(body[0])
     tag, length = data[first : first + 2]
     if tag != _TAG or length >= 128:
@@ -136,7 +138,7 @@ def _word(part: bytes) -> np.uint64:
 
 
 def _field(words: Words, at: Places, tag: np.uint64 = _TAG) -> tuple[Places, Places]:
-    """Where the content of the fields begins and ends that lie at ``at``, all of this tag."""
+    """Return the bounds of the content of the fields at ``at``, which all have this tag."""
     head = words[at]
     if (head & _SHORT_FIELD == tag).all():
         body = at + 2
@@ -146,14 +148,14 @@ def _field(words: Words, at: Places, tag: np.uint64 = _TAG) -> tuple[Places, Pla
 
 
 def _any_field(head: Words, at: Places) -> tuple[Places, Places]:
-    """The same of fields of any tag and length, which begin with the words ``head``."""
+    """Return the same for fields of any tag and length, which begin with the words ``head``."""
     length, size = _length(head >> _8)
     body = at + 1 + size
     return body, body + length
 
 
 def _length(words: Words) -> tuple[Places, Places]:
-    """The lengths that these words begin with, and the bytes that each takes: up to 4."""
+    """Return the lengths at the start of these words, and how many bytes each takes: up to 4."""
     size = np.ones(len(words), np.int64)
     continues = np.ones(len(words), bool)
     for byte in range(4):
@@ -164,8 +166,8 @@ def _length(words: Words) -> tuple[Places, Places]:
 
 
 def _contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places, Places]:
-    """Of the Features at ``value``, behind the keys: the kind, where the values begin, and how many
-    bytes they take."""
+    """Return the kind, the start and the size in bytes of the values in each Feature at
+    ``value``."""
     form, left = words[value], end - value
     # fewer than six bytes make a length negative, and so a number beyond any form
     usual = form & _FORM == left.view(np.uint64) * _FORM_OF_1 + _FORM_OF_0
@@ -180,7 +182,7 @@ def _contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places,
 
 
 def _other_contents(words: Words, value: Places, end: Places) -> tuple[Octets, Places, Places]:
-    """The same for an empty list, or where a length takes more than a byte."""
+    """Return the same for empty lists, and where a length takes more than one byte."""
     feature, stop = _field(words, value, _VALUE_TAG)
     require((stop == end) & (feature < end))
     head = words[feature]
@@ -196,6 +198,6 @@ def _other_contents(words: Words, value: Places, end: Places) -> tuple[Octets, P
 
 
 def require(usual: Flags | np.bool_) -> None:
-    """Raises `Refused` unless all are."""
+    """Raise `Refused` unless all are true."""
     if not usual.all():
         raise Refused

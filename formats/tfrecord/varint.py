@@ -1,4 +1,4 @@
-"""Varints of protobuf read eight bytes at a time, many at once, in NumPy arrays of 64-bit words."""
+"""Read many varints of protobuf at once, eight bytes at a time, in NumPy arrays of 64-bit words."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pipeprof.formats.base import Buffer
 
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
-"""Offsets or counts of bytes in a block, int64."""
+"""Offsets or counts of bytes in a block, as int64."""
 
 HIGH = np.uint64(0x8080808080808080)
-"""The top bit of each byte: a varint continues behind it, and text with it is not ASCII."""
+"""The top bit of each byte. In a varint it says that another byte follows; text with it is not
+ASCII."""
 PAD = bytes(160)
-"""Follows the last record in its buffer, at least: a short entry is compared with a key of up to
-127 bytes, word by word."""
+"""Bytes that must follow the last record in its buffer. A short entry is compared word by word with
+a key of up to 127 bytes."""
 MASKS: Words = np.array([2 ** (8 * count) - 1 for count in range(9)], np.uint64)
-"""By a count of 0 to 8: the mask of so many first bytes of a word."""
+"""By a count of 0 to 8: the mask of the first bytes of a word."""
 _JOINS = tuple(
     (np.uint64(low), np.uint64(high), np.uint64(shift))
     for low, high, shift in (
@@ -31,13 +32,13 @@ _JOINS = tuple(
 
 
 def words_of(data: Buffer) -> Words:
-    """The word at each byte: shape (bytes - 7,)."""
+    """Return the word at each byte. The shape is (bytes - 7,)."""
     words: Words = _at_each_byte(data, "<u8")
     return words
 
 
 def unaligned(data: Buffer, dtype: str, offsets: Places) -> npt.NDArray[Any]:
-    """The numbers of this type at any offsets."""
+    """Return the numbers of this type at any offsets."""
     numbers: npt.NDArray[Any] = _at_each_byte(data, dtype)[offsets]
     return numbers
 
@@ -49,7 +50,7 @@ def _at_each_byte(data: Buffer, dtype: str) -> npt.NDArray[Any]:
 
 
 def join_sevens(words: Words) -> Words:
-    """The values of varints of up to 8 bytes; the bytes behind each must be 0."""
+    """Return the values of varints of up to 8 bytes; the bytes behind each must be 0."""
     for low, high, shift in _JOINS:
         upper = words & high
         upper >>= shift
@@ -59,11 +60,12 @@ def join_sevens(words: Words) -> Words:
 
 
 CONTINUES: Words = np.concatenate([[~np.uint64(0)], HIGH & MASKS[:-1]])
-"""By bytes of a varint: its bits of `HIGH`. No word looks like that of 0 bytes."""
+"""By the number of bytes of a varint: its bits of `HIGH`. No word equals the entry of 0 bytes."""
 
 
 def varints(words: Words, at: Places, size: Places) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """The varints in the ``size`` bytes at ``at``, and whether these are one varint each."""
+    """Return the varints in the ``size`` bytes at ``at``, and whether each range is exactly one
+    varint."""
     word, few = words[at], np.minimum(size, 8)
     short = word & MASKS[few]
     values = join_sevens(short)
