@@ -48,11 +48,11 @@ def test_settings_are_tried_on_a_loader_of_ones_own(
     printed = capsys.readouterr().out
     assert "loader: 0 workers, batch 4 → 2 workers, prefetch 2, batch 4" in printed
     assert "from mine import make\n\nloader = make(num_workers=2, prefetch_factor=2)" in printed
-    assert "as-is asked for" in printed
+    assert "as-is requested" in printed
     [left] = load(tmp_path / "out/sweep.json").headspace.values()  # type: ignore[union-attr]
     assert left.gain > 2, "a step takes no time, a batch 10 ms"
     assert f"{left.gain:.1f}" in printed or f"{left.gain:,.0f}" in printed
-    assert "if data were free" in printed
+    assert "if loading took no time" in printed
     assert run(["sweep", "--resume", str(tmp_path / "out")]) == 0, "nothing is left to do"
 
 

@@ -124,7 +124,7 @@ def test_a_real_sweep_ends_with_alternating_runs_of_its_two_best_settings(
     assert "in 4 pairs of short runs" in told
     if pairs.difference == "none":
         assert best == min(pairs.trial, pairs.against), "the cheaper"
-        assert "no difference that this data can show, so the cheaper is taken" in told
+        assert "no difference can be shown, so the cheaper setting is recommended" in told
 
 
 def test_the_progress_shows_that_pairs_run(capsys: pytest.CaptureFixture[str]) -> None:
