@@ -166,7 +166,7 @@ class LivePass(TimedPass):
         """Return the figures that are known by now."""
         self._pass.flush()
         return self.figures.complete(
-            replace(self._view, batches=self.delivered, in_stretches=self.only_timed)
+            replace(self._view, batches=self.delivered, only_timed=self.only_timed)
         )
 
     def _leave(self) -> None:

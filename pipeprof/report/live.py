@@ -48,7 +48,7 @@ class LiveView:
     """Most batches that can be ready: workers × prefetch factor."""
     stages: Mapping[str, float | None] | None = None
     """Stage → mean seconds per batch, in the order in which a batch passes the stages."""
-    in_stretches: bool = False
+    only_timed: bool = False
     """Whether batches come so fast that only windows of them are recorded."""
 
 
@@ -93,7 +93,7 @@ def _progress(view: LiveView) -> str:
     if view.length:
         batches = f"{view.batches:,} of {view.length:,} batches"
     left = f", {format_duration(view.left_s)} left" if view.left_s is not None else ""
-    sampled = ", sampled in windows" if view.in_stretches else ""
+    sampled = ", sampled in windows" if view.only_timed else ""
     name = shorten(clean(view.name), _LONGEST_NAME)
     return f"{name}, epoch {view.epoch}: {batches}{left}{sampled}"
 

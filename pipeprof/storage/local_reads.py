@@ -104,8 +104,8 @@ class LocalReader:
 def _places(spans: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
     """Return where each (offset, length) begins in one piece of memory, and how long that must be.
 
-    A byte lies as far into a cache line there as in the file: the kernel then copies up to five
-    times as fast.
+    A byte lies as far into a cache line there as in the file: the kernel then copies
+    several times as fast.
     """
     places, end = [], 0
     for offset, length in spans:

@@ -1,4 +1,4 @@
-"""On a machine without shared memory, /dev/shm, a temporary folder or /proc, training goes on."""
+"""On a machine without shared memory, /dev/shm, a temporary folder or /proc, training continues."""
 
 from __future__ import annotations
 
