@@ -45,6 +45,8 @@ def infer(text: pa.Array, guess: pa.DataType) -> pa.DataType:
 
 def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
     """Convert a column that Arrow read as `read_type` to ``dtype``. Raises `SchemaMismatch`."""
+    if read.type == dtype:
+        return read
     if is_list(dtype):
         lists = [_lists(column, array, dtype.value_type) for array in read.chunks]
         return pa.chunked_array([convert(column, each, dtype) for each in lists], dtype)

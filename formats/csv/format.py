@@ -2,7 +2,7 @@
 
 A plain file is cut into byte ranges; a row belongs to the range in which it begins. A gzip stream
 is one split. So is a file that has a line end within quotes among its first rows. Fields are parsed
-block by block, so memory holds no more than a block and one row.
+block by block, so memory holds no more than two blocks and one row.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.encoder import CsvEncoder
 from pipeprof.formats.csv.fields import infer
 from pipeprof.formats.csv.parser import BOM, RowParser, one_chunk
-from pipeprof.formats.csv.rows import RowBuffer, Window, first_row_end, halves, may_be_cut
+from pipeprof.formats.csv.rows import RowBuffer, Window, first_row_end, halves
 from pipeprof.formats.decompress import Codec, is_gzip
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.types import check_types, select
 
 _SAMPLE_BYTES = 2**20
+_BLOCKS = 2
+"""So many blocks are given to Arrow at a time, as each call has fixed costs."""
 
 
 def recognise(head: bytes) -> Codec | None:
@@ -65,14 +67,18 @@ class Csv:
         """Plan the splits. Types are inferred from the rows in the first 1 MiB, or from one longer
         row."""
         stream, buffer = Stream(size, _SAMPLE_BYTES, recognise), RowBuffer(cut=False)
-        sample, header = b"", 0
+        sample, header, one_line_each = b"", 0, True
         while not 0 < header < len(sample) and (block := (yield from stream.read())):
             if b"\0" in bytes(block):
                 raise CorruptData("it holds NUL bytes, so it is not CSV in UTF-8.")
-            sample += buffer.push(block)
+            buffer.push(block)
+            rows, lines = buffer.take()
+            sample, one_line_each = sample + rows, one_line_each and lines
             header = header or first_row_end(sample)
         if not 0 < header < len(sample):
-            sample += buffer.rest()
+            buffer.finish()
+            rows, lines = buffer.take()
+            sample, one_line_each = sample + rows, one_line_each and lines
             header = first_row_end(sample) or len(sample)
         names = _header(sample[:header])
         check_types(types, names)
@@ -85,7 +91,7 @@ class Csv:
         if header == len(sample):
             return FilePlan(schema, ())
         step = options.split_bytes
-        if stream.codec or not 0 < step < size or not may_be_cut(sample):
+        if stream.codec or not 0 < step < size or not one_line_each:
             return FilePlan(schema, (Split(0, size),))
         starts = [0, *(start for start in range(step, size, step) if start > header)]
         return FilePlan(
@@ -109,17 +115,26 @@ class Csv:
             first = source.upcoming(PREFETCH_DEPTH) if isinstance(source, Window) else ()
             line = yield from fetch(offset, length, first)
             parser = RowParser(_header(bytes(line)), schema.names, split)
-        buffer, more = RowBuffer(cut=not whole), True
+        buffer, more, blocks = RowBuffer(cut=not whole), True, 0
         while more:
             block = yield from source.read()
             more = len(block) > 0
-            rows = buffer.push(block) if more else buffer.rest()
-            if len(rows) and parser is None:
-                header = first_row_end(rows) or len(rows)
-                parser = RowParser(_header(bytes(rows[:header])), schema.names, split)
-                rows = memoryview(rows)[header:]
-            if len(rows) and parser is not None:
-                yield from parser.parse_undamaged(rows, schema)
+            if more:
+                buffer.push(block)
+                blocks += 1
+            else:
+                buffer.finish()
+            if buffer.rows and parser is None and (line := buffer.take_row()):
+                parser = RowParser(_header(line), schema.names, split)
+            if parser is None or not buffer.rows or (more and blocks < _BLOCKS):
+                continue
+            batch = parser.parse_if_whole(buffer.rows, schema)
+            if batch is None:
+                buffer.cut_again()
+                yield from parser.parse_undamaged(b"".join(buffer.rows), schema)
+            elif batch.num_rows:
+                yield batch
+            buffer.rows, blocks = [], 0
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return CsvEncoder(schema, choose_compression(self.name, self.compressions, compression))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 
 import numpy as np
 import pyarrow as pa
@@ -259,11 +261,13 @@ def test_rows_are_whole_however_blocks_cut_them(block_bytes: int) -> None:
     data = b'first row\nsecond,"a\nb"\nthird\n' + b"x" * 50 + b"\nlast"
     buffer, found = RowBuffer(cut=False), b""
     for start in range(0, len(data), block_bytes):
-        rows = bytes(buffer.push(data[start : start + block_bytes]))
+        buffer.push(data[start : start + block_bytes])
+        rows, _ = buffer.take()
         found += rows
         assert not rows or rows.endswith(b"\n")
         assert found.count(b'"') % 2 == 0
-    assert found + buffer.rest() == data
+    buffer.finish()
+    assert found + buffer.take()[0] == data + b"\n"
     assert found.startswith(b"first row\n")
 
 
@@ -275,3 +279,16 @@ def test_a_text_with_nul_is_not_written() -> None:
 def test_types_of_an_unknown_column() -> None:
     with pytest.raises(SchemaMismatch, match="no column 'c'"):
         read(CSV, b"a,b\n1,2\n", types={"c": pa.int64()})
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_line_end_within_quotes_may_be_at_the_end_of_any_block(columns: int) -> None:
+    text = 'a,\r\n""b""\n\n,c'
+    lines = [",".join(["1"] * (columns - 1) + [f'"{text}"']), *["2" + ",3" * (columns - 1)] * 3]
+    end = '2,"a\nb"' if columns == 2 else '"a\nb"'
+    data = "\r\n".join([",".join("xy"[:columns]), *lines * 3, end]).encode()
+    expected = list(csv.reader(io.StringIO(data.decode(), newline="")))[1:]
+    for block_bytes in range(1, 60):
+        options = ReadOptions(split_bytes=0, block_bytes=block_bytes)
+        table = read(CSV, data, types=dict.fromkeys("xy"[:columns], pa.string()), options=options)
+        assert [list(row.values()) for row in table.to_pylist()] == expected, block_bytes

@@ -72,7 +72,7 @@ def test_whoever_leaves_waits_for_no_read_in_flight(tmp_path):
         go = threading.Event()
 
         def read(self, item, ranges):
-            if self.asked:
+            if len(self.asked) >= 2:  # the blocks that CSV parses first
                 self.go.wait(PATIENCE_S)
             return super().read(item, ranges)
 
@@ -85,7 +85,7 @@ def test_whoever_leaves_waits_for_no_read_in_flight(tmp_path):
     assert time.monotonic() - start < PATIENCE_S / 2
     store.go.set()
     assert comes(lambda: not ahead_threads(before))
-    assert len(store.asked) <= 1 + PREFETCH_DEPTH, "what had not begun is not read"
+    assert len(store.asked) <= 2 + PREFETCH_DEPTH, "what had not begun is not read"
 
 
 def test_where_nothing_follows_what_is_read_first_there_is_no_thread(tmp_path):
