@@ -10,7 +10,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipeprof.model import Profile, SweepResult, TableName
+from pipeprof.model import Profile, SweepResult, TableName, Tuning
 
 if TYPE_CHECKING:
     from pipeprof.tables import Frame, Table
@@ -80,7 +80,14 @@ def as_html(result: Result) -> str:
     return render_notebook(full_report(result))
 
 
-def print_in_ipython(result: Result, printer: Any, cycle: bool) -> None:
+def tuning_as_text(tuning: Tuning) -> str:
+    """Return what was tried, what it brought, and what stays."""
+    from pipeprof.analyze.wording.tuning import tuning_text
+
+    return tuning_text(tuning)
+
+
+def print_in_ipython(result: Result | Tuning, printer: Any, cycle: bool) -> None:
     """Print the report instead of the ``repr``, which would list all batches."""
     printer.text(str(result))
 
@@ -99,6 +106,7 @@ METHODS = {
         "to_pandas": profile_to_pandas,
     },
     SweepResult: {**_COMMON_METHODS, "to_arrow": sweep_to_arrow, "to_pandas": sweep_to_pandas},
+    Tuning: {"__str__": tuning_as_text, "_repr_pretty_": print_in_ipython},
 }
 """Type → name of the method → function."""
 

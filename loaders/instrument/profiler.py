@@ -113,6 +113,13 @@ class LoaderProfiler:
         self._start_hooked(loader, start)
         return state
 
+    def start_workers(self, loader: DataLoader[Any]) -> None:
+        """Start the persistent workers of ``loader``, with our hook, before a pass needs them."""
+        self._info = describe_loader(loader)
+        self._start_hooked(loader, lambda: iter(loader))
+        # nothing was recorded, so the first pass has the whole budget of a first pass
+        self.schedule = SamplingSchedule(self._whole, self._clock)
+
     def __reduce__(self) -> Any:
         # a copy in another process begins without measurements
         return LoaderProfiler, (self._name, self._accelerator, self._whole, self._clock)

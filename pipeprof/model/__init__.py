@@ -81,3 +81,8 @@ from pipeprof.model.sweep import SweepResult as SweepResult
 from pipeprof.model.sweep import SweepSpec as SweepSpec
 from pipeprof.model.sweep import Trial as Trial
 from pipeprof.model.sweep import Untried as Untried
+from pipeprof.model.tuning import Fed as Fed
+from pipeprof.model.tuning import TriedSetting as TriedSetting
+from pipeprof.model.tuning import TunedSetting as TunedSetting
+from pipeprof.model.tuning import Tuning as Tuning
+from pipeprof.model.tuning import TuningState as TuningState

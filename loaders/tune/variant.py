@@ -1,0 +1,131 @@
+"""The user's loader with other settings, for a part of an epoch."""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import torch
+from torch.utils.data import DataLoader
+from torch.utils.data._utils import signal_handling
+
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.tune.order import EpochOrder, PartOfEpoch
+from pipeprof.model import TunedSetting
+
+
+def setting_of(loader: DataLoader[Any]) -> TunedSetting:
+    """Return what ``loader`` is set to."""
+    return TunedSetting(loader.num_workers, loader.prefetch_factor, bool(loader.pin_memory))
+
+
+def is_variant(loader: DataLoader[Any]) -> bool:
+    """Return whether ``loader`` was made by `Variant`."""
+    return "_is_variant_of_pipeprof" in vars(loader)
+
+
+class Variant:
+    """``loader`` with another ``setting``. Its workers live until `end`, between its parts too.
+
+    It is a copy of the user's object, so that a subclass keeps what it overrides.
+    """
+
+    def __init__(
+        self,
+        loader: DataLoader[Any],
+        setting: TunedSetting,
+        order: EpochOrder,
+        may_fail: bool = False,
+    ) -> None:
+        """``may_fail``: another setting can continue if a worker dies, so training must not end."""
+        self.setting = setting
+        self._may_fail = may_fail
+        self.part = PartOfEpoch(order)
+        self.profiler = LoaderProfiler("loader")
+        self._context = loader.multiprocessing_context or multiprocessing
+        self._started = self._context.Semaphore(0)
+        self._init = loader.worker_init_fn
+        # not by `copy`, which would call the `__new__` of its class
+        self._loader: DataLoader[Any] = object.__new__(type(loader))
+        sampler = "sampler" if loader.batch_sampler is None else "batch_sampler"
+        # torch refuses to set these on a loader that exists
+        vars(self._loader).update(
+            vars(loader),
+            num_workers=setting.num_workers,
+            prefetch_factor=setting.prefetch_factor,
+            persistent_workers=setting.num_workers > 0,
+            pin_memory=setting.pin_memory,
+            worker_init_fn=ReportStart(self._init, self._started),
+            _iterator=None,
+            _is_variant_of_pipeprof=True,
+            **{sampler: self.part},
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether its workers were started. A loader without workers always runs."""
+        return not self.setting.num_workers or self._iterator is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether all its workers wait for indices."""
+        return self.running and self._started.get_value() >= self.setting.num_workers
+
+    @property
+    def lost_worker(self) -> bool:
+        """Whether one of its workers died."""
+        workers = getattr(self._iterator, "_workers", ())
+        return any(not worker.is_alive() for worker in workers)
+
+    def start(self, seeds: torch.Generator) -> None:
+        """Start its workers, which take their seed from ``seeds``; they fetch nothing yet.
+
+        Raises:
+            Exception: What starting a process raises.
+        """
+        self._loader.generator = seeds
+        if not self.running:
+            with warnings.catch_warnings():  # torch's, of more workers than cores
+                warnings.filterwarnings("ignore", "This DataLoader will create")
+                self.profiler.start_workers(self._loader)
+            if self._may_fail:
+                self._ignore_deaths()
+
+    def fetch(self) -> Iterator[Any]:
+        """Fetch all that its part of the epoch gives."""
+        return self.profiler.iterate(self._loader, lambda: iter(self._loader))
+
+    def end(self) -> None:
+        """End its workers."""
+        vars(self._loader)["_iterator"] = None
+        self._started = self._context.Semaphore(0)
+        self._loader.worker_init_fn = ReportStart(self._init, self._started)
+
+    def _ignore_deaths(self) -> None:
+        """Do not let torch raise an error in the training loop if a worker dies.
+
+        torch raises it from a signal handler, wherever the training loop is at that moment. Without
+        it the death is noticed when the next batch is waited for.
+        """
+        iterator, handler = self._iterator, cast(Any, signal_handling)
+        handler._remove_worker_pids(id(iterator))
+        iterator._worker_pids_set = False
+
+    @property
+    def _iterator(self) -> Any:
+        return vars(self._loader)["_iterator"]
+
+
+class ReportStart:
+    """A ``worker_init_fn`` that runs the user's ``own`` and then counts the worker as started."""
+
+    def __init__(self, own: Callable[[int], None] | None, started: Any) -> None:
+        self.own = own
+        self._started = started
+
+    def __call__(self, worker: int) -> None:
+        if self.own is not None:
+            self.own(worker)
+        self._started.release()

@@ -1,0 +1,100 @@
+"""What tuning a loader tried, what it brought, and what stays."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+TuningState = Literal["searching", "fed", "best", "budget", "failed", "off"]
+"""*fed*: the accelerator is fed. *best*: nothing else is expected to be faster. *budget*: the time
+that trials may cost is spent. *failed*: an error of pipeprof's ended the search. *off*: this loader
+cannot be tuned."""
+
+
+@dataclass(frozen=True)
+class TunedSetting:
+    """The settings of a loader that tuning may change."""
+
+    num_workers: int
+    prefetch_factor: int | None
+    """Batches that each worker fetches ahead; ``None`` without workers."""
+    pin_memory: bool = False
+
+    @property
+    def outstanding(self) -> int:
+        """Batches that all its workers fetch ahead."""
+        return self.num_workers * (self.prefetch_factor or 0)
+
+    def __str__(self) -> str:
+        """As arguments of ``DataLoader``, those left out that have their default."""
+        arguments = [f"num_workers={self.num_workers}"]
+        if self.num_workers:
+            arguments.append(f"prefetch_factor={self.prefetch_factor}")
+        if self.pin_memory:
+            arguments.append("pin_memory=True")
+        return ", ".join(arguments)
+
+
+@dataclass(frozen=True)
+class TriedSetting:
+    """A setting that was tried, in alternating stretches with the one that was in use."""
+
+    setting: TunedSetting
+    against: TunedSetting
+    ratio: float | None = None
+    """Batches/s as a multiple of the other's; ``None`` if the setting failed."""
+    interval: tuple[float, float] | None = None
+    """95 % of ``ratio``."""
+    predicted: float | None = None
+    """``ratio`` as predicted before; ``None`` if nothing was."""
+    pairs: int = 0
+    """Stretches of each that were compared."""
+    kept: bool = False
+    error: str | None = None
+    """Why the setting failed."""
+
+
+@dataclass(frozen=True)
+class Fed:
+    """How well a setting feeds the accelerator."""
+
+    batches_per_s: float
+    starved_fraction: float
+    """0 to 1 of the time, in which the training loop waited for a batch."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `pipeprof.tune` did to a loader so far.
+
+    Examples:
+        >>> print(loader.tuning())
+        The accelerator is fed.
+        before  num_workers=0: 6.1 batches/s, waiting 50.7 % of the time
+          ...
+    """
+
+    state: TuningState
+    own: TunedSetting
+    """The user's."""
+    chosen: TunedSetting
+    first: TunedSetting
+    """Measured first: the user's, or what ``fixed`` or an earlier run made of it."""
+    before: Fed | None = None
+    """With the ``first`` setting, at the start; ``None`` until it is measured."""
+    after: Fed | None = None
+    """With the chosen one, measured last."""
+    tried: tuple[TriedSetting, ...] = ()
+    lost_s: float = 0.0
+    """Seconds that the search cost: slower trials, starting workers, and predictions."""
+    notes: tuple[str, ...] = ()
+    """What was left alone, and why."""
+
+    @property
+    def code(self) -> str:
+        """The arguments to paste, so that the next run starts with them."""
+        persistent = ", persistent_workers=True" if self.chosen.num_workers else ""
+        return f"DataLoader(…, {self.chosen}{persistent})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
