@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeprof.loaders.dataset.dataset import open_dataset as open_dataset
     from pipeprof.loaders.headspace import headspace as headspace
     from pipeprof.loaders.instrument.wrap import wrap as wrap
+    from pipeprof.loaders.tune.tune import tune as tune
     from pipeprof.measure.h2d import to_device as to_device
     from pipeprof.measure.pauses import pause as pause
     from pipeprof.measure.stage_timer import stage as stage
@@ -41,6 +42,7 @@ _MODULES = {
     "pause": "pipeprof.measure.pauses",
     "stage": "pipeprof.measure.stage_timer",
     "to_device": "pipeprof.measure.h2d",
+    "tune": "pipeprof.loaders.tune.tune",
     "wrap": "pipeprof.loaders.instrument.wrap",
 }
 

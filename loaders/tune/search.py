@@ -1,0 +1,148 @@
+"""Which setting to measure next, and which to keep: the search, without a loader or a clock.
+
+The search is a generator. It yields the setting that the next stretch of training is to run with,
+and is sent what that stretch measured. So the driver, a test and a simulation run the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from math import exp, log, sqrt
+
+import numpy as np
+
+from pipeprof.analyze.thresholds import EQUALLY_FAST
+from pipeprof.model import Fed, TriedSetting, TunedSetting, TuningState
+
+NORMAL_95 = 1.96
+_PAIR_NOISE = 0.05
+"""Standard deviation of the log ratio of two adjacent stretches of one setting. It is assumed
+until the measured pairs deviate more."""
+_MOST_PAIRS = 6
+_CLEAR = (3.0, 2.0, 1.5)
+"""After one, two and more pairs: a gain decides early if it is so many times the half-width of its
+interval. To look after each pair would otherwise find a gain by chance."""
+
+
+@dataclass(frozen=True)
+class MeasuredStretch:
+    """Consecutive batches of training that one setting fed."""
+
+    setting: TunedSetting
+    batches: int
+    seconds: float
+    waited_s: float
+    """Of ``seconds``, what the training loop waited for batches."""
+    lost_s: float = 0.0
+    """What starting workers and switching took before it."""
+    error: str | None = None
+    """Why the setting failed; then nothing was measured."""
+
+    @property
+    def fed(self) -> Fed:
+        return Fed(self.batches / self.seconds, self.waited_s / self.seconds)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting that may be faster."""
+
+    setting: TunedSetting
+    batches_per_s: float | None = None
+    """Predicted; ``None`` where nothing is."""
+
+
+@dataclass
+class Search:
+    """The state of a search, readable while it runs."""
+
+    current: TunedSetting
+    candidates: Callable[[TunedSetting], Sequence[Candidate]]
+    """Of a setting that was measured: what may be faster, most promising first."""
+    budget_s: Callable[[], float]
+    """Seconds that trials may lose in all."""
+    threshold: float = 0.05
+    """The starved fraction below which nothing needs to change."""
+    attempts: list[TriedSetting] = field(default_factory=list)
+    lost_s: float = 0.0
+    first: MeasuredStretch | None = None
+    """The user's own setting as measured first."""
+    last: MeasuredStretch | None = None
+    """The present setting as measured last."""
+    state: TuningState = "searching"
+
+    def run(self) -> Generator[TunedSetting, MeasuredStretch, None]:
+        """Yield settings to measure, until the present one feeds the accelerator, nothing else is
+        expected to be faster, or the budget is spent."""
+        own = yield self.current
+        self.first = self.last = own
+        tried = {self.current}
+        while own.fed.starved_fraction > self.threshold:
+            least = own.fed.batches_per_s * (1 + EQUALLY_FAST)
+            left = [
+                each
+                for each in self.candidates(self.current)
+                if each.setting not in tried and (each.batches_per_s or least) >= least
+            ]
+            if not left:
+                self.state = "best"
+                return
+            if self.lost_s >= self.budget_s():
+                self.state = "budget"
+                return
+            tried.add(left[0].setting)
+            attempt = yield from self._try(left[0], own)
+            self.attempts.append(attempt)
+            if attempt.kept:
+                self.current = attempt.setting
+            own = yield self.current
+            self.last = own
+        self.state = "fed"
+
+    def _try(
+        self, candidate: Candidate, own: MeasuredStretch
+    ) -> Generator[TunedSetting, MeasuredStretch, TriedSetting]:
+        """Pairs of stretches, A B B A A B …, until they decide."""
+        setting, logs = candidate.setting, list[float]()
+        predicted = candidate.batches_per_s and candidate.batches_per_s / own.fed.batches_per_s
+        for pair in range(_MOST_PAIRS):
+            if pair % 2:
+                other = yield setting
+                own = yield self.current
+            else:
+                own = own if not pair else (yield self.current)
+                other = yield setting
+            if other.error is not None:
+                return TriedSetting(setting, self.current, predicted=predicted, error=other.error)
+            self.lost_s += _lost(other, own)
+            logs.append(log(other.fed.batches_per_s / own.fed.batches_per_s))
+            mean, half = _mean_and_half(logs)
+            clear = half * _CLEAR[min(pair, len(_CLEAR) - 1)]
+            if mean > clear or -mean > half or self.lost_s >= self.budget_s():
+                break
+        kept = mean > max(half, log(1 + EQUALLY_FAST))
+        self.last = other if kept else own
+        return TriedSetting(
+            setting,
+            self.current,
+            exp(mean),
+            (exp(mean - half), exp(mean + half)),
+            predicted,
+            len(logs),
+            kept=kept,
+        )
+
+
+def _lost(other: MeasuredStretch, own: MeasuredStretch) -> float:
+    """Seconds that ``other`` took beyond what its batches would have taken with the own setting."""
+    return (
+        other.lost_s + own.lost_s + max(0.0, other.seconds - other.batches / own.fed.batches_per_s)
+    )
+
+
+def _mean_and_half(logs: Sequence[float]) -> tuple[float, float]:
+    """The mean of log ratios, and half of its 95 % interval."""
+    deviation = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
+    half = NORMAL_95 * max(deviation, _PAIR_NOISE) / sqrt(len(logs))
+    return float(np.mean(logs)), half

@@ -1,0 +1,166 @@
+"""`pipeprof.tune`: a loader that finds its own settings while training runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import DataLoader, IterableDataset
+
+from pipeprof.errors import UsageError
+from pipeprof.loaders.dataset.dataset import FileDataset
+from pipeprof.loaders.instrument.iterator import Proxy
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.tune.candidates import SETTINGS, propose, with_values
+from pipeprof.loaders.tune.remembered import RememberedSettings
+from pipeprof.loaders.tune.tuner import Tuner
+from pipeprof.loaders.tune.variant import setting_of
+from pipeprof.model import TunedSetting, Tuning
+
+_OTHER_NUMBERS = (
+    "workers that start draw other random numbers, as for augmentation; exact=True keeps them"
+)
+
+
+def tune(
+    loader: Any,
+    *,
+    budget: float = 0.05,
+    exact: bool = False,
+    fixed: Mapping[str, Any] | None = None,
+    tuned: str | os.PathLike[str] | None = None,
+) -> TunedLoader:
+    """Find the settings with which ``loader`` feeds the accelerator, while training runs.
+
+    The first batches show what limits the loader. Settings that a simulation expects to be faster
+    are then tried on live batches, in turns with the present one, and the faster one stays. Each
+    sample comes exactly once, in the order of ``loader``; random numbers of the training process
+    are the same. Random numbers that workers draw change with the number of workers.
+
+    Args:
+        loader: A torch ``DataLoader`` over a map-style data set. One that delivers out of order, or
+            whose data set is of `pipeprof.open_dataset`, is tuned between epochs. Any other is left
+            as it is, and `TunedLoader.tuning` says why.
+        budget: The time that trials may cost, as a share of the first epoch.
+        exact: Keep the random numbers that workers draw. The number of workers then stays, and
+            other settings change between epochs only.
+        fixed: Values of ``num_workers``, ``prefetch_factor`` or ``pin_memory`` that must stay.
+
+        tuned: A JSON file that keeps the chosen setting. The next run with the same data set,
+            machine and versions starts with it, and compares it with the setting of ``loader``.
+
+    Returns:
+        A stand-in that behaves as ``loader`` and adds ``tuning()``.
+
+    Raises:
+        UsageError: ``loader`` cannot be iterated, ``budget`` is no share, ``fixed`` names
+            something else, or ``tuned`` is a file of another kind.
+
+    Examples:
+        >>> loader = pipeprof.tune(loader)
+        >>> for batch in loader:
+        ...     train_step(batch)
+        >>> print(loader.tuning())
+    """
+    if issubclass(type(loader), TunedLoader):
+        same: TunedLoader = loader
+        return same
+    if not hasattr(type(loader), "__iter__"):
+        raise UsageError(
+            f"tune() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
+        )
+    if not 0 <= budget <= 1:
+        raise UsageError(f"budget={budget} is no share of the first epoch: give 0 to 1")
+    unknown = sorted({*(fixed or ())} - {*SETTINGS})
+    if unknown:
+        raise UsageError(f"fixed={unknown[0]!r} is not tuned; give any of {', '.join(SETTINGS)}")
+    if reason := _why_not(loader, exact):
+        return TunedLoader(loader, None, reason)
+    between = _why_between_epochs(loader, exact)
+    stay = {*(fixed or ()), *(("num_workers",) if exact else ())}
+    remembered = RememberedSettings(Path(tuned)) if tuned else None
+    found = (remembered and remembered.find(loader)) or setting_of(loader)
+    if exact:
+        found = with_values(found, {"num_workers": loader.num_workers})
+    first = with_values(found, fixed or {})
+    notes = [] if exact else [_OTHER_NUMBERS]
+    notes += [f"{between}, so settings change between epochs only"] if between else []
+    return TunedLoader(
+        loader,
+        Tuner(
+            loader,
+            partial(propose, fixed=stay),
+            budget,
+            first,
+            within_epochs=not between,
+            notes=tuple(notes),
+            ended=partial(remembered.keep, loader) if remembered else None,
+        ),
+    )
+
+
+class TunedLoader(Proxy):
+    """The stand-in that `pipeprof.tune` returns: the loader, with settings that it finds."""
+
+    _own_attributes = ("_loader", "_tuner", "_reason")
+    _loader: Any
+    _tuner: Tuner | None
+    _reason: str
+
+    def __init__(self, loader: Any, tuner: Tuner | None, reason: str = "") -> None:
+        object.__setattr__(self, "_loader", loader)
+        object.__setattr__(self, "_tuner", tuner)
+        object.__setattr__(self, "_reason", reason)
+
+    def _wrapped_object(self) -> Any:
+        return self._loader
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._loader) if self._tuner is None else self._tuner.iterate()
+
+    @property
+    def profiler(self) -> LoaderProfiler | None:
+        """Measures the setting that is used now; ``None`` where the loader is left as it is."""
+        return self._tuner.profiler if self._tuner is not None else None
+
+    def tuning(self) -> Tuning:
+        """Return what was tried so far, what it brought, and what stays."""
+        if self._tuner is not None:
+            return self._tuner.tuning()
+        loader = self._loader
+        own = setting_of(loader) if isinstance(loader, DataLoader) else TunedSetting(0, None)
+        return Tuning("off", own, own, own, notes=(self._reason,))
+
+
+def _why_not(loader: Any, exact: bool) -> str:
+    """Why ``loader`` cannot change its settings; empty if it can."""
+    kind = type(loader).__name__
+    if not isinstance(loader, DataLoader):
+        return f"{kind} is not a torch DataLoader"
+    if type(loader).__iter__ is not DataLoader.__iter__ or hasattr(loader, "state_dict"):
+        return f"{kind} makes iterators of its own"
+    if _is_iterable(loader) and not isinstance(loader.dataset, FileDataset):
+        return "its data set is iterable: other workers might yield other samples"
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        return "it is of one of several ranks, which would have to agree on a setting"
+    if loader._iterator is not None:
+        return "its persistent workers are running already"
+    if exact and loader.persistent_workers:
+        return "its persistent workers keep the state of their random numbers between epochs"
+    return ""
+
+
+def _why_between_epochs(loader: DataLoader[Any], exact: bool) -> str:
+    """Why settings cannot change within an epoch; empty if they can."""
+    if _is_iterable(loader):
+        return "its data set is iterable"
+    if exact and loader.num_workers:
+        return "workers that start within an epoch would draw other random numbers"
+    return "" if getattr(loader, "in_order", True) else "it delivers batches out of order"
+
+
+def _is_iterable(loader: DataLoader[Any]) -> bool:
+    return isinstance(loader.dataset, IterableDataset)

@@ -1,0 +1,96 @@
+"""The search against machines whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from pipeprof.loaders.tune.search import Candidate, MeasuredStretch, Search
+from pipeprof.model import TunedSetting
+
+STEP_S = 0.010
+
+
+def workers(count: int) -> TunedSetting:
+    return TunedSetting(count, 2 if count else None)
+
+
+class Machine:
+    """Feeds a training step of 10 ms from workers that take 25 ms a batch, up to ``cores``."""
+
+    def __init__(self, cores: int = 8, noise: float = 0.02, seed: int = 0) -> None:
+        self._cores, self._noise, self._random = cores, noise, Random(seed)
+
+    def batch_s(self, setting: TunedSetting) -> float:
+        fetch_s = 0.025 / min(setting.num_workers, self._cores) if setting.num_workers else 0.025
+        return max(STEP_S, fetch_s) if setting.num_workers else STEP_S + fetch_s
+
+    def run(self, setting: TunedSetting) -> MeasuredStretch:
+        if setting.num_workers > 6:
+            return MeasuredStretch(setting, 0, 0.0, 0.0, error="Cannot allocate memory")
+        seconds = 50 * self.batch_s(setting) * self._random.gauss(1, self._noise)
+        return MeasuredStretch(setting, 50, seconds, max(0.0, seconds - 50 * STEP_S))
+
+
+def searched(
+    machine: Machine,
+    start: TunedSetting,
+    propose: Callable[[TunedSetting], Sequence[Candidate]],
+    budget_s: float = 100.0,
+) -> Search:
+    search = Search(start, propose, lambda: budget_s)
+    steps = search.run()
+    wanted = next(steps)
+    with suppress(StopIteration):
+        for _ in range(1000):
+            wanted = steps.send(machine.run(wanted))
+    assert search.state != "searching"
+    return search
+
+
+def one_more(setting: TunedSetting) -> Sequence[Candidate]:
+    return [Candidate(workers(setting.num_workers + 1))]
+
+
+def test_it_ends_when_the_accelerator_is_fed() -> None:
+    search = searched(Machine(), workers(1), one_more)
+    assert (search.state, search.current) == ("fed", workers(3))
+    assert [attempt.kept for attempt in search.attempts] == [True, True]
+
+
+def test_a_setting_that_feeds_is_left_alone() -> None:
+    search = searched(Machine(), workers(4), one_more)
+    assert (search.state, search.attempts) == ("fed", [])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_no_faster_is_not_kept(seed: int) -> None:
+    search = searched(Machine(cores=2, noise=0.04, seed=seed), workers(2), one_more)
+    assert (search.state, search.current) == ("best", workers(2))
+
+
+def test_what_is_slower_is_not_kept_and_its_loss_is_counted() -> None:
+    search = searched(Machine(), workers(2), lambda _: [Candidate(workers(1))])
+    assert search.current == workers(2)
+    assert search.lost_s == pytest.approx(50 * (0.025 - 0.0125), rel=0.2)
+
+
+def test_a_setting_that_fails_is_reported_and_not_tried_again() -> None:
+    search = searched(Machine(), workers(1), lambda _: [Candidate(workers(8))])
+    (attempt,) = search.attempts
+    assert attempt.error == "Cannot allocate memory"
+    assert (search.state, search.current) == ("best", workers(1))
+
+
+def test_a_spent_budget_ends_it() -> None:
+    slower = [Candidate(workers(0)), Candidate(TunedSetting(1, 1)), Candidate(TunedSetting(1, 9))]
+    search = searched(Machine(), workers(2), lambda _: slower, budget_s=0.1)
+    assert (search.state, len(search.attempts)) == ("budget", 1)
+
+
+def test_a_candidate_that_is_not_predicted_to_be_faster_is_not_tried() -> None:
+    search = searched(Machine(), workers(2), lambda _: [Candidate(workers(3), 80.0)])
+    assert (search.state, search.attempts) == ("best", [])

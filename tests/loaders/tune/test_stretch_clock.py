@@ -1,0 +1,37 @@
+"""A stretch begins when the buffers of its setting are full, and is long enough to compare."""
+
+from __future__ import annotations
+
+from pipeprof.loaders.tune.stretch_clock import LEAST_BATCHES, StretchClock
+from pipeprof.model import TunedSetting
+
+TWO = TunedSetting(2, 2)
+
+
+def timed(batches: int, cycle_s: float, waited_s: float) -> StretchClock:
+    clock = StretchClock(TWO)
+    for number in range(batches):
+        clock.batch(number * cycle_s - waited_s, number * cycle_s)
+    return clock
+
+
+def test_batches_that_fill_the_buffers_do_not_count() -> None:
+    clock = timed(TWO.outstanding + 1 + 30, cycle_s=0.1, waited_s=0.04)
+    stretch = clock.stretch()
+    assert stretch.batches == 30
+    assert round(stretch.fed.batches_per_s, 6) == 10
+    assert round(stretch.fed.starved_fraction, 6) == 0.4
+
+
+def test_it_is_long_enough_in_batches_and_in_time() -> None:
+    filled = TWO.outstanding + 1
+    assert not timed(filled + LEAST_BATCHES - 1, 0.1, 0).long_enough
+    assert timed(filled + LEAST_BATCHES, 0.1, 0).long_enough
+    assert not timed(filled + LEAST_BATCHES, 0.01, 0).long_enough
+
+
+def test_a_new_epoch_fills_the_buffers_again() -> None:
+    clock = timed(TWO.outstanding + 1 + 5, 0.1, 0)
+    clock.interrupt(TWO)
+    clock.batch(100.0, 100.0)
+    assert clock.batches == 5
