@@ -6,7 +6,7 @@ import atexit
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -23,11 +23,13 @@ from pipeprof.loaders.autopatch.overrides import Override, parse_override
 
 if TYPE_CHECKING:
     from pipeprof.loaders.live.view import Live
+    from pipeprof.loaders.tune.tune import TunedLoader
 
 EXAMPLE = """\b
 Examples:
   pipeprof run train.py --epochs 1
   pipeprof run --live train.py --epochs 1
+  pipeprof run --tune train.py
   pipeprof run --set num_workers=8,prefetch_factor=4 train.py --epochs 1
   pipeprof run --set train.py:42:num_workers=8 -m package.train
   torchrun --nproc-per-node 8 -m pipeprof run train.py
@@ -64,6 +66,11 @@ def settings(text: str) -> Override:
 @click.option("--whole", is_flag=True,
               help="Record every batch, also of fast loaders, where this costs a few percent. By "
               "default, windows of their batches are sampled.")  # fmt: skip
+@click.option("--tune", is_flag=True,
+              help="Change workers and prefetching while the script trains, and keep what is "
+              "faster. Batches and their order stay.")  # fmt: skip
+@click.option("--tuned", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Like --tune; FILE keeps what was found for the next run.")  # fmt: skip
 @fail_if_starved_option
 @full_option
 @markdown_option
@@ -82,6 +89,8 @@ def command(
     live: bool,
     live_every: float,
     whole: bool,
+    tune: bool,
+    tuned: Path | None,
     fail_if_starved: float | None,
     full: bool,
     markdown: bool,
@@ -105,7 +114,10 @@ def command(
     if as_json or markdown:
         mode = "json" if as_json else "markdown"
     view = partial(_live_view, live_every) if live else None
-    session = Session(CallSites(program.folder), overrides, view, whole)
+    if (tune or tuned) and (live or whole):
+        raise UsageError("--tune cannot be combined with --live or --whole: give one of them")
+    tuner = partial(_tune, tuned) if tune or tuned else None
+    session = Session(CallSites(program.folder), overrides, view, whole, tuner)
     reporter = RunReporter(session, script, threshold, out, html, quiet, mode)
     # handlers run in reverse order, so this one runs after those of the script
     atexit.register(reporter.report)
@@ -113,6 +125,13 @@ def command(
     ending = run_program(program, arguments)
     # exit here: the caller would flush stdout, which the script may have closed
     sys.exit(reporter.exit_code(ending, fail_if_starved))
+
+
+def _tune(file: Path | None, loader: Any) -> TunedLoader:
+    """Tune ``loader``. This imports torch, which the script has imported by then."""
+    from pipeprof.loaders.tune.tune import tune
+
+    return tune(loader, tuned=file)
 
 
 def _live_view(line_s: float) -> Live:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
@@ -109,6 +110,9 @@ class RunReporter:
             self._print_line(_NO_LOADER.format(script=self.script, made=created))
         for problem in [*self.session.problems, *self.session.remarks()]:
             self._print_line(f"{problem}.")
+        if not self.quiet:
+            for name, tuning in self.session.tunings().items():
+                self._print_line(f"{name}, tuned:\n\n{indent(str(tuning), '  ')}\n")
         if not self._rank:  # the reports of other ranks would be much the same
             self._print(profiles)
         saved = self._save(profiles)

@@ -29,7 +29,8 @@ from pipeprof.measure.import_hook import when_imported
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.instrument.profiler import LoaderProfiler
     from pipeprof.loaders.live.view import Live
-    from pipeprof.model import Profile
+    from pipeprof.loaders.tune.tune import TunedLoader
+    from pipeprof.model import Profile, Tuning
 
 _log = logging.getLogger(__name__)
 
@@ -43,16 +44,19 @@ class Session:
         overrides: Sequence[Override] = (),
         live: Callable[[], Live] | None = None,
         whole: bool = False,
+        tune: Callable[[Any], TunedLoader] | None = None,
     ) -> None:
         """Prepare a session; `install` starts it. ``live`` returns the live view, and is called
         when a loader is first iterated. With ``whole`` every batch is recorded in full, whatever
-        that costs."""
+        that costs. ``tune`` is `pipeprof.tune` where loaders are to be tuned."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
         self._call_sites = call_sites
         self._overrides = overrides
-        self._live, self._whole = live, whole
+        self._live, self._whole, self._tune = live, whole, tune
+        self._tuned: dict[str, TunedLoader] = {}
+        """The loader that was tuned last, by name."""
         self._alive: dict[int, tuple[weakref.ref[Any], str]] = {}
         """A weak reference to each loader that exists, and its name, by its `id`."""
         self._names: dict[str, None] = {}
@@ -77,8 +81,12 @@ class Session:
         return list(self._names)
 
     def profiles(self, threshold: float) -> list[Profile]:
-        """Return the profile of each loader that delivered a batch."""
+        """Return the profile of each loader that delivered a batch; of a tuned one, with the
+        setting that stays."""
         profiles = []
+        self._profilers |= {
+            name: each.profiler for name, each in self._tuned.items() if each.profiler
+        }
         for name, profiler in [*self._profilers.items(), *(("", each) for each in self._wrapped)]:
             try:
                 profile = profiler.profile(threshold)
@@ -88,10 +96,14 @@ class Session:
             if profiler.batches:
                 notes = (*profile.notes, *self._notes.get(name, ()))
                 notes += self._lost_options.notes(name, self._profilers)
-                profiles.append(replace(profile, notes=notes))
+                profiles.append(replace(profile, name=name or profile.name, notes=notes))
             else:
                 self.problems.append(f"{profile.name} was iterated, but delivered no batch")
         return profiles
+
+    def tunings(self) -> dict[str, Tuning]:
+        """Return what was done to each loader that was to be tuned, by its name."""
+        return {name: loader.tuning() for name, loader in self._tuned.items()}
 
     def remarks(self) -> list[str]:
         """Return a line on each override that applied to no loader, or to one never iterated."""
@@ -193,7 +205,7 @@ class Session:
         @wraps(original)
         def hooked_iter(loader: Any) -> Any:
             measured = getattr(self._measured, "loader", None)
-            if not self.is_profiled_process or measured is loader:
+            if not self.is_profiled_process or measured is loader or self._is_trial(loader):
                 return original(loader)
             return self._iterate(loader, lambda: original(loader))
 
@@ -202,6 +214,8 @@ class Session:
     def _iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         guarded = _GuardedStart(start)
         try:
+            if self._tune and (batches := self._tuned_batches(loader)) is not None:
+                return batches
             return self._measure_once(
                 loader, lambda: self._profiler(loader).iterate(loader, guarded)
             )
@@ -210,6 +224,27 @@ class Session:
                 raise  # an error of the script's own
             self._failed(f"{self._name_of(loader)} was not measured", error)
         return guarded.iterator if guarded.iterator is not None else start()
+
+    def _tuned_batches(self, loader: Any) -> Iterator[Any] | None:
+        """Return an epoch over ``loader`` while it is tuned; ``None`` where it cannot be."""
+        assert self._tune is not None
+        name = self._name_of(loader)
+        if name not in self._tuned or self._tuned[name]._loader is not loader:
+            self._tuned[name] = self._tune(loader)
+        tuned = self._tuned[name]
+        if tuned.profiler is None:
+            return None
+        self._call_sites.iterated(name)
+        self._profilers[name] = tuned.profiler
+        return iter(tuned)
+
+    def _is_trial(self, loader: Any) -> bool:
+        """Return whether ``loader`` is one that tuning made of another."""
+        if self._tune is None:
+            return False
+        from pipeprof.loaders.tune.variant import is_variant
+
+        return is_variant(loader)
 
     def _profiler(self, loader: Any) -> LoaderProfiler:
         name = self._name_of(loader)

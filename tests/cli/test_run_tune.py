@@ -1,0 +1,45 @@
+"""`pipeprof run --tune`: an unmodified script trains with settings that are found meanwhile."""
+
+import json
+
+from tests.cli.running import RUN, call, write
+
+SCRIPT = """
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        time.sleep(0.001)
+        return torch.tensor([index])
+
+torch.manual_seed(3)
+loader = DataLoader(Slow(), batch_size=8, shuffle=True)
+for epoch in range(3):
+    order = [int(index) for batch in loader for index in batch]
+    print(hash(tuple(order)), sorted(order) == list(range(4000)))
+print(loader.num_workers, torch.rand(1).item())
+"""
+
+
+def test_a_script_is_tuned_while_it_runs(tmp_path):
+    write(tmp_path, {"train.py": SCRIPT})
+    plain = call([RUN[0], "train.py"], tmp_path)
+    tuned = call([*RUN, "--tuned", "tuned.json", "train.py"], tmp_path)
+    assert tuned.stdout == plain.stdout
+    assert "train.py:15, tuned:" in tuned.stderr
+    assert "kept" in tuned.stderr
+    assert "This DataLoader will create" not in tuned.stderr
+    (profile,) = (tmp_path / "pipeprof-run").iterdir()
+    assert json.loads(profile.read_bytes())["config"]["num_workers"] > 0
+
+
+def test_what_cannot_be_combined_is_named(tmp_path):
+    write(tmp_path, {"train.py": "print(1)"})
+    done = call([*RUN, "--tune", "--live", "train.py"], tmp_path)
+    assert done.returncode == 2
+    assert "--tune cannot be combined with --live or --whole" in done.stderr
