@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -113,6 +113,9 @@ bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 
 bench-guided: $(READY) ## how good a guided sweep's answer is, and how many trials it takes
 	$(KEEP) sweep-guided $(BIN)/python -m benchmarks.sweep_guided
+
+bench-tune: $(READY) ## how good the settings are that a loader finds while training runs, and their cost
+	$(KEEP) tune $(BIN)/python -m benchmarks.tune --verbose
 
 bench-compare: $(READY) ## how often compare calls equal runs different, and finds a real loss
 	$(KEEP) compare-noise $(BIN)/python -m benchmarks.compare_noise
