@@ -48,7 +48,6 @@ def tune(
         exact: Keep the random numbers that workers draw. The number of workers then stays, and
             other settings change between epochs only.
         fixed: Values of ``num_workers``, ``prefetch_factor`` or ``pin_memory`` that must stay.
-
         tuned: A JSON file that keeps the chosen setting. The next run with the same data set,
             machine and versions starts with it, and compares it with the setting of ``loader``.
 

@@ -174,7 +174,7 @@ def test_a_data_set_that_cannot_be_read(tmp_path, kind, capsys):
 
 def test_a_trial_that_fails_keeps_those_before_it(data, tmp_path, capsys):
     (tmp_path / "data").mkdir()
-    (tmp_path / "data/x.csv").write_text("id\n" + "1\n" * 3_000_000 + "no number\n")
+    (tmp_path / "data/x.csv").write_text("id\n" + "1\n" * 6_000_000 + "no number\n")
     out = str(tmp_path / "out")
     sizes = ["--workers", "0", "--batch-size", "8,200000", "--warmup-time", "0"]
     assert run(["sweep", f"{tmp_path}/data", *QUICK, *sizes, "--step-ms", "0", "--out", out]) == 1
