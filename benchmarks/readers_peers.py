@@ -59,7 +59,7 @@ def python_of(name: str) -> str:
     place = _PLACE / f"readers-{name}"
     python, ready = place / "bin" / "python", place / "ready"
     if not ready.exists() or ready.read_text() != " ".join(packages):
-        print(f"installing {' '.join(packages)} into {place}", flush=True)
+        print(f"installing {' '.join(packages)} into {place}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
         pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         subprocess.run(
