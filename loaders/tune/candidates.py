@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from statistics import fmean
 from typing import Any
 
-from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.assemble import recommend
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.model import Recommendation, Recording, TunedSetting
 
@@ -17,16 +18,15 @@ def propose(recording: Recording, own: TunedSetting, fixed: Collection[str]) -> 
     """Return what the recommendations of a profile lead to, most promising first.
 
     They keep to the cores of this rank and to the limits of RAM, shared memory and descriptors.
+
     Args:
         recording: Of the setting ``own``.
         own: The setting to change.
         fixed: Names of `TunedSetting` that must stay.
     """
-    profile = assemble(recording)
-    batches_per_s = max(profile.throughput.batches_per_s, 1e-9)
-    samples = profile.throughput.samples_per_s / batches_per_s
+    samples = fmean(recording.batches.samples or [0])
     found = []
-    for each in profile.recommendations:
+    for each in recommend(recording):
         for setting in _applied(each, own):
             if all(getattr(setting, name) == getattr(own, name) for name in fixed):
                 rate = each.predicted_samples_per_s

@@ -64,12 +64,19 @@ class RememberedSettings:
         return settings
 
 
-def _key(loader: DataLoader[Any]) -> str:
+def kind_of(loader: DataLoader[Any]) -> str:
+    """Return what ``loader`` loads, and how; not how much."""
     kind = type(loader.dataset)
+    return (
+        f"{kind.__module__}.{kind.__qualname__}, batches of {loader.batch_size} "
+        f"by {_name(loader.collate_fn)}"
+    )
+
+
+def _key(loader: DataLoader[Any]) -> str:
     return "; ".join(
         [
-            f"{kind.__module__}.{kind.__qualname__} of {_length(loader)}",
-            f"batches of {loader.batch_size} by {_name(loader.collate_fn)}",
+            f"{kind_of(loader)}, {_length(loader)}",
             f"{len(os.sched_getaffinity(0))} cores of {platform.node()}",
             f"torch {torch.__version__}, pipeprof {__version__}",
         ]

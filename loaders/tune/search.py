@@ -1,14 +1,15 @@
 """Which setting to measure next, and which to keep: the search, without a loader or a clock.
 
-The search is a generator. It yields the setting that the next stretch of training is to run with,
-and is sent what that stretch measured. So the driver, a test and a simulation run the same code.
+The search is a generator. It yields `Measure`, and is sent what a stretch of training with that
+setting measured; or `Propose`, and is sent what may be faster. So training and tests run the same
+code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from math import exp, log, sqrt
+from math import exp, hypot, log, sqrt
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from pipeprof.model import Fed, TriedSetting, TunedSetting, TuningState
 
 NORMAL_95 = 1.96
 _PAIR_NOISE = 0.05
-"""Standard deviation of the log ratio of two adjacent stretches of one setting. It is assumed
-until the measured pairs deviate more."""
+"""Least standard deviation of the log ratio of two adjacent stretches of one setting. More is
+assumed where the batches of a stretch, or the pairs, deviate more."""
 _MOST_PAIRS = 6
 _CLEAR = (3.0, 2.0, 1.5)
 """After one, two and more pairs: a gain decides early if it is so many times the half-width of its
@@ -36,6 +37,8 @@ class MeasuredStretch:
     """Of ``seconds``, what the training loop waited for batches."""
     lost_s: float = 0.0
     """What starting workers and switching took before it."""
+    rate_error: float = 0.0
+    """Standard error of the rate, as a share of it."""
     error: str | None = None
     """Why the setting failed; then nothing was measured."""
 
@@ -53,13 +56,30 @@ class Candidate:
     """Predicted; ``None`` where nothing is."""
 
 
+@dataclass(frozen=True)
+class Measure:
+    """Asks for a stretch with ``setting``."""
+
+    setting: TunedSetting
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Asks for what may be faster than ``setting``, which was measured last."""
+
+    setting: TunedSetting
+
+
+Step = Measure | Propose
+Answer = MeasuredStretch | Sequence[Candidate]
+"""To `Measure` or to `Propose`; the most promising candidate comes first."""
+
+
 @dataclass
 class Search:
     """The state of a search, readable while it runs."""
 
     current: TunedSetting
-    candidates: Callable[[TunedSetting], Sequence[Candidate]]
-    """Of a setting that was measured: what may be faster, most promising first."""
     budget_s: Callable[[], float]
     """Seconds that trials may lose in all."""
     threshold: float = 0.05
@@ -71,24 +91,31 @@ class Search:
     last: MeasuredStretch | None = None
     """The present setting as measured last."""
     state: TuningState = "searching"
+    _spent_before_s: float = 0.0
+    """What former runs of this search lost."""
 
-    def run(self) -> Generator[TunedSetting, MeasuredStretch, None]:
-        """Yield settings to measure, until the present one feeds the accelerator, nothing else is
+    @property
+    def budget_left_s(self) -> float:
+        return self.budget_s() - (self.lost_s - self._spent_before_s)
+
+    def run(self) -> Generator[Step, Answer, None]:
+        """Ask for measurements, until the present setting feeds the accelerator, nothing else is
         expected to be faster, or the budget is spent."""
-        own = yield self.current
-        self.first = self.last = own
+        self.state, self._spent_before_s = "searching", self.lost_s
+        own = yield from _measured(self.current)
+        self.first, self.last = self.first or own, own
         tried = {self.current}
         while own.fed.starved_fraction > self.threshold:
             least = own.fed.batches_per_s * (1 + EQUALLY_FAST)
             left = [
                 each
-                for each in self.candidates(self.current)
+                for each in (yield from _proposed(self.current))
                 if each.setting not in tried and (each.batches_per_s or least) >= least
             ]
             if not left:
                 self.state = "best"
                 return
-            if self.lost_s >= self.budget_s():
+            if self.budget_left_s <= 0:
                 self.state = "budget"
                 return
             tried.add(left[0].setting)
@@ -96,30 +123,31 @@ class Search:
             self.attempts.append(attempt)
             if attempt.kept:
                 self.current = attempt.setting
-            own = yield self.current
+            own = yield from _measured(self.current)
             self.last = own
         self.state = "fed"
 
     def _try(
         self, candidate: Candidate, own: MeasuredStretch
-    ) -> Generator[TunedSetting, MeasuredStretch, TriedSetting]:
+    ) -> Generator[Step, Answer, TriedSetting]:
         """Pairs of stretches, A B B A A B …, until they decide."""
-        setting, logs = candidate.setting, list[float]()
+        setting, logs, noise = candidate.setting, list[float](), _PAIR_NOISE
         predicted = candidate.batches_per_s and candidate.batches_per_s / own.fed.batches_per_s
         for pair in range(_MOST_PAIRS):
             if pair % 2:
-                other = yield setting
-                own = yield self.current
+                other = yield from _measured(setting)
+                own = yield from _measured(self.current)
             else:
-                own = own if not pair else (yield self.current)
-                other = yield setting
+                own = own if not pair else (yield from _measured(self.current))
+                other = yield from _measured(setting)
             if other.error is not None:
                 return TriedSetting(setting, self.current, predicted=predicted, error=other.error)
             self.lost_s += _lost(other, own)
             logs.append(log(other.fed.batches_per_s / own.fed.batches_per_s))
-            mean, half = _mean_and_half(logs)
+            noise = max(noise, hypot(own.rate_error, other.rate_error))
+            mean, half = _mean_and_half(logs, noise)
             clear = half * _CLEAR[min(pair, len(_CLEAR) - 1)]
-            if mean > clear or -mean > half or self.lost_s >= self.budget_s():
+            if mean > clear or -mean > half or self.budget_left_s <= 0:
                 break
         kept = mean > max(half, log(1 + EQUALLY_FAST))
         self.last = other if kept else own
@@ -134,6 +162,18 @@ class Search:
         )
 
 
+def _measured(setting: TunedSetting) -> Generator[Step, Answer, MeasuredStretch]:
+    answer = yield Measure(setting)
+    assert isinstance(answer, MeasuredStretch)
+    return answer
+
+
+def _proposed(setting: TunedSetting) -> Generator[Step, Answer, Sequence[Candidate]]:
+    answer = yield Propose(setting)
+    assert not isinstance(answer, MeasuredStretch)
+    return answer
+
+
 def _lost(other: MeasuredStretch, own: MeasuredStretch) -> float:
     """Seconds that ``other`` took beyond what its batches would have taken with the own setting."""
     return (
@@ -141,8 +181,8 @@ def _lost(other: MeasuredStretch, own: MeasuredStretch) -> float:
     )
 
 
-def _mean_and_half(logs: Sequence[float]) -> tuple[float, float]:
-    """The mean of log ratios, and half of its 95 % interval."""
+def _mean_and_half(logs: Sequence[float], noise: float) -> tuple[float, float]:
+    """The mean of log ratios, and half of its 95 % interval. Each deviates by ``noise`` or more."""
     deviation = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
-    half = NORMAL_95 * max(deviation, _PAIR_NOISE) / sqrt(len(logs))
+    half = NORMAL_95 * max(deviation, noise) / sqrt(len(logs))
     return float(np.mean(logs)), half

@@ -2,40 +2,62 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
+import numpy as np
+
 from pipeprof.loaders.tune.search import MeasuredStretch
 from pipeprof.model import TunedSetting
 
 LEAST_BATCHES, LEAST_S = 20, 0.5
 """A stretch is at least so long."""
+_PARTS = 8
+"""A stretch is cut into so many parts, whose rates show how much the rate of all may be wrong."""
 
 
 class StretchClock:
     """Batches of one setting under the clock; those that fill its buffers are left out."""
 
-    def __init__(self, setting: TunedSetting) -> None:
+    def __init__(self, setting: TunedSetting, least_s: float = LEAST_S) -> None:
         self.setting = setting
+        self._least_s = least_s
         self._skip = setting.outstanding + 1
         self._last_s = 0.0
-        self.batches, self.seconds, self._waited_s, self.lost_s = 0, 0.0, 0.0, 0.0
+        self._cycles_s: list[float] = []
+        self.seconds, self._waited_s = 0.0, 0.0
+
+    @property
+    def batches(self) -> int:
+        return len(self._cycles_s)
 
     def batch(self, asked_s: float, delivered_s: float) -> None:
         if self._skip:
             self._skip -= 1
         else:
-            self.batches += 1
-            self.seconds += delivered_s - self._last_s
+            cycle_s = delivered_s - self._last_s
+            self._cycles_s.append(cycle_s)
+            self.seconds += cycle_s
             self._waited_s += delivered_s - asked_s
         self._last_s = delivered_s
 
-    def interrupt(self, setting: TunedSetting) -> None:
+    def interrupt(self) -> None:
         """An epoch begins: buffers fill again."""
-        self._skip = setting.outstanding + 1
+        self._skip = self.setting.outstanding + 1
 
     @property
     def long_enough(self) -> bool:
-        return self.batches >= LEAST_BATCHES and self.seconds >= LEAST_S
+        return self.batches >= LEAST_BATCHES and self.seconds >= self._least_s
 
-    def stretch(self) -> MeasuredStretch:
+    def stretch(self, lost_s: float = 0.0) -> MeasuredStretch:
         return MeasuredStretch(
-            self.setting, self.batches, self.seconds, self._waited_s, self.lost_s
+            self.setting, self.batches, self.seconds, self._waited_s, lost_s, self._rate_error()
         )
+
+    def _rate_error(self) -> float:
+        """Return the standard error of the mean cycle, as a share of it, by the method of batch
+        means: successive batches depend on each other, parts of the stretch hardly."""
+        if self.batches < 2 * _PARTS or not self.seconds:
+            return 0.0
+        length = self.batches // _PARTS
+        parts = np.reshape(self._cycles_s[: length * _PARTS], (_PARTS, length)).mean(axis=1)
+        return float(np.std(parts, ddof=1) / sqrt(_PARTS) / np.mean(parts))

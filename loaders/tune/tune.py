@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -14,12 +15,17 @@ from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.iterator import Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
-from pipeprof.loaders.tune.candidates import SETTINGS, propose, with_values
+from pipeprof.loaders.tune.agreement import terms_of
+from pipeprof.loaders.tune.candidates import SETTINGS, with_values
+from pipeprof.loaders.tune.proposal_process import ProposalProcess
+from pipeprof.loaders.tune.ranks import find_ranks
 from pipeprof.loaders.tune.remembered import RememberedSettings
 from pipeprof.loaders.tune.tuner import Tuner
 from pipeprof.loaders.tune.variant import setting_of
 from pipeprof.model import TunedSetting, Tuning
 
+_NUMBERS = itertools.count()
+"""Of the loaders that are tuned: the same in all ranks of a job, which call `tune` alike."""
 _OTHER_NUMBERS = (
     "workers that start draw other random numbers, as for augmentation; exact=True keeps them"
 )
@@ -91,12 +97,13 @@ def tune(
         loader,
         Tuner(
             loader,
-            partial(propose, fixed=stay),
+            partial(ProposalProcess, fixed=stay),
             budget,
-            first,
+            terms_of(loader, first),
+            partial(find_ranks, f"{next(_NUMBERS)}"),
             within_epochs=not between,
             notes=tuple(notes),
-            ended=partial(remembered.keep, loader) if remembered else None,
+            keep=partial(remembered.keep, loader) if remembered else None,
         ),
     )
 
@@ -143,8 +150,6 @@ def _why_not(loader: Any, exact: bool) -> str:
         return f"{kind} makes iterators of its own"
     if _is_iterable(loader) and not isinstance(loader.dataset, FileDataset):
         return "its data set is iterable: other workers might yield other samples"
-    if os.environ.get("WORLD_SIZE", "1") != "1":
-        return "it is of one of several ranks, which would have to agree on a setting"
     if loader._iterator is not None:
         return "its persistent workers are running already"
     if exact and loader.persistent_workers:

@@ -44,11 +44,7 @@ class TunedEpoch:
                 if not self._tuner.failed(carried):
                     raise
                 log_caught(_log, error, "a setting is not used further")
-        try:
-            self._tuner.delivered(carried, asked_s, self._now())
-        except Exception as error:
-            log_caught(_log, error, "the loader is not tuned further")
-            self._tuner.give_up()
+        self._tuner.delivered(carried, asked_s, self._now())
         return batch
 
     def _end(self) -> None:

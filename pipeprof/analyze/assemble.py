@@ -11,7 +11,7 @@ from pipeprof.analyze.advice.advise import advise
 from pipeprof.analyze.advice.disagreements import disagreements
 from pipeprof.analyze.advice.findings import findings
 from pipeprof.analyze.advice.metrics import Facts
-from pipeprof.analyze.advice.more_workers import more_workers, simulated_run
+from pipeprof.analyze.advice.more_workers import Simulate, more_workers, simulated_run
 from pipeprof.analyze.advice.proposal import Proposal
 from pipeprof.analyze.advice.roofline import limits
 from pipeprof.analyze.advice.worth import worth
@@ -22,7 +22,7 @@ from pipeprof.analyze.profile.pauses import with_pauses
 from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stall_attribution import ranked
-from pipeprof.analyze.profile.storage_bottleneck import storage_bound
+from pipeprof.analyze.profile.storage_bottleneck import StorageBound, storage_bound
 from pipeprof.analyze.profile.verdict import diagnose, headline_figures, pauses
 from pipeprof.analyze.wording.advice import recommendation
 from pipeprof.analyze.wording.findings import finding
@@ -119,8 +119,29 @@ class _Analysis(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Analysis:
-    """Draw the conclusions from ``summary``. The simulator starts at most once."""
+def recommend(recording: Recording, threshold: float = 0.05) -> tuple[Recommendation, ...]:
+    """Return the recommendations of the profile of ``recording``, sooner than all of it.
+
+    The arguments are those of `assemble`.
+    """
+    recording, summary = _summarised(recording, None)
+    facts = _conclude(recording, summary, threshold).facts
+    return tuple(in_words(each, facts) for each in advise(facts))
+
+
+class _Conclusions(NamedTuple):
+    """What an analysis begins with."""
+
+    blame: dict[str, float]
+    requests: RequestStats | None
+    storage: StorageBound
+    facts: Facts
+    simulate: Simulate
+    """Starts the simulator, once."""
+
+
+def _conclude(recording: Recording, summary: Summary, threshold: float) -> _Conclusions:
+    """Diagnose the run, and find how many workers it needs."""
     blame = summary.ranked_blame()
     requests = explain_missing_fit(request_stats(recording.requests))
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
@@ -130,16 +151,22 @@ def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Anal
         diagnosis = replace(diagnosis, evidence=evidence)
     facts = Facts(recording, summary, diagnosis, requests)
     simulate = cache(lambda: simulated_run(facts))
+    more = replace(facts, more_workers=more_workers(facts, simulate))
+    return _Conclusions(blame, requests, storage, more, simulate)
+
+
+def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Analysis:
+    """Draw the conclusions from ``summary``. The simulator starts at most once."""
+    blame, requests, storage, facts, simulate = _conclude(recording, summary, threshold)
     worths, allowed = worth(facts, simulate), ceilings(limits(facts, storage), facts)
-    facts = replace(facts, more_workers=more_workers(facts, simulate))
     proposals = advise(facts)
     found = disagreements(
-        diagnosis, blame, worths, next(iter(allowed), None),
+        facts.diagnosis, blame, worths, next(iter(allowed), None),
         proposals[0].setting if proposals else None, recording.config.num_workers,
     )  # fmt: skip
     diagnosis = replace(
-        diagnosis,
-        headline=headline(diagnosis, headline_figures(summary, blame, storage)),
+        facts.diagnosis,
+        headline=headline(facts.diagnosis, headline_figures(summary, blame, storage)),
         disagreements=explanations(found),
     )
     return _Analysis(

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from pipeprof.loaders.tune.search import Candidate, MeasuredStretch, Search
+from pipeprof.loaders.tune.search import Answer, Candidate, Measure, MeasuredStretch, Search
 from pipeprof.model import TunedSetting
 
 STEP_S = 0.010
@@ -41,12 +41,17 @@ def searched(
     propose: Callable[[TunedSetting], Sequence[Candidate]],
     budget_s: float = 100.0,
 ) -> Search:
-    search = Search(start, propose, lambda: budget_s)
+    search = Search(start, lambda: budget_s)
     steps = search.run()
-    wanted = next(steps)
+    step = next(steps)
     with suppress(StopIteration):
         for _ in range(1000):
-            wanted = steps.send(machine.run(wanted))
+            answer: Answer
+            if isinstance(step, Measure):
+                answer = machine.run(step.setting)
+            else:
+                answer = propose(step.setting)
+            step = steps.send(answer)
     assert search.state != "searching"
     return search
 

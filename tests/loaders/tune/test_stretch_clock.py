@@ -32,6 +32,6 @@ def test_it_is_long_enough_in_batches_and_in_time() -> None:
 
 def test_a_new_epoch_fills_the_buffers_again() -> None:
     clock = timed(TWO.outstanding + 1 + 5, 0.1, 0)
-    clock.interrupt(TWO)
+    clock.interrupt()
     clock.batch(100.0, 100.0)
     assert clock.batches == 5

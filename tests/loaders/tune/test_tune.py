@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 import pipeprof
 from pipeprof.errors import UsageError
+from pipeprof.loaders.tune.agreement import terms_of
+from pipeprof.loaders.tune.live_search import Propose
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.loaders.tune.tune import TunedLoader
 from pipeprof.loaders.tune.tuner import Tuner
-from pipeprof.loaders.tune.variant import Variant
+from pipeprof.loaders.tune.variant import Variant, setting_of
 from pipeprof.model import Recording, TunedSetting
 
 pytestmark = [
@@ -59,13 +61,20 @@ def samples(loader: Any, step_s: float = 0.0) -> list[int]:
     return found
 
 
-def tuned(loader: DataLoader[Any], *candidates: TunedSetting) -> TunedLoader:
+def tuned(
+    loader: DataLoader[Any], *candidates: TunedSetting, within_epochs: bool = True
+) -> TunedLoader:
     """``loader``, for which these settings are tried."""
 
-    def propose(recording: Recording, now: TunedSetting) -> Sequence[Candidate]:
-        return [Candidate(setting) for setting in candidates]
+    def propose(recording: Recording, now: TunedSetting) -> Callable[[], Sequence[Candidate]]:
+        return lambda: [Candidate(setting) for setting in candidates]
 
-    return TunedLoader(loader, Tuner(loader, propose, budget=1.0))
+    return tuned_by(loader, propose, within_epochs)
+
+
+def tuned_by(loader: DataLoader[Any], propose: Propose, within_epochs: bool = True) -> TunedLoader:
+    terms = terms_of(loader, setting_of(loader))
+    return TunedLoader(loader, Tuner(loader, propose, 1.0, terms, within_epochs=within_epochs))
 
 
 def test_it_finds_workers_while_training_runs() -> None:
@@ -198,22 +207,18 @@ def test_exact_random_numbers_of_workers_stay() -> None:
         torch.manual_seed(5)
         return [value for _ in range(14) for batch in loader for value in batch.flatten().tolist()]
 
-    def propose(recording: Recording, now: TunedSetting) -> Sequence[Candidate]:
-        return [Candidate(TunedSetting(2, 4))]
-
     loader = DataLoader(Augmented(200), batch_size=8, num_workers=2, shuffle=True)
-    exact = TunedLoader(loader, Tuner(loader, propose, budget=1.0, within_epochs=False))
+    exact = tuned(loader, TunedSetting(2, 4), within_epochs=False)
     assert epochs(exact) == epochs(loader)
     assert [each.setting for each in exact.tuning().tried] == [TunedSetting(2, 4)]
     assert "between epochs only" in str(pipeprof.tune(loader, exact=True).tuning())
 
 
 def test_an_error_of_ours_does_not_reach_the_training() -> None:
-    def propose(recording: Recording, now: TunedSetting) -> Sequence[Candidate]:
+    def propose(recording: Recording, now: TunedSetting) -> Callable[[], Sequence[Candidate]]:
         raise ZeroDivisionError
 
-    loader = DataLoader(Slow(800), batch_size=8)
-    broken = TunedLoader(loader, Tuner(loader, propose, budget=1.0))
+    broken = tuned_by(DataLoader(Slow(800), batch_size=8), propose)
     assert samples(broken) == [*range(800)]
     assert broken.tuning().state == "failed"
 

@@ -1,0 +1,233 @@
+"""Runs a search on the batches of training.
+
+It is a generator that training resumes after each batch, so that training never waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.tune.agreement import (
+    Terms,
+    agreed_terms,
+    first_error,
+    of_rank,
+    slowest,
+)
+from pipeprof.loaders.tune.drift import MOST_REPEATS, DriftWatch
+from pipeprof.loaders.tune.ranks import OneRank, Ranks
+from pipeprof.loaders.tune.search import Answer, Candidate, Measure, MeasuredStretch, Search, Step
+from pipeprof.loaders.tune.stretch_clock import LEAST_S, StretchClock
+from pipeprof.log import log_caught
+from pipeprof.model import Recording, TunedSetting
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_S, _SHARE_OF_EPOCH = 10.0, 0.002
+"""A stretch takes at least this share of an epoch, up to so many seconds. Longer ones vary less."""
+
+Propose = Callable[[Recording, TunedSetting], Callable[[], Sequence[Candidate] | None]]
+"""Starts to find what may be faster than the setting of a recording, most promising first. The
+function that it returns returns ``None`` until that is found."""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A batch that the training loop received."""
+
+    setting: TunedSetting
+    asked_s: float
+    delivered_s: float
+
+
+Event = Delivered | None
+"""``None``: the epoch ended."""
+
+
+class TunedTraining(Protocol):
+    """What a search changes."""
+
+    within_epochs: bool
+    """Whether settings may change within an epoch, or between epochs only."""
+
+    def use(self, setting: TunedSetting) -> float:
+        """Switch to ``setting`` as soon as its workers are ready. Called after each batch until it
+        is in use. Returns the seconds that this took; raises what starting a process raises."""
+
+    def in_use(self, setting: TunedSetting) -> bool: ...
+
+    def renew(self, setting: TunedSetting) -> None:
+        """Let other workers take the place of those of ``setting`` when it is used next."""
+
+    def profiler_of(self, setting: TunedSetting) -> LoaderProfiler: ...
+
+    def ended(self) -> None:
+        """End workers that are no longer needed, and keep what was found."""
+
+
+class LiveSearch:
+    """Answers what ``search`` asks, from live batches."""
+
+    def __init__(
+        self,
+        search: Search,
+        training: TunedTraining,
+        propose: Propose,
+        find_ranks: Callable[[], Ranks],
+        terms: Terms,
+    ) -> None:
+        self.search = search
+        self.wanted: TunedSetting | None = search.current
+        """What is measured, or to be measured; ``None`` once the search has ended."""
+        self.proposing = False
+        """Whether training continues until candidates are found."""
+        self.repeats = 0
+        """How often the search was repeated, because the loader fed less than before."""
+        self.ranks: Ranks = OneRank()
+        self._training, self._propose, self._find_ranks = training, propose, find_ranks
+        self._terms = terms
+        self.epoch_batches = terms.epoch_batches
+        self._slowest = 0
+        self.notes: tuple[str, ...] = ()
+
+    def run(self) -> Generator[None, Event, None]:
+        """Search, and search again when the accelerator gets less than it did."""
+        self.ranks = self._find_ranks()
+        agreed = yield from self.ranks.agree(self._terms, agreed_terms)
+        self.notes, self.epoch_batches = agreed.notes, agreed.epoch_batches
+        if agreed.refused:
+            self.search.state, self.wanted = "off", None
+            return
+        self.search.current = agreed.first
+        while True:
+            yield from self._search()
+            self.wanted = None
+            self._training.ended()
+            if self.repeats == MOST_REPEATS:
+                return
+            yield from self._until_drift()
+            self.repeats += 1
+            # the profiler of new workers knows no batches from before
+            self._training.renew(self.search.current)
+
+    def _search(self) -> Generator[None, Event, None]:
+        steps = self.search.run()
+        step = _next(steps, None)
+        while step is not None:
+            answer: Answer
+            if isinstance(step, Measure):
+                answer = yield from self._measured(step.setting)
+            else:
+                answer = yield from self._proposed(step.setting)
+            step = _next(steps, answer)
+
+    def _measured(self, setting: TunedSetting) -> Generator[None, Event, MeasuredStretch]:
+        """Measure a stretch with ``setting`` in all ranks."""
+        self.wanted = setting
+        error, lost_s = yield from self._switched(setting)
+        error = yield from self.ranks.agree(error, first_error)
+        stretch = MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
+        if error is None:
+            stretch = yield from self._stretch(setting, lost_s)
+        agreed: tuple[int, MeasuredStretch] = yield from self.ranks.agree(stretch, slowest)
+        self._slowest, stretch = agreed
+        return stretch
+
+    def _switched(self, setting: TunedSetting) -> Generator[None, Event, tuple[str | None, float]]:
+        """Wait until ``setting`` is used. Returns why it cannot be, and the seconds it cost."""
+        lost_s = 0.0
+        training = self._training
+        while not training.in_use(setting):
+            event = yield
+            if event is None or training.in_use(setting) or not training.within_epochs:
+                continue
+            try:
+                lost_s += training.use(setting)
+            except Exception as error:
+                log_caught(_log, error, f"{setting} is not tried")
+                return _in_short(error), lost_s
+        return None, lost_s
+
+    def _stretch(
+        self, setting: TunedSetting, lost_s: float
+    ) -> Generator[None, Event, MeasuredStretch]:
+        clock = StretchClock(setting, self._least_s())
+        while True:
+            event = yield
+            if event is None:
+                if clock.batches and not self._training.within_epochs:
+                    break
+                error, more_s = yield from self._switched(setting)  # in the next epoch
+                lost_s += more_s
+                if error is not None:
+                    return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
+                clock.interrupt()
+            elif event.setting != setting:
+                return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error="a worker died")
+            else:
+                clock.batch(event.asked_s, event.delivered_s)
+                if self._training.within_epochs and self._is_enough(clock):
+                    break
+        return clock.stretch(lost_s)
+
+    def _is_enough(self, clock: StretchClock) -> bool:
+        if clock.long_enough or self._too_slow(clock):
+            return True
+        return clock.batches > 0 and self.ranks.others_wait()
+
+    def _too_slow(self, clock: StretchClock) -> bool:
+        """Return whether a trial has already lost what is left of the budget."""
+        search = self.search
+        if not clock.batches or clock.setting == search.current or search.last is None:
+            return False
+        slower_s = clock.seconds - clock.batches / search.last.fed.batches_per_s
+        return slower_s > search.budget_left_s
+
+    def _least_s(self) -> float:
+        last = self.search.last
+        if last is None or self.epoch_batches is None:
+            return LEAST_S
+        epoch_s = self.epoch_batches / last.fed.batches_per_s
+        return min(_LONGEST_S, max(LEAST_S, _SHARE_OF_EPOCH * epoch_s))
+
+    def _proposed(self, setting: TunedSetting) -> Generator[None, Event, Sequence[Candidate]]:
+        """Find what may be faster, from the batches of the slowest rank."""
+        found: Sequence[Candidate] | None = ()
+        if self._slowest == self.ranks.rank:
+            result = self._propose(self._training.profiler_of(setting).recording(), setting)
+            self.proposing = True
+            while (found := result()) is None:
+                yield
+            self.proposing = False
+        agreed: Sequence[Candidate]
+        agreed = yield from self.ranks.agree(found, partial(of_rank, self._slowest))
+        return agreed
+
+    def _until_drift(self) -> Generator[None, Event, None]:
+        watch = DriftWatch(self.search)
+        while not self.ranks.called():
+            event = yield
+            if event is None:
+                watch.interrupt()
+            elif watch.drifted(event.asked_s, event.delivered_s):
+                self.ranks.call()
+
+
+def _next(steps: Generator[Step, Answer, None], answer: Answer | None) -> Step | None:
+    try:
+        return next(steps) if answer is None else steps.send(answer)
+    except StopIteration:
+        return None
+
+
+def _in_short(error: Exception) -> str:
+    """Return the kind of ``error``. Its text might hold a secret, but for those of the system."""
+    kind = type(error).__name__
+    if isinstance(error, ChildProcessError) and error.strerror:
+        return error.strerror
+    return f"{kind}: {error.strerror}" if isinstance(error, OSError) and error.strerror else kind

@@ -1,0 +1,75 @@
+"""Finds candidates in a process of its own, while training continues.
+
+A thread of the training process would hold its interpreter for as long as it computes, which delays
+each batch. A process with a low priority takes only a core that is idle, or a small share of one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import weakref
+from collections.abc import Collection, Sequence
+from tempfile import TemporaryFile
+from typing import IO
+
+from pipeprof.loaders.tune.search import Candidate
+from pipeprof.model import Recording, TunedSetting
+
+_START = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    f"from {__name__} import main; main()"
+)
+_NICENESS = 10
+
+
+class ProposalProcess:
+    """Runs `propose`; its result is asked for by calling this."""
+
+    def __init__(
+        self, recording: Recording, own: TunedSetting, fixed: Collection[str] = ()
+    ) -> None:
+        self._results = TemporaryFile()  # noqa: SIM115 (read when the process has ended)
+        with TemporaryFile() as task:
+            pickle.dump(sys.path, task)
+            pickle.dump((recording, own, fixed), task)
+            task.seek(0)
+            # in a session of its own, Ctrl-C reaches only the training process
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START],
+                stdin=task, stdout=self._results, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self._end = weakref.finalize(self, _end, self._process, self._results)
+
+    def __call__(self) -> Sequence[Candidate] | None:
+        """Return what was found; ``None`` until then.
+
+        Raises:
+            ChildProcessError: The process failed.
+        """
+        code = self._process.poll()
+        if code is None:
+            return None
+        if code:
+            raise ChildProcessError(f"the process that finds candidates ended with {code}")
+        self._results.seek(0)
+        found: Sequence[Candidate] = pickle.load(self._results)
+        self._end()
+        return found
+
+
+def main() -> None:
+    """Read a task from stdin, and write its result to stdout."""
+    os.nice(_NICENESS)
+    from pipeprof.loaders.tune.candidates import propose
+
+    recording, own, fixed = pickle.load(sys.stdin.buffer)
+    pickle.dump(propose(recording, own, fixed), sys.stdout.buffer)
+
+
+def _end(process: subprocess.Popen[bytes], results: IO[bytes]) -> None:
+    process.kill()
+    process.wait()
+    results.close()

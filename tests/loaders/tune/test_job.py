@@ -1,0 +1,54 @@
+"""Ranks of a real job take one setting, decided by the slowest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.timed
+
+_SCRIPT = Path(__file__).parent / "train_ranks.py"
+
+
+def trained(folder: Path, *options: str, ranks: int = 2) -> list[dict[str, Any]]:
+    """Return what each rank found."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", str(ranks), str(_SCRIPT), str(folder), *options]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
+    for each in found:
+        assert each["samples"] == each["expected"]
+    return found
+
+
+def test_all_ranks_take_the_setting_that_the_slowest_needs(tmp_path: Path) -> None:
+    found = trained(tmp_path, ranks=3)
+    assert {each["state"] for each in found} <= {"fed", "best"}
+    assert found[0]["chosen"] == found[1]["chosen"] == found[2]["chosen"]
+    assert found[0]["tried"] == found[1]["tried"] == found[2]["tried"]
+    assert found[0]["chosen"]["num_workers"] >= 3
+    assert "decided by the slowest of 3 ranks" in found[2]["text"]
+
+
+def test_without_a_process_group_torchrun_s_store_is_used(tmp_path: Path) -> None:
+    found = trained(tmp_path, "--no-group")
+    assert found[0]["tried"] == found[1]["tried"] != []
+
+
+def test_ranks_with_other_loaders_are_left_as_they_are(tmp_path: Path) -> None:
+    for each in trained(tmp_path, "--other-loader"):
+        assert (each["state"], each["tried"]) == ("off", [])
+        assert "ranks 0 and 1 have other loaders" in each["text"]
+
+
+def test_a_rank_that_is_not_tuned_ends_the_search(tmp_path: Path) -> None:
+    found, _ = trained(tmp_path, "--absent")
+    assert (found["state"], found["chosen"]) == ("failed", found["own"])
+    assert "rank 1 did not answer for 3 s" in found["text"]

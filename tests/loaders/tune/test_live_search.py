@@ -1,0 +1,129 @@
+"""The search on batches whose times are known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.tune.agreement import Terms
+from pipeprof.loaders.tune.drift import MOST_REPEATS
+from pipeprof.loaders.tune.live_search import Delivered, LiveSearch
+from pipeprof.loaders.tune.ranks import OneRank
+from pipeprof.loaders.tune.search import Candidate, Search
+from pipeprof.model import Recording, TunedSetting
+
+ONE, TWO = TunedSetting(1, 2), TunedSetting(2, 2)
+
+
+class Training:
+    """Trains with steps of 10 ms. A batch takes so long as ``batch_s`` says, by setting."""
+
+    within_epochs = True
+
+    def __init__(self, *candidates: TunedSetting) -> None:
+        self.batch_s = {ONE: 0.03, TWO: 0.03}
+        self.setting = ONE
+        self.failing: set[TunedSetting] = set()
+        self.events: list[str] = []
+        self._candidates = candidates
+        self._now_s = 0.0
+        self.search = Search(ONE, lambda: 1e9)
+        terms = Terms("images", ONE, 10**6, 2, "here")
+        self.live = LiveSearch(self.search, self, self.propose, OneRank, terms)
+        self._steps = self.live.run()
+        next(self._steps)
+
+    def propose(
+        self, recording: Recording, now: TunedSetting
+    ) -> Callable[[], Sequence[Candidate] | None]:
+        return lambda: [Candidate(each) for each in self._candidates]
+
+    def use(self, setting: TunedSetting) -> float:
+        if setting in self.failing:
+            raise OSError(12, "Cannot allocate memory")
+        self.setting = setting
+        return 0.25
+
+    def in_use(self, setting: TunedSetting) -> bool:
+        return self.setting == setting
+
+    def renew(self, setting: TunedSetting) -> None:
+        self.events.append("renewed")
+
+    def profiler_of(self, setting: TunedSetting) -> LoaderProfiler:
+        class Profiler:
+            def recording(self) -> Any:
+                return None
+
+        return cast(LoaderProfiler, Profiler())
+
+    def ended(self) -> None:
+        self.events.append(self.search.state)
+
+    def run(self, seconds: float) -> None:
+        end_s = self._now_s + seconds
+        while self._now_s < end_s:
+            asked_s = self._now_s + 0.01
+            self._now_s = max(asked_s, self._now_s + self.batch_s[self.setting])
+            with suppress(StopIteration):  # the search has ended for good
+                self._steps.send(Delivered(self.setting, asked_s, self._now_s))
+
+
+def test_the_faster_setting_is_kept_and_its_start_counts_as_lost() -> None:
+    training = Training(TWO)
+    training.batch_s[TWO] = 0.015
+    training.run(400)
+    (tried,) = training.search.attempts
+    assert tried.kept
+    assert round(tried.ratio or 0, 3) == 2.0
+    assert training.search.lost_s >= 0.25
+    assert training.events == ["best"]
+
+
+def test_a_setting_that_cannot_start_is_not_kept() -> None:
+    training = Training(TWO)
+    training.failing.add(TWO)
+    training.run(400)
+    (tried,) = training.search.attempts
+    assert tried.error == "OSError: Cannot allocate memory"
+    assert training.setting == ONE
+
+
+def test_a_loader_that_becomes_slower_is_searched_again() -> None:
+    training = Training(TWO)
+    training.batch_s = {ONE: 0.01, TWO: 0.01}
+    training.run(400)
+    assert training.events == ["fed"]
+    training.batch_s = {ONE: 0.03, TWO: 0.015}
+    training.run(400)
+    assert training.events == ["fed", "renewed", "best"]
+    assert training.search.current == TWO
+    assert training.live.repeats == 1
+
+
+def test_a_loader_that_stays_as_it_is_is_not_searched_again() -> None:
+    training = Training(TWO)
+    training.run(4000)
+    assert training.events == ["best"]
+
+
+def test_a_search_is_repeated_a_few_times_at_most() -> None:
+    training = Training()
+    for slower in range(6):
+        training.batch_s[ONE] = 0.02 * 1.5**slower
+        training.run(400)
+    assert training.events.count("renewed") == MOST_REPEATS
+
+
+def test_an_epoch_that_ends_within_a_trial_is_continued_by_the_next() -> None:
+    training = Training(TWO)
+    training.batch_s[TWO] = 0.015
+    training.run(30)
+    assert training.setting == TWO
+    training.setting = ONE  # the next epoch begins with the present setting
+    training._steps.send(None)
+    training.run(400)
+    (tried,) = training.search.attempts
+    assert tried.kept
