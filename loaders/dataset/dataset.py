@@ -28,6 +28,7 @@ from pipeprof.loaders.tensors import Batch
 from pipeprof.measure.stage_timer import stage
 from pipeprof.model import DataSource, OnError, Stage
 from pipeprof.storage import ObjectInfo, Store
+from pipeprof.storage.local import LocalStore
 
 Transform = Callable[[Batch], Any]
 ObjectSplit = tuple[ObjectInfo, Split]
@@ -170,6 +171,24 @@ class FileDataset(IterableDataset[Any]):
         return FileDataset(
             replace(self._plan, splits=splits), self._batching, self._read, self.skips
         )
+
+    @property
+    def read_options(self) -> ReadOptions:
+        """How files are split and bytes are fetched."""
+        return self._read
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether splits and the rows of a block are shuffled."""
+        return self._batching.shuffle
+
+    def with_read_options(self, read: ReadOptions) -> FileDataset:
+        """Return a data set of the same splits and the same epoch, whose bytes are fetched by
+        ``read``."""
+        store = LocalStore(read) if isinstance(self.store, LocalStore) else self.store
+        copy = FileDataset(replace(self._plan, store=store), self._batching, read, self.skips)
+        copy._epoch = self._epoch
+        return copy
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch before iterating; with ``shuffle`` each epoch has an order of its own."""

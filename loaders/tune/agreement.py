@@ -10,6 +10,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
+from pipeprof.loaders.instrument.loader_info import known_length
 from pipeprof.loaders.tune.remembered import kind_of
 from pipeprof.loaders.tune.search import Candidate, MeasuredStretch
 from pipeprof.model import TunedSetting
@@ -40,7 +41,8 @@ class AgreedTerms:
 
 def terms_of(loader: DataLoader[Any], first: TunedSetting) -> Terms:
     """Return the terms of this rank, which would begin with ``first``."""
-    batches = None if isinstance(loader.dataset, IterableDataset) else len(loader)
+    iterable = isinstance(loader.dataset, IterableDataset)
+    batches = None if iterable else known_length(loader)
     cores = len(os.sched_getaffinity(0))
     return Terms(kind_of(loader), first, batches, cores, platform.node())
 

@@ -44,7 +44,7 @@ class CarriedEpoch:
     def replace(self, variant: Variant) -> None:
         """Let ``variant`` fetch all that the present one drew and did not deliver, and the rest.
 
-        For a variant that lost a worker. The batches' order must be that of the indices.
+        For a variant that failed.
         """
         failed, self._next = self.current, variant
         if variant.part.is_open:  # it was fetching what follows: these indices come before
@@ -59,13 +59,10 @@ class CarriedEpoch:
     def __next__(self) -> Any:
         if self.switching and self.current.part.drained:
             self.current, self._iterator = self._next, self._next_iterator
-        try:
-            batch = next(self._iterator)
-        except StopIteration:
-            raise
-        except Exception:
-            if not self.current.lost_worker:
-                self.current.part.delivered()  # torch continues behind a batch that failed
-            raise
-        self.current.part.delivered()
+        batch = next(self._iterator)
+        self.current.delivered()
         return batch
+
+    def skip(self) -> None:
+        """Continue behind a batch that failed, as torch does."""
+        self.current.delivered()

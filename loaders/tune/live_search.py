@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pickle import PickleError
 from typing import Protocol
 
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
@@ -63,6 +64,9 @@ class TunedTraining(Protocol):
 
     def renew(self, setting: TunedSetting) -> None:
         """Let other workers take the place of those of ``setting`` when it is used next."""
+
+    def why_failed(self, setting: TunedSetting) -> str | None:
+        """Return why ``setting`` cannot be used any more."""
 
     def profiler_of(self, setting: TunedSetting) -> LoaderProfiler: ...
 
@@ -143,6 +147,8 @@ class LiveSearch:
         lost_s = 0.0
         training = self._training
         while not training.in_use(setting):
+            if reason := training.why_failed(setting):
+                return reason, lost_s
             event = yield
             if event is None or training.in_use(setting) or not training.within_epochs:
                 continue
@@ -168,7 +174,8 @@ class LiveSearch:
                     return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
                 clock.interrupt()
             elif event.setting != setting:
-                return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error="a worker died")
+                error = self._training.why_failed(setting) or "another setting took its place"
+                return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
             else:
                 clock.batch(event.asked_s, event.delivered_s)
                 if self._training.within_epochs and self._is_enough(clock):
@@ -230,4 +237,6 @@ def _in_short(error: Exception) -> str:
     kind = type(error).__name__
     if isinstance(error, ChildProcessError) and error.strerror:
         return error.strerror
+    if isinstance(error, (PickleError, AttributeError, TypeError)) and "pickle" in str(error):
+        return "workers need a data set that can be pickled"
     return f"{kind}: {error.strerror}" if isinstance(error, OSError) and error.strerror else kind

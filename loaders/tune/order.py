@@ -7,7 +7,7 @@ user's order, all loaders of an epoch draw from one iterator over the user's sam
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import torch
@@ -67,8 +67,10 @@ class PartOfEpoch:
     def __init__(self, order: EpochOrder) -> None:
         self._order = order
         self.is_open = False
-        self._outstanding: deque[Any] = deque()
-        """Drawn and not yet delivered, oldest first."""
+        self._drawn = 0
+        """Since it was opened last."""
+        self._outstanding: dict[int, Any] = {}
+        """Indices drawn and not yet delivered, by the number of the draw, oldest first."""
 
     @property
     def drained(self) -> bool:
@@ -76,7 +78,7 @@ class PartOfEpoch:
         return not self._outstanding
 
     def open(self) -> None:
-        self.is_open = True
+        self.is_open, self._drawn = True, 0
 
     def close(self) -> None:
         """Draw no more. What was drawn is still delivered."""
@@ -87,14 +89,15 @@ class PartOfEpoch:
         self.is_open = False
         self._outstanding.clear()
 
-    def delivered(self) -> None:
-        """Note that the oldest of the outstanding batches was delivered."""
-        self._outstanding.popleft()
+    def delivered(self, expected: Container[int] = ()) -> None:
+        """Note that a batch was delivered: the oldest whose number is not ``expected`` any more."""
+        number = next(each for each in self._outstanding if each not in expected)
+        del self._outstanding[number]
 
     def give_back(self) -> None:
         """Close, and return to the shared order what was drawn and not delivered."""
         self.is_open = False
-        self._order.give_back(list(self._outstanding))
+        self._order.give_back([*self._outstanding.values()])
         self._outstanding.clear()
 
     def __iter__(self) -> PartOfEpoch:
@@ -104,7 +107,8 @@ class PartOfEpoch:
         if not self.is_open:
             raise StopIteration
         indices = self._order.draw()
-        self._outstanding.append(indices)
+        self._outstanding[self._drawn] = indices
+        self._drawn += 1
         return indices
 
     def __len__(self) -> int:

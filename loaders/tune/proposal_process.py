@@ -11,10 +11,11 @@ import pickle
 import subprocess
 import sys
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from tempfile import TemporaryFile
 from typing import IO
 
+from pipeprof.loaders.tune.candidates import Bounds, propose
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.model import Recording, TunedSetting
 
@@ -28,13 +29,11 @@ _NICENESS = 10
 class ProposalProcess:
     """Runs `propose`; its result is asked for by calling this."""
 
-    def __init__(
-        self, recording: Recording, own: TunedSetting, fixed: Collection[str] = ()
-    ) -> None:
+    def __init__(self, recording: Recording, own: TunedSetting, bounds: Bounds) -> None:
         self._results = TemporaryFile()  # noqa: SIM115 (read when the process has ended)
         with TemporaryFile() as task:
             pickle.dump(sys.path, task)
-            pickle.dump((recording, own, fixed), task)
+            pickle.dump((recording, own, bounds), task)
             task.seek(0)
             # in a session of its own, Ctrl-C reaches only the training process
             self._process = subprocess.Popen(
@@ -63,10 +62,8 @@ class ProposalProcess:
 def main() -> None:
     """Read a task from stdin, and write its result to stdout."""
     os.nice(_NICENESS)
-    from pipeprof.loaders.tune.candidates import propose
-
-    recording, own, fixed = pickle.load(sys.stdin.buffer)
-    pickle.dump(propose(recording, own, fixed), sys.stdout.buffer)
+    recording, own, bounds = pickle.load(sys.stdin.buffer)
+    pickle.dump(propose(recording, own, bounds), sys.stdout.buffer)
 
 
 def _end(process: subprocess.Popen[bytes], results: IO[bytes]) -> None:

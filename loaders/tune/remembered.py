@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 import torch
 from torch.utils.data import DataLoader
@@ -33,31 +34,28 @@ class RememberedSettings:
     def find(self, loader: DataLoader[Any]) -> TunedSetting | None:
         """Return what an earlier run chose for ``loader``; ``None`` if nothing is known. Raises
         `UsageError` for a file of another kind."""
-        found = self._read().get(_key(loader))
-        return TunedSetting(**found) if found else None
+        return self._read().get(_key(loader))
 
     def keep(self, loader: DataLoader[Any], setting: TunedSetting) -> None:
         """Save ``setting``. An error is logged: it must not end training."""
         try:
-            settings = {**self._read(), _key(loader): asdict(setting)}
+            settings = {**self._read(), _key(loader): setting}
             document = {"schema": _SCHEMA, "settings": settings}
             write_atomically(self.path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
         except (OutputError, UsageError) as error:
             log_caught(_log, error, "the setting that was found is not remembered")
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _read(self) -> dict[str, TunedSetting]:
         try:
             document = orjson.loads(self.path.read_bytes())
             if document["schema"] != _SCHEMA:
                 raise KeyError("schema")
-            settings: dict[str, dict[str, Any]] = document["settings"]
-            for each in settings.values():
-                TunedSetting(**each)
+            settings = msgspec.convert(document["settings"], dict[str, TunedSetting])
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise UsageError(f"{self.path} cannot be read ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError):
             raise UsageError(
                 f"{self.path} is not a file of tuned settings; name another, or remove it"
             ) from None

@@ -104,9 +104,9 @@ class Search:
         self.state, self._spent_before_s = "searching", self.lost_s
         own = yield from _measured(self.current)
         self.first, self.last = self.first or own, own
-        tried = {self.current}
+        tried, trust = {self.current}, 1.0
         while own.fed.starved_fraction > self.threshold:
-            least = own.fed.batches_per_s * (1 + EQUALLY_FAST)
+            least = own.fed.batches_per_s * (1 + EQUALLY_FAST) / trust
             left = [
                 each
                 for each in (yield from _proposed(self.current))
@@ -123,6 +123,9 @@ class Search:
             self.attempts.append(attempt)
             if attempt.kept:
                 self.current = attempt.setting
+            elif attempt.ratio and attempt.predicted:
+                # what was predicted too fast once is likely to be so again
+                trust = min(trust, attempt.ratio / attempt.predicted)
             own = yield from _measured(self.current)
             self.last = own
         self.state = "fed"

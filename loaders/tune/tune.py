@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,21 @@ from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.iterator import Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import terms_of
-from pipeprof.loaders.tune.candidates import SETTINGS, with_values
+from pipeprof.loaders.tune.candidates import SETTINGS, Bounds, with_values
 from pipeprof.loaders.tune.proposal_process import ProposalProcess
 from pipeprof.loaders.tune.ranks import find_ranks
 from pipeprof.loaders.tune.remembered import RememberedSettings
 from pipeprof.loaders.tune.tuner import Tuner
 from pipeprof.loaders.tune.variant import setting_of
 from pipeprof.model import TunedSetting, Tuning
+from pipeprof.storage.local import LocalStore
 
 _NUMBERS = itertools.count()
 """Of the loaders that are tuned: the same in all ranks of a job, which call `tune` alike."""
+_PERSISTENT = "persistent_workers"
+_OTHER_PARTS = (
+    "other workers read other parts, so batches hold other rows together; exact=True keeps them"
+)
 _OTHER_NUMBERS = (
     "workers that start draw other random numbers, as for augmentation; exact=True keeps them"
 )
@@ -36,6 +42,7 @@ def tune(
     *,
     budget: float = 0.05,
     exact: bool = False,
+    any_order: bool = False,
     fixed: Mapping[str, Any] | None = None,
     tuned: str | os.PathLike[str] | None = None,
 ) -> TunedLoader:
@@ -47,13 +54,15 @@ def tune(
     are the same. Random numbers that workers draw change with the number of workers.
 
     Args:
-        loader: A torch ``DataLoader`` over a map-style data set. One that delivers out of order, or
-            whose data set is of `pipeprof.open_dataset`, is tuned between epochs. Any other is left
-            as it is, and `TunedLoader.tuning` says why.
+        loader: A torch ``DataLoader`` over a map-style data set. One whose data set is of
+            `pipeprof.open_dataset` is tuned between epochs. Any other is left as it is, and
+            `TunedLoader.tuning` says why.
         budget: The time that trials may cost, as a share of the first epoch.
+        any_order: Also try to deliver batches as they are ready (``in_order=False``). Their order
+            then differs from run to run.
         exact: Keep the random numbers that workers draw. The number of workers then stays, and
             other settings change between epochs only.
-        fixed: Values of ``num_workers``, ``prefetch_factor`` or ``pin_memory`` that must stay.
+        fixed: Values of `TunedSetting` that must stay, such as ``{"num_workers": 4}``.
         tuned: A JSON file that keeps the chosen setting. The next run with the same data set,
             machine and versions starts with it, and compares it with the setting of ``loader``.
 
@@ -79,33 +88,43 @@ def tune(
         )
     if not 0 <= budget <= 1:
         raise UsageError(f"budget={budget} is no share of the first epoch: give 0 to 1")
-    unknown = sorted({*(fixed or ())} - {*SETTINGS})
+    names = (*SETTINGS, _PERSISTENT)
+    unknown = sorted({*(fixed or ())} - {*names})
     if unknown:
-        raise UsageError(f"fixed={unknown[0]!r} is not tuned; give any of {', '.join(SETTINGS)}")
+        raise UsageError(f"fixed={unknown[0]!r} is not tuned; give any of {', '.join(names)}")
     if reason := _why_not(loader, exact):
         return TunedLoader(loader, None, reason)
     between = _why_between_epochs(loader, exact)
     stay = {*(fixed or ()), *(("num_workers",) if exact else ())}
+    stay |= set() if any_order else {"in_order"}
+    set_by_user = {name: value for name, value in (fixed or {}).items() if name != _PERSISTENT}
+    own = with_values(setting_of(loader), set_by_user)
     remembered = RememberedSettings(Path(tuned)) if tuned else None
-    found = (remembered and remembered.find(loader)) or setting_of(loader)
-    if exact:
-        found = with_values(found, {"num_workers": loader.num_workers})
-    first = with_values(found, fixed or {})
-    notes = [] if exact else [_OTHER_NUMBERS]
-    notes += [f"{between}, so settings change between epochs only"] if between else []
+    found = (remembered and remembered.find(loader)) or own
+    first = with_values(found, {name: getattr(own, name) for name in stay if name != _PERSISTENT})
     return TunedLoader(
         loader,
         Tuner(
             loader,
-            partial(ProposalProcess, fixed=stay),
+            partial(ProposalProcess, bounds=_bounds_of(loader, stay)),
             budget,
             terms_of(loader, first),
+            own,
             partial(find_ranks, f"{next(_NUMBERS)}"),
             within_epochs=not between,
-            notes=tuple(notes),
+            may_keep_workers=not exact and _PERSISTENT not in stay,
+            notes=_notes(loader, exact, between),
             keep=partial(remembered.keep, loader) if remembered else None,
         ),
     )
+
+
+def _notes(loader: DataLoader[Any], exact: bool, between: str) -> tuple[str, ...]:
+    """Say what will not stay the same."""
+    notes = [] if exact else [_OTHER_NUMBERS]
+    notes += [] if exact or not _is_iterable(loader) else [_OTHER_PARTS]
+    notes += [f"{between}, so settings change between epochs only"] if between else []
+    return tuple(notes)
 
 
 class TunedLoader(Proxy):
@@ -120,6 +139,8 @@ class TunedLoader(Proxy):
         object.__setattr__(self, "_loader", loader)
         object.__setattr__(self, "_tuner", tuner)
         object.__setattr__(self, "_reason", reason)
+        if tuner is not None:  # it is part of a cycle, so it would end its workers late
+            weakref.finalize(self, tuner.close).atexit = False
 
     def _wrapped_object(self) -> Any:
         return self._loader
@@ -163,8 +184,17 @@ def _why_between_epochs(loader: DataLoader[Any], exact: bool) -> str:
         return "its data set is iterable"
     if exact and loader.num_workers:
         return "workers that start within an epoch would draw other random numbers"
-    return "" if getattr(loader, "in_order", True) else "it delivers batches out of order"
+    return ""
 
 
 def _is_iterable(loader: DataLoader[Any]) -> bool:
     return isinstance(loader.dataset, IterableDataset)
+
+
+def _bounds_of(loader: DataLoader[Any], fixed: Iterable[str]) -> Bounds:
+    """Return what limits the settings of ``loader``, where those named ``fixed`` must stay."""
+    data = loader.dataset
+    if not isinstance(data, FileDataset):
+        return Bounds(frozenset(fixed))
+    local = isinstance(data.store, LocalStore)
+    return Bounds(frozenset(fixed), data.splits, local, not local and not data.shuffled)

@@ -41,7 +41,9 @@ class TunedEpoch:
                 self._end()
                 raise
             except Exception as error:
-                if not self._tuner.failed(carried):
+                if not self._tuner.failed(carried, error):
+                    if not carried.current.lost_worker:
+                        carried.skip()
                     raise
                 log_caught(_log, error, "a setting is not used further")
         self._tuner.delivered(carried, asked_s, self._now())

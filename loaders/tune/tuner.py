@@ -9,17 +9,19 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import Terms
 from pipeprof.loaders.tune.epoch import CarriedEpoch
+from pipeprof.loaders.tune.kept_workers import KeptWorkers
+from pipeprof.loaders.tune.lacking import what_is_lacking
 from pipeprof.loaders.tune.live_search import Delivered, Event, LiveSearch, Propose
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.ranks import OneRank, Ranks, RanksDisagree
 from pipeprof.loaders.tune.search import Candidate, Search
 from pipeprof.loaders.tune.tuned_epoch import TunedEpoch
-from pipeprof.loaders.tune.variant import Variant, setting_of
+from pipeprof.loaders.tune.variant import Variant
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import Recording, TunedSetting, Tuning
@@ -36,13 +38,19 @@ class Tuner:
         propose: Propose,
         budget: float,
         terms: Terms,
+        own: TunedSetting,
         find_ranks: Callable[[], Ranks] = OneRank,
         clock: Clock = SYSTEM_CLOCK,
         within_epochs: bool = True,
+        may_keep_workers: bool = False,
         notes: tuple[str, ...] = (),
         keep: Callable[[TunedSetting], None] | None = None,
     ) -> None:
-        """``keep`` is called with the chosen setting when the search has ended."""
+        """Args:
+        own: The setting to return to if others fail.
+        may_keep_workers: Those of a loader that starts new ones in each epoch may stay.
+        keep: Called with the chosen setting when the search has ended.
+        """
         self.loader = loader
         self.clock = clock
         self.within_epochs = within_epochs
@@ -55,21 +63,29 @@ class Tuner:
         """Variants whose place others took."""
         self._seeds = torch.Generator()
         """Of the workers that start next."""
-        self._own, self._first = setting_of(loader), terms.first
+        self._own, self._first = own, terms.first
         self._propose = propose
-        self._died: set[TunedSetting] = set()
-        """Settings that lost a worker."""
+        self._can_be_undone = not isinstance(loader.dataset, IterableDataset)
+        """Whether other workers can fetch what those of a failed setting did not deliver."""
+        self._failures: dict[TunedSetting, str] = {}
+        """Why a setting cannot be used."""
         self.search = Search(terms.first, self._budget_s)
         self.live = LiveSearch(self.search, self, self._started_proposal, find_ranks, terms)
         self._steps: Generator[None, Event, None] | None = self.live.run()
         """Resumed after each batch; ``None`` once nothing is measured any more."""
+        self._kept = KeptWorkers(loader, may_keep_workers, clock.now)
+        self._started: Variant | None = None
+        """The variant whose workers this epoch began with, if it started them."""
+        self._awaits_first = False
+        """Whether the epoch has not delivered a batch yet."""
+        self._closed = False
         self._open: Callable[[], TunedEpoch | None] = _none
         """Of the epoch that has not ended."""
         self._carried: Callable[[], CarriedEpoch | None] = _none
 
     def variant(self, setting: TunedSetting) -> Variant:
         if setting not in self._variants:
-            may_fail = self.within_epochs and setting != self._own
+            may_fail = self._can_be_undone and setting != self._own
             self._variants[setting] = Variant(self.loader, setting, self._order, may_fail)
         return self._variants[setting]
 
@@ -97,27 +113,51 @@ class Tuner:
             self._resume(None)
         for variant in self._all_variants():
             variant.part.reset()
+        if not self._kept.begin() and not self.loader.persistent_workers:
+            self._end_all_but(None)
         self._seeds = self._order.begin()
         trial = None if self.within_epochs else self.live.wanted
         current = self.variant(trial or self.search.current)
+        self._started = None if current.running else current
         current.start(self._seeds)
         self._seeds = torch.Generator().manual_seed(self._seeds.initial_seed() + 1)
+        self._awaits_first = True
         return CarriedEpoch(current)
 
     def end(self) -> None:
         """End the workers, as those of the user's loader do at the end of an epoch."""
         self._open = self._carried = _none
-        kept = self._variants.get(self.search.current) if self.loader.persistent_workers else None
-        for variant in self._all_variants():
-            if variant.running and variant is not kept:
-                variant.end()
+        current = self._variants.get(self.search.current)
+        stays = self._kept.end(self._started is not None and self._started is current)
+        stays = (stays or self.loader.persistent_workers) and not self._closed
+        self._end_all_but(current if stays else None)
         self._renewed.clear()
         self._resume(None)
+
+    def close(self) -> None:
+        """Begin no epoch any more. Workers end at once, or with the epoch that has not ended."""
+        self._closed = True
+        if self._open() is None:
+            self._end_all_but(None)
+
+    def _end_all_but(self, kept: Variant | None) -> None:
+        for variant in self._all_variants():
+            if variant.setting.num_workers and variant.running and variant is not kept:
+                variant.end()
 
     def tuning(self) -> Tuning:
         """Return what was done so far."""
         search, repeats = self.search, self.live.repeats
-        drifted = f"the loader fed less than before, so the search was repeated {repeats} times"
+        later = []
+        if repeats:
+            later.append(
+                f"the loader fed less than before, so it was searched {repeats} times more"
+            )
+        if self._kept.continued_s is not None and self._kept.started_s is not None:
+            later.append(
+                "workers stay between epochs, as the data set did not change: the first batch took "
+                f"{self._kept.continued_s:.2f} s, {self._kept.started_s:.2f} s with a start"
+            )
         return Tuning(
             search.state,
             self._own,
@@ -127,11 +167,14 @@ class Tuner:
             search.last.fed if search.last else None,
             tuple(search.attempts),
             search.lost_s,
-            (*self._notes, *self.live.notes, *([drifted] if repeats else [])),
+            (*self._notes, *self.live.notes, *later),
         )
 
     def delivered(self, epoch: CarriedEpoch, asked_s: float, delivered_s: float) -> None:
         """Note a batch, and do what comes next: measure on, switch, or end the search."""
+        if self._awaits_first:
+            self._awaits_first = False
+            self._kept.first_batch()
         if self._steps is not None:
             self._resume(Delivered(epoch.current.setting, asked_s, delivered_s))
 
@@ -146,24 +189,28 @@ class Tuner:
             log_caught(_log, error, "the loader is not tuned further")
             self._give_up(str(error) if isinstance(error, RanksDisagree) else "")
 
-    def failed(self, epoch: CarriedEpoch) -> bool:
-        """Continue with another setting for one that lost a worker.
+    def failed(self, epoch: CarriedEpoch, error: Exception) -> bool:
+        """Continue with another setting for one that lost a worker or met a limit of the machine.
 
         Returns:
             False if the user's loader would have failed, too, or if the epoch cannot be continued.
         """
         variant, search = epoch.current, self.search
-        if variant.setting == self._own or not variant.lost_worker or not self.within_epochs:
+        reason = "a worker died" if variant.lost_worker else what_is_lacking(error)
+        if reason is None or variant.setting == self._own or not self._can_be_undone:
             return False
         if variant.setting == search.current:  # it was kept
             search.current = self._own
-            self._give_up(f"{variant.setting} lost a worker after it was kept")
+            self._give_up(f"{variant.setting} failed after it was kept: {reason}")
             if self._keep:
                 self._keep(self._own)
-        self._died.add(variant.setting)
+        self._failures[variant.setting] = reason
         epoch.replace(self.variant(search.current))
         variant.end()
         return True
+
+    def why_failed(self, setting: TunedSetting) -> str | None:
+        return self._failures.get(setting)
 
     def in_use(self, setting: TunedSetting) -> bool:
         carried = self._carried()
@@ -175,8 +222,6 @@ class Tuner:
             return 0.0
         begun_s, variant = self.clock.now(), self.variant(setting)
         try:
-            if setting in self._died:
-                raise ChildProcessError(0, "a worker died")
             if not variant.running:
                 variant.start(self._next_seeds())
             if variant.ready:

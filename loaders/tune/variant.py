@@ -11,14 +11,21 @@ import torch
 from torch.utils.data import DataLoader
 from torch.utils.data._utils import signal_handling
 
+from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.tune.native_threads import limit_threads
 from pipeprof.loaders.tune.order import EpochOrder, PartOfEpoch
 from pipeprof.model import TunedSetting
 
 
 def setting_of(loader: DataLoader[Any]) -> TunedSetting:
     """Return what ``loader`` is set to."""
-    return TunedSetting(loader.num_workers, loader.prefetch_factor, bool(loader.pin_memory))
+    data = loader.dataset
+    return TunedSetting(
+        loader.num_workers, loader.prefetch_factor, bool(loader.pin_memory),
+        in_order=getattr(loader, "in_order", True),  # torch 2.4 and 2.5 have none
+        read=data.read_options if isinstance(data, FileDataset) else None,
+    )  # fmt: skip
 
 
 def is_variant(loader: DataLoader[Any]) -> bool:
@@ -57,11 +64,16 @@ class Variant:
             prefetch_factor=setting.prefetch_factor,
             persistent_workers=setting.num_workers > 0,
             pin_memory=setting.pin_memory,
-            worker_init_fn=ReportStart(self._init, self._started),
+            worker_init_fn=self._report_start(),
             _iterator=None,
             _is_variant_of_pipeprof=True,
             **{sampler: self.part},
         )
+        if not setting.in_order:
+            vars(self._loader).update(in_order=False)
+        if setting.read is not None:
+            data = cast(FileDataset, loader.dataset).with_read_options(setting.read)
+            vars(self._loader).update(dataset=data)
 
     @property
     def running(self) -> bool:
@@ -87,8 +99,9 @@ class Variant:
         """
         self._loader.generator = seeds
         if not self.running:
-            with warnings.catch_warnings():  # torch's, of more workers than cores
+            with warnings.catch_warnings():  # torch's, of trials
                 warnings.filterwarnings("ignore", "This DataLoader will create")
+                warnings.filterwarnings("ignore", "Got pickle error")
                 self.profiler.start_workers(self._loader)
             if self._may_fail:
                 self._ignore_deaths()
@@ -101,7 +114,14 @@ class Variant:
         """End its workers."""
         vars(self._loader)["_iterator"] = None
         self._started = self._context.Semaphore(0)
-        self._loader.worker_init_fn = ReportStart(self._init, self._started)
+        self._loader.worker_init_fn = self._report_start()
+
+    def delivered(self) -> None:
+        """Note that a batch of its part was delivered, or failed."""
+        self.part.delivered(() if self.setting.in_order else self._iterator._task_info)
+
+    def _report_start(self) -> ReportStart:
+        return ReportStart(self._init, self._started, self.setting.threads)
 
     def _ignore_deaths(self) -> None:
         """Do not let torch raise an error in the training loop if a worker dies.
@@ -119,13 +139,18 @@ class Variant:
 
 
 class ReportStart:
-    """A ``worker_init_fn`` that runs the user's ``own`` and then counts the worker as started."""
+    """A ``worker_init_fn`` that runs the user's ``own``, limits the ``threads`` of libraries, and
+    then counts the worker as started."""
 
-    def __init__(self, own: Callable[[int], None] | None, started: Any) -> None:
+    def __init__(
+        self, own: Callable[[int], None] | None, started: Any, threads: int | None
+    ) -> None:
         self.own = own
-        self._started = started
+        self._started, self._threads = started, threads
 
     def __call__(self, worker: int) -> None:
         if self.own is not None:
             self.own(worker)
+        if self._threads is not None:
+            limit_threads(self._threads)
         self._started.release()

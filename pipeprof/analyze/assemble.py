@@ -12,9 +12,11 @@ from pipeprof.analyze.advice.disagreements import disagreements
 from pipeprof.analyze.advice.findings import findings
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.more_workers import Simulate, more_workers, simulated_run
+from pipeprof.analyze.advice.other_settings import simulated_rates
 from pipeprof.analyze.advice.proposal import Proposal
 from pipeprof.analyze.advice.roofline import limits
 from pipeprof.analyze.advice.worth import worth
+from pipeprof.analyze.predict.workload import Setting
 from pipeprof.analyze.profile.batch_table import Columns, slice_log, steady, take_rows
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.profile.limited_rate import limited_stage
@@ -119,14 +121,26 @@ class _Analysis(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def recommend(recording: Recording, threshold: float = 0.05) -> tuple[Recommendation, ...]:
-    """Return the recommendations of the profile of ``recording``, sooner than all of it.
+class WhatToTry(NamedTuple):
+    """Changes of a loader that may make it faster."""
+
+    recommendations: tuple[Recommendation, ...]
+    simulated: dict[Setting, float]
+    """Batches/s of other numbers of workers and prefetched batches."""
+
+
+def what_to_try(recording: Recording, threshold: float = 0.05) -> WhatToTry:
+    """Return what may be faster than the setting of ``recording``.
 
     The arguments are those of `assemble`.
     """
     recording, summary = _summarised(recording, None)
-    facts = _conclude(recording, summary, threshold).facts
-    return tuple(in_words(each, facts) for each in advise(facts))
+    concluded = _conclude(recording, summary, threshold)
+    facts = concluded.facts
+    return WhatToTry(
+        tuple(in_words(each, facts) for each in advise(facts)),
+        simulated_rates(facts, concluded.simulate),
+    )
 
 
 class _Conclusions(NamedTuple):

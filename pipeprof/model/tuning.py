@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
+
+from pipeprof.model.reading import ReadOptions
 
 TuningState = Literal["searching", "fed", "best", "budget", "failed", "off"]
 """*fed*: the accelerator is fed. *best*: nothing else is expected to be faster. *budget*: the time
@@ -19,6 +21,12 @@ class TunedSetting:
     prefetch_factor: int | None
     """Batches that each worker fetches ahead; ``None`` without workers."""
     pin_memory: bool = False
+    in_order: bool = True
+    """Whether batches come in the order of the sampler."""
+    threads: int | None = None
+    """Native threads that libraries start in each worker; ``None``: as many as they choose."""
+    read: ReadOptions | None = None
+    """How bytes are fetched for a data set of `pipeprof.open_dataset`; ``None`` for others."""
 
     @property
     def outstanding(self) -> int:
@@ -32,7 +40,39 @@ class TunedSetting:
             arguments.append(f"prefetch_factor={self.prefetch_factor}")
         if self.pin_memory:
             arguments.append("pin_memory=True")
+        if not self.in_order:
+            arguments.append("in_order=False")
+        if self.threads:
+            arguments.append(f"{self.threads} thread{'s' * (self.threads > 1)} a worker")
+        if self.read not in (None, ReadOptions()):
+            arguments.append(f"read={self._read_options}")
         return ", ".join(arguments)
+
+    @property
+    def code(self) -> str:
+        """The arguments of ``DataLoader`` to paste, and what they need."""
+        plain = replace(self, threads=None, read=None)
+        arguments = f"{plain}, persistent_workers=True" if self.num_workers else f"{plain}"
+        changed = self.read not in (None, ReadOptions())
+        before = f"open_dataset(…, read={self._read_options})\n" if changed else ""
+        if self.threads:
+            arguments += ", worker_init_fn=limit_threads"
+            before += (
+                "def limit_threads(worker):\n"
+                "    # of these, what the data set uses\n"
+                f"    threadpoolctl.threadpool_limits({self.threads})\n"
+                f"    cv2.setNumThreads({self.threads})\n"
+                f"    pyarrow.set_cpu_count({self.threads})\n\n"
+            )
+        return f"{before}DataLoader(…, {arguments})"
+
+    @property
+    def _read_options(self) -> str:
+        """Those that differ from the default."""
+        names = [each.name for each in fields(ReadOptions)]
+        default = ReadOptions()
+        changed = [n for n in names if getattr(self.read, n) != getattr(default, n)]
+        return f"ReadOptions({', '.join(f'{n}={getattr(self.read, n)}' for n in changed)})"
 
 
 @dataclass(frozen=True)
@@ -92,9 +132,8 @@ class Tuning:
 
     @property
     def code(self) -> str:
-        """The arguments to paste, so that the next run starts with them."""
-        persistent = ", persistent_workers=True" if self.chosen.num_workers else ""
-        return f"DataLoader(…, {self.chosen}{persistent})"
+        """What to paste, so that the next run starts with the chosen setting."""
+        return self.chosen.code
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -45,6 +45,8 @@ SLOW = (
     "loaders/test_poor_machine.py",
     "loaders/test_stateful.py",
     "loaders/tune/test_tune.py",
+    "loaders/tune/test_tune_failures.py",
+    "loaders/tune/test_tune_settings.py",
     "measure/test_proc_counters.py",
     "probe",
     "report/html/test_browser.py",

@@ -74,6 +74,14 @@ class SingleRun:
             ])  # fmt: skip
         return self._predicted[workers]
 
+    def quick_rate(self, setting: Setting) -> float:
+        """Return simulated batches/s with ``setting``, as the mean of the hypotheses, without an
+        interval."""
+        return float(np.mean([
+            predict(each, setting, self._hypotheses.step_s, rounds=1).batches_per_s
+            for each in self._hypotheses.every
+        ]))  # fmt: skip
+
     def enough(self, most: int, target: float) -> int:
         """Return the fewest workers that starve the accelerator for at most ``target`` of the time.
         If even ``most`` workers are too few, return the fewest that are as fast as these."""

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
-from pipeprof.loaders.tune.candidates import propose, with_values
-from pipeprof.model import Recording, TunedSetting
+from pipeprof.analyze.predict.workload import Setting
+from pipeprof.loaders.tune.candidates import (
+    Bounds,
+    _applied,
+    _cheapest_first,
+    propose,
+    with_values,
+)
+from pipeprof.model import ReadOptions, Recommendation, Recording, TunedSetting
 
 OWN = TunedSetting(1, 2)
 
@@ -33,18 +41,69 @@ def recording() -> Recording:
     return loader.recording()
 
 
+def recording_rate(recording: Recording) -> float:
+    delivered = recording.batches.delivered_s
+    return (len(delivered) - 1) / (delivered[-1] - delivered[0])
+
+
 def test_a_slow_worker_is_helped_by_more(recording: Recording) -> None:
-    candidates = propose(recording, OWN, fixed=())
+    candidates = propose(recording, OWN, Bounds())
     assert candidates[0].setting.num_workers > 2
-    assert candidates[0].setting.prefetch_factor == 2
+    assert (candidates[0].batches_per_s or 0) > 1.5 * recording_rate(recording)
 
 
 def test_what_is_fixed_is_not_changed(recording: Recording) -> None:
     assert all(
-        each.setting.num_workers == 1 for each in propose(recording, OWN, fixed={"num_workers"})
+        each.setting.num_workers == 1
+        for each in propose(recording, OWN, Bounds(frozenset({"num_workers"})))
     )
 
 
 def test_prefetching_follows_the_workers() -> None:
     assert with_values(OWN, {"num_workers": 0}) == TunedSetting(0, None)
     assert with_values(TunedSetting(0, None), {"num_workers": 3}) == TunedSetting(3, 2)
+
+
+def test_fewer_workers_that_are_as_fast_come_first() -> None:
+    rates = {Setting(4, 2): 100.0, Setting(2, 4): 99.0, Setting(2, 2): 98.0, Setting(1, 2): 60.0}
+    order = [each for each, _ in _cheapest_first(rates)]
+    assert order == [Setting(2, 2), Setting(2, 4), Setting(4, 2), Setting(1, 2)]
+
+
+def advised(setting: str, proposed: str, own: TunedSetting, bounds: Bounds) -> list[TunedSetting]:
+    return [*_applied(Recommendation(setting, "", proposed, why=""), own, bounds)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "proposed", "becomes"),
+    [
+        ("num_workers", "4", TunedSetting(4, 2)),
+        ("prefetch_factor", "8", TunedSetting(1, 8)),
+        ("in_order", "False", TunedSetting(1, 2, in_order=False)),
+        ("pin_memory + non_blocking", "True + True", TunedSetting(1, 2, pin_memory=True)),
+        ("worker_init_fn", "1 thread in each worker", TunedSetting(1, 2, threads=1)),
+    ],
+)
+def test_advice_becomes_a_setting(setting: str, proposed: str, becomes: TunedSetting) -> None:
+    assert advised(setting, proposed, OWN, Bounds()) == [becomes]
+
+
+def test_more_requests_are_tried_by_the_options_that_the_storage_has() -> None:
+    reads = replace(OWN, read=ReadOptions(read_ahead=False))
+    local = advised("concurrent requests", "8.0", reads, Bounds())
+    assert [each.read for each in local] == [
+        ReadOptions(),
+        ReadOptions(read_ahead=False, queue_depth=16),
+        ReadOptions(read_ahead=False, request_bytes=2**21),
+    ]
+    remote = advised("concurrent requests", "8.0", reads, Bounds(local=False, larger_blocks=True))
+    assert [each.read for each in remote] == [
+        ReadOptions(),
+        ReadOptions(read_ahead=False, block_bytes=2**24),
+    ]
+    assert advised("concurrent requests", "8.0", OWN, Bounds()) == []
+
+
+def test_more_workers_than_parts_are_not_tried() -> None:
+    assert Bounds(most_workers=4).allow(TunedSetting(4, 2), OWN)
+    assert not Bounds(most_workers=4).allow(TunedSetting(6, 2), OWN)

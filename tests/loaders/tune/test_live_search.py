@@ -52,6 +52,9 @@ class Training:
     def renew(self, setting: TunedSetting) -> None:
         self.events.append("renewed")
 
+    def why_failed(self, setting: TunedSetting) -> str | None:
+        return None
+
     def profiler_of(self, setting: TunedSetting) -> LoaderProfiler:
         class Profiler:
             def recording(self) -> Any:

@@ -11,36 +11,19 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.loaders.tune.agreement import terms_of
-from pipeprof.loaders.tune.live_search import Propose
 from pipeprof.loaders.tune.search import Candidate
-from pipeprof.loaders.tune.tune import TunedLoader
-from pipeprof.loaders.tune.tuner import Tuner
-from pipeprof.loaders.tune.variant import Variant, setting_of
+from pipeprof.loaders.tune.variant import Variant
 from pipeprof.model import Recording, TunedSetting
+from tests.loaders.tune.tuned import Slow, samples, tuned, tuned_by
 
 pytestmark = [
     pytest.mark.timed,
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
 ]
-
-
-class Slow(Dataset[torch.Tensor]):
-    """Each sample waits 1 ms."""
-
-    def __init__(self, length: int = 1600) -> None:
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        time.sleep(0.001)
-        return torch.tensor([index])
 
 
 class Mortal(Slow):
@@ -51,30 +34,6 @@ class Mortal(Slow):
         if worker is not None and worker.num_workers == 3 and index % 7 == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__getitem__(index)
-
-
-def samples(loader: Any, step_s: float = 0.0) -> list[int]:
-    found: list[int] = []
-    for batch in loader:
-        found += batch.flatten().tolist()
-        time.sleep(step_s)
-    return found
-
-
-def tuned(
-    loader: DataLoader[Any], *candidates: TunedSetting, within_epochs: bool = True
-) -> TunedLoader:
-    """``loader``, for which these settings are tried."""
-
-    def propose(recording: Recording, now: TunedSetting) -> Callable[[], Sequence[Candidate]]:
-        return lambda: [Candidate(setting) for setting in candidates]
-
-    return tuned_by(loader, propose, within_epochs)
-
-
-def tuned_by(loader: DataLoader[Any], propose: Propose, within_epochs: bool = True) -> TunedLoader:
-    terms = terms_of(loader, setting_of(loader))
-    return TunedLoader(loader, Tuner(loader, propose, 1.0, terms, within_epochs=within_epochs))
 
 
 def test_it_finds_workers_while_training_runs() -> None:
@@ -161,16 +120,6 @@ def test_a_loader_that_cannot_be_tuned_is_left_alone(loader: Any, reason: str) -
     assert reason in str(same.tuning())
 
 
-def test_out_of_order_it_changes_between_epochs() -> None:
-    loader = DataLoader(Slow(400), batch_size=8, num_workers=1, in_order=False)
-    same = pipeprof.tune(loader)
-    for _ in range(6):
-        assert sorted(samples(same)) == [*range(400)]
-    tuning = same.tuning()
-    assert "between epochs only" in str(tuning)
-    assert tuning.chosen.num_workers > 1
-
-
 def test_a_setting_that_dies_after_it_was_kept_is_undone() -> None:
     class Late(Mortal):
         def __getitem__(self, index: int) -> torch.Tensor:
@@ -181,7 +130,7 @@ def test_a_setting_that_dies_after_it_was_kept_is_undone() -> None:
 
     loader = tuned(DataLoader(Late(5000), batch_size=8, num_workers=1), TunedSetting(3, 2))
     assert samples(loader) == [*range(5000)]
-    assert "lost a worker after it was kept" in str(loader.tuning())
+    assert "failed after it was kept: a worker died" in str(loader.tuning())
     assert loader.tuning().chosen == TunedSetting(1, 2)
 
 

@@ -1,0 +1,101 @@
+"""Decides whether workers may stay between epochs, where the user's loader would start new ones.
+
+New workers get a copy of the data set as it is then. Workers that stay keep the copy of before, so
+they may stay only while the data set does not change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data import DataLoader, IterableDataset
+
+from pipeprof.log import log_caught
+
+_log = logging.getLogger(__name__)
+
+_WORTH = 0.01
+"""Workers stay where starting them takes at least this share of an epoch."""
+_MOST_SHARE = 0.2
+"""A data set that takes longer to compare than this share of a start is not compared, so its
+workers do not stay."""
+
+
+class KeptWorkers:
+    """The decision for one loader, epoch by epoch."""
+
+    def __init__(self, loader: DataLoader[Any], allowed: bool, now: Callable[[], float]) -> None:
+        """``allowed``: Whether the user leaves it open."""
+        self._loader, self._now = loader, now
+        self._may_stay = allowed and not isinstance(loader.dataset, IterableDataset)
+        self._copied: bytes | None = None
+        """Of the data set of which the workers have a copy."""
+        self._begun_s = self._ready_s = 0.0
+        self.started_s: float | None = None
+        """What the last start of workers took, until the first batch came."""
+        self.continued_s: float | None = None
+        """What it took in the last epoch for which workers stayed."""
+        self._stayed = False
+
+    def begin(self) -> bool:
+        """Begin an epoch. Return whether workers of the last one may be used."""
+        self._begun_s = self._ready_s = self._now()
+        if self._copied is None:
+            return False
+        self._stayed = self._copied == self._digest()
+        self._copied = None
+        return self._stayed
+
+    def first_batch(self) -> None:
+        """Note that the first batch of the epoch came."""
+        self._ready_s = self._now()
+        if self._stayed:
+            self.continued_s = self._ready_s - self._begun_s
+        else:
+            self.started_s = self._ready_s - self._begun_s
+
+    def end(self, workers_started: bool) -> bool:
+        """End an epoch. Return whether the workers should stay.
+
+        Args:
+            workers_started: Whether the epoch began by starting the workers that run now.
+        """
+        took_s, epoch_s = self._ready_s - self._begun_s, self._now() - self._begun_s
+        worth = self._stayed or (workers_started and took_s >= _WORTH * epoch_s)
+        if self._may_stay and worth:
+            self._copied = self._digest()
+        self._stayed = False
+        return self._copied is not None
+
+    def _digest(self) -> bytes | None:
+        """Return a digest of what workers get a copy of; ``None`` if that takes too long."""
+        loader, digest = self._loader, _Digest(self._now, _MOST_SHARE * (self.started_s or 0.0))
+        try:
+            pickle.dump((loader.dataset, loader.collate_fn, loader.worker_init_fn), digest)
+        except Exception as error:  # what objects of the user raise
+            log_caught(_log, error, "workers do not stay between epochs")
+            self._may_stay = False
+            return None
+        return digest.value
+
+
+class _Digest:
+    """A file that keeps only a digest of what is written to it."""
+
+    def __init__(self, now: Callable[[], float], most_s: float) -> None:
+        self._now, self._end_s = now, now() + most_s
+        self._hash = hashlib.blake2b()
+
+    def write(self, data: Any) -> int:
+        if self._now() > self._end_s:
+            raise TimeoutError("comparing the data set takes too long")
+        self._hash.update(data)
+        return len(memoryview(data))
+
+    @property
+    def value(self) -> bytes:
+        return self._hash.digest()
