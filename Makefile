@@ -116,6 +116,7 @@ bench-guided: $(READY) ## how good a guided sweep's answer is, and how many tria
 
 bench-tune: $(READY) ## how good the settings are that a loader finds while training runs, and their cost
 	$(KEEP) tune $(BIN)/python -m benchmarks.tune --verbose
+	$(KEEP) tune-peers $(BIN)/python -m benchmarks.tune_peers
 
 bench-compare: $(READY) ## how often compare calls equal runs different, and finds a real loss
 	$(KEEP) compare-noise $(BIN)/python -m benchmarks.compare_noise
