@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pipeprof.loaders.tune.variant import Variant
@@ -18,7 +19,8 @@ class CarriedEpoch:
         self.current = self._next = first
         """``current``: where the batch that was delivered last came from."""
         first.part.open()
-        self._iterator = self._next_iterator = first.fetch()
+        self._iterator: Iterator[Any] = first.fetch()
+        self._next_iterator = self._iterator
 
     @property
     def switching(self) -> bool:
@@ -41,17 +43,17 @@ class CarriedEpoch:
             raise
         self._next = variant
 
-    def replace(self, variant: Variant) -> None:
-        """Let ``variant`` fetch all that the present one drew and did not deliver, and the rest.
+    def give_up(self) -> None:
+        """Return all that was drawn and not delivered, and let go of the loaders that drew it."""
+        for each in (self._next, self.current):  # what the next one drew comes later
+            each.part.give_back()
+        self._iterator = self._next_iterator = iter(())
 
-        For a variant that failed.
-        """
-        failed, self._next = self.current, variant
-        if variant.part.is_open:  # it was fetching what follows: these indices come before
-            variant.part.give_back()
-        failed.part.give_back()
+    def resume(self, variant: Variant) -> None:
+        """After `give_up`, let ``variant`` fetch the rest."""
         variant.part.open()
-        self.current, self._iterator = variant, variant.fetch()
+        self.current = self._next = variant
+        self._iterator = variant.fetch()
 
     def __iter__(self) -> CarriedEpoch:
         return self

@@ -190,24 +190,44 @@ class Tuner:
             self._give_up(str(error) if isinstance(error, RanksDisagree) else "")
 
     def failed(self, epoch: CarriedEpoch, error: Exception) -> bool:
-        """Continue with another setting for one that lost a worker or met a limit of the machine.
+        """Continue with another setting, or with other workers, where a worker was lost or a limit
+        of the machine was met.
 
         Returns:
             False if the user's loader would have failed, too, or if the epoch cannot be continued.
         """
         variant, search = epoch.current, self.search
         reason = "a worker died" if variant.lost_worker else what_is_lacking(error)
-        if reason is None or variant.setting == self._own or not self._can_be_undone:
+        if reason is None or not self._can_be_undone:
             return False
-        if variant.setting == search.current:  # it was kept
+        blamed = [variant] if variant.setting != search.current else self._others(variant)
+        if not blamed:
+            if variant.setting == self._own:
+                return False
+            blamed = [variant]  # it was kept
             search.current = self._own
             self._give_up(f"{variant.setting} failed after it was kept: {reason}")
             if self._keep:
                 self._keep(self._own)
-        self._failures[variant.setting] = reason
-        epoch.replace(self.variant(search.current))
-        variant.end()
+        for each in blamed:  # or they took what the present setting lacked
+            self._failures[each.setting] = reason
+        epoch.give_up()
+        for each in blamed:
+            each.end()
+        current = self.variant(search.current)
+        if current.lost_worker:
+            current.end()
+        current.start(self._next_seeds())
+        epoch.resume(current)
         return True
+
+    def _others(self, variant: Variant) -> Sequence[Variant]:
+        """Return those with workers that run beside those of ``variant``."""
+        return [
+            each
+            for each in self._all_variants()
+            if each is not variant and each.running and each.setting.num_workers
+        ]
 
     def why_failed(self, setting: TunedSetting) -> str | None:
         return self._failures.get(setting)
@@ -223,6 +243,8 @@ class Tuner:
         begun_s, variant = self.clock.now(), self.variant(setting)
         try:
             if not variant.running:
+                # if memory gets short, the kernel may kill a worker of either
+                self.variant(self.search.current).ignore_deaths()
                 variant.start(self._next_seeds())
             if variant.ready:
                 epoch.switch(variant)
@@ -241,6 +263,8 @@ class Tuner:
         for variant in self._all_variants():
             if variant.setting != self.search.current and variant.part.drained:
                 variant.end()
+        if self.search.current == self._own:
+            self.variant(self._own).heed_deaths()
         if self._keep and self.live.ranks.rank == 0:
             self._keep(self.search.current)
 

@@ -104,7 +104,7 @@ class Variant:
                 warnings.filterwarnings("ignore", "Got pickle error")
                 self.profiler.start_workers(self._loader)
             if self._may_fail:
-                self._ignore_deaths()
+                self.ignore_deaths()
 
     def fetch(self) -> Iterator[Any]:
         """Fetch all that its part of the epoch gives."""
@@ -112,6 +112,8 @@ class Variant:
 
     def end(self) -> None:
         """End its workers."""
+        if self._iterator is not None:
+            self._iterator._shutdown_workers()  # errors may still refer to it
         vars(self._loader)["_iterator"] = None
         self._started = self._context.Semaphore(0)
         self._loader.worker_init_fn = self._report_start()
@@ -123,15 +125,23 @@ class Variant:
     def _report_start(self) -> ReportStart:
         return ReportStart(self._init, self._started, self.setting.threads)
 
-    def _ignore_deaths(self) -> None:
+    def ignore_deaths(self) -> None:
         """Do not let torch raise an error in the training loop if a worker dies.
 
         torch raises it from a signal handler, wherever the training loop is at that moment. Without
         it the death is noticed when the next batch is waited for.
         """
         iterator, handler = self._iterator, cast(Any, signal_handling)
-        handler._remove_worker_pids(id(iterator))
-        iterator._worker_pids_set = False
+        if iterator is not None and iterator._worker_pids_set:
+            handler._remove_worker_pids(id(iterator))
+            iterator._worker_pids_set = False
+
+    def heed_deaths(self) -> None:
+        """Let torch raise its errors again."""
+        iterator, handler = self._iterator, cast(Any, signal_handling)
+        if iterator is not None and not iterator._worker_pids_set:
+            handler._set_worker_pids(id(iterator), tuple(each.pid for each in iterator._workers))
+            iterator._worker_pids_set = True
 
     @property
     def _iterator(self) -> Any:

@@ -1,6 +1,6 @@
 """Trains with ranks that wait for each other in each step. Rank 1 loads more slowly.
 
-    torchrun … train_ranks.py FOLDER [--no-group] [--other-loader] [--absent]
+    torchrun … train_ranks.py FOLDER [--no-group] [--other-loader] [--absent] [--epochs N]
 
 Each rank writes its samples and its tuning to FOLDER.
 """
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--no-group", action="store_true")
     parser.add_argument("--other-loader", action="store_true")
     parser.add_argument("--absent", action="store_true")
+    parser.add_argument("--epochs", type=int, default=2)
     options = parser.parse_args()
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if not options.no_group:
@@ -56,13 +57,13 @@ def main() -> None:
     plain = DataLoader(data, batch_size=8, sampler=sampler)
     loader = plain if options.absent and rank else pipeprof.tune(plain, budget=1.0)
     samples: list[int] = []
-    for _ in range(2):
+    for _ in range(options.epochs):
         for batch in loader:
             samples += batch.flatten().tolist()
             time.sleep(0.004)
             if not options.no_group:
                 dist.all_reduce(torch.ones(1))
-    found = {"samples": samples, "expected": [*sampler] * 2}
+    found = {"samples": samples, "expected": [*sampler] * options.epochs}
     if loader is not plain:
         found |= {"text": str(loader.tuning()), **loader.tuning().to_dict()}
     (options.folder / f"{rank}.json").write_text(json.dumps(found))
