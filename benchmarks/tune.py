@@ -7,7 +7,8 @@ workers as the user's own setting. Each trains epochs that take the own setting 
 *Whole run* is the rate of a tuned epoch, search included, as a multiple of an epoch with the own
 setting. The two alternate, in pairs. A loader is below its own setting if its whole interval is;
 the interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting
-is than the fastest of a grid of workers and prefetching, in alternate runs of the steady state.
+is than the fastest of a grid of workers and prefetching, in alternate runs of the steady state,
+pinned as the chosen setting is.
 The own setting, and the plain advice of as many workers as cores, are compared in the same way.
 *Lost* is the cost of the search, as `Tuning` reports it, as a share of the epoch. Seeds come from
 the clock; ``--seed`` repeats those of a run.
@@ -131,6 +132,8 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
         gains.append(log(seconds["own"] / seconds["tuned"]))
         epoch_s = seconds["own"]
     assert tuning is not None
+    if not tuning.chosen.pin_memory:
+        spec = replace(spec, costs=tuple(each for each in spec.costs if each.place != "pin"))
     rates = {each: steady(spec, each, around, next(turns), 2.0) for each in grid(spec)}
     best = max(rates, key=lambda each: rates[each])
     chosen = Setting(tuning.chosen.num_workers, tuning.chosen.prefetch_factor or 2)
@@ -189,8 +192,7 @@ def drawn(options: argparse.Namespace) -> Iterator[LoaderSpec]:
 def print_one(one: Tuned) -> None:
     tuning = one.tuning
     tried = ", ".join(
-        f"{each.setting.num_workers}×{each.setting.prefetch_factor}"
-        f" {each.ratio or 0:.2f}{' kept' if each.kept else ''}"
+        f"{label(each.setting)} {each.ratio or 0:.2f}{' kept' if each.kept else ''}"
         for each in tuning.tried
     )
     print(
@@ -204,7 +206,8 @@ def print_one(one: Tuned) -> None:
 
 
 def label(setting: TunedSetting) -> str:
-    return f"{setting.num_workers}×{setting.prefetch_factor or 0}"
+    pinned = " pinned" if setting.pin_memory else ""
+    return f"{setting.num_workers}×{setting.prefetch_factor or 0}{pinned}"
 
 
 def print_summary(tuned: Sequence[Tuned]) -> None:
