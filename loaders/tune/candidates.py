@@ -97,7 +97,7 @@ def _applied(
         yield replace(setting, prefetch_factor=int(change.proposed))
     elif change.setting == "in_order":
         yield replace(setting, in_order=change.proposed == "True")
-    elif "pin_memory" in change.setting:  # also beside what only the training loop can change
+    elif "pin_memory" in change.setting:  # also with what only the training loop can change
         yield replace(setting, pin_memory=change.proposed.startswith("True"))
     elif change.setting == "worker_init_fn":
         yield replace(setting, threads=1)

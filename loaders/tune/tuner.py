@@ -222,7 +222,7 @@ class Tuner:
         return True
 
     def _others(self, variant: Variant) -> Sequence[Variant]:
-        """Return those with workers that run beside those of ``variant``."""
+        """Return those with workers that run at the same time as those of ``variant``."""
         return [
             each
             for each in self._all_variants()
