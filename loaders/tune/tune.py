@@ -58,10 +58,10 @@ def tune(
             `pipeprof.open_dataset` is tuned between epochs. Any other is left as it is, and
             `TunedLoader.tuning` says why.
         budget: The time that trials may cost, as a share of the first epoch.
-        any_order: Also try to deliver batches as they are ready (``in_order=False``). Their order
-            then differs from run to run.
         exact: Keep the random numbers that workers draw. The number of workers then stays, and
             other settings change between epochs only.
+        any_order: Also try to deliver batches as they are ready (``in_order=False``). Their order
+            then differs from run to run.
         fixed: Values of `TunedSetting` that must stay, such as ``{"num_workers": 4}``.
         tuned: A JSON file that keeps the chosen setting. The next run with the same data set,
             machine and versions starts with it, and compares it with the setting of ``loader``.
@@ -82,16 +82,7 @@ def tune(
     if issubclass(type(loader), TunedLoader):
         same: TunedLoader = loader
         return same
-    if not hasattr(type(loader), "__iter__"):
-        raise UsageError(
-            f"tune() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
-        )
-    if not 0 <= budget <= 1:
-        raise UsageError(f"budget={budget} is no share of the first epoch: give 0 to 1")
-    names = (*SETTINGS, _PERSISTENT)
-    unknown = sorted({*(fixed or ())} - {*names})
-    if unknown:
-        raise UsageError(f"fixed={unknown[0]!r} is not tuned; give any of {', '.join(names)}")
+    _check_arguments(loader, budget, fixed)
     if reason := _why_not(loader, exact):
         return TunedLoader(loader, None, reason)
     between = _why_between_epochs(loader, exact)
@@ -117,6 +108,19 @@ def tune(
             keep=partial(remembered.keep, loader) if remembered else None,
         ),
     )
+
+
+def _check_arguments(loader: Any, budget: float, fixed: Mapping[str, Any] | None) -> None:
+    if not hasattr(type(loader), "__iter__"):
+        raise UsageError(
+            f"tune() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
+        )
+    if not 0 <= budget <= 1:
+        raise UsageError(f"budget={budget} is no share of the first epoch: give 0 to 1")
+    names = (*SETTINGS, _PERSISTENT)
+    unknown = sorted({*(fixed or ())} - {*names})
+    if unknown:
+        raise UsageError(f"fixed={unknown[0]!r} is not tuned; give any of {', '.join(names)}")
 
 
 def _notes(loader: DataLoader[Any], exact: bool, between: str) -> tuple[str, ...]:
