@@ -20,9 +20,8 @@ _log = logging.getLogger(__name__)
 
 _WORTH = 0.01
 """Workers stay where starting them takes at least this share of an epoch."""
-_MOST_SHARE = 0.2
-"""A data set that takes longer to compare than this share of a start is not compared, so its
-workers do not stay."""
+_MOST_S = 0.05
+"""A data set that takes longer to compare is not compared, so its workers do not stay."""
 
 
 class KeptWorkers:
@@ -33,21 +32,21 @@ class KeptWorkers:
         self._loader, self._now = loader, now
         self._may_stay = allowed and not isinstance(loader.dataset, IterableDataset)
         self._copied: bytes | None = None
-        """Of the data set of which the workers have a copy."""
+        """Digest of what the workers have a copy of."""
+        self._stay = self._stayed = False
+        """Whether workers run on after this epoch, and whether they did after the last one."""
         self._begun_s = self._ready_s = 0.0
         self.started_s: float | None = None
         """What the last start of workers took, until the first batch came."""
         self.continued_s: float | None = None
         """What it took in the last epoch for which workers stayed."""
-        self._stayed = False
 
     def begin(self) -> bool:
         """Begin an epoch. Return whether workers of the last one may be used."""
         self._begun_s = self._ready_s = self._now()
-        if self._copied is None:
-            return False
-        self._stayed = self._copied == self._digest()
-        self._copied = None
+        data = self._digest() if self._may_stay else None
+        self._stayed = self._stay and data is not None and data == self._copied
+        self._copied = data
         return self._stayed
 
     def first_batch(self) -> None:
@@ -66,14 +65,12 @@ class KeptWorkers:
         """
         took_s, epoch_s = self._ready_s - self._begun_s, self._now() - self._begun_s
         worth = self._stayed or (workers_started and took_s >= _WORTH * epoch_s)
-        if self._may_stay and worth:
-            self._copied = self._digest()
-        self._stayed = False
-        return self._copied is not None
+        self._stay = worth and self._copied is not None
+        return self._stay
 
     def _digest(self) -> bytes | None:
         """Return a digest of what workers get a copy of; ``None`` if that takes too long."""
-        loader, digest = self._loader, _Digest(self._now, _MOST_SHARE * (self.started_s or 0.0))
+        loader, digest = self._loader, _Digest(self._now, _MOST_S)
         try:
             pickle.dump((loader.dataset, loader.collate_fn, loader.worker_init_fn), digest)
         except Exception as error:  # what objects of the user raise

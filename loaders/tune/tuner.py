@@ -46,11 +46,9 @@ class Tuner:
         notes: tuple[str, ...] = (),
         keep: Callable[[TunedSetting], None] | None = None,
     ) -> None:
-        """Args:
-        own: The setting to return to if others fail.
-        may_keep_workers: Those of a loader that starts new ones in each epoch may stay.
-        keep: Called with the chosen setting when the search has ended.
-        """
+        """``own`` is the setting to return to if others fail. ``may_keep_workers``: those of a
+        loader that starts new ones in each epoch may stay. ``keep`` is called with the chosen
+        setting when the search has ended."""
         self.loader = loader
         self.clock = clock
         self.within_epochs = within_epochs
@@ -150,9 +148,7 @@ class Tuner:
         search, repeats = self.search, self.live.repeats
         later = []
         if repeats:
-            later.append(
-                f"the loader fed less than before, so it was searched {repeats} times more"
-            )
+            later.append(f"the loader fed less than before: {repeats} more searches")
         if self._kept.continued_s is not None and self._kept.started_s is not None:
             later.append(
                 "workers stay between epochs, as the data set did not change: the first batch took "
