@@ -18,6 +18,7 @@ SLOW = (
     "analyze/test_findings_beside.py",
     "analyze/test_guide.py",
     "analyze/test_one_run.py",
+    "analyze/test_other_settings.py",
     "analyze/test_simulate.py",
     "analyze/test_storage.py",
     "bench_data/test_generate.py",

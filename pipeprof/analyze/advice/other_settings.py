@@ -11,7 +11,11 @@ from math import ceil
 
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.more_workers import Simulate
-from pipeprof.analyze.advice.roofline_estimate import enough_for_cores, most_batches
+from pipeprof.analyze.advice.roofline_estimate import (
+    enough_for_cores,
+    fits_memory,
+    most_batches,
+)
 from pipeprof.analyze.predict.workload import Setting
 
 _WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
@@ -23,7 +27,8 @@ _BEYOND_CORES = 2
 def simulated_rates(facts: Facts, simulate: Simulate) -> dict[Setting, float]:
     """Return batches/s of other settings, by simulation.
 
-    They keep to the cores of this rank, and to the limits of RAM, shared memory and descriptors.
+    They keep to the cores of this rank, and to the limits of shared memory and descriptors. Their
+    workers fit into the memory that is left while those of the run still exist.
     Empty where the accelerator is fed, or where the run cannot be simulated.
     """
     if not (facts.starved and facts.made_s > 0) or facts.limited or (run := simulate()) is None:
@@ -40,5 +45,6 @@ def _grid(facts: Facts) -> Iterator[Setting]:
     for workers in sorted({*_WORKERS, facts.workers}):
         for prefetch in sorted({*_PREFETCH, facts.prefetch}):
             fits = workers <= most and workers * prefetch <= most_batches(facts)
+            fits = fits and fits_memory(facts, workers, prefetch)
             if workers and fits and (workers, prefetch) != (own.num_workers, own.prefetch_factor):
                 yield Setting(workers, prefetch, own.in_order)

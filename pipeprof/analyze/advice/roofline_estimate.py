@@ -122,6 +122,15 @@ def most_batches(facts: Facts) -> int:
     return int(most) - 1
 
 
+def fits_memory(facts: Facts, workers: int, prefetch: int) -> bool:
+    """Return whether so many more workers, with their prefetched batches, fit into the available
+    memory. True where that is unknown."""
+    private = facts.summary.gauges["private_bytes"].mean if facts.workers else nan
+    wanted = workers * (private + prefetch * facts.batch_bytes)
+    available = facts.main.available_bytes
+    return available is None or isnan(wanted) or wanted <= _MEMORY_SHARE * available
+
+
 def absorbing_prefetch(facts: Facts) -> int:
     """Return the prefetch factor with which prefetched batches last for one slow batch."""
     batches = facts.slow_s / least_cycle_s(facts)
