@@ -20,7 +20,7 @@ NORMAL_95 = 1.96
 _PAIR_NOISE = 0.05
 """Least standard deviation of the log ratio of two adjacent stretches of one setting. More is
 assumed where the batches of a stretch, or the pairs, deviate more."""
-_MOST_PAIRS = 6
+_MOST_PAIRS = 10
 _CLEAR = (3.0, 2.0, 1.5)
 """After one, two and more pairs: a gain decides early if it is so many times the half-width of its
 interval. To look after each pair would otherwise find a gain by chance."""
@@ -105,11 +105,14 @@ class Search:
         own = yield from _measured(self.current)
         self.first, self.last = self.first or own, own
         tried, trust = {self.current}, 1.0
+        proposed: Sequence[Candidate] | None = None
         while own.fed.starved_fraction > self.threshold:
+            if proposed is None:
+                proposed = yield from _proposed(self.current)
             least = own.fed.batches_per_s * (1 + EQUALLY_FAST) / trust
             left = [
                 each
-                for each in (yield from _proposed(self.current))
+                for each in proposed
                 if each.setting not in tried and (each.batches_per_s or least) >= least
             ]
             if not left:
@@ -122,10 +125,10 @@ class Search:
             attempt = yield from self._try(left[0], own)
             self.attempts.append(attempt)
             if attempt.kept:
-                self.current = attempt.setting
-            elif attempt.ratio and attempt.predicted:
+                self.current, proposed = attempt.setting, None
+            elif attempt.interval and attempt.predicted:
                 # what was predicted too fast once is likely to be so again
-                trust = min(trust, attempt.ratio / attempt.predicted)
+                trust = min(trust, attempt.interval[1] / attempt.predicted)
             own = yield from _measured(self.current)
             self.last = own
         self.state = "fed"
@@ -150,7 +153,8 @@ class Search:
             noise = max(noise, hypot(own.rate_error, other.rate_error))
             mean, half = _mean_and_half(logs, noise)
             clear = half * _CLEAR[min(pair, len(_CLEAR) - 1)]
-            if mean > clear or -mean > half or self.budget_left_s <= 0:
+            useless = mean + half < log(1 + EQUALLY_FAST)
+            if mean > clear or useless or self.budget_left_s <= 0:
                 break
         kept = mean > max(half, log(1 + EQUALLY_FAST))
         self.last = other if kept else own

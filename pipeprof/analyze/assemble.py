@@ -137,10 +137,10 @@ def what_to_try(recording: Recording, threshold: float = 0.05) -> WhatToTry:
     recording, summary = _summarised(recording, None)
     concluded = _conclude(recording, summary, threshold)
     facts = concluded.facts
-    return WhatToTry(
-        tuple(in_words(each, facts) for each in advise(facts)),
-        simulated_rates(facts, concluded.simulate),
-    )
+    simulated = simulated_rates(facts, concluded.simulate)
+    if not simulated:
+        facts = replace(facts, more_workers=more_workers(facts, concluded.simulate))
+    return WhatToTry(tuple(in_words(each, facts) for each in advise(facts)), simulated)
 
 
 class _Conclusions(NamedTuple):
@@ -155,7 +155,7 @@ class _Conclusions(NamedTuple):
 
 
 def _conclude(recording: Recording, summary: Summary, threshold: float) -> _Conclusions:
-    """Diagnose the run, and find how many workers it needs."""
+    """Diagnose the run."""
     blame = summary.ranked_blame()
     requests = explain_missing_fit(request_stats(recording.requests))
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
@@ -165,14 +165,14 @@ def _conclude(recording: Recording, summary: Summary, threshold: float) -> _Conc
         diagnosis = replace(diagnosis, evidence=evidence)
     facts = Facts(recording, summary, diagnosis, requests)
     simulate = cache(lambda: simulated_run(facts))
-    more = replace(facts, more_workers=more_workers(facts, simulate))
-    return _Conclusions(blame, requests, storage, more, simulate)
+    return _Conclusions(blame, requests, storage, facts, simulate)
 
 
 def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Analysis:
     """Draw the conclusions from ``summary``. The simulator starts at most once."""
     blame, requests, storage, facts, simulate = _conclude(recording, summary, threshold)
     worths, allowed = worth(facts, simulate), ceilings(limits(facts, storage), facts)
+    facts = replace(facts, more_workers=more_workers(facts, simulate))
     proposals = advise(facts)
     found = disagreements(
         facts.diagnosis, blame, worths, next(iter(allowed), None),

@@ -126,7 +126,7 @@ class Tuning:
     """With the chosen one, measured last."""
     tried: tuple[TriedSetting, ...] = ()
     lost_s: float = 0.0
-    """Seconds that the search cost: slower trials, starting workers, and predictions."""
+    """Seconds that the search cost: slower trials, and starting workers."""
     notes: tuple[str, ...] = ()
     """What was left alone, and why."""
 

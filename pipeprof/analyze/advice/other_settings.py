@@ -7,6 +7,7 @@ what is promising, so a quick rate is enough.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil
 
 from pipeprof.analyze.advice.metrics import Facts
@@ -20,6 +21,8 @@ from pipeprof.analyze.predict.workload import Setting
 
 _WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 _PREFETCH = (2, 4, 8)
+_DEEPER = 2
+"""So many numbers of workers, the fastest, are simulated with more prefetched batches, too."""
 _BEYOND_CORES = 2
 """Factor for the workers that keep the cores busy. More can help where batches vary."""
 
@@ -33,18 +36,29 @@ def simulated_rates(facts: Facts, simulate: Simulate) -> dict[Setting, float]:
     """
     if not (facts.starved and facts.made_s > 0) or facts.limited or (run := simulate()) is None:
         return {}
-    simulated_s = run.quick_rate(Setting(facts.workers, facts.prefetch, facts.config.in_order))
-    scale = facts.rate / facts.samples / simulated_s
-    return {each: scale * run.quick_rate(each) for each in _grid(facts)}
+    own = Setting(facts.workers, facts.prefetch, facts.config.in_order)
+    simulated = run.quick_rate(own)
+    scale = facts.rate / facts.samples / simulated
+    rates = {each: scale * run.quick_rate(each) for each in _workers(facts, own)}
+    best = sorted(rates, key=lambda each: -rates[each])[:_DEEPER] or [own]
+    for each in {setting.num_workers for setting in best} | {facts.workers} - {0}:
+        for prefetch in _PREFETCH:
+            setting = replace(own, num_workers=each, prefetch_factor=prefetch)
+            if setting not in rates and setting != own and _fits(facts, setting):
+                rates[setting] = scale * run.quick_rate(setting)
+    return rates
 
 
-def _grid(facts: Facts) -> Iterator[Setting]:
+def _workers(facts: Facts, own: Setting) -> Iterator[Setting]:
+    """Yield other numbers of workers that the machine has room for."""
     cores = ceil(facts.cores / facts.environment.ranks)
     most = min(8 * cores, _BEYOND_CORES * max(cores, enough_for_cores(facts)))
-    own = Setting(facts.workers, facts.prefetch, facts.config.in_order)
-    for workers in sorted({*_WORKERS, facts.workers}):
-        for prefetch in sorted({*_PREFETCH, facts.prefetch}):
-            fits = workers <= most and workers * prefetch <= most_batches(facts)
-            fits = fits and fits_memory(facts, workers, prefetch)
-            if workers and fits and (workers, prefetch) != (own.num_workers, own.prefetch_factor):
-                yield Setting(workers, prefetch, own.in_order)
+    for workers in _WORKERS:
+        setting = replace(own, num_workers=workers, prefetch_factor=_PREFETCH[0])
+        if workers <= most and setting != own and _fits(facts, setting):
+            yield setting
+
+
+def _fits(facts: Facts, setting: Setting) -> bool:
+    fits = fits_memory(facts, setting.num_workers, setting.prefetch_factor)
+    return fits and setting.in_flight <= most_batches(facts)

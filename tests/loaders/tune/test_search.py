@@ -99,3 +99,22 @@ def test_a_spent_budget_ends_it() -> None:
 def test_a_candidate_that_is_not_predicted_to_be_faster_is_not_tried() -> None:
     search = searched(Machine(), workers(2), lambda _: [Candidate(workers(3), 80.0)])
     assert (search.state, search.attempts) == ("best", [])
+
+
+def test_candidates_are_asked_for_again_only_after_a_change() -> None:
+    asked = list[TunedSetting]()
+
+    def propose(setting: TunedSetting) -> Sequence[Candidate]:
+        asked.append(setting)
+        return [Candidate(workers(1)), Candidate(workers(0)), Candidate(workers(3))]
+
+    search = searched(Machine(cores=3), workers(2), propose)
+    assert [attempt.kept for attempt in search.attempts][:3] == [False, False, True]
+    assert asked == [workers(2), workers(3)][: len(asked)]
+
+
+def test_a_prediction_that_was_too_fast_makes_the_others_slower() -> None:
+    """Two workers take 12.5 ms a batch, and more are no faster on two cores."""
+    too_fast = [Candidate(workers(3), 120.0), Candidate(workers(4), 115.0)]
+    search = searched(Machine(cores=2), workers(2), lambda _: too_fast)
+    assert [attempt.setting for attempt in search.attempts] == [workers(3)]
