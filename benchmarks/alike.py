@@ -1,7 +1,8 @@
-"""Runs of one setting held against each other, and against runs that are slower by a known amount:
-how often `pipeprof compare` says that there is a difference.
+"""Measures how often `pipeprof compare` reports a difference: between runs of one setting, and
+between these and runs that are slower by a known factor.
 
-``python -m benchmarks.alike``; four minutes. Runs take turns, each in a process of its own.
+``python -m benchmarks.alike`` takes four minutes. Each run has a process of its own, and plain and
+slower runs alternate.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ from pipeprof.units import percent
 
 RUNS = 8
 SLOWER = 1.25
-"""Times what a batch takes a worker, in the runs that are to be told from the others."""
+"""Factor on the time that a worker takes for a batch, in the slower runs."""
 _BLOCK = bytes(65536)
 
 
 def nap(seconds: float, index: int) -> torch.Tensor:
-    """Equal sleeps of several workers would fall into step."""
+    """Sleep. The duration varies with ``index``, or several workers would run in lockstep."""
     sleep(seconds * (0.8 + 0.4 * (index * 7 % 11) / 10))
     return torch.zeros(4)
 
 
 def burn(seconds: float, index: int) -> torch.Tensor:
-    """CPU time, without the interpreter's lock, as decoders take it."""
+    """Use CPU time while the interpreter lock is released, as decoders do."""
     end = thread_time() + seconds
     while thread_time() < end:
         sha256(_BLOCK)
@@ -64,7 +65,7 @@ class Pipeline:
     name: str
     make: Callable[[float, int], torch.Tensor]
     seconds: float
-    """A batch takes a worker."""
+    """Time that a worker takes for a batch."""
     workers: int
     step_s: float
     batches: int

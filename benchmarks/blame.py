@@ -1,22 +1,22 @@
-"""Is what a profile blames worth what it promises: loaders drawn at random, their costs cut.
+"""Evaluates blame: compares what profiles promise with the gains of runs in which a cost is cut.
 
     python -m benchmarks.blame [--loaders N] [--turns N] [--seconds S] [--seed N] [--verbose]
                                [--keep FILE]
     python -m benchmarks.blame --kept FILE… [--verbose]
 
-Loaders are drawn (`benchmarks.random_loaders`) until so many of them are starved. Each is profiled,
-and run again with all costs of one cause 25 % cheaper, over the same samples, cause by cause; this
-makes a turn, and the next is of other samples; where gains differ much from turn to turn, there are
-more. Every run is profiled, so that what profiling costs is in all of them. A *gain* is by how much
-faster a cut run is than the profiled one of its turn.
+Loaders are drawn at random (`benchmarks.random_loaders`) until enough of them are starved. One turn
+of a loader is a run with all costs, and one run for each cause with that cause's costs 25 %
+cheaper, over the same samples. Each turn has other samples. Loaders whose gains differ much between
+turns get more turns. All runs are profiled, so all include the profiler's overhead. The *gain* of a
+cut is how much faster its run is than the run with all costs of the same turn.
 
-The cause that is blamed first should be the one whose cut gained most, or within the noise of it:
-what two equal gains differ by at most in 95 % of cases, as the turns of that loader tell. What a
-profile promises of each cause if it were 25 % cheaper is held against the mean gain of all turns;
-its interval against the gain in its own turn. *worker-cpu* is cut by cutting all that is computed
-in workers; it is compared with other causes where it is blamed first. Seeds come from the clock;
-``--seed`` repeats those of a run. ``--keep`` writes the runs to a file, and ``--kept`` judges those
-of such files by the analysis as it is now.
+The cause that is blamed first should be the one whose cut gained most, or be within the noise of
+that. The noise is the largest difference between two equal gains in 95 % of cases, estimated from
+the turns of the loader. For each cause, the gain that a profile promises is compared with the mean
+gain of all turns, and its interval with the gain of its own turn. *worker-cpu* is cut by cutting
+all that workers compute. It is compared with other causes only where it is blamed first. The
+default seed is the time; ``--seed`` draws the same loaders again. ``--keep`` writes the runs to a
+file, and ``--kept`` evaluates those of such files by the present analysis.
 """
 
 from __future__ import annotations
@@ -41,23 +41,24 @@ from pipeprof.units import percent
 
 STARVED = 0.05
 _RIGHT, _MEDIAN, _WITHIN, _HOLDS = 0.95, 0.02, (0.05, 0.90), (0.85, 0.97)
-"""The bars."""
+"""Bars: share of profiles that are right; median error of promises; an error, and the share within
+it; range of the share of intervals that contain the gain."""
 _MATTERS = 0.05
-"""Of the stall."""
+"""Share of the stall from which a cause without a cut is printed."""
 _MOST_DRAWN = 20
-"""For each loader that is asked for."""
+"""Most loaders drawn for each starved loader that is requested."""
 
 
 @dataclass(frozen=True)
 class Of:
-    """One promise, and whose."""
+    """A promise, and the loader that it is about."""
 
     loader: Judged
     held: Held
 
 
 def drawn(options: argparse.Namespace) -> Iterator[Tried]:
-    """Starved loaders, until there are enough."""
+    """Run loaders drawn at random, and yield the starved ones until there are enough."""
     count, lab = 0, lab_kinds()
     for number in range(_MOST_DRAWN * options.loaders):
         spec = draw(options.seed * 10_000 + number, lab)
@@ -106,7 +107,7 @@ def print_summary(every: Sequence[Judged]) -> None:
 
 
 def print_noise(every: Sequence[Judged]) -> None:
-    """Without which the rest says little."""
+    """Print the noise of the measured gains, without which the other figures say little."""
     noise = np.array([one.noise for one in every]) * 100
     apart = float(np.median([one.difference_by_chance for one in every]))
     print(
@@ -164,7 +165,7 @@ _KNOWN = {
     "known to 1": (0.0, 0.01), "known to 2": (0.01, 0.02), "known to 4": (0.02, 0.04),
     "known to more": (0.04, inf),
 }  # fmt: skip
-"""Standard error of a measured gain, in points: no promise can be nearer to what is not known."""
+"""Range of a measured gain's standard error, which limits how exactly a promise can be checked."""
 
 
 def print_group(name: str, held: Sequence[Of]) -> None:
@@ -178,13 +179,13 @@ def print_group(name: str, held: Sequence[Of]) -> None:
 
 
 def _holding(held: Sequence[Of]) -> float:
-    """The share of their intervals that hold; NaN where there is none."""
+    """Return the share of intervals that contain the measured gain; NaN without intervals."""
     known = [of.held.holds for of in held if of.held.holds is not None]
     return float(np.mean(known)) if known else float("nan")
 
 
 def print_uncut(every: Sequence[Judged]) -> None:
-    """Causes that no cost belongs to."""
+    """Print the causes to which none of the loader's costs belongs."""
     shares: dict[str, list[float]] = {}
     for one in every:
         for cause, share in (item for said in one.profiles for item in said.shares.items()):

@@ -1,4 +1,4 @@
-"""Is what was blamed worth what was promised: profiles held against runs with less of a cost."""
+"""Evaluates blame: compares what profiles promise with the gains of runs in which a cost is cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Outcome = Literal["most", "within noise", "cannot be cut", "wrong"]
 
 @dataclass(frozen=True)
 class Said:
-    """What one profile says."""
+    """What one profile reports."""
 
     blame: Mapping[str, float]
     """Seconds by cause, largest first."""
@@ -30,17 +30,17 @@ class Said:
 
     @property
     def first(self) -> str | None:
-        """To be blamed."""
+        """The cause that is blamed first; ``None`` if none is blamed."""
         return next(iter(self.blame), None)
 
     @property
     def shares(self) -> dict[str, float]:
-        """Of the stall, by cause."""
+        """Share of the stall, 0..1, by cause."""
         stall_s = sum(self.blame.values())
         return {cause: seconds / stall_s for cause, seconds in self.blame.items()}
 
     def promise(self, cause: str) -> Speedup | None:
-        """Of the cause 25 % cheaper; ``None``: the profile promises nothing of anything."""
+        """Return the gain promised if the cause were 25 % cheaper; ``None`` if none is for any."""
         if not self.worth:
             return None
         worth = self.worth.get(cause)
@@ -48,36 +48,36 @@ class Said:
 
 
 _NOTHING = Speedup(0.0, (0.0, 0.0))
-"""Promised of a cause that is not blamed at all."""
+"""The promise of a cause that is not blamed at all."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """One promise against what was measured."""
+    """A promise compared with the measured gain."""
 
     cause: str
     cut: Cut
     first: bool
-    """It is of the cause that is blamed first."""
+    """Whether the promise is of the cause that is blamed first."""
     error: float
-    """Promised less measured, of all turns; 0.01 is one percentage point."""
+    """Promised gain minus the mean gain of all turns; 0.01 is one percentage point."""
     holds: bool | None
-    """The interval holds what its own turn gained; ``None``: there is no interval, as the cause is
-    not blamed at all."""
+    """Whether the interval contains the gain of its own turn. ``None``: there is no interval, as
+    the cause is not blamed at all."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A loader's profiles, one a turn, and what its cuts gained in each turn, as a factor."""
+    """A loader's profiles, one per turn, and the factor that each cut gained in each turn."""
 
     spec: LoaderSpec
     starved: float
     profiles: tuple[Said, ...]
     cuts: Mapping[str, Cut]
-    """By cause; two causes may have the same."""
+    """Cause → costs that are cut for it. Two causes may have the same."""
     gains: Mapping[Cut, tuple[float, ...]]
     others: float | None = None
-    """0..1 of all cores that other processes have had meanwhile."""
+    """Share of all cores, 0..1, that other processes used during the runs."""
 
     @classmethod
     def of(cls, tried: Tried) -> Judged:
@@ -93,7 +93,7 @@ class Judged:
         )
 
     def gain(self, cause: str) -> float:
-        """Share of the throughput by which its cut was faster, in the mean of all turns."""
+        """Return the share by which its cut raised the throughput: the mean of all turns."""
         return float(np.exp(self._log_gain(cause))) - 1
 
     @cached_property
@@ -102,9 +102,9 @@ class Judged:
         return standard_error(list(self.gains.values()))
 
     def outcome(self, said: Said) -> Outcome:
-        """Does the cause that is blamed first gain most? One that no cost belongs to cannot gain
-        more than what is left: if each cost of a run were 25 % cheaper, 25 % of its time would be
-        saved, and what cuts save one by one adds up to no more."""
+        """Return whether the cause that is blamed first gains most. If each cost of a run were 25 %
+        cheaper, 25 % of its time would be saved, and the savings of single cuts add up to no more.
+        So a cause to which no cost belongs can save at most the rest of these 25 %."""
         rivals = [cause for cause in self.cuts if cause != WORKER_CPU or said.first == WORKER_CPU]
         best = max(self._saved(cause) for cause in rivals)
         if said.first is not None and said.first in self.cuts:
@@ -118,12 +118,12 @@ class Judged:
         return "wrong" if refuted else "cannot be cut"
 
     def held(self) -> list[Held]:
-        """All promises of all profiles about costs that were cut."""
+        """Return the promises of all profiles about costs that were cut."""
         found = []
         for turn, said in enumerate(self.profiles):
             for cause, cut in self.cuts.items():
                 promise = said.promise(cause)
-                # a resource that is not blamed is none of its costs' limit, and promises nothing
+                # a resource that is not blamed limits none of its costs, so nothing is promised
                 if promise is None or (promise is _NOTHING and cause == WORKER_CPU):
                     continue
                 low, high = promise.interval
@@ -137,7 +137,7 @@ class Judged:
         return float(np.mean(np.log(self.gains[self.cuts[cause]])))
 
     def _saved(self, cause: str) -> float:
-        """Of the time."""
+        """Return the share of the time that the cut of this cause saves."""
         return 1 - float(np.exp(-self._log_gain(cause)))
 
     @property
@@ -146,8 +146,8 @@ class Judged:
 
     @property
     def difference_by_chance(self) -> float:
-        """By so much two gains differ at most, in 95 % of cases, if they are the same; NaN with one
-        turn, in which chance is not told from anything."""
+        """Largest difference between the measurements of two equal gains, in 95 % of cases. It is
+        NaN with one turn, from which the effect of chance cannot be estimated."""
         if self._freedom < 1:
             return float("nan")
         return student_t(self._freedom) * self.noise * 2**0.5

@@ -1,4 +1,4 @@
-"""Loaders drawn at random are run whole and with some of their costs cut, in turns."""
+"""Runs loaders drawn at random, alternately with all their costs and with some of them cut."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers
 
 CHEAPER = 0.75
-"""Of a cost, what a cut leaves."""
+"""Share of a cost that is left by a cut."""
 _STEADY, _MOST = 0.015, 2
-"""Where gains are known worse than that, there are up to so many times as many turns."""
+"""Standard error of the gains above which turns are added, and up to how many times as many."""
 
 Cut = tuple[Cost, ...]
 """The costs that are cut together."""
@@ -25,13 +25,13 @@ Cut = tuple[Cost, ...]
 
 @dataclass(frozen=True)
 class Turn:
-    """Runs one after another, each over the same batches but for what was cut."""
+    """Consecutive runs over the same batches: one with all costs, and one for each cut."""
 
     base: Recording
     cuts: dict[Cut, Recording]
 
     def gain(self, cut: Cut) -> float:
-        """By what factor the cut makes it faster."""
+        """Return the factor by which the cut raises the throughput."""
         return rate(self.cuts[cut]) / rate(self.base)
 
 
@@ -42,17 +42,17 @@ class Tried:
     spec: LoaderSpec
     turns: tuple[Turn, ...]
     others: float | None = None
-    """0..1 of all cores that other processes have had meanwhile."""
+    """Share of all cores, 0..1, that other processes used during the runs."""
 
 
 def cuts_of(spec: LoaderSpec) -> dict[str, Cut]:
-    """Cause → what is cut to find out what it is worth: all costs that belong to it."""
+    """Return cause → all costs that belong to it. They are cut together to measure its effect."""
     return {cause: spec.costs_of(cause) for cause in spec.causes}
 
 
 def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> Tried | None:
-    """``None``: it is not starved by so much. Each run takes about so many seconds. Where gains
-    differ much from turn to turn, there are more turns."""
+    """Run a loader and its cuts, for about ``seconds`` each, with more than ``turns`` turns where
+    gains differ much between turns. Return ``None`` if it is starved by less than ``threshold``."""
     cuts = list(dict.fromkeys(cuts_of(spec).values()))
     found: list[Turn] = []
     before = CoreClocks.read()
@@ -60,11 +60,11 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
         first = run(spec, around, 0, seconds / 2)
         if starved(first) < threshold:
             return None
-        # as many batches in each run, so that a cut one has the same
+        # each run has equally many batches, so that runs with a cut read the same ones
         batches = max(FEWEST, round(rate(first) * seconds))
         while len(found) < turns or (len(found) < _MOST * turns and _is_unsteady(found)):
             turn = len(found) + 1
-            # backwards in every other turn: a drift of the machine befalls each arm alike
+            # reversed in every other turn, so that a drift of the machine affects all arms alike
             arms: list[Cut] = [(), *cuts][:: 1 if turn % 2 else -1]
             made = {cut: run(spec.cut(cut, CHEAPER), around, turn, batches=batches) for cut in arms}
             found.append(Turn(made.pop(()), made))
@@ -76,8 +76,8 @@ def _is_unsteady(turns: Sequence[Turn]) -> bool:
 
 
 def standard_error(gains: Sequence[Sequence[float]]) -> float:
-    """Of a cut's mean gain, as a share of the throughput. ``gains``: by cut and turn, all of one
-    loader, whose cuts are taken to vary alike; NaN with one turn."""
+    """Return the standard error of a cut's mean gain, as a share of the throughput; NaN with one
+    turn. ``gains``: by cut and turn, all of one loader. Its cuts are assumed to vary equally."""
     logs = np.log(np.array(gains))
     cuts, turns = logs.shape
     freedom = cuts * (turns - 1)

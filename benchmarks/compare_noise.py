@@ -29,12 +29,12 @@ from pipeprof.store import load
 from pipeprof.units import percent
 
 SLOWER = 1 / 0.9
-"""Times what a batch takes a worker: 10 % fewer samples/s."""
+"""Factor on the time that a worker takes for a batch: 10 % fewer samples/s."""
 _JITTER = 0.2
 
 
 def count(seconds: float, index: int) -> torch.Tensor:
-    """The same work in every run, in Python: how long it takes is the machine's doing."""
+    """Compute in Python. The work is equal in every run, so only the machine varies its time."""
     total = 0
     for number in range(round(seconds / 40e-9 * Random(index).lognormvariate(0, _JITTER))):
         total += number
@@ -42,7 +42,7 @@ def count(seconds: float, index: int) -> torch.Tensor:
 
 
 def computing(seconds: float) -> tuple[Pipeline, ...]:
-    """Loaders whose runs last about so long."""
+    """Return loaders that compute, and whose runs last about ``seconds``."""
     return (
         Pipeline("python, no workers", count, 0.010, 0, 0.0, round(seconds / 0.010)),
         Pipeline("python, 1 worker", count, 0.010, 1, 0.0, round(seconds / 0.010)),
@@ -60,7 +60,7 @@ def steady(seconds: float) -> tuple[Pipeline, ...]:
 
 
 def runs_of(pipeline: Pipeline, slower: float, number: int, options: argparse.Namespace) -> Profile:
-    """Run it, or read what was kept of that run."""
+    """Run the loader, or read the profile that was kept of that run."""
     name = f"{pipeline.name}-{'slower' if slower > 1 else 'plain'}-{number}.json".replace(" ", "_")
     if options.kept is not None:
         found = load(options.kept / name)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write the profiles there")
     parser.add_argument("--kept", type=Path, metavar="FOLDER", help="read them from there")
     options = parser.parse_args(arguments)
-    # more workers than cores is what is tried
+    # more workers than cores are intended here
     warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
     print(f"{'loader':<22}{'samples/s':>18}{'pairs':>7}{'different':>11}{'interval':>10}")
     called = pairs = 0
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _row(name: str, profiles: Sequence[Profile], pairs: Sequence[TwoRuns]) -> int:
-    """Prints how many of ``pairs`` were reported to differ, and returns it."""
+    """Print how many of ``pairs`` were reported to differ, and return that number."""
     rates = sorted(profile.throughput.samples_per_s for profile in profiles)
     shown = sum(pair.speed.shown != "none" for pair in pairs)
     spans = [pair.speed.interval for pair in pairs if pair.speed.interval]

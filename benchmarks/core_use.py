@@ -1,4 +1,4 @@
-"""How much of the cores other processes have had: where it is much, a measured time says little."""
+"""Measures how much of the cores other processes used. If it is much, timings say little."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from time import perf_counter
 from pipeprof.measure.host import idle_s
 
 DISTURBING = 0.15
-"""The share of all cores used by others from which a figure is not evaluated."""
+"""Share of all cores, 0..1, used by others above which a figure is not evaluated."""
 
 _TICKS_A_S = os.sysconf("SC_CLK_TCK")
 
@@ -22,16 +22,16 @@ class CoreClocks:
 
     now: float
     idle: float | None
-    """Of all cores."""
+    """Idle time summed over all cores; ``None`` if unknown."""
     ours: float
-    """CPU time of this process, and of all that it started, such as a server."""
+    """CPU time of this process and of all that it started, such as a server."""
 
     @staticmethod
     def read() -> CoreClocks:
         return CoreClocks(perf_counter(), idle_s(), _cpu_s_of(os.getpid()))
 
     def others_since(self, before: CoreClocks) -> float:
-        """The share of all cores that other processes, or other machines on this host, have had."""
+        """Return the share of all cores that others on this host used; 0 if it is unknown."""
         if self.idle is None or before.idle is None:
             return 0.0
         whole = (self.now - before.now) * (os.cpu_count() or 1)
@@ -40,10 +40,10 @@ class CoreClocks:
 
 
 def _cpu_s_of(root: int) -> float:
-    """Of a process and its descendants, those included that have ended."""
+    """Return the CPU time of a process and its descendants, including those that have ended."""
     parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has just ended
             fields = path.read_text().rpartition(")")[2].split()
             parents[int(path.parent.name)] = int(fields[1])
             ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))

@@ -1,4 +1,4 @@
-"""A run of ten million batches on a fake clock: how large the recorder and the profile grow.
+"""Simulates ten million batches on a fake clock, and measures the size of recorder and profile.
 
 Run with ``make bench-memory``; it takes a minute or two.
 """
@@ -29,7 +29,7 @@ MOST_PROFILE_BYTES, MOST_RECORDER_BYTES = 5_000_000, 100_000_000
 
 
 class Told:
-    """Batches that take longer and longer and then start anew, every eighth of them sampled."""
+    """Batches whose fetch time grows over 1,000 batches, then restarts; one in eight is sampled."""
 
     def columns(self, keys: list[int], moments: Floats) -> tuple[Floats, int]:
         table = np.full((len(keys), len(SOURCE_FIELDS)), np.nan)
@@ -58,7 +58,7 @@ def drive(recorder: Recorder, clock: FakeClock, batches: int) -> None:
 
 
 def run(batches: int) -> tuple[int, int]:
-    """Bytes of the profile, and what the process grew by at its largest."""
+    """Return the bytes of the profile, and by how many bytes the process's peak memory grew."""
     summary, clock = Summary(warmup=32), FakeClock()
     recorder = Recorder(clock, fold=lambda arrays: summary.add(Columns(arrays)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

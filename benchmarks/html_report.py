@@ -1,5 +1,5 @@
-"""A run of a million batches as an HTML page: how large it is, what making it takes, and how soon a
-browser lets people use it, beside an empty page.
+"""Measures the HTML page of a run of a million batches: its size, and the time and memory to render
+it. The time until it can be used in a browser is compared with that of an empty page.
 
 Run with ``make bench-html``; the page needs Chromium (Debian: apt-get install chromium).
 """
@@ -32,7 +32,7 @@ EMPTY = "<!doctype html><script>document.documentElement.dataset.ready = perform
 
 
 def profile_of(batches: int) -> Profile:
-    """Driven by the recorder itself, on a fake clock."""
+    """Return the profile of a run that is simulated with the real recorder on a fake clock."""
     summary, clock = Summary(warmup=32), FakeClock()
     recorder = Recorder(clock, fold=lambda arrays: summary.add(Columns(arrays)))
     drive(recorder, clock, batches)
@@ -40,7 +40,7 @@ def profile_of(batches: int) -> Profile:
 
 
 def render(saved: Path, page: Path) -> tuple[float, int]:
-    """Seconds and bytes of memory of ``pipeprof report --html``, start of Python included."""
+    """Return the seconds, with Python's start, and peak bytes of ``pipeprof report --html``."""
     command = [sys.executable, "-m", "pipeprof", "report", str(saved), "--html", str(page)]
     began = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -52,7 +52,7 @@ def render(saved: Path, page: Path) -> tuple[float, int]:
 
 
 def interactive(pages: list[Path]) -> list[list[float]]:
-    """Seconds until each page can be used, by turns, each time in a fresh context."""
+    """Return the seconds until each page can be used. Pages alternate, each in a fresh context."""
     from playwright.sync_api import sync_playwright
 
     found = next(filter(None, map(shutil.which, BROWSERS)))

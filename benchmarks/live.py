@@ -1,8 +1,8 @@
-"""What a live view costs the process that trains: CPU time beside the same loop without it.
+"""Measures the CPU time that a live view adds to the training thread, against a loop without it.
 
-Loaders of one worker, a batch each 5 ms, whose step sleeps or computes. All arms' loaders live at
-once and take turns in random order; a second loop without a view is the control. Run with
-``make bench-live``; ``python -m benchmarks.live ROUNDS`` for more or fewer.
+Each loader has one worker and a batch every 5 ms; its step sleeps or computes. The loaders of all
+arms exist at once, and their blocks alternate in random order. A second loop without a view is the
+control. Run with ``make bench-live``; ``python -m benchmarks.live ROUNDS`` sets the rounds.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from pipeprof.units import format_duration
 
 ROUNDS = 12
 BLOCK = 400
-"""Batches at a time: about two seconds, one or two paintings."""
+"""Batches per block: about two seconds, in which the view is drawn once or twice."""
 STEP_S = 0.005
 MOST, QUIET = 0.005, 0.0025
-"""Of the time: the bar, and how near to nothing the control must lie for it to be judged."""
+"""Shares of the time: the bar, and the limit of the control's interval for it to be evaluated."""
 
 
 class Endless(Dataset[Any]):
@@ -44,20 +44,20 @@ class Endless(Dataset[Any]):
         return 10**9
 
     def __getitem__(self, index: int) -> int:
-        return index  # a tensor's way from a worker takes ten times what is to be seen
+        return index  # to send a tensor from a worker costs ten times what is measured
 
 
 @dataclass(frozen=True)
 class Spent:
-    """A batch."""
+    """Times per batch."""
 
     cpu_s: float
-    """Of the training thread."""
+    """CPU time of the training thread."""
     wall_s: float
 
 
 class Arm:
-    """A loop over a loader of its own, profiled, shown or not."""
+    """A loop over its own profiled loader, with or without a live view."""
 
     def __init__(self, step: Callable[[], object], live: Live | None) -> None:
         loader = pipeprof.wrap(DataLoader(Endless(), None, num_workers=1))
@@ -69,7 +69,7 @@ class Arm:
 
     @property
     def clocked_s(self) -> float:
-        """On showing."""
+        """Seconds spent on the live view, by its own clock."""
         return self._figures.spent_s if self._figures is not None else 0.0
 
     def block(self) -> Spent:
@@ -81,7 +81,7 @@ class Arm:
 
 
 def compute() -> Callable[[], object]:
-    """`STEP_S` of computing, more or less, over memory that drives our code out of the caches."""
+    """Return a step that computes for about `STEP_S` and evicts our code from the CPU's caches."""
     values = np.random.default_rng(0).standard_normal(1 << 18).astype(np.float32)
     start = time.perf_counter()
     for _ in range(50):
@@ -96,7 +96,7 @@ def compute() -> Callable[[], object]:
 
 
 def a_terminal() -> int:
-    """Somebody reads what is written to it."""
+    """Return the descriptor of a terminal whose output is read by a thread."""
     reader, device = pty.openpty()
     fcntl.ioctl(reader, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
 
@@ -110,7 +110,7 @@ def a_terminal() -> int:
 
 
 def measure(name: str, step: Callable[[], object], rounds: int, file: Any) -> bool:
-    """Print a line; whether the bar is met, as far as this machine can tell."""
+    """Print the result, and return whether the bar is met, as far as this machine can tell."""
     live = Live(file)
     arms = {"plain": Arm(step, None), "again": Arm(step, None), "live": Arm(step, live)}
     spent_s, chance = arms["live"].clocked_s, random.Random(0)
@@ -120,7 +120,7 @@ def measure(name: str, step: Callable[[], object], rounds: int, file: Any) -> bo
             found[each].append(arms[each].block())
     plain, again, with_view = (np.array([b.cpu_s for b in found[each]]) for each in arms)
     wall_s = np.array([block.wall_s for block in found["plain"]])
-    # a round's blocks follow one another, so rounds stand for themselves
+    # the blocks of a round are consecutive, so each round is a sample of its own
     cost = estimate(((with_view - (plain + again) / 2) / wall_s)[:, None])
     control = estimate(((again - plain) / wall_s)[:, None])
     shown_s = sum(block.wall_s for block in found["live"]) * BLOCK

@@ -1,11 +1,12 @@
-"""Local files: how we read them, against plain reads; and what reading ahead is worth.
+"""Compares our reads of local files with plain reads, and measures the gain of read-ahead.
 
     python -m benchmarks.local_reads [folder] [rounds]
 
-Blocks of 8 MiB of one file in random order, in memory and evicted before. In each round all ways
-take their turn, in another order; a ratio is of two ways in the same round, and `os.pread` against
-itself is the control. Then a data set is decoded from a disk throttled to a known rate (as root),
-with and without reading ahead: at best the longer of reading and decoding is left of their sum.
+Blocks of 8 MiB of one file are read in random order, from memory and after eviction. Each round
+times all methods in a new random order. A ratio is of two methods in the same round, and `os.pread`
+against itself is the control. Then data sets are decoded with and without read-ahead, from memory
+and (as root) from a disk throttled to a known rate. At best, the longer of reading and decoding
+remains of their sum.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ BLOCK = 8 * 2**20
 BLOCKS = 24
 MB = 1_000_000
 Read = Callable[[int], object]
-"""The block at an offset."""
+"""Reads the block at an offset."""
 
 
 def plain(path: Path) -> Read:
@@ -56,7 +57,7 @@ def pread(path: Path) -> Read:
 
 
 def mapped(path: Path) -> Read:
-    """Mapped, every page touched, and unmapped: what is mapped cannot be evicted."""
+    """Map the file, touch every page of a block, and unmap it: a mapped page cannot be evicted."""
 
     def read(offset: int) -> object:
         whole = np.memmap(path, np.uint8, mode="r")
@@ -113,7 +114,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def decoded(url: str, options: ReadOptions, transform_s: float, cold: bool) -> tuple[float, ...]:
-    """Seconds for all batches, CPU seconds, and the share that the profile calls `read`."""
+    """Return seconds and CPU seconds for all batches, and the share of the time in `read`."""
     dataset = pipeprof.open_dataset(
         url, batch_size=20, read=options, transform=partial(slowly, transform_s)
     )
@@ -152,7 +153,7 @@ def ahead_or_not(
 
 
 def write(folder: Path, name: str, table: pa.RecordBatch) -> str:
-    """Three files; the folder."""
+    """Write three files, and return their folder."""
     (folder / name).mkdir()
     for number in range(3):
         encoder = formats.get(name).encoder(table.schema)
@@ -173,7 +174,7 @@ def main(parent: str | None = None, rounds: str = "9") -> None:
         blobs, rows = write(Path(folder), "tfrecord", images), write(Path(folder), "csv", table)
         ahead_or_not(blobs, "TFRecord of 100 KB blobs, in memory", 0, False, int(rounds))
         ahead_or_not(rows, "CSV of 10 columns, in memory", 0, False, int(rounds))
-        # a throttle makes up for a tenth of a second in which nobody asked: blocks must take longer
+        # after 0.1 s without reads, a throttle allows a burst, so blocks must take longer than that
         what = "the same blobs from a disk of 10 MB/s, and 200 ms of transform for 2 MB"
         try:
             with slow_disk(Path(folder), bytes_per_s=10 * MB):

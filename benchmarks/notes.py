@@ -1,6 +1,6 @@
-"""What it costs to note a request of storage, with nobody profiling and with somebody.
+"""Measures the CPU time to note a request to storage, with and without a profiler.
 
-Run with ``python -m benchmarks.notes``. The control is a call of a function that does nothing.
+Run with ``python -m benchmarks.notes``. The control calls a function that does nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What profiling costs: pipeprof, nothing, nothing again (the control), and other profilers.
+"""Measures what profiling costs, by pipeprof and by others; a second plain arm is the control.
 
     python -m benchmarks.overhead [--limit SECONDS] [--only TEXT] [--no-peers] [--no-bars]
 
-Plain and profiled loaders take turns, in random order, until plain against plain lies close
-enough to nothing, or the time is up. Exit code 1 when a bar is missed.
+Plain and profiled loaders alternate, in random order, until the difference between both plain arms
+is small enough, or the time is up. Exit code 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PLAIN, AGAIN = Arm("plain"), Arm("plain again")
 OURS, CLOCKING = Ours("pipeprof, watching"), Ours("pipeprof, clocking")
 _MODES = {OURS: Mode.WATCHING, CLOCKING: Mode.CLOCKING, PLAIN: Mode.OFF, AGAIN: Mode.OFF}
 _PEER_SHARE = 0.05
-"""Of a case's time, for each peer: no bar hangs on how exact they are."""
+"""Share of a case's time for each other profiler. No bar depends on their exactness."""
 _MEASURES = {"wall_s": "wall", "cpu_s": "CPU"}
 
 
@@ -63,12 +63,12 @@ class Series:
         )
 
     def cost(self, arm: Arm, measure: str) -> Estimate:
-        """Above plain: above both, where there are two."""
+        """Return the cost above plain, or above the mean of both plain arms."""
         plain = [self.of(one, measure) for one in (PLAIN, AGAIN) if one in self.arms]
         return added(self.of(arm, measure), *plain, relative=self.case.relative)
 
     def watched(self) -> float:
-        """The share of batches that is watched, as fast as they come here."""
+        """Return the share of batches that is recorded in full at the speed of this loader."""
         return (
             affordable_share(float(np.median(self.of(PLAIN, "wall_s"))))
             if self.case.workers
@@ -76,7 +76,7 @@ class Series:
         )
 
     def in_use(self, measure: str) -> Estimate:
-        """What pipeprof costs: watching, and clocking, as much as there is of each."""
+        """Return the cost of pipeprof: the mean of watching and clocking by their shares in use."""
         spent = self.of(OURS, measure)
         if CLOCKING in self.arms:
             clocking = self.of(CLOCKING, measure)
@@ -109,14 +109,14 @@ def measure_peer(case: Case, peer: Arm, end: float) -> Series:
 
 
 def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Verdict, str]]:
-    """Measures, prints a table, and judges."""
+    """Measure, print a table, and return the verdicts."""
     start = perf_counter()
     print(f"\n{case.name}")
     print(f"  {'per batch':<20}{'wall':>9}   {'against plain':<32}{'CPU':>9}   against plain")
     for count, peer in enumerate(peers, start=1):
         try:
             theirs = measure_peer(case, peer, start + count * _PEER_SHARE * seconds)
-        except Exception as error:  # theirs, whatever it is
+        except Exception as error:  # any error of another profiler
             print(f"  {peer.name:<20}NOT MEASURED ({type(error).__name__}: {error})")
             continue
         print_row(peer, theirs)
@@ -175,7 +175,7 @@ def print_machine() -> None:
 
 
 def _peers(stack: ExitStack) -> list[Arm]:
-    """They stay installed until ``stack`` is closed."""
+    """Return the other profilers, which stay installed until ``stack`` is closed."""
     peers: list[Arm] = [TorchProfiler("torch.profiler")]
     try:
         peers += stack.enter_context(traceml())

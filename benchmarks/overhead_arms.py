@@ -1,4 +1,4 @@
-"""What is compared: a loader as it is, profiled by us, and profiled by others."""
+"""The arms that are compared: a plain loader, one profiled by us, and one by other profilers."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from torch.utils.data import DataLoader
 import pipeprof
 
 PEERS = Path(__file__).resolve().parent.parent / ".bench-peers"
-"""Packages that only the process sees which measures them."""
+"""Folder of packages that only the process which measures them can import."""
 _TRACEML = "0.5.0"
 _NEEDED = (f"traceml-ai=={_TRACEML}", "psutil", "pyyaml", "nvidia-ml-py")
-"""What else it needs is pipeprof's too. Torch above all must be the same for every arm."""
+"""Packages to install. Others are shared with pipeprof, so that every arm has the same torch."""
 
 PEER_STEPS = 2_000
-"""In one session: traceml-ai's queue holds 2,048 until a thread comes by, every two seconds, and
-when it is full each step prints a line, which is no part of the usual cost."""
+"""Steps per session. The queue of traceml-ai has room for 2,048, and a thread empties it every two
+seconds. When it is full, each step prints a line, which is no part of the usual cost."""
 
 
 class Arm:
-    """As nobody profiles."""
+    """A loader that nothing profiles."""
 
     alters_torch = False
-    """For every loader that is iterated after it."""
+    """Whether it affects every loader that is iterated after it."""
 
     def __init__(self, name: str = "plain") -> None:
         self.name = name
@@ -44,29 +44,29 @@ class Arm:
         return iter(loader)
 
     def around(self) -> AbstractContextManager[Any]:
-        """Entered before the clock starts, left after it stops."""
+        """Return a context that is entered before the clock starts, and left after it stops."""
         return nullcontext()
 
     def take(self, batches: Iterator[Any], count: int) -> None:
-        """A training loop of empty steps."""
+        """Take ``count`` batches in a training loop with empty steps."""
         for _ in islice(batches, count):
             pass
 
 
 class Ours(Arm):
     def iterate(self, loader: DataLoader[Any]) -> Iterator[Any]:
-        # whole: the benchmark says itself when batches are only clocked
+        # whole: the benchmark itself decides when batches are only clocked
         return iter(pipeprof.wrap(loader, whole=True))
 
 
 class TorchProfiler(Arm):
     def around(self) -> AbstractContextManager[Any]:
-        os.environ["KINETO_LOG_LEVEL"] = "99"  # it tells of each start and stop
+        os.environ["KINETO_LOG_LEVEL"] = "99"  # else it prints each start and stop
         return profile(activities=[ProfilerActivity.CPU])
 
 
 class TraceMLLoader(Arm):
-    """Its instrumentation of the DataLoader alone."""
+    """The instrumentation of the DataLoader by traceml-ai, without that of steps."""
 
     alters_torch = True
     options: ClassVar[dict[str, Any]] = {"mode": "selective", "patch_dataloader": True}
@@ -90,7 +90,7 @@ class TraceMLLoader(Arm):
 
 
 class TraceMLSteps(TraceMLLoader):
-    """By its quickstart: ``init`` once, ``trace_step`` around each step."""
+    """As in the quickstart of traceml-ai: ``init`` once, ``trace_step`` around each step."""
 
     options: ClassVar[dict[str, Any]] = {"mode": "auto"}
 
@@ -103,9 +103,9 @@ class TraceMLSteps(TraceMLLoader):
 
 @contextmanager
 def traceml() -> Iterator[list[Arm]]:
-    """Installed if need be, and with the server to which it reports.
+    """Install traceml-ai if necessary, start the server to which it reports, and yield its arms.
 
-    Raises OSError or `subprocess.CalledProcessError` when it cannot be had.
+    Raises OSError or `subprocess.CalledProcessError` when it cannot be installed or started.
     """
     if not (PEERS / f"traceml_ai-{_TRACEML}.dist-info").exists():
         pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]

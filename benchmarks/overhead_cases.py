@@ -16,13 +16,13 @@ from torch.utils.data import DataLoader, Dataset
 from pipeprof.bench_data.images import kind as images
 
 WORKERS = 1
-"""Two would share a small machine's cores with main, and how they fall out with one another is more
-than hooks cost; of the CPU time of a batch hooks are no smaller a share with one."""
+"""On a small machine, two would compete with the main process for cores, which has more effect than
+hooks have. With one, hooks are no smaller a share of the CPU time of a batch."""
 BATCH_SIZE = 16
 BATCH_S = 0.0015
-"""Of the fast loader."""
+"""Seconds per batch of the fast loader."""
 PERIOD = 8192
-"""Batches after which pipeprof has done all it does now and then, such as folding its rows."""
+"""Batches after which pipeprof has done all of its periodic work, such as folding its rows."""
 _ENDLESS = 10**9
 _VALUES = 256
 
@@ -34,19 +34,19 @@ class Case:
     batch_size: int
     workers: int
     batches: int
-    """Timed in one go: few, as the machine's speed is much the same from one go to the next only
-    while they are short. A multiple of the workers."""
+    """Batches per timed block: few, as the machine's speed differs little between consecutive
+    blocks only if they are short. A multiple of the workers."""
     rounds: int
-    """Of a session."""
+    """Rounds per session."""
     time_share: float
     judged: tuple[str, ...]
-    """Of `wall_s` and `cpu_s`."""
+    """Which of `wall_s` and `cpu_s` are evaluated."""
     relative: bool
-    """Judged as a share of a batch; else in seconds."""
+    """Whether the cost is a share of a batch's time; else it is in seconds."""
     most: float
-    """The bar."""
+    """The bar: the highest cost allowed."""
     quiet: float
-    """So near to 0 must plain against plain lie, or nothing can be said."""
+    """Limit of the interval of plain against plain; beyond it, the bar is not evaluated."""
 
     def loader(self) -> DataLoader[Any]:
         context = "fork" if self.workers else None
@@ -58,7 +58,7 @@ class Case:
         )
 
     def ahead(self) -> int:
-        """Batches that lie ready when nobody has asked for a while."""
+        """Return how many batches are ready after a while without a request."""
         return 2 * self.workers
 
 
@@ -68,14 +68,14 @@ class Endless(Dataset[Any]):
 
 
 class Next(Endless):
-    """Nearly nothing."""
+    """Samples that cost nearly nothing."""
 
     def __getitem__(self, index: int) -> int:
         return index
 
 
 class Work(Endless):
-    """A fixed amount of work a sample: a fixed time would hide what profiling adds."""
+    """A fixed amount of work per sample. A fixed time would hide what profiling adds."""
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats
@@ -89,7 +89,7 @@ class Work(Endless):
 
 
 class Photographs(Endless):
-    """JPEGs held in memory, decoded and resized as for training."""
+    """JPEGs in memory, decoded and resized as for training."""
 
     def __init__(self) -> None:
         self._encoded: list[bytes] = images.block(0, 0).column("image").to_pylist()
@@ -101,7 +101,7 @@ class Photographs(Endless):
 
 
 def cases() -> Iterator[Case]:
-    """Cheapest first."""
+    """Yield the cases, the cheapest per batch first."""
     yield Case(
         "num_workers=0, nearly nothing a batch", Next(), batch_size=1, workers=0,
         batches=PERIOD, rounds=5, time_share=0.2,
@@ -120,7 +120,7 @@ def cases() -> Iterator[Case]:
 
 
 def repeats(batch_s: float) -> int:
-    """With how many repeats a worker takes ``batch_s`` for a batch, on this machine."""
+    """Return with how many repeats a worker takes ``batch_s`` for a batch on this machine."""
     few, many = 10, 110
     slope_s = (_batch_s(many) - _batch_s(few)) / (many - few)
     return max(1, round(few + (batch_s - _batch_s(few)) / slope_s))

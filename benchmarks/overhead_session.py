@@ -1,7 +1,8 @@
-"""Blocks of batches under the clock: every arm's loader lives at once, and they take turns.
+"""Times blocks of batches. The loaders of all arms exist at once, and their blocks alternate.
 
-What disturbs the machine for longer than a block hits all arms alike, and so do the processes'
-memory layout and temperature. A session is a fork of its own, so that nothing of it stays behind.
+So a disturbance of the machine that lasts longer than a block affects all arms alike, as do the
+memory layout of the processes and the temperature. A session is a forked process of its own, so
+that it leaves no state behind.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 
 _REST_S = 0.004
-"""Workers that use no CPU for so long have nothing left to do."""
+"""Workers that use no CPU time for this long have nothing left to do."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Per batch."""
+    """Times per batch."""
 
     wall_s: float
     cpu_s: float
-    """Of main and workers together."""
+    """CPU time of the main process and the workers together."""
 
 
 Session = list[dict[str, Spent]]
-"""Rounds; in each, every arm once."""
+"""Rounds, each with one block of every arm, by the arm's name."""
 
 
 def hold_session(case: Case, arms: Sequence[Arm], rounds: int, seed: int) -> Session:
@@ -56,14 +57,14 @@ def _session(case: Case, arms: Sequence[Arm], rounds: int, seed: int) -> Session
 
 
 class Running:
-    """An arm, its iterator and the workers of that."""
+    """An arm, its iterator and the iterator's workers."""
 
     def __init__(self, case: Case, arm: Arm) -> None:
         self.arm = arm
         self._case = case
         others = set(multiprocessing.active_children())
         self.batches: Iterator[Any] = arm.iterate(case.loader())
-        arm.take(self.batches, 1)  # a generator makes its workers only now
+        arm.take(self.batches, 1)  # a generator starts its workers only now
         self._workers = [process.pid for process in set(multiprocessing.active_children()) - others]
         arm.take(self.batches, case.batches - 1)
         self._rest()
@@ -83,12 +84,12 @@ class Running:
         return Spent(wall_s / case.batches, cpu_s / (case.batches + case.ahead()))
 
     def _rest(self) -> None:
-        """Until the workers have filled up what is prefetched."""
+        """Wait until the workers have prefetched all that they may."""
         before, now = -1.0, self._workers_s()
         while self._workers and before != now:
             time.sleep(_REST_S)
             before, now = now, self._workers_s()
 
     def _workers_s(self) -> float:
-        # the clock of another process, as clock_getcpuclockid(3) makes its number
+        # the ID of another process's CPU clock, as clock_getcpuclockid(3) computes it
         return sum(time.clock_gettime(~pid << 3 | 2) for pid in self._workers if pid)

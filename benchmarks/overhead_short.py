@@ -1,9 +1,9 @@
-"""What profiling costs short runs: whole epochs of few batches, their workers' start and end too.
+"""Measures what profiling costs short runs: epochs of few batches, with start and end of workers.
 
     python -m benchmarks.overhead_short [--limit SECONDS] [--no-bars]
 
-Epochs with nothing, with pipeprof, and with nothing again take turns in random order, each over a
-loader of its own, in processes of some rounds each.
+Epochs without a profiler, with pipeprof, and again without one alternate in random order. Each has
+a loader of its own, and each process runs several rounds.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from benchmarks.overhead_cases import BATCH_SIZE, Work, repeats
 from benchmarks.overhead_stats import Floats, Verdict, added, judge, say
 
 BATCHES = 200
-"""Of an epoch."""
+"""Batches per epoch."""
 BATCHES_S = (0.0005, 0.0015, 0.005)
 _ARMS = ("plain", "pipeprof", "plain again")
 _MEASURES = ("wall", "CPU")
 _ROUNDS = 12
-"""Of a process; the first of them is not timed."""
+"""Rounds per process. The first one is discarded."""
 _MOST, _QUIET = 0.01, 0.005
 
 
 class Short(Work):
-    """An epoch's samples."""
+    """The samples of one epoch."""
 
     def __len__(self) -> int:
         return BATCHES * BATCH_SIZE
 
 
 def measure(batch_s: float, end: float) -> Floats:
-    """Seconds of an epoch: [`_MEASURES`, `_ARMS`, processes, rounds]. Until ``end``, or until plain
-    against plain is quiet enough."""
+    """Return the seconds of epochs by [`_MEASURES`, `_ARMS`, processes, rounds]. It measures until
+    ``end``, or until the two plain arms differ little enough."""
     data, sessions = Short(repeats(batch_s)), []
     while not sessions or (perf_counter() < end and not _quiet(_stacked(sessions))):
         fork = multiprocessing.get_context("fork")
@@ -54,7 +54,7 @@ def measure(batch_s: float, end: float) -> Floats:
 
 
 def run(seconds: float) -> list[tuple[Verdict, str]]:
-    """Measures, prints a table, and judges."""
+    """Measure, print a table, and return the verdicts."""
     end, verdicts = perf_counter() + seconds, []
     print(f"\nwhole epochs of {BATCHES} batches, 1 worker")
     print(f"  {'about, a batch':<16}{'':>5}{'an epoch':>10}   {'pipeprof':<28}plain again")
@@ -75,7 +75,7 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
 
 
 def _session(data: Short, seed: int) -> Floats:
-    """[`_MEASURES`, `_ARMS`, rounds]"""
+    """Return the seconds of epochs by [`_MEASURES`, `_ARMS`, rounds]."""
     torch.set_num_threads(1)
     chance, rounds = random.Random(seed), []
     for _ in range(_ROUNDS):
@@ -87,7 +87,7 @@ def _session(data: Short, seed: int) -> Floats:
 
 
 def _epoch(data: Short, profiled: bool) -> tuple[float, float]:
-    """Wall and CPU time, the workers' too."""
+    """Return wall time and CPU time of an epoch, including the workers' CPU time."""
     loader = DataLoader(data, BATCH_SIZE, num_workers=1, multiprocessing_context="fork")
     gc.collect()
     cpu_s, start = _cpu_s(), perf_counter()

@@ -1,4 +1,4 @@
-"""What pipeprof costs where it hardly works: imported, around a plain iterable, or idle."""
+"""Measures pipeprof where it does little: on import, around a plain iterable, and idle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(imported - start, perf_counter() - imported)
 
 
 def small_costs() -> list[tuple[str, list[float]]]:
-    """What each costs in seconds, as often as it was measured."""
+    """Return the name of each cost, and all its measurements in seconds."""
     imports = [_import_s() for _ in range(_REPEATS)]
     steps = [torch.zeros(8)] * (5 * PERIOD)
     bare_s = median(_stretches_s(steps))
@@ -76,7 +76,7 @@ def _import_s() -> tuple[float, float]:
 
 
 def _stretches_s(batches: Iterable[Any]) -> list[float]:
-    """Seconds a batch, over stretches of `_STRETCH`, past the first and what comes with it."""
+    """Return seconds per batch of each `_STRETCH` batches, after the first `PERIOD` batches."""
     iterator, times_s = iter(batches), []
     for _ in islice(iterator, PERIOD):
         pass

@@ -1,4 +1,4 @@
-"""What pairs of runs say, and how sure that is."""
+"""Estimates a cost from runs in pairs, with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Floats = npt.NDArray[np.float64]
 Verdict = Literal["met", "MISSED", "not judged"]
 
 ENOUGH = 6
-"""Sessions; fewer tell nothing of how they differ."""
+"""Fewest sessions for an interval, which is estimated from how sessions differ."""
 _RESAMPLES = 2000
 _ODD = 0.05
-"""Of the rounds at either end, that are left out: what disturbs a round says nothing. What we do
-now and then, such as folding rows, is less than the noise of a round, and stays in."""
+"""Share of the rounds that is left out at either end, where rounds were disturbed. Our periodic
+work, such as folding rows, is less than the noise of a round, so it is still included."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     middle: float
     low: float
-    """Of the 95 % interval."""
+    """Lower end of the 95 % interval; ``high`` is its upper end."""
     high: float
 
     def within(self, bound: float) -> bool:
@@ -33,11 +33,11 @@ class Estimate:
 
 
 def added(measured: Floats, *plain: Floats, relative: bool, seed: int = 0) -> Estimate:
-    """What ``measured`` costs above the mean of ``plain``, each of shape (sessions, rounds).
+    """Return the cost of ``measured`` above the mean of ``plain``, of shape (sessions, rounds).
 
-    ``relative``: as a share of plain, else in its unit. A share is a mean of logarithms: of two
-    quantities that are noisy alike, the mean of their quotients is above 1, and the quotient by a
-    mean of two is mostly below.
+    ``relative``: as a share of plain, else in its unit. A share comes from a mean of logarithms.
+    For equal quantities with equal noise, the mean of quotients would be above 1, and a quotient by
+    the mean of two would mostly be below 1.
     """
     if not relative:
         return estimate(measured - np.mean(plain, axis=0), seed, trimmed)
@@ -46,14 +46,14 @@ def added(measured: Floats, *plain: Floats, relative: bool, seed: int = 0) -> Es
 
 
 def mixed(share: float, one: Floats, other: Floats, relative: bool) -> Floats:
-    """``share`` of ``one``, and of the other what is left; by logarithms where `added` is."""
+    """Return the mean, with weight ``share`` for ``one``; of logarithms where `added` uses them."""
     if not relative:
         return share * one + (1 - share) * other
     return np.exp(share * np.log(one) + (1 - share) * np.log(other))
 
 
 def trimmed(rounds: Floats) -> Floats:
-    """The mean along the last axis, less `_ODD` of it at either end."""
+    """Return the mean along the last axis, without the share `_ODD` at either end."""
     odd = int(_ODD * rounds.shape[-1])
     ordered = np.sort(rounds, axis=-1)
     middle: Floats = ordered[..., odd : rounds.shape[-1] - odd].mean(axis=-1)
@@ -61,7 +61,7 @@ def trimmed(rounds: Floats) -> Floats:
 
 
 def median(rounds: Floats) -> Floats:
-    """Along the last axis."""
+    """Return the median along the last axis."""
     middle: Floats = np.median(rounds, axis=-1)
     return middle
 
@@ -69,10 +69,10 @@ def median(rounds: Floats) -> Floats:
 def estimate(
     differences: Floats, seed: int = 0, middle: Callable[[Floats], Floats] = median
 ) -> Estimate:
-    """The ``middle`` over all rounds of all sessions.
+    """Return the ``middle`` over all rounds of all sessions, with its interval.
 
-    The interval is of a bootstrap of whole sessions, since the rounds of one share processes,
-    and so their luck. Of fewer than `ENOUGH` it is everything.
+    The interval comes from a bootstrap of whole sessions, as the rounds of a session share
+    processes, and so are not independent. With fewer than `ENOUGH` sessions it is infinite.
     """
     sessions = len(differences)
     found = float(middle(differences.ravel()))
@@ -85,7 +85,7 @@ def estimate(
 
 
 def say(estimate: Estimate, relative: bool) -> str:
-    """In per cent, or in µs."""
+    """Return the estimate as text, in per cent or in µs."""
     scale, unit = (100, "%") if relative else (1e6, "µs")
     middle, low, high = (
         f"{value * scale:+.2f}" for value in (estimate.middle, estimate.low, estimate.high)
@@ -95,9 +95,9 @@ def say(estimate: Estimate, relative: bool) -> str:
 
 
 def judge(cost: Estimate, control: Estimate, most: float, quiet: float) -> Verdict:
-    """The upper end of ``cost`` against ``most``, if the machine was quiet enough to tell.
+    """Compare the upper end of ``cost`` with ``most``, if the machine was quiet enough for that.
 
-    A cost so high that no noise of this machine explains it misses the bar in any case.
+    A cost that is too high to be explained by this machine's noise misses the bar in any case.
     """
     if cost.low - max(-control.low, control.high) > most:
         return "MISSED"

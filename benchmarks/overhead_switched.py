@@ -1,14 +1,14 @@
-"""Plain and profiled in turns, on one and the same loader, in one unbroken stream of batches.
+"""Times one loader alternately plain and profiled, in one unbroken stream of batches.
 
-Two loaders differ by a few per cent whatever is done to them: by where their memory lies, and
-which core their workers run on. And a machine that others use is another one some milliseconds
-later. So here the stream is cut into stretches of a few batches, each with our hooks on or off as
-a plan says that main and the workers know by the number of the batch: nobody waits for anybody,
-and what is compared lies as near together as it can. While the hooks are off, nothing of ours runs
-but one look at the plan for each sample, which is in every arm.
+Two equal loaders differ by a few per cent, because of the place of their memory and the cores that
+their workers run on. The speed of a shared machine changes within milliseconds. So the stream is
+divided into stretches of a few batches, each with our hooks on or off. Main and workers derive that
+from a common plan and the number of the batch, and need not wait for each other. The compared
+stretches are as near in time as possible. While the hooks are off, our only code that runs is one
+lookup in the plan per sample, which is in every arm.
 
-Of a loader with fast batches pipeprof watches stretches and passes by the others. Both are timed
-by themselves: how much of each there is in use follows from how fast the batches come.
+For fast batches, pipeprof records some windows in full and only clocks the other batches. Both
+modes are timed separately; their shares in use follow from the rate of the batches.
 """
 
 from __future__ import annotations
@@ -43,46 +43,46 @@ class Mode(IntEnum):
     OFF = 0
     WATCHING = 1
     CLOCKING = 2
-    """Batches are only clocked."""
+    """Batches are only timed, and not recorded in full."""
 
 
 Hook = Callable[[Mode], None]
 
 
 class Plan:
-    """How the hooks are to be, stretch by stretch; known to main and to the workers that it forks.
+    """The mode of the hooks in each stretch, shared by main and the workers that it forks.
 
-    Of each stretch the first ``case.ahead()`` batches are not timed: they turn the hooks, and main
-    knows them half, as they were under way by then.
+    The first ``case.ahead()`` batches of each stretch are not timed. They switch the hooks, and
+    main records only a part of them, as workers had begun them before.
     """
 
     def __init__(self, case: Case, modes: Sequence[Mode]) -> None:
         self.modes = (Mode.WATCHING, *modes, Mode.OFF)
-        """With one stretch before and one after, to begin and to end with."""
+        """The mode of each stretch, with one more stretch at the start and one at the end."""
         self.workers, self.lead = max(1, case.workers), max(1, case.ahead())
         self.batches = self.lead + case.batches
-        """Of a stretch."""
+        """Batches per stretch."""
         shape = (len(self.modes), self.workers, 2)
         memory = mmap.mmap(-1, 8 * int(np.prod(shape)))
         self.clocked_s = np.frombuffer(memory).reshape(shape)
-        """CPU time of each worker, where its part of a stretch begins and ends."""
+        """CPU time of each worker where its timed part of a stretch begins and ends."""
         self.mode = Mode.WATCHING
         self._hooks: list[Hook] = []
-        """Of this process."""
+        """Hooks of this process."""
 
     def add(self, hook: Hook) -> None:
-        """To be told of each change; it is `Mode.WATCHING` now."""
+        """Register a hook, which is called on each change. The mode is `Mode.WATCHING` now."""
         self._hooks.append(hook)
 
     def turn(self, stretch: int) -> None:
-        """To the mode of the ``stretch``."""
+        """Switch the hooks to the mode of the ``stretch``."""
         if self.modes[stretch] != self.mode:
             self.mode = self.modes[stretch]
             for each in self._hooks:
                 each(self.mode)
 
     def work_on(self, batch: int) -> None:
-        """In a worker: it begins the ``batch``."""
+        """Follow the plan in a worker that begins the ``batch``."""
         stretch, nth = divmod(batch, self.batches)
         worker = batch % self.workers
         if stretch >= len(self.modes):
@@ -95,13 +95,13 @@ class Plan:
             self.clocked_s[stretch, worker, 0] = process_time()
 
     def worked_s(self, stretch: int) -> float:
-        """CPU time of all workers for what is timed of the ``stretch``."""
+        """Return the CPU time of all workers for the timed part of the ``stretch``."""
         begun, ended = self.clocked_s[stretch].sum(axis=0)
         return float(ended - begun)
 
 
 class Followed(Dataset[Any]):
-    """``dataset``, read in order; its workers follow the plan."""
+    """A wrapper of ``dataset``, which is read in order. Its workers follow the plan."""
 
     def __init__(self, dataset: Dataset[Any], batch_size: int, plan: Plan) -> None:
         self._dataset, self._batch_size, self._plan = dataset, batch_size, plan
@@ -116,7 +116,7 @@ class Followed(Dataset[Any]):
 
 
 def hold_switched_session(case: Case, arms: dict[Arm, Mode], seed: int) -> Session:
-    """``arms``: the first of them is the one that is profiled."""
+    """Run a session in a process of its own. The first of ``arms`` is the one that is profiled."""
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(1, mp_context=fork) as child:
         return child.submit(_session, case, arms, seed).result()
@@ -135,7 +135,7 @@ def _session(case: Case, arms: dict[Arm, Mode], seed: int) -> Session:
 
 
 class Stream:
-    """One pass over one loader, whose hooks come and go."""
+    """One pass over one loader, whose hooks are switched on and off."""
 
     def __init__(self, case: Case, ours: Arm, modes: Sequence[Mode]) -> None:
         self.plan = Plan(case, modes)
@@ -149,16 +149,16 @@ class Stream:
             self.plan.add(self._turn_main)
 
     def spent(self) -> Iterator[Spent]:
-        """Of each stretch of the plan, when all have been run."""
+        """Run all stretches of the plan, and then yield the times of each."""
         main = [self.clocked(stretch) for stretch in range(len(self.plan.modes) - 1)]
-        self._take(self.plan.lead)  # by then each worker is done with the last of them
+        self._take(self.plan.lead)  # by then each worker has finished the last stretch
         count = self._case.batches
         for stretch, (wall_s, cpu_s) in enumerate(main[1:], start=1):
             workers_s = self.plan.worked_s(stretch) if self._case.workers else 0.0
             yield Spent(wall_s / count, (cpu_s + workers_s) / count)
 
     def clocked(self, stretch: int) -> tuple[float, float]:
-        """In main: wall and CPU time of what is timed of the ``stretch``, which is the next."""
+        """Run ``stretch``, the next one, and return main's wall and CPU time of its timed part."""
         self.plan.turn(stretch)
         self._take(self.plan.lead)
         start_s, start_cpu_s = perf_counter(), process_time()
@@ -166,7 +166,7 @@ class Stream:
         return perf_counter() - start_s, process_time() - start_cpu_s
 
     def _take(self, count: int) -> None:
-        """A training loop of empty steps."""
+        """Take ``count`` batches in a training loop with empty steps."""
         batches = self.bare if self.plan.mode is Mode.OFF else self.profiled
         for _ in islice(batches, count):
             pass
@@ -180,7 +180,7 @@ class Stream:
 
 
 class _Pause:
-    """A meter looks at the system so many times a second: of the seconds in which it is on."""
+    """Shifts the schedule of a sampler by its pauses, as its rate is per second of active time."""
 
     def __init__(self, meter: ResourceSampler) -> None:
         self._meter, self._since_s = meter, 0.0
@@ -195,7 +195,7 @@ class _Pause:
 
 
 class _Maker:
-    """The hooks of one fetcher."""
+    """Switches the hooks of one fetcher."""
 
     def __init__(self, hooks: FetcherHooks, meter: ResourceSampler) -> None:
         self._hooks, self._pause, self._on = hooks, _Pause(meter), True
@@ -209,7 +209,7 @@ class _Maker:
 
 
 def _let_hooks_be_switched(plan: Plan) -> None:
-    """Those that will be set in this process and in its workers."""
+    """Add to the plan all hooks that will be set in this process and in its workers."""
     initialise, attach = FetcherHooks.__init__, WorkerSender.attach
 
     def switched_init(
@@ -227,7 +227,7 @@ def _let_hooks_be_switched(plan: Plan) -> None:
         attach(sender, queue)
 
         def turn(mode: Mode) -> None:
-            # its feeder thread keeps our lock, which has nothing to do while nothing is put
+            # the queue's feeder thread keeps our lock, which is idle while nothing is put
             if mode is Mode.OFF:
                 vars(queue).pop("put", None)
             else:

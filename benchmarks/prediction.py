@@ -1,22 +1,23 @@
-"""How wrong predictions are: calibrated on short runs with 0, 1 and 2 workers, held against real
-runs in other settings with the same training step.
+"""Measures the errors of predictions that are calibrated on short runs with 0, 1 and 2 workers.
+They are compared with real runs in other settings with the same training step.
 
     python -m benchmarks.prediction [--pipelines A,B] [--seconds S] [--repeats N] [--quick]
                                     [--workers 0,1] [--steps-ms 0,5] [--seeds 1,2]
                                     [--keep FILE | --kept FILE…] [--verbose]
 
-Each pipeline with each step is a question of its own, as a profile has the user's step. A machine
-is not as fast in one minute as in the next, and two runs of the same are not alike; so there are
-bouts of half a minute, minutes apart, each with samples of its own. In each, every setting is run
-once, in random order, with three calibrations among them, which are runs of other samples and as
-long, and predict the runs of that bout; by how much runs of one setting differ all bouts tell
-together. A cell is a setting in all bouts, and its error the middle one of theirs: each compares a
-prediction with a run that lies seconds away. *Declined* is the share of predictions that give no
-number, but say what would tell. An error is that of throughput, over cells in which the accelerator
-waits 5 % of the time or more. The noise of a cell is the standard error of its error, as its bouts
-tell. The last line is of all bouts' runs taken together, in place of the middle one. Pipelines
-whose rate a few slow batches make are run longer: `LONGER` times. ``--keep`` writes the runs to a
-file, and ``--kept`` predicts those of such files instead of making any.
+Each pipeline with each step is predicted separately, as a profile has the user's step. The speed of
+a machine changes within minutes, and runs of one setting differ. So runs are grouped in bouts of
+half a minute, minutes apart, each with its own samples. Each bout runs every setting once, in
+random order, between three calibrations. These use other samples, are as long, and predict the runs
+of that bout. How much runs of one setting differ is estimated from all bouts.
+
+A cell is a setting in all bouts. Its error is the median of its bouts' errors, each of a prediction
+and a run that are seconds apart. *Declined* is the share of predictions that give no number, but
+name the run that would decide it. Errors are those of throughput, over cells in which the
+accelerator waits 5 % of the time or more. The noise of a cell is the standard error of its error,
+estimated from its bouts. The last line is of all bouts together, not of the median bout. Pipelines
+whose rate is determined by a few slow batches are run `LONGER` times as long. ``--keep`` writes the
+runs to a file, and ``--kept`` predicts those of such files, without new runs.
 """
 
 from __future__ import annotations
@@ -55,19 +56,19 @@ from pipeprof.analyze.wording.prediction import deciding_run, open_question
 _STALLED = 0.05
 
 Bout: TypeAlias = tuple[str, float, int, int]
-"""Of which pipeline, step, seed and repeat."""
+"""The pipeline, the step in seconds, the seed and the repeat of a bout."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting, in each bout as predicted and as measured."""
+    """A setting, with its prediction and its measured run in each bout."""
 
     job: Job
     bouts: tuple[tuple[Prediction, Measured], ...]
 
     @property
     def given(self) -> list[tuple[Prediction, Measured]]:
-        """Bouts in which there is a number."""
+        """Bouts in which the prediction has a number."""
         return [bout for bout in self.bouts if not bout[0].deciding_run]
 
     @property
@@ -80,29 +81,29 @@ class Cell:
 
     @property
     def batches_per_s(self) -> float:
-        """Of all its runs together."""
+        """Measured rate of all its runs together."""
         return self._batches / sum(run.seconds for run in self.runs)
 
     @property
     def predicted(self) -> float:
-        """Batches/s, with as many batches in each bout."""
+        """Predicted batches/s of all its runs together, with as many batches in each."""
         return self._batches / float(sum(self._predicted_s))
 
     @property
     def starved_fraction(self) -> float:
-        """As measured."""
+        """Measured share of the time in which the training waited for a batch."""
         waited_s = sum(float(run.columns.wait_s.sum()) for run in self.runs)
         return waited_s / sum(run.seconds for run in self.runs)
 
     @property
     def error(self) -> float:
-        """The middle of its bouts': a machine that is three times as slow in one says nothing of
-        the model."""
+        """Median of ``errors``, so that a bout in which the machine is much slower does not count
+        against the model."""
         return float(np.median(self.errors))
 
     @property
     def errors(self) -> list[float]:
-        """Of each bout, in which prediction and run lie seconds apart."""
+        """Relative error in each bout, in which prediction and run are seconds apart."""
         return [
             one.batches_per_s / run.batches_per_s - 1
             for one, run in zip(self.predictions, self.runs, strict=True)
@@ -110,12 +111,12 @@ class Cell:
 
     @property
     def overall_error(self) -> float:
-        """Of all bouts together."""
+        """Relative error of all bouts together."""
         return self.predicted / self.batches_per_s - 1
 
     @property
     def starved_error(self) -> float:
-        """The middle of its bouts'."""
+        """Median over the bouts of the predicted minus the measured starved share."""
         return float(np.median([
             one.starved_fraction - float(run.columns.wait_s.sum()) / run.seconds
             for one, run in zip(self.predictions, self.runs, strict=True)
@@ -134,17 +135,17 @@ class Cell:
 
     @property
     def noise(self) -> float:
-        """Of ``error``: its standard error, as bouts tell."""
+        """Standard error of ``error``, estimated from the differences between bouts."""
         off = [
             run.seconds / told_s for run, told_s in zip(self.runs, self._predicted_s, strict=True)
         ]
-        if len(off) == 1:  # what its halves tell
+        if len(off) == 1:  # then from the difference between its halves
             off = [float(half.mean()) for half in np.array_split(self.runs[0].columns.cycle_s, 2)]
         return standard_error(np.array(off)) / float(np.mean(off))
 
     @property
     def held(self) -> float:
-        """The share of its runs: an interval is of one."""
+        """Share of its runs inside their interval, which is for a single run."""
         return float(np.mean([
             one.interval[0] <= run.batches_per_s <= one.interval[1]
             for one, run in zip(self.predictions, self.runs, strict=True)
@@ -152,7 +153,7 @@ class Cell:
 
     @property
     def settle(self) -> str:
-        """Where no number is given, what would tell; else empty."""
+        """Where no number is given, the run that would decide it; else empty."""
         return "" if self.given else deciding_run(self.bouts[0][0].deciding_run)
 
     @property
@@ -161,7 +162,7 @@ class Cell:
 
     @property
     def _predicted_s(self) -> list[float]:
-        """What each run was predicted to take."""
+        """Seconds that each run was predicted to take."""
         return [
             len(run.columns) / one.batches_per_s
             for one, run in zip(self.predictions, self.runs, strict=True)
@@ -184,8 +185,8 @@ def cells_of(runs: Runs, pipeline: str) -> list[Cell]:
 
 
 def _as_noisy(found: Mapping[Bout, Calibration]) -> dict[Bout, Calibration]:
-    """By what runs of a setting differ, all bouts of a question tell together: nine runs tell it
-    badly."""
+    """Replace each calibration's noise by the pooled noise of all bouts with its step. The runs of
+    a single bout are too few to estimate it."""
     steps = {bout[1] for bout in found}
     of_step = {at: [each.noise for bout, each in found.items() if bout[1] == at] for at in steps}
     noise = {at: float(np.sqrt(np.mean(np.square(each)))) for at, each in of_step.items()}
@@ -197,7 +198,7 @@ def bout_of(job: Job) -> Bout:
 
 
 def calibration(runs: Runs, pipeline: str, step_s: float, seed: int, repeat: int) -> Calibration:
-    """Of that bout."""
+    """Return the calibration of that bout."""
     jobs = [
         replace(job, repeat=repeat)
         for take in range(TAKES)
@@ -207,7 +208,7 @@ def calibration(runs: Runs, pipeline: str, step_s: float, seed: int, repeat: int
 
 
 def predicted(found: Calibration, job: Job, run: Measured) -> Prediction:
-    """Of a run with the steps of ``run``, and as long."""
+    """Predict a run with the steps of ``run`` and as many batches."""
     return predict(found, job.setting, run.columns.step_s, batches=len(run.columns))
 
 
@@ -229,7 +230,7 @@ def _declined(one: Cell) -> str:
 
 
 def print_row(name: str, cells: Sequence[Cell], together: bool = False) -> None:
-    """``together``: bouts, in place of the middle one."""
+    """Print a row of the table. ``together``: of all bouts together, not of the median bout."""
     stalled = [one for one in cells if one.starved_fraction >= _STALLED]
     given = [one for one in stalled if not one.settle]
     if not given:

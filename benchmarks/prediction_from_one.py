@@ -1,13 +1,13 @@
-"""How wrong the advice of one profile is: what it predicts of the workers that it proposes, held
-against real runs with as many.
+"""Measures the errors of advice from a single profile: what it predicts for the workers that it
+proposes is compared with real runs with that many workers.
 
     python -m benchmarks.prediction_from_one [--pipelines A,B] [--from 1,2] [--steps-ms 2,10]
                                              [--seeds 1,2,3] [--seconds S] [--repeats N]
 
-Each profile is of one run; the runs with the proposed workers are of other samples, in random order
-behind all profiles. An error is that of throughput. A prediction is *open* where the profile names
-a range, and the run that would settle it. The noise of a cell is half of what its own runs lie
-apart.
+Each profile is of one run. The runs with the proposed workers use other samples, and follow in
+random order after all profiles. An error is that of throughput. A prediction is *open* where the
+profile gives a range, and the run that would decide it. The noise of a cell is half of the range of
+its own runs' rates.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _PIPELINES = "sleeping,computing,counting,mixed,one in twenty"
 
 @dataclass
 class Told:
-    """Of one profile."""
+    """The proposal of one profile, and the real runs that it is compared with."""
 
     job: Job
     samples: float
-    """Of a batch."""
+    """Samples per batch."""
     advice: Recommendation
-    """To set more workers."""
+    """The recommendation of more workers."""
     rates: list[float]
-    """Samples/s of real runs with as many."""
+    """Samples/s of real runs with the proposed workers."""
     starved: list[float]
 
     @property
     def proposed(self) -> Job:
-        """Of other samples."""
+        """The job with the proposed workers, on other samples."""
         return replace(self.job, num_workers=int(self.advice.proposed), seed=-1 - self.job.seed)
 
     @property
@@ -54,7 +54,7 @@ class Told:
 
     @property
     def held(self) -> float | None:
-        """The share of the runs: an interval is of one."""
+        """Share of the runs inside the interval, which is for a single run."""
         if self.advice.interval is None:
             return None
         low, high = self.advice.interval
@@ -66,7 +66,7 @@ class Told:
 
 
 def profiled(job: Job, seconds: float) -> tuple[Told | None, str]:
-    """What a profile proposes; in words what else it does, where that is not more workers."""
+    """Return what a profile proposes, if it is more workers; else ``None`` and what it reports."""
     profile = run(job, seconds).profile()
     rate = profile.throughput
     for advice in profile.recommendations:

@@ -1,4 +1,4 @@
-"""Loaders that read from a disk and over a link of known speed (root, Linux)."""
+"""Loaders that read from a disk and over a link of known speed (they need root on Linux)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ while True:
 """
 
 _file = Path()
-"""That samples are read from; workers inherit it."""
+"""File that samples are read from; forked workers inherit it."""
 _address = ""
-"""Of the host behind the link."""
+"""Address of the host behind the link."""
 _connections: dict[int, socket.socket] = {}
-"""By process."""
+"""Process ID → its connection to the host."""
 
 
 def from_disk(chance: Random, _: int) -> torch.Tensor:
-    """Reads a sample that is not in memory, and decodes it without a core."""
+    """Read a sample that is not in the page cache, and sleep instead of decoding it."""
     start = chance.randrange(SAMPLES) * SAMPLE
     with open(_file, "rb", buffering=0) as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
@@ -59,7 +59,7 @@ def from_disk(chance: Random, _: int) -> torch.Tensor:
 
 
 def over_link(chance: Random, _: int) -> torch.Tensor:
-    """Asks a host for a sample, and decodes it without a core."""
+    """Request a sample from a host, and sleep instead of decoding it."""
     connection = _connections.get(os.getpid())
     if connection is None:
         connection = _connections[os.getpid()] = socket.create_connection((_address, _PORT))
@@ -74,7 +74,7 @@ def over_link(chance: Random, _: int) -> torch.Tensor:
 
 @contextmanager
 def throttled_disk() -> Iterator[Path]:
-    """A file on it, out of the page cache."""
+    """Yield a file on a throttled disk, which is not in the page cache."""
     global _file
     with tempfile.TemporaryDirectory(prefix="pipeprof-lab-", dir="/var/tmp") as folder:
         _file = Path(folder, "samples")
@@ -88,7 +88,7 @@ def throttled_disk() -> Iterator[Path]:
 
 @contextmanager
 def link_to_a_host() -> Iterator[tuple[str, int]]:
-    """The address of a server behind it, which answers each byte with `OVER_LINK` bytes."""
+    """Yield the address of a server behind it that answers each byte with `OVER_LINK` bytes."""
     global _address
     with shaped_link(LINK_MBIT_PER_S, 0) as link:
         _address = link.address

@@ -1,4 +1,4 @@
-"""Loaders whose mechanics are known, with jitter: equal batches would lock in phase."""
+"""Loaders of defined behaviour, with jitter, as workers with equal batches run in lockstep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIGMA = 0.3
 
 
 class Known(Dataset[Any]):
-    """Does ``work`` for each sample, with random numbers and a number of its own."""
+    """Does ``work`` for each sample, with a random generator and a number for that sample."""
 
     def __init__(self, work: Callable[[Random, int], Any], seed: int) -> None:
         self._work, self._seed = work, seed
@@ -34,14 +34,14 @@ def _sleep(chance: Random, mean_s: float) -> None:
 
 
 def _burn(chance: Random, mean_s: float) -> None:
-    """In numpy, which lets go of the interpreter now and then only."""
+    """Compute in numpy, which releases the interpreter lock only at times."""
     values = np.linspace(0.0, 1.0, 2000)
     for _ in range(round(mean_s / 10e-6 * chance.lognormvariate(-(_SIGMA**2) / 2, _SIGMA))):
         values = np.tanh(values)
 
 
 def _count(chance: Random, mean_s: float) -> None:
-    """In Python, which never does."""
+    """Compute in Python, which holds the interpreter lock."""
     total = 0
     for number in range(round(mean_s / 30e-9 * chance.lognormvariate(-(_SIGMA**2) / 2, _SIGMA))):
         total += number
@@ -78,7 +78,7 @@ def heavy_tailed(chance: Random, _: int) -> torch.Tensor:
 
 
 def one_in_twenty(chance: Random, number: int) -> torch.Tensor:
-    """Of twenty batches one, whichever it is, has a slow sample."""
+    """Sleep. In every twenty batches, a random one has a slow sample."""
     _sleep(chance, 1e-3)
     batch, sample = divmod(number, BATCH_SIZE)
     twenty, place = divmod(batch, 20)

@@ -1,6 +1,6 @@
-"""Real runs of loaders whose mechanics are known: what predictions are made from, and held against.
+"""Real runs of loaders of defined behaviour, from which predictions are computed and evaluated.
 
-They can be kept in a file, so that another form of the model is tried on the very same runs.
+They can be saved in a file, so that another version of the model is evaluated on the same runs.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import BatchLog
 
 CALIBRATION = ((0, 1), (1, 1), (2, 2))
-"""Workers, and batches for each to prefetch."""
+"""Pairs of workers and prefetch factor."""
 TAKES = 3
-"""Calibrations of a bout, spread over it."""
+"""Calibrations per bout, spread over it."""
 LONGER = {"heavy-tailed": 9.0, "one in twenty": 3.0}
-"""Times as long must runs be for their rate to be one, where a few slow batches make it."""
+"""Factor on the duration of runs, where a few slow batches determine the rate."""
 _FEWEST = 30
-"""Batches of a run, whatever the time."""
+"""Fewest batches of a run, however long they take."""
 _FIELDS = [field.name for field in fields(BatchLog)]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be made."""
+    """The settings of one run."""
 
     pipeline: str
     num_workers: int
     prefetch_factor: int
     step_s: float
     seed: int
-    """Of what is random in the pipeline."""
+    """Seed of the random numbers in the pipeline."""
     repeat: int = 0
     """The bout in which it is run."""
 
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """By which it is known in a file."""
+        """Name of the run in a file."""
         step_us = round(self.step_s * 1e6)
         where = (self.num_workers, self.prefetch_factor, step_us, self.seed, self.repeat)
         return "/".join(map(str, (self.pipeline, *where)))
@@ -73,7 +73,7 @@ Runs = Mapping[Job, Measured]
 
 @dataclass(frozen=True)
 class Grid:
-    """Settings to be predicted."""
+    """A grid of settings to be predicted."""
 
     workers: tuple[int, ...] = (0, 1, 2, 4, 8)
     prefetch: tuple[int, ...] = (1, 2, 4)
@@ -87,7 +87,7 @@ class Grid:
         ]
 
     def groups(self, pipelines: Sequence[str], seeds: Sequence[int]) -> list[list[Job]]:
-        """Those that are predicted from the same calibrations."""
+        """Return groups of jobs that are predicted from the same calibrations."""
         each = product(pipelines, self.steps_s, seeds)
         return [self.jobs(pipeline, step_s, seed) for pipeline, step_s, seed in each]
 
@@ -96,13 +96,13 @@ QUICK = Grid((0, 1, 2, 4), (2,), (0.0, 0.010))
 
 
 def calibration_jobs(pipeline: str, step_s: float, seed: int, take: int = 0) -> list[Job]:
-    """With the same training step as the cells with that seed, of other samples than theirs, and of
-    other takes."""
+    """Return runs with the training step of the cells with that seed. Their samples differ from
+    those of the cells and of other takes."""
     return [Job(pipeline, *setting, step_s, -1 - seed - 100 * take) for setting in CALIBRATION]
 
 
 def place(pipeline: str) -> AbstractContextManager[object]:
-    """Where it can be run."""
+    """Return a context in which the pipeline can be run."""
     return LAB[pipeline][1]() if pipeline in LAB else nullcontext()
 
 
@@ -111,7 +111,7 @@ def _work(pipeline: str) -> Callable[[random.Random, int], Any]:
 
 
 def run(job: Job, seconds: float) -> Any:
-    """A real loader, iterated so long: as `pipeprof.wrap` gave it."""
+    """Iterate a real loader for ``seconds``, and return what `pipeprof.wrap` returned for it."""
     loader = DataLoader(
         Known(_work(job.pipeline), 100 * job.seed + job.repeat),
         batch_size=BATCH_SIZE,
@@ -132,15 +132,15 @@ def run(job: Job, seconds: float) -> Any:
 
 
 def measure(job: Job, seconds: float) -> Measured:
-    """A run, without its first batches."""
+    """Run the job, and return the run without its warm-up batches."""
     columns = Columns.of(run(job, seconds).recording().batches)
     return Measured(job.setting, columns.take(np.arange(len(columns)) >= job.setting.warmup))
 
 
 def bout(cells: Sequence[Job], chance: random.Random, takes: int = TAKES) -> list[Job]:
-    """Cells of one pipeline, step and seed, in random order, with so many calibrations among them:
-    what they are predicted from lies seconds away, so that a machine which is slower for a while is
-    so for both."""
+    """Return the cells of one pipeline, step and seed in random order, between ``takes``
+    calibrations. A cell and its calibration are seconds apart, so that a machine that is slower for
+    a while is slower for both."""
     first, order = cells[0], chance.sample(cells, len(cells))
     if not takes:
         return order
@@ -152,13 +152,13 @@ def bout(cells: Sequence[Job], chance: random.Random, takes: int = TAKES) -> lis
 
 
 def longer(job: Job) -> float:
-    """Times as long as others is its run, and each calibration of it: an interval is of a run as
-    long, and by what runs of one setting differ these tell."""
+    """Return the factor on the duration of this run and its calibrations. These must be as long as
+    the run, since they estimate how much runs of that duration differ."""
     return LONGER.get(job.pipeline, 1.0)
 
 
 def tell(job: Job, run: Measured) -> None:
-    """How far the runs are."""
+    """Print the progress of the runs."""
     print(f"  {job.key}: {run.batches_per_s:.1f} batches/s", file=sys.stderr, flush=True)
 
 
@@ -168,7 +168,7 @@ def measure_all(
     seconds: float,
     takes: int = TAKES,
 ) -> dict[Job, Measured]:
-    """Of each group, which is of one pipeline, step and seed, so many bouts."""
+    """Run ``repeats`` bouts of each group, which has one pipeline, step and seed."""
     runs, chance = {}, random.Random(0)
     for repeat in range(repeats):
         for cells in chance.sample(groups, len(groups)):
@@ -181,7 +181,7 @@ def measure_all(
 
 
 def save(runs: Runs, path: Path) -> None:
-    """Each run as [fields, batches]."""
+    """Write each run as an array of shape (fields, batches)."""
     arrays = {
         job.key: np.stack([getattr(run.columns, name) for name in _FIELDS])
         for job, run in runs.items()

@@ -1,24 +1,24 @@
-"""How wrong a sweep is about settings that it left untried, on loaders drawn at random.
+"""Measures the errors of a sweep about settings that it left untried, on loaders drawn at random.
 
     python -m benchmarks.prediction_strangers [--strangers N] [--bouts N] [--seconds S] [--pairs N]
                                               [--seed N] [--verbose] [--keep FILE]
     python -m benchmarks.prediction_strangers --kept FILE… [--verbose]
 
-Each stranger (`benchmarks.random_loaders`; it is starved with one worker) is run in all settings of
-a grid of workers and prefetching, in random order, and so bout after bout. A sweep asks for one
-setting after another as `pipeprof sweep` does, and is given that setting's run of the first bout;
-of the next one, when it asks for a setting again. What it says of the others is held against all
-their runs: the error of a number against their mean; an interval, and what a setting gives *at
-most*, against each. Counted are settings in which the accelerator waits 5 % of the time or more.
-*Noise* is the standard error of that mean, as runs of one setting tell.
+Each stranger is a loader of `benchmarks.random_loaders` that is starved with one worker. A bout
+runs it in all settings of a grid of workers and prefetching, in random order. A sweep requests one
+setting after another as `pipeprof sweep` does, and receives that setting's run of the first bout.
+When it requests a setting again, it receives that of the next bout. Its predictions of the other
+settings are compared with all their runs: a rate with their mean, an interval and an *at most* with
+each run. Only settings in which the accelerator waits 5 % of the time or more count. *Noise* is the
+standard error of that mean, estimated from runs of the same setting.
 
-The setting that the sweep chooses is the cheapest within 3 % of the fastest that it tried; where
-another that it tried may be as good, the two are run alternately as `pipeprof sweep` does, and
-these pairs decide. The choice is run alternately with the fastest of all runs, so many pairs:
-*behind* is how much slower it is in the middle of the pairs. Seeds come from the clock; ``--seed``
-repeats those of a run. Workers are forked, as a grid of spawned ones takes minutes. ``--kept``
-judges runs that ``--keep`` wrote, by the analysis as it is now; a choice that was not run in pairs
-then is compared by the bouts.
+The sweep chooses the cheapest setting within 3 % of the fastest that it tried. If another one that
+it tried may be as good, both are run alternately as `pipeprof sweep` does, and these pairs decide.
+Then the choice is run alternately with the setting that is fastest over all runs, for ``--pairs``
+pairs. *Behind* is how much slower the choice is, in the median pair. The default seed is the time;
+``--seed`` draws the same loaders again. Workers are forked, as a grid of spawned ones takes
+minutes. ``--kept`` evaluates runs that ``--keep`` wrote, by the present analysis. A choice that was
+not run in pairs then is compared by the bouts.
 """
 
 from __future__ import annotations
@@ -68,14 +68,15 @@ GRID = tuple(
 STARVED = 0.05
 _MEDIAN, _WITHIN, _HOLDS, _AT_MOST = 0.03, (0.10, 0.90), (0.88, 0.97), 0.93
 _GOOD, _TRIED = 0.85, 1 / 3
-"""The bars: of predictions, and of choices."""
+"""Bars of predictions: median error; an error, and the share within it; share of runs in intervals;
+share of runs not above *at most*. Bars of choices: share that is good; share of settings tried."""
 _MOST_DRAWN = 20
-"""For each stranger that is asked for."""
+"""Most loaders drawn for each stranger that is requested."""
 
 _DOUBT = 0.2
-"""Less than so much, relatively, a sweep's trials do not tell settings apart."""
+"""Relative difference of rates below which a sweep's trials do not distinguish two settings."""
 _SPEC = SweepSpec(urls=(), workers=(), prefetch=(), batch_sizes=(), step_s=None)
-"""Of a sweep that settles its choice by pairs as any other."""
+"""Spec of a sweep that, by default, decides its choice by pairs of runs."""
 
 Pair = tuple[Setting, Setting]
 """Two settings that were run alternately."""
@@ -90,7 +91,7 @@ class Stranger:
     pairs: Mapping[Pair, tuple[tuple[float, float], ...]]
     """Batches/s of alternating runs."""
     others: float | None = None
-    """0..1 of all cores that other processes have had meanwhile."""
+    """Share of all cores, 0..1, that other processes used during the runs."""
 
     def __reduce__(self) -> Any:
         return Stranger, (
@@ -98,11 +99,11 @@ class Stranger:
             self.bouts,
             self.pairs,
             self.others,
-        )  # nothing that is derived from them
+        )  # without what is derived from these
 
     @cached_property
     def runs(self) -> dict[Setting, list[Measured]]:
-        """Of each setting, one a bout."""
+        """Runs of each setting, one per bout."""
         return {each: [steady_part(bout[each]) for bout in self.bouts] for each in self.bouts[0]}
 
     def rates(self, setting: Setting) -> list[float]:
@@ -113,24 +114,24 @@ class Stranger:
 
     @property
     def best(self) -> Setting:
-        """Fastest, of all runs."""
+        """The setting with the highest mean rate over all runs."""
         return max(self.runs, key=lambda setting: float(np.mean(self.rates(setting))))
 
     @property
     def spread(self) -> float:
-        """Standard deviation of one run, relatively; NaN where none was run twice."""
+        """Relative standard deviation of one run's rate; NaN where none was run twice."""
         logs = np.log([self.rates(setting) for setting in self.runs])
         return float(np.sqrt(logs.var(axis=1, ddof=1).mean()))
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a guided sweep of a stranger did and said."""
+    """What a guided sweep of a stranger tried and reported."""
 
     stranger: Stranger
     tried: tuple[Measured, ...]
     outlooks: tuple[Outlook, ...]
-    """Of the settings that it left untried."""
+    """Predictions of the settings that it left untried."""
 
     @classmethod
     def of(cls, stranger: Stranger, cores: float) -> Sweep:
@@ -145,13 +146,13 @@ class Sweep:
 
     @property
     def first_choice(self) -> Setting:
-        """By the trials: the cheapest of those within 3 % of the fastest."""
+        """The choice by trials alone: the cheapest of those within 3 % of the fastest."""
         near = max(run.batches_per_s for run in self.tried) * (1 - EQUALLY_FAST)
         return min((run.setting for run in self.tried if run.batches_per_s >= near), key=_cost)
 
     @property
     def doubt(self) -> Pair | None:
-        """The first choice, and the fastest of the others that were tried, if it may be as good."""
+        """The first choice and the fastest other setting tried, if that one may be as good."""
         first = self.first_choice
         others = [run for run in self.tried if run.setting != first]
         if not others:
@@ -162,7 +163,7 @@ class Sweep:
 
     @property
     def chosen(self) -> Setting:
-        """The first choice, or its rival where pairs of runs say so."""
+        """The first choice, or its rival where pairs of runs favour that."""
         rates = self.stranger.pairs.get(self.doubt) if self.doubt else None
         if self.doubt is None or not rates:
             return self.first_choice
@@ -171,11 +172,12 @@ class Sweep:
 
     @property
     def pairs(self) -> int:
-        """That it may run to settle its choice."""
+        """Number of pairs that the sweep may run to decide its choice."""
         return pair_count(_SPEC, len(self.tried)) if self.doubt else 0
 
     def behind(self) -> tuple[float, bool]:
-        """How much slower the choice is than the best; and whether pairs tell it, or bouts do."""
+        """Return by how much the best is faster than the choice, and whether pairs were run for it;
+        else the bouts are compared."""
         pair = self.chosen, self.stranger.best
         if pair[0] == pair[1]:
             return 0.0, True
@@ -186,7 +188,7 @@ class Sweep:
         )
 
     def cells(self) -> list[Cell]:
-        """Of settings that were left untried and starve."""
+        """Return the settings that were left untried and in which training is starved."""
         return [
             _cell(self.stranger, told) for told in self.outlooks
             if self.stranger.starved(told.setting) >= STARVED
@@ -195,14 +197,14 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Cell:
-    """A setting that was left untried, as predicted and as run."""
+    """A setting that the sweep left untried, with its prediction and its runs."""
 
     setting: Setting
     batches_per_s: float
-    """Predicted."""
+    """Predicted rate."""
     most: float
     interval: tuple[float, float]
-    """90 %, of a run as long."""
+    """90 % interval of the rate of a run that is as long."""
     rates: tuple[float, ...]
 
     @property
@@ -211,23 +213,23 @@ class Cell:
 
     @property
     def held(self) -> float:
-        """The share of the runs in the interval."""
+        """Share of the runs in the interval."""
         return float(np.mean([self.interval[0] <= each <= self.interval[1] for each in self.rates]))
 
     @property
     def most_held(self) -> float:
-        """The share of the runs that were no faster than that."""
+        """Share of the runs that were no faster than ``most``."""
         return float(np.mean([each <= self.most for each in self.rates]))
 
 
 def _cell(stranger: Stranger, told: Outlook) -> Cell:
-    """As `pipeprof sweep` reports it: *at most* is the interval's upper end."""
+    """Return the cell as `pipeprof sweep` reports it: *at most* is the interval's upper end."""
     rates = tuple(stranger.rates(told.setting))
     return Cell(told.setting, told.batches_per_s, told.interval[1], told.interval, rates)
 
 
 def met(options: argparse.Namespace, cores: float) -> Iterator[Stranger]:
-    """So many strangers, run."""
+    """Draw loaders, and run and yield as many strangers as are requested."""
     count, lab = 0, lab_kinds()
     for number in range(_MOST_DRAWN * options.strangers):
         drawn = draw(options.seed * 10_000 + number, lab)

@@ -1,5 +1,5 @@
-"""Real, profiled runs of loaders drawn at random. They can be kept in a file, so that another
-analysis is tried on the very same runs."""
+"""Real, profiled runs of loaders drawn at random. They can be saved in a file, so that another
+version of the analysis is evaluated on the same runs."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from pipeprof.model import Recording
 from pipeprof.units import percent
 
 FEWEST = 40
-"""Batches of a run, whatever the time."""
+"""Fewest batches of a run, however long they take."""
 _TURN = 10**6
-"""Batches of one turn have no numbers of another's: they are other samples."""
+"""Numbers of batches that are reserved for each turn, so that turns have different samples."""
 
 
 def lab_kinds() -> tuple[Kind, ...]:
-    """Those of the kinds that need root which can be run here; others are said to be left out."""
+    """Return the kinds that need root and can be run here. Others are reported as left out."""
     names: dict[Kind, str] = {"disk": "throttled disk", "link": "shaped link"}
     return tuple(kind for kind, name in names.items() if can_be_run(name))
 
 
 def rate(recording: Recording) -> float:
-    """Batches/s of the steady part."""
+    """Return batches/s of the steady part."""
     return steady_part(recording).batches_per_s
 
 
 def starved(recording: Recording) -> float:
-    """The share of the steady part in which the training waited for a batch."""
+    """Return the share of the steady part in which the training waited for a batch."""
     run = steady_part(recording)
     return float(run.columns.wait_s.sum()) / run.seconds
 
@@ -56,7 +56,7 @@ def steady_part(recording: Recording) -> Measured:
 def run(
     spec: LoaderSpec, around: Surroundings, turn: int, seconds: float = 0.0, batches: int = FEWEST
 ) -> Recording:
-    """At least so long, and so many batches, after those that warm it up."""
+    """Run for at least ``seconds`` and ``batches``, after the warm-up batches."""
     first = turn * _TURN
     loader = pipeprof.wrap(loader_of(spec, around, first), str(spec.seed), whole=True)
     accelerator = EmulatedAccelerator(spec.step_s)
@@ -73,13 +73,13 @@ def run(
 
 
 def keep(tried: object, path: Path) -> None:
-    """Behind what is in the file, so that little is lost with a crash."""
+    """Append to the file, so that little is lost in a crash."""
     with gzip.open(path, "ab", compresslevel=4) as file:
         pickle.dump(tried, file)
 
 
 def load(paths: Sequence[Path]) -> Iterator[Any]:
-    """All of the files."""
+    """Yield all that was saved in the files."""
     for path in paths:
         with gzip.open(path) as file:
             while file.peek(1):
@@ -87,12 +87,12 @@ def load(paths: Sequence[Path]) -> Iterator[Any]:
 
 
 def tell(what: str) -> None:
-    """How far it is."""
+    """Print the progress."""
     print(f"  {what}", file=sys.stderr, flush=True)
 
 
 def say_if_busy(others: Sequence[float | None]) -> None:
-    """``others``: of each loader, 0..1 of all cores that other processes had while it ran."""
+    """Warn if other processes were busy. ``others``: the share of cores they used, per loader."""
     known = [share for share in others if share is not None]
     busy = float(np.median(known)) if known else 0.0
     if busy > DISTURBING:

@@ -1,4 +1,4 @@
-"""Runs a loader that was drawn at random: what its costs do, and what they need around them."""
+"""Runs a loader that was drawn at random: the work of its costs, and the servers that they need."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from benchmarks.random_loaders import IN_FETCH, Cost, Kind, LoaderSpec, Place
 from pipeprof.model import Stage
 
 ENDLESS = 10**7
-"""Batches of a map-style data set."""
+"""Length of a map-style data set, in batches."""
 _ADDITION_S, _HASH_S, _BLOCK_S, _READ_S = 30e-9, 0.4e-6, 120e-6, 100e-6
-"""About, of an addition in Python, a hash, a block that is inflated, and one read from memory."""
+"""Approximate seconds to add in Python, to hash, to inflate `_BLOCK`, and to read `_READ` bytes."""
 _BLOCK, _READ = 1 << 16, 1 << 20
-"""Bytes."""
+"""Bytes of an inflated block, and of one read from the page cache."""
 _FILE_BYTES = 1 << 27
 _ANSWER = 1024
 _SERVER = f"""
@@ -55,22 +55,22 @@ while True:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What costs need to be done; workers get it with the data set."""
+    """Files and servers that the costs use. Workers receive it with the data set."""
 
     file: Path = Path()
-    """In the page cache."""
+    """A file in the page cache."""
     server: tuple[str, int] = ("", 0)
     disk: Path = Path()
     """A file on a throttled disk."""
     host: tuple[str, int] = ("", 0)
-    """Behind a shaped link."""
+    """The address of a server behind a shaped link."""
     overshoot_s: float = 0.0
-    """By which a sleep is longer than asked for."""
+    """Seconds by which a sleep is longer than requested."""
 
 
 @contextmanager
 def surroundings(specs: Sequence[LoaderSpec]) -> Iterator[Surroundings]:
-    """Of any of these loaders."""
+    """Provide what any of these loaders needs."""
     kinds = {cost.kind for spec in specs for cost in spec.costs}
     around = Surroundings(overshoot_s=_overshoot_s())
     with ExitStack() as stack:
@@ -86,8 +86,8 @@ def surroundings(specs: Sequence[LoaderSpec]) -> Iterator[Surroundings]:
 
 
 def loader_of(spec: LoaderSpec, around: Surroundings, first: int = 0) -> DataLoader[Any]:
-    """``first``: the number of the first batch. Batches of the same number are alike in all loaders
-    of a seed, but for what was cut. To be iterated within `pinning`."""
+    """Return the loader, to be iterated within `pinning`. ``first`` is the number of its first
+    batch. Batches of one number are alike in all loaders of a seed, except for what was cut."""
     work = Work(spec, around, first)
     options: dict[str, Any] = {
         "num_workers": spec.num_workers, "collate_fn": _Collate(work),
@@ -105,7 +105,7 @@ def loader_of(spec: LoaderSpec, around: Surroundings, first: int = 0) -> DataLoa
 
 @contextmanager
 def pinning(spec: LoaderSpec, around: Surroundings, first: int = 0) -> Iterator[None]:
-    """If the loader pins, torch has an accelerator meanwhile; to pin takes as long as it says."""
+    """If the loader pins memory, emulate an accelerator, and the time that its pinning takes."""
     work, count = Work(spec, around, first), iter(range(ENDLESS))
 
     def pin(data: Any, device: object = None) -> Any:
@@ -126,7 +126,7 @@ def pinning(spec: LoaderSpec, around: Surroundings, first: int = 0) -> Iterator[
 
 
 class Work:
-    """The costs of a loader, done in whichever process."""
+    """Does the work of a loader's costs, in any process."""
 
     def __init__(self, spec: LoaderSpec, around: Surroundings, first: int = 0) -> None:
         self.spec, self._around, self._first = spec, around, first
@@ -140,11 +140,11 @@ class Work:
             connection.close()
 
     def at(self, place: Place) -> list[tuple[int, Cost]]:
-        """With their numbers."""
+        """Return the costs in this place, with their numbers."""
         return [each for each in enumerate(self.spec.costs) if each[1].place == place]
 
     def do(self, place: Place, batch: int, sample: int | None = None) -> None:
-        """Of a batch, or of one of its samples."""
+        """Do the work of a batch, or of one of its samples, in this place."""
         for number, cost in self.at(place):
             pieces, size = cost.pieces, self.spec.batch_size
             if sample is not None:
@@ -157,7 +157,7 @@ class Work:
                     self._piece(cost.kind, piece_s, chance)
 
     def _piece(self, kind: Kind, seconds: float, chance: Random) -> None:
-        """As much as takes about so long."""
+        """Do work of this kind that takes about ``seconds``."""
         if kind == "sleep":
             time.sleep(max(0.0, seconds - self._around.overshoot_s))
         elif kind == "python":
@@ -185,7 +185,7 @@ class Work:
                 file.read(min(_READ, size - start))
 
     def _read_disk(self, chance: Random) -> None:
-        """What is not in memory, and will not be."""
+        """Read a sample that is not in the page cache, and evict it again."""
         with open(self._around.disk, "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
             start = chance.randrange(SAMPLES) * SAMPLE
@@ -199,7 +199,7 @@ class Work:
         connection.recv(size, socket.MSG_WAITALL)
 
     def _connection(self, address: tuple[str, int]) -> socket.socket:
-        """This process's."""
+        """Return the connection of this process."""
         key = os.getpid(), address[0]
         if key not in self._connections:
             self._connections[key] = socket.create_connection(address)
@@ -248,7 +248,7 @@ class _Map(Dataset[torch.Tensor]):
 
 
 class _Stream(IterableDataset[torch.Tensor]):
-    """Each worker makes batches of its own, without end."""
+    """A stream in which each worker yields batches of its own, without end."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -288,7 +288,7 @@ class _Collate:
 
 @contextmanager
 def _file() -> Iterator[Path]:
-    """In the page cache."""
+    """Yield a file in the page cache."""
     with tempfile.NamedTemporaryFile(prefix="pipeprof-bench-") as file:
         block = os.urandom(1 << 20)
         for _ in range(_FILE_BYTES >> 20):
@@ -299,7 +299,7 @@ def _file() -> Iterator[Path]:
 
 @contextmanager
 def _server() -> Iterator[tuple[str, int]]:
-    """Its address."""
+    """Run a server that answers after a requested delay, and yield its address."""
     with subprocess.Popen(
         [sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True
     ) as server:

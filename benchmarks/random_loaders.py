@@ -1,7 +1,7 @@
-"""Loaders drawn at random: what a batch costs, where, and the settings it is loaded with.
+"""Draws loaders at random: the costs of a batch, their places, and the settings of the loader.
 
-A loader is described wholly by a `LoaderSpec`, which can be pickled, printed in a line, and given
-again with some of its costs scaled: `LoaderSpec.cut`. `benchmarks.random_loader_work` runs it.
+A `LoaderSpec` describes a loader completely. It can be pickled, printed in a line, and copied with
+some of its costs scaled (`LoaderSpec.cut`). `benchmarks.random_loader_work` runs it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from random import Random
 from typing import Literal
 
 Kind = Literal["sleep", "python", "hash", "inflate", "file", "request", "disk", "link", "tensors"]
-"""*python* holds the interpreter, *hash* and *inflate* release it; *file* is read from the page
-cache, *request* waits for a server on this machine; *disk* is throttled and *link* shaped, and both
-need root; *tensors* are in a batch and travel one by one."""
+"""*python* holds the interpreter lock; *hash* and *inflate* release it. *file* is read from the
+page cache; *request* waits for a server on this machine. *disk* is throttled and *link* shaped;
+both need root. *tensors* are those of a batch, which are transferred one by one."""
 Place = Literal["read", "decode", "transform", "collate", "sampler", "pin", "transfer"]
 
 IN_FETCH: tuple[Place, ...] = ("read", "decode", "transform")
 COMPUTING: tuple[Kind, ...] = ("python", "hash", "inflate", "file")
 COUNTED: tuple[Kind, ...] = ("request", "tensors", "disk", "link")
-"""Cut by doing fewer of them, not by making each smaller."""
+"""Kinds that are cut by reducing their number, not the size of each."""
 LAB: tuple[Kind, ...] = ("disk", "link")
 _STEPS: tuple[Kind, ...] = ("sleep", "python", "hash", "inflate")
 _KINDS: dict[Place, tuple[Kind, ...]] = {
@@ -39,33 +39,33 @@ _WEIGHTS: dict[Place, int] = {
 _PIECE_S: dict[Kind, float] = {
     "request": 1.2e-3, "tensors": 0.2e-3, "disk": 1.6e-3, "link": 1.7e-3,
 }  # fmt: skip
-"""About, of what is counted."""
+"""Approximate seconds of one piece of a kind in `COUNTED`."""
 _LEAST_PIECE_S = 0.7e-3
-"""A shorter sleep is mostly overshoot."""
+"""Seconds of the shortest piece. A shorter sleep would mostly be overshoot."""
 _LEAST_S: dict[Kind, float] = {"tensors": 2.4e-3}
-"""To hand over fewer tensors takes mostly what each batch takes."""
+"""Shortest cost. The time to transfer fewer tensors would mostly be that of the batch itself."""
 _MOST_S: dict[Kind, float] = {"file": 8e-3, "tensors": 16e-3}
 _BATCH_MS, _SHARES = (1.0, 60.0), (0.15, 1.0)
-"""Of all costs together; of one cost, relative to the others, before they are scaled to that."""
+"""Range of all costs together in ms; range of one cost, before they are scaled to that sum."""
 _LARGEST_TAIL = 20.0
 
 
 @dataclass(frozen=True)
 class Jitter:
-    """By what factor a batch's cost differs from the mean, 1: log-normal, times a heavy tail, times
-    a slow batch now and then."""
+    """The factor on a batch's cost, of mean 1: a log-normal factor, times one with a heavy tail,
+    times one for a slow batch at times."""
 
     sigma: float = 0.0
-    """Of the log-normal part."""
+    """Standard deviation of the logarithm of the log-normal factor."""
     tail: float = 0.0
-    """Exponent of a Pareto distribution, cut off at 20; 0: none."""
+    """Exponent of a Pareto distribution that is cut off at 20; 0 means no heavy tail."""
     one_in: int = 0
-    """One batch of so many is slow; 0: none."""
+    """One batch in this many is slow, on average; 0 means none is."""
     slow: float = 1.0
-    """Times as long does it take."""
+    """Factor on the cost of a slow batch."""
 
     def factor(self, chance: Random) -> float:
-        """Of the next batch."""
+        """Return the factor of the next batch."""
         factor = exp(chance.gauss(-(self.sigma**2) / 2, self.sigma))
         if self.tail:
             mean = (self.tail - _LARGEST_TAIL ** (1 - self.tail)) / (self.tail - 1)
@@ -86,20 +86,20 @@ class Jitter:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a batch costs, of one kind and in one place."""
+    """A cost of each batch, of one kind and in one place."""
 
     kind: Kind
     place: Place
     pieces: int
-    """A batch, spread over its samples where it is in fetch."""
+    """Pieces per batch, which are spread over its samples in the stages of a fetch."""
     piece_s: float
-    """Of a piece, as a core does it here; how fast it is elsewhere matters little, since it is cut
-    by a share."""
+    """Nominal seconds of a piece. The real speed of a core matters little, since costs are cut by
+    a share."""
     jitter: Jitter = Jitter()
 
     @property
     def batch_s(self) -> float:
-        """About, of a batch, where nothing else is done meanwhile."""
+        """Approximate seconds per batch while nothing else runs."""
         return self.pieces * self.piece_s
 
     @property
@@ -107,7 +107,7 @@ class Cost:
         return self.kind in COMPUTING
 
     def times(self, factor: float) -> Cost:
-        """As much of it, exactly."""
+        """Return this cost scaled by exactly ``factor``."""
         if self.kind not in COUNTED:
             return replace(self, piece_s=factor * self.piece_s)
         pieces = factor * self.pieces
@@ -126,40 +126,40 @@ class LoaderSpec:
     """A loader, and the training step that it feeds."""
 
     seed: int
-    """It was drawn by."""
+    """Seed from which it was drawn."""
     costs: tuple[Cost, ...]
     annotated: bool
-    """Its stages are named by `pipeprof.stage`; else it is a black box."""
+    """Whether its stages are named by `pipeprof.stage`; else it is a black box."""
     num_workers: int = 0
     prefetch_factor: int = 2
     in_order: bool = True
     start_method: Literal["fork", "spawn"] = "fork"
     iterable: bool = False
-    """Each worker makes batches without end; else map-style."""
+    """Whether its data set is iterable, without end in each worker; else it is map-style."""
     batch_size: int = 1
     step_s: float = 0.0
 
     def causes_of(self, cost: Cost) -> tuple[str, ...]:
-        """Keys of `Profile.blame` that the cost belongs to: that of its stage comes first."""
+        """Return the keys of `Profile.blame` to which the cost belongs, that of its stage first."""
         stage: str = cost.place
         if stage in IN_FETCH and not self.annotated:
-            stage = "read" if cost.kind in ("file", "disk") else "fetch"  # reads of files are seen
+            stage = "read" if cost.kind in ("file", "disk") else "fetch"  # file reads are observed
         makes = cost.place in IN_FETCH or cost.place == "collate"
         return (stage, "worker-cpu") if makes and cost.computes else (stage,)
 
     def costs_of(self, cause: str) -> tuple[Cost, ...]:
-        """All that belong to it."""
+        """Return all costs that belong to the cause."""
         return tuple(cost for cost in self.costs if cause in self.causes_of(cost))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """To which a cost belongs, each once; that of a resource comes last."""
+        """Causes to which a cost belongs, each once; that of a resource is last."""
         found = dict.fromkeys(self.causes_of(cost)[0] for cost in self.costs)
         found.update(dict.fromkeys(cause for cost in self.costs for cause in self.causes_of(cost)))
         return tuple(found)
 
     def cut(self, costs: Collection[Cost], factor: float) -> LoaderSpec:
-        """The same loader, with so much of these costs."""
+        """Return the same loader with these costs scaled by ``factor``."""
         scaled = tuple(cost.times(factor) if cost in costs else cost for cost in self.costs)
         return replace(self, costs=scaled)
 
@@ -181,7 +181,7 @@ class LoaderSpec:
 
 
 def draw(seed: int, lab: Collection[Kind] = ()) -> LoaderSpec:
-    """The loader of that seed. ``lab``: which of the kinds that need root may occur."""
+    """Draw the loader of that seed. ``lab``: which of the kinds that need root may occur."""
     chance = Random(seed)
     workers = chance.choice((0, 1, 1, 2, 2, 3, 4, 6))
     spec = LoaderSpec(
@@ -191,7 +191,7 @@ def draw(seed: int, lab: Collection[Kind] = ()) -> LoaderSpec:
         num_workers=workers,
         prefetch_factor=chance.randint(1, 4),
         in_order=chance.random() < 0.75,
-        # to start one by spawn takes seconds of a core
+        # starting a worker by spawn takes seconds of a core
         start_method="spawn" if 1 <= workers <= 3 and chance.random() < 0.2 else "fork",
         iterable=chance.random() < 0.3,
         batch_size=chance.choice((1, 2, 4, 8, 16)),
@@ -201,7 +201,7 @@ def draw(seed: int, lab: Collection[Kind] = ()) -> LoaderSpec:
 
 
 def _costs(chance: Random, spec: LoaderSpec, lab: Collection[Kind]) -> tuple[Cost, ...]:
-    """One to four, of a known sum."""
+    """Draw one to four costs with a random sum, within the limits of each kind."""
     places = [place for place in _KINDS if _is_there(place, spec)]
     weights = [_WEIGHTS[place] for place in places]
     chosen = [
@@ -240,7 +240,7 @@ def _cost(chance: Random, kind: Kind, place: Place, batch_s: float, samples: int
 
 def _jitter(chance: Random, kind: Kind) -> Jitter:
     if kind in ("tensors", *LAB):
-        return Jitter()  # they have none, or their own
+        return Jitter()  # these have no jitter, or their own
     sigma = chance.choice((0.1, 0.3, 0.6))
     form: Sequence[Jitter] = (
         Jitter(sigma),

@@ -1,17 +1,17 @@
-"""CSV, Parquet and TFRecord into tensors: our readers against those of others, on one core.
+"""Compares our readers of CSV, Parquet and TFRecord into tensors with those of others, on one core.
 
     python -m benchmarks.readers [--rounds N] [--only FORMAT SHAPE] [--no-bars]
 
-Each reader has a process of its own, pinned to the same core unless it says how many threads it
-has, and reads the same file from the page cache; in each round all take a turn, in random order.
-All end in batches of 4,096 rows (64 images): ours in exact ones of tensors, through
-`pipeprof.open_dataset` with its read-ahead and counters; the others' arrays are cut into as many
-rows, which copies nothing. First each reads once, and all must give the same columns of the same
-types with the same sums.
+Each reader has a process of its own, and reads the same file from the page cache. All are pinned to
+the same core, except for readers whose number of threads is given. Each round runs all readers in
+random order. All end in batches of 4,096 rows (64 images). Ours are exact batches of tensors,
+through `pipeprof.open_dataset` with its read-ahead and counters. The others' arrays are cut into as
+many rows, which copies nothing. First each reads once, and all must return the same columns of the
+same types with the same sums.
 
-The bars: 0.95 of the fastest plain use of pyarrow, which decodes CSV and Parquet for us too; of 40
-scalar columns of TFRecord 1.5 times tf.data's batched parser, and 20 times the ``tfrecord``
-package. Exit code 1 when a bar is missed.
+The bars: 0.95 times as fast as the fastest plain use of pyarrow, which decodes CSV and Parquet for
+us too. For 40 scalar columns of TFRecord, 1.5 times as fast as tf.data's batched parser, and 20
+times as fast as the ``tfrecord`` package. Exit code 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Passes = dict[Reader, list[dict[str, Any]]]
 
 
 def compare(shape: Shape, format_name: str, folder: Path, rounds: int) -> bool:
-    """Prints a table; whether the bar is met."""
+    """Print a table, and return whether no bar is missed."""
     path = write(shape, format_name, folder)
     size = path.stat().st_size
     print(f"\n{format_name}, {shape.name}: {shape.what}; {size / 1e6:.1f} MB")
@@ -62,14 +62,14 @@ def compare(shape: Shape, format_name: str, folder: Path, rounds: int) -> bool:
 
 
 def bars(format_name: str, shape: Shape) -> list[tuple[str, float]]:
-    """Library, and how many times as fast as its fastest reader ours must be."""
+    """Return each library, and how many times as fast as its fastest reader ours must be."""
     if format_name != "tfrecord":
         return [("pyarrow", 0.95)]
     return [("tf.data", 1.5), ("tfrecord", 20.0)] if shape.name in SCALARS else []
 
 
 def judge(passes: Passes, library: str, bar: float) -> str:
-    """Prints and returns whether the bar is met."""
+    """Print and return whether the bar is met."""
     one_core = [each for each in passes if each.threads == 1 and each.name.startswith(library)]
     if not one_core:
         return "not judged"
@@ -83,7 +83,7 @@ def judge(passes: Passes, library: str, bar: float) -> str:
 def open_all(
     readers: Sequence[Reader], job: dict[str, Any], stack: ExitStack
 ) -> dict[Reader, Process]:
-    """Those that can be had, and give what ours gives."""
+    """Start the readers that can be installed, and check that they return what ours returns."""
     processes: dict[Reader, Process] = {}
     for reader in readers:
         try:
@@ -121,8 +121,8 @@ def cpu_of_row(passes: Passes, reader: Reader) -> float:
 
 
 def faster(passes: Passes, reader: Reader) -> Estimate:
-    """How many times as fast ours is: by CPU time on one core, so that other processes, which take
-    turns on it, do not count; by the clock where there are more."""
+    """Return how many times as fast ours is. A reader with one thread is compared by CPU time, in
+    which other processes on the core do not count; others are compared by wall time."""
     what = "cpu_s" if reader.threads == 1 else "wall_s"
     pairs = zip(passes[reader], passes[OURS], strict=True)
     return estimate(

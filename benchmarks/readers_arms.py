@@ -1,9 +1,9 @@
-"""How each library reads a file into arrays, at its best in a plain way.
+"""How each library reads a file into arrays, by the fastest of its plain calls.
 
 A reader takes a `Job` and yields chunks: column → array, or → (values, offsets) where rows differ
 in length. Arrays are contiguous, of the job's types, without nulls (NaN in their place), and in
-memory that a tensor can share; ours are tensors. Runs in the virtual environment of its library, so
-it imports that inside each reader, and nothing of pipeprof but in our own.
+memory that a tensor can share; ours are tensors. A reader runs in the virtual environment of its
+library, so each imports its own library inside, and only ours imports pipeprof.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import numpy as np
 
 Column: TypeAlias = "np.ndarray[Any, Any] | tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]"
 Chunk: TypeAlias = "Mapping[str, Any]"
-"""Of columns, or of the tensors of a batch."""
+"""Column → array, or a batch of our tensors."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A file, and what is wanted of it."""
+    """A file, and what to read from it."""
 
     path: str
     types: Mapping[str, str]
     """Column → ``float32``, ``int64``, ``string``, ``binary``, ``list<int64>``."""
     batch: int
-    """Rows that a pass gives at a time."""
+    """Rows per batch."""
     threads: int
 
     @property
@@ -37,7 +37,7 @@ class Job:
 
 
 def pipeprof(job: Job) -> Iterator[Chunk]:
-    """As a user does: exact batches, with everything that counts and times reads beside it."""
+    """Read as a user does: in exact batches, with all that counts and times reads."""
     import pipeprof
 
     yield from pipeprof.open_dataset(
@@ -46,7 +46,7 @@ def pipeprof(job: Job) -> Iterator[Chunk]:
 
 
 def as_arrays(value: Any) -> Column:
-    """A column, or what it is as a tensor of ours."""
+    """Return a column as arrays, also where it is a tensor of ours."""
     if hasattr(value, "offsets"):
         return value.values.numpy(), value.offsets.numpy()
     column: Column = value if isinstance(value, (tuple, np.ndarray)) else value.numpy()
@@ -54,7 +54,7 @@ def as_arrays(value: Any) -> Column:
 
 
 def batches(reader: str, job: Job) -> Iterator[Chunk]:
-    """What a reader gives, cut into batches: no array is copied for it, nor two chunks joined."""
+    """Yield a reader's chunks, cut into batches. No array is copied, and no chunks are joined."""
     for chunk in READERS[reader](job):
         rows = rows_of(chunk)
         if rows <= job.batch:
@@ -123,7 +123,7 @@ def _of_arrow(table: Any) -> Chunk:
 
 
 def _of_array(array: Any) -> Column:
-    """Shares Arrow's memory wherever that is possible at all."""
+    """Return the array of a column, which shares Arrow's memory wherever possible."""
     import pyarrow as pa
 
     if pa.types.is_list(array.type):
@@ -173,7 +173,7 @@ _MOST_ROWS = 2048
 
 
 def tfrecord(job: Job) -> Iterator[Chunk]:
-    """Only the first records: it takes up to a millisecond for each. It verifies no checksum."""
+    """Read only the first records, as each takes up to 1 ms. No checksum is verified."""
     from tfrecord.reader import tfrecord_loader
 
     names = {"f": "float", "i": "int", "l": "int", "s": "byte", "b": "byte"}

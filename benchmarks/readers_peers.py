@@ -1,6 +1,6 @@
-"""Who reads: the readers of each format, and the virtual environments of those that are not ours.
+"""The readers of each format, and the virtual environments of the other libraries.
 
-They are made below ``.bench-peers/``, once, so that pipeprof gains no dependency.
+These are created once, below ``.bench-peers/``, so that pipeprof gains no dependency.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PACKAGES = {
 @dataclass(frozen=True)
 class Reader:
     name: str
-    """As in `benchmarks.readers_arms`."""
+    """The name in `benchmarks.readers_arms.READERS`."""
     threads: int = 1
     again: bool = False
-    """The same a second time: the control."""
+    """Whether it is the same reader a second time, as the control."""
 
     def __str__(self) -> str:
         return f"{self.name} again" if self.again else self.name
@@ -51,8 +51,8 @@ PEERS = {
 
 @cache
 def python_of(name: str) -> str:
-    """The interpreter that has the library. Raises OSError or `subprocess.SubprocessError` when
-    it cannot be had."""
+    """Return the interpreter that has the library. Raises OSError or `subprocess.SubprocessError`
+    when it cannot be installed."""
     packages = _PACKAGES.get(name)
     if packages is None:
         return sys.executable
@@ -73,7 +73,7 @@ def python_of(name: str) -> str:
 
 
 class Process:
-    """A reader in a process of its own, which reads when it is told to."""
+    """A reader in a process of its own, which reads on request."""
 
     def __init__(self, reader: Reader) -> None:
         self._name = str(reader)
@@ -91,7 +91,7 @@ class Process:
         )
 
     def ask(self, **job: Any) -> dict[str, Any]:
-        """Raises RuntimeError with what the reader says, when it cannot."""
+        """Return the answer to a request. Raises RuntimeError with the reader's message."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:

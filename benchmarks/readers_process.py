@@ -1,8 +1,8 @@
-"""One reader in a process of its own: reads a file when told to, and says how long it took.
+"""One reader in a process of its own: it reads a file on request, and reports how long that took.
 
     python benchmarks/readers_process.py READER THREADS
 
-A line of JSON in, a line of JSON out. Runs in any virtual environment, on NumPy and its library.
+Each request and each answer is a line of JSON. It needs NumPy and the reader's library only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from readers_arms import Job, as_arrays, batches, rows_of
 
 
 def measure(reader: str, job: Job) -> dict[str, Any]:
-    """One pass."""
+    """Read the file once, and return the times and the rows."""
     rows = 0
     wall, cpu = perf_counter(), process_time()
     for batch in batches(reader, job):
@@ -27,7 +27,7 @@ def measure(reader: str, job: Job) -> dict[str, Any]:
 
 
 def describe(reader: str, job: Job) -> dict[str, Any]:
-    """What all readers must agree on: of each column its type, and a sum over its values."""
+    """Return what all readers must agree on: the type of each column, and a sum of its values."""
     types: dict[str, str] = {}
     sums: dict[str, float] = dict.fromkeys(job.types, 0.0)
     rows = 0
@@ -48,10 +48,10 @@ def describe(reader: str, job: Job) -> dict[str, Any]:
 
 def main(reader: str, threads: int) -> None:
     os.environ.update(POLARS_MAX_THREADS=str(threads), TF_CPP_MIN_LOG_LEVEL="3")
-    if threads == 1:  # a library's own threads share the core, too
+    if threads == 1:  # threads of the library share the core as well
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # output of the library is no answer
     for line in sys.stdin:
         asked = json.loads(line)
         job = Job(asked["path"], asked["types"], asked["batch"], threads)

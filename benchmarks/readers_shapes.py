@@ -23,13 +23,13 @@ class Shape:
     make: Callable[[], pa.Table]
     formats: tuple[str, ...] = ("csv", "parquet", "tfrecord")
     every: int = 1
-    """Every so many columns are asked for."""
+    """One column in this many is requested."""
     batch: int = 4096
     row_group: int = 2**17
     parquet_copies: int = 4
 
     def types(self) -> Mapping[str, str]:
-        """The columns that are asked for, and what they are read as."""
+        """Return the requested columns, and the types that they are read as."""
         schema = self.make().schema
         names = schema.names[self.every // 2 :: self.every]
         return {name: format_type(schema.field(name).type) for name in names}
@@ -41,7 +41,7 @@ def _floats(rows: int, columns: int) -> pa.Table:
 
 
 def _clicks() -> pa.Table:
-    """13 floats and 27 ints; most are small, some take nine bytes, and -1 says none."""
+    """Return 13 floats and 27 ints. Most ints are small, some take nine bytes, -1 means none."""
     rng, rows = np.random.default_rng(0), 2**16
     ints = {f"i{i:02}": rng.lognormal(6, 5, rows).astype(np.int64) for i in range(27)}
     for values in ints.values():
@@ -50,7 +50,7 @@ def _clicks() -> pa.Table:
 
 
 def _gaps() -> pa.Table:
-    """A tenth of the values are null, one by one: NaN, as they are read."""
+    """Return floats, a random tenth of which is null; they are read as NaN."""
     rng, floats = np.random.default_rng(1), _floats(2**16, 40)
     lacking = [rng.random(floats.num_rows) < 0.1 for _ in floats.columns]
     columns = [
@@ -65,7 +65,7 @@ def _columns(table: pa.Table) -> tuple[list[str], list[pa.ChunkedArray]]:
 
 
 def _mixed() -> pa.Table:
-    """Without nulls: tf.data has no parser for a feature that is there and empty."""
+    """Return columns without nulls, as tf.data cannot parse a feature that is there and empty."""
     table = pa.Table.from_batches([tabular.kind.block(0, block) for block in range(4)])
     columns = [
         column.fill_null(0) if pa.types.is_floating(column.type) else column
@@ -115,13 +115,13 @@ SHAPES = (
 
 
 def write(shape: Shape, format_name: str, folder: Path) -> Path:
-    """CSV and Parquet by Arrow's writers with their defaults; TFRecord by ours."""
+    """Write CSV and Parquet by Arrow's writers, and TFRecord by ours. Return the path."""
     path = folder / f"{shape.name}.{format_name}"
     table = shape.make()
     if format_name == "csv":
         pyarrow.csv.write_csv(table, path)
     elif format_name == "parquet":
-        # it is read so soon that opening a small file would be half of it
+        # reading is so fast that opening a small file would take half of the time
         longer = pa.concat_tables([table] * shape.parquet_copies)
         pyarrow.parquet.write_table(longer, path, row_group_size=shape.row_group)
     else:

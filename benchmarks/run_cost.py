@@ -1,6 +1,6 @@
-"""What `pipeprof run` adds to a script: to its start, and after its end.
+"""Measures the time that `pipeprof run` adds to a script: at its start, and after its end.
 
-Plain and profiled runs of the same scripts take turns, in random order: ``make bench-run``.
+Plain and profiled runs of the same scripts alternate, in random order: ``make bench-run``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ print(time.time(), flush=True)
 
 
 def run(command: Sequence[str], folder: Path) -> tuple[float, float]:
-    """Seconds until the script's first line, and from its last to the first word of a verdict, or
-    to the end."""
+    """Return the seconds until the script's first line, and those from its last line to the first
+    line of a verdict, or to the end."""
     began = time.time()
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -48,7 +48,7 @@ def run(command: Sequence[str], folder: Path) -> tuple[float, float]:
 
 
 def compare(name: str, script: str, folder: Path) -> float:
-    """Print a line; the most that was added at either end, seconds."""
+    """Print a line, and return the larger of the median seconds added at the start and the end."""
     (folder / "script.py").write_text(script)
     commands = {
         "plain": [sys.executable, "script.py"],

@@ -1,11 +1,11 @@
-"""Which client reads S3 best: requests/s of small ranges, MB/s of large ones, CPU of each request.
+"""Compares clients of S3: requests/s of small ranges, MB/s of large ones, CPU time per request.
 
     python -m benchmarks.s3_clients [rounds]
 
-Each client reads random ranges of one object through `pipeprof.storage`, from so many threads at a
-time, for a fixed time. In a round all take their turn, in random order; the first client takes two,
-and is its own control. One server keeps the object in memory and costs next to nothing; the other
-is rclone's, a whole server of S3. It answers ranges with 200, which obstore does not take.
+Each client reads random ranges of one object through `pipeprof.storage`, from several threads at
+once, for a fixed time. Each round runs all clients in random order; the first client runs twice, as
+its own control. One server has the object in memory and costs next to nothing. The other is
+rclone's, a complete server of S3. It answers ranges with 200, which obstore does not accept.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ AGAIN = f"{DEFAULT} again"
 
 @dataclass(frozen=True)
 class Turn:
-    """What one client gave in its time."""
+    """The rates of one client in its fixed time."""
 
     requests_per_s: float
     cpu_s: float
-    """Of this process, a request."""
+    """CPU time of this process per request."""
 
 
 def turn(store: Store, item: ObjectInfo, size: int, in_flight: int) -> Turn:
-    """The requests that were over in time, and as much of those that were not."""
+    """Time a client for `TURN_S`, and until the requests in flight at that time have ended."""
     done = [0] * in_flight
     store.read(item, [(0, size)])
     began, cpu_s = perf_counter(), process_time()
@@ -110,7 +110,7 @@ def _spread(values: list[float], form: str) -> str:
 
 @contextmanager
 def in_memory() -> Iterator[str]:
-    """An endpoint."""
+    """Yield the endpoint of a server that has the object in memory."""
     command = [sys.executable, "-m", "benchmarks.s3_memory", str(OBJECT)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -123,7 +123,7 @@ def in_memory() -> Iterator[str]:
 
 @contextmanager
 def of_rclone() -> Iterator[str]:
-    """An endpoint. It makes no sums of whole objects, which it would for each range."""
+    """Yield the endpoint of rclone, which here computes no checksum of the object per range."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "root" / "bucket").mkdir(parents=True)
         (Path(folder) / "root" / "bucket" / "x.bin").write_bytes(os.urandom(OBJECT))

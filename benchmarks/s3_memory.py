@@ -1,6 +1,6 @@
-"""A server of S3 that costs next to nothing: one object, in memory, for whoever asks.
+"""A server of S3 that costs next to nothing: it has one object, in memory.
 
-It checks no signature and answers ranges with 206. On a port of its own choice, which it prints:
+It checks no signature and answers ranges with 206. It prints the free port that it listens on:
 
     python -m benchmarks.s3_memory BYTES
 """

@@ -1,15 +1,15 @@
-"""How good the answer of a model-guided sweep is, and how many settings of its grid it had to try.
+"""Measures how good the answer of a model-guided sweep is, and the share of its grid that it tries.
 
     python -m benchmarks.sweep_guided [--seconds S] [--seed N] [--pairs N] [--keep FILE]
     python -m benchmarks.sweep_guided FILE
 
-Without a file it makes the runs: 25 settings of each pipeline with two training steps, in random
-order. A sweep is of one pipeline with one step: of the settings of the grid it asks for one after
-another, and is given that setting's run. What it finds to be fastest, and what an exhaustive sweep
-finds to be, of all runs, are then run again by turns, so many pairs: the fastest of many runs owes
-that to chance in part. *Behind* is by how much the guided sweep's choice is slower, the middle of
-the pairs, with the least and the most of them; below zero it is faster, and 0 where both choose the
-same. FILE is of runs that this kept; what is lacking there is run.
+Without a file it first runs 25 settings of each pipeline with two training steps, in random order.
+A sweep is of one pipeline with one step. It requests one setting of the grid after another, and
+receives that setting's run. Its choice and that of an exhaustive sweep are then run again
+alternately, for ``--pairs`` pairs: the fastest of many runs is so partly by chance. *Behind* is how
+much slower the guided sweep's choice is: the median of the pairs, with the least and the most of
+them. It is below zero where that choice is faster, and 0 where both choices are the same. FILE has
+runs that ``--keep`` wrote; missing ones are run.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from pipeprof.analyze.sweep.search import plan
 from pipeprof.units import percent
 
 _BEHIND, _FAR_BEHIND, _FEW = 0.03, 0.08, 0.25
-"""Of the bar: within the first on most pipelines, within the second on all, in so many of the
-grid's trials."""
+"""Bars: how far the choice may be behind on most pipelines, and on all; and the share of the grid's
+trials."""
 _AGAIN = 1000
-"""Added to a seed, for samples of other runs."""
+"""Added to a seed, so that a run has other samples."""
 
 GRID = Grid((0, 1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (0.0, 0.005))
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Of one pipeline with one training step."""
+    """The result of a sweep of one pipeline with one training step."""
 
     trials: int
     settings: int
-    """Of the grid."""
+    """Number of settings in the grid."""
     chosen: Job
     best: Job
     """The exhaustive sweep's choice."""
 
     def pairs(self, count: int) -> list[list[Job]]:
-        """Both by turns, of other samples; none where they are the same."""
+        """Return alternating runs of both choices on other samples; none if they are the same."""
         if self.chosen == self.best:
             return []
         return [
@@ -63,7 +63,7 @@ class Sweep:
 
 
 def swept(runs: Mapping[Setting, Measured], cores: float) -> list[Measured]:
-    """What is tried until nothing else can change the answer."""
+    """Return what the sweep tries until no other trial can change the answer."""
     tried: list[Measured] = []
     while (setting := plan(list(runs), tried, cores).trial) is not None:
         tried.append(runs[setting])
@@ -71,7 +71,7 @@ def swept(runs: Mapping[Setting, Measured], cores: float) -> list[Measured]:
 
 
 def sweep(runs: Runs, cores: float) -> Sweep:
-    """``runs``: the grid's, of one pipeline with one step."""
+    """Return the result of a sweep. ``runs``: those of the grid, of one pipeline with one step."""
     jobs = {job.setting: job for job in runs}
     tried = swept({job.setting: run for job, run in runs.items()}, cores)
     chosen, best = (jobs[_fastest(each).setting] for each in (tried, list(runs.values())))
@@ -79,13 +79,13 @@ def sweep(runs: Runs, cores: float) -> Sweep:
 
 
 def behind(one: Sweep, runs: Runs, count: int) -> list[float]:
-    """By how much the choice is slower, relatively, in each pair."""
+    """Return by how much the best is faster than the choice, relatively, in each pair."""
     pairs = [[runs[job].batches_per_s for job in pair] for pair in one.pairs(count)]
     return [best / chosen - 1 for chosen, best in pairs] or [0.0]
 
 
 def made(runs: Runs, groups: Sequence[Sequence[Job]], seconds: float) -> Runs:
-    """With those that are lacking; a group's one after another, in random order."""
+    """Return ``runs`` with the missing ones, which are run group by group, in random order."""
     lacking = [group for group in groups if any(job not in runs for job in group)]
     return {**runs, **measure_all(lacking, 1, seconds, takes=0)}
 
@@ -131,7 +131,7 @@ def main() -> int:
 
 
 def print_summary(every: Sequence[tuple[float, float]]) -> None:
-    """``every``: the share of the grid that was tried, and how far behind the choice is."""
+    """Print the summary. ``every``: share of the grid tried, and how far the choice is behind."""
     shares, behind = (np.array(each) for each in zip(*every, strict=True))
     near, few = behind <= _BEHIND, shares <= _FEW
     well, soon, at_all = (

@@ -1,10 +1,10 @@
-"""What a batch costs on its way from a worker: as a plain dict of tensors, and as a `Batch`.
+"""Compares the rate of batches sent by a worker as a plain dict of tensors, and as a `Batch`.
 
     python benchmarks/transfer.py [pairs]
 
-One worker makes the demo's 26 columns from Parquet; the consumer does nothing. Each round runs
-dict, Batch, dict, Batch in turn, so that a drift of the machine hits all alike; dict against
-dict is the control.
+One worker reads the 26 columns of generated tables from Parquet; the consumer does nothing. Each
+round runs dict, Batch, dict, Batch in this order, so that a drift of the machine affects all alike.
+Dict against dict is the control.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCHES = 150
 
 
 def as_dict(batch: dict[str, Any]) -> dict[str, Any]:
-    """Each tensor on its own, as torch sends them; a `Ragged` as its two tensors."""
+    """Return each tensor on its own, as torch sends them, and a `Ragged` as its two tensors."""
     plain = {}
     for name, value in batch.items():
         if isinstance(value, Ragged):

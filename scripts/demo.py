@@ -1,4 +1,4 @@
-"""Run the demo: a training that starves, its cause, the fix, and whether the prediction holds.
+"""Run the demo: a starved training, its cause, the fix, and a check of the prediction.
 
 A table in three formats and on S3 follows. The demo uses the command line, prints one screen, and
 saves the output of the commands in demo/*.log.

@@ -1,7 +1,7 @@
 """Check that HolisticTraceAnalysis reads the accelerator's idle time from our trace.
 
-It depends on Jupyter and more, so it is no dependency of the tests. The needed packages are
-installed once in .bench-peers/hta.
+HolisticTraceAnalysis depends on Jupyter and more, so the tests do not depend on it. The packages
+that it needs here are installed once in .bench-peers/hta.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def found_in(trace: bytes) -> dict[str, Any]:
             "() => window.app?.trace?.timeline && !app.isLoadingTrace", timeout=60_000
         )
         found = page.evaluate(_ASK)
-        page.wait_for_timeout(2_000)  # it draws when idle
+        page.wait_for_timeout(2_000)  # the page draws only while it is idle
         PICTURE.parent.mkdir(exist_ok=True)
         page.screenshot(path=PICTURE)
         browser.close()

@@ -1,7 +1,7 @@
 """Check that the legacy trace viewer accepts our trace: each track, span and arrow, no warning.
 
-The viewer is chrome://tracing as TensorBoard's profiler plugin contains it. It needs features of a
-Chrome of ten years ago, which a package from npm provides.
+The viewer is the chrome://tracing that TensorBoard's profiler plugin contains. It needs features
+that Chrome had ten years ago, which a package from npm provides.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _ASK = """() => {
 _NO_PARENT = """window.addEventListener('message', message => {
     if (message.data.msg) message.stopImmediatePropagation();
 })"""
-"""The page tells its parent that it is ready. Without a parent, it would read that as a trace."""
+"""The page sends its parent a message when it is ready. A page without a parent receives that
+message itself, and would read it as a trace."""
 _OPEN = "text => window.postMessage({name: 'pipeprof', data: text}, '*')"
 
 
