@@ -67,7 +67,10 @@ def over_link(chance: Random, _: int) -> torch.Tensor:
     data = bytearray(OVER_LINK)
     rest = memoryview(data)
     while rest:
-        rest = rest[connection.recv_into(rest) :]
+        received = connection.recv_into(rest)
+        if not received:
+            raise ConnectionError("the host closed the connection")
+        rest = rest[received:]
     time.sleep(_DECODE_S * chance.uniform(0.5, 1.5))
     return torch.frombuffer(data, dtype=torch.uint8)
 

@@ -196,7 +196,8 @@ class Work:
     def _ask(self, address: tuple[str, int], request: bytes, size: int) -> None:
         connection = self._connection(address)
         connection.sendall(request)
-        connection.recv(size, socket.MSG_WAITALL)
+        if len(connection.recv(size, socket.MSG_WAITALL)) < size:
+            raise ConnectionError("the server closed the connection")
 
     def _connection(self, address: tuple[str, int]) -> socket.socket:
         """Return the connection of this process."""

@@ -85,6 +85,7 @@ def open_all(
 ) -> dict[Reader, Process]:
     """Start the readers that can be installed, and check that they return what ours returns."""
     processes: dict[Reader, Process] = {}
+    ours: dict[str, Any] | None = None
     for reader in readers:
         try:
             process = Process(reader)
@@ -93,7 +94,7 @@ def open_all(
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             print(f"  {reader!s:<22}NOT MEASURED ({error})")
             continue
-        if reader == OURS:
+        if reader == OURS or ours is None:
             ours = given
         assert given["types"] == ours["types"], (reader, given["types"], ours["types"])
         if given["rows"] == ours["rows"]:

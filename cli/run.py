@@ -6,6 +6,7 @@ import atexit
 import sys
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -116,7 +117,11 @@ def command(
     view = partial(_live_view, live_every) if live else None
     if (tune or tuned) and (live or whole):
         raise UsageError("--tune cannot be combined with --live or --whole: give one of them")
-    tuner = partial(_tune, tuned) if tune or tuned else None
+    tuner = None
+    if tune or tuned:
+        # so that a loader which is made again starts with what was found for the last one
+        folder = TemporaryDirectory(prefix="pipeprof-tuned-")
+        tuner = partial(_tune, tuned or Path(folder.name) / "tuned.json", quiet)
     session = Session(CallSites(program.folder), overrides, view, whole, tuner)
     reporter = RunReporter(session, script, threshold, out, html, quiet, mode)
     # handlers run in reverse order, so this one runs after those of the script
@@ -127,11 +132,17 @@ def command(
     sys.exit(reporter.exit_code(ending, fail_if_starved))
 
 
-def _tune(file: Path | None, loader: Any) -> TunedLoader:
-    """Tune ``loader``. This imports torch, which the script has imported by then."""
+def _tune(file: Path, quiet: bool, name: str, loader: Any) -> TunedLoader:
+    """Tune ``loader``, and say what will not stay the same. This imports torch, which the script
+    has imported by then."""
     from pipeprof.loaders.tune.tune import tune
 
-    return tune(loader, tuned=file)
+    tuned = tune(loader, tuned=file)
+    tuning = tuned.tuning()
+    if tuning.state != "off" and not quiet:
+        for note in tuning.notes:
+            click.echo(f"pipeprof: {name}, to be tuned: {note}", err=True)
+    return tuned
 
 
 def _live_view(line_s: float) -> Live:

@@ -44,11 +44,11 @@ class Session:
         overrides: Sequence[Override] = (),
         live: Callable[[], Live] | None = None,
         whole: bool = False,
-        tune: Callable[[Any], TunedLoader] | None = None,
+        tune: Callable[[str, Any], TunedLoader] | None = None,
     ) -> None:
         """Prepare a session; `install` starts it. ``live`` returns the live view, and is called
         when a loader is first iterated. With ``whole`` every batch is recorded in full, whatever
-        that costs. ``tune`` is `pipeprof.tune` where loaders are to be tuned."""
+        that costs. ``tune`` tunes a loader, given its name; ``None`` where none is tuned."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
@@ -230,7 +230,7 @@ class Session:
         assert self._tune is not None
         name = self._name_of(loader)
         if name not in self._tuned or self._tuned[name]._loader is not loader:
-            self._tuned[name] = self._tune(loader)
+            self._tuned[name] = self._tune(name, loader)
         tuned = self._tuned[name]
         if tuned.profiler is None:
             return None

@@ -31,11 +31,38 @@ def test_a_script_is_tuned_while_it_runs(tmp_path):
     plain = call([RUN[0], "train.py"], tmp_path)
     tuned = call([*RUN, "--tuned", "tuned.json", "train.py"], tmp_path)
     assert tuned.stdout == plain.stdout
+    assert "train.py:15, to be tuned: workers that start draw other random numbers" in tuned.stderr
     assert "train.py:15, tuned:" in tuned.stderr
     assert "kept" in tuned.stderr
     assert "This DataLoader will create" not in tuned.stderr
     (profile,) = (tmp_path / "pipeprof-run").iterdir()
     assert json.loads(profile.read_bytes())["config"]["num_workers"] > 0
+
+
+AGAIN = """
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        time.sleep(0.001)
+        return torch.tensor([index])
+
+for epoch in range(4):
+    print(sum(len(batch) for batch in DataLoader(Slow(), batch_size=8)))
+"""
+
+
+def test_a_loader_that_is_made_again_starts_with_what_was_found(tmp_path):
+    write(tmp_path, {"train.py": AGAIN})
+    tuned = call([*RUN, "--tune", "train.py"], tmp_path)
+    assert tuned.stdout.split() == ["4000"] * 4
+    (before,) = [line for line in tuned.stderr.splitlines() if line.startswith("  before")]
+    assert "num_workers=0" not in before
 
 
 def test_what_cannot_be_combined_is_named(tmp_path):
