@@ -65,7 +65,18 @@ def propose(recording: Recording, own: TunedSetting, bounds: Bounds) -> Sequence
         )
         for each, rate in _cheapest_first(tried.simulated)
     ]
-    return [each for each in [*advised, *simulated] if bounds.allow(each.setting, own)]
+    found = [*advised, *simulated, *_explored(simulated, own)]
+    return [each for each in found if bounds.allow(each.setting, own)]
+
+
+def _explored(simulated: Sequence[Candidate], own: TunedSetting) -> Iterator[Candidate]:
+    """Yield twice and half the workers. Such a change may bring some per cent that the simulation
+    does not see, as where computing workers share the cores."""
+    if not own.num_workers:
+        return
+    for workers in (2 * own.num_workers, own.num_workers // 2):
+        near = [each for each in simulated if each.setting.num_workers == workers]
+        yield from (replace(each, explores=True) for each in near[:1])
 
 
 def _cheapest_first(rates: Mapping[Setting, float]) -> Sequence[tuple[Setting, float]]:

@@ -1,7 +1,8 @@
 """Finds candidates in a process of its own, while training continues.
 
 A thread of the training process would hold its interpreter for as long as it computes, which delays
-each batch. A process with a low priority takes only a core that is idle, or a small share of one.
+each batch. A process with the lowest priority takes a core that is idle, or two per cent of a busy
+one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     f"from {__name__} import main; main()"
 )
-_NICENESS = 10
+_NICENESS = 19
 
 
 class ProposalProcess:

@@ -54,6 +54,8 @@ class Candidate:
     setting: TunedSetting
     batches_per_s: float | None = None
     """Predicted; ``None`` where nothing is."""
+    explores: bool = False
+    """Whether it is tried also where it is predicted to be only as fast."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,10 @@ class Search:
         while own.fed.starved_fraction > self.threshold:
             if proposed is None:
                 proposed = yield from _proposed(self.current)
-            least = own.fed.batches_per_s * (1 + EQUALLY_FAST) / trust
             left = [
                 each
                 for each in proposed
-                if each.setting not in tried and (each.batches_per_s or least) >= least
+                if each.setting not in tried and _is_promising(each, own, trust)
             ]
             if not left:
                 self.state = "best"
@@ -167,6 +168,16 @@ class Search:
             len(logs),
             kept=kept,
         )
+
+
+def _is_promising(candidate: Candidate, own: MeasuredStretch, trust: float) -> bool:
+    """``trust``: the factor by which predictions are reduced."""
+    predicted = candidate.batches_per_s
+    if predicted is None:
+        return True
+    if candidate.explores:
+        return predicted >= own.fed.batches_per_s * (1 - EQUALLY_FAST)
+    return trust * predicted >= own.fed.batches_per_s * (1 + EQUALLY_FAST)
 
 
 def _measured(setting: TunedSetting) -> Generator[Step, Answer, MeasuredStretch]:

@@ -53,7 +53,7 @@ def _workers(facts: Facts, own: Setting) -> Iterator[Setting]:
     """Yield other numbers of workers that the machine has room for."""
     cores = ceil(facts.cores / facts.environment.ranks)
     most = min(8 * cores, _BEYOND_CORES * max(cores, enough_for_cores(facts)))
-    for workers in _WORKERS:
+    for workers in sorted({*_WORKERS, 2 * facts.workers, facts.workers // 2} - {0}):
         setting = replace(own, num_workers=workers, prefetch_factor=_PREFETCH[0])
         if workers <= most and setting != own and _fits(facts, setting):
             yield setting

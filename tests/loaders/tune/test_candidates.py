@@ -15,9 +15,11 @@ from pipeprof.loaders.tune.candidates import (
     Bounds,
     _applied,
     _cheapest_first,
+    _explored,
     propose,
     with_values,
 )
+from pipeprof.loaders.tune.search import Candidate
 from pipeprof.model import ReadOptions, Recommendation, Recording, TunedSetting
 
 OWN = TunedSetting(1, 2)
@@ -68,6 +70,14 @@ def test_fewer_workers_that_are_as_fast_come_first() -> None:
     rates = {Setting(4, 2): 100.0, Setting(2, 4): 99.0, Setting(2, 2): 98.0, Setting(1, 2): 60.0}
     order = [each for each, _ in _cheapest_first(rates)]
     assert order == [Setting(2, 2), Setting(2, 4), Setting(4, 2), Setting(1, 2)]
+
+
+def test_twice_and_half_the_workers_are_explored() -> None:
+    simulated = [Candidate(TunedSetting(each, 2), 80.0) for each in (1, 2, 3, 4, 8)]
+    found = [*_explored(simulated, TunedSetting(4, 2))]
+    assert [each.setting.num_workers for each in found] == [8, 2]
+    assert all(each.explores for each in found)
+    assert [*_explored(simulated, TunedSetting(0, None))] == []
 
 
 def advised(setting: str, proposed: str, own: TunedSetting, bounds: Bounds) -> list[TunedSetting]:

@@ -118,3 +118,13 @@ def test_a_prediction_that_was_too_fast_makes_the_others_slower() -> None:
     too_fast = [Candidate(workers(3), 120.0), Candidate(workers(4), 115.0)]
     search = searched(Machine(cores=2), workers(2), lambda _: too_fast)
     assert [attempt.setting for attempt in search.attempts] == [workers(3)]
+
+
+def test_an_exploring_candidate_is_tried_where_it_is_predicted_to_be_as_fast() -> None:
+    def explore(predicted: float) -> Sequence[TunedSetting]:
+        candidate = Candidate(workers(4), predicted, explores=True)
+        search = searched(Machine(), workers(2), lambda _: [candidate])
+        return [attempt.setting for attempt in search.attempts]
+
+    assert explore(79.0) == [workers(4)]  # two workers give 80
+    assert explore(70.0) == []
