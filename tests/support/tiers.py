@@ -45,6 +45,7 @@ SLOW = (
     "loaders/test_parent_watch.py",
     "loaders/test_poor_machine.py",
     "loaders/test_stateful.py",
+    "loaders/tune/test_job.py",
     "loaders/tune/test_tune.py",
     "loaders/tune/test_tune_failures.py",
     "loaders/tune/test_tune_settings.py",
