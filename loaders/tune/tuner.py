@@ -54,6 +54,7 @@ class Tuner:
         self.within_epochs = within_epochs
         self._notes = notes
         self._keep = keep
+        self._remembered: TunedSetting | None = None
         self._budget = budget
         self._order = EpochOrder(loader)
         self._variants: dict[TunedSetting, Variant] = {}
@@ -131,6 +132,8 @@ class Tuner:
         self._end_all_but(current if stays else None)
         self._renewed.clear()
         self._resume(None)
+        if any(each.kept for each in self.search.attempts):
+            self._remember()  # the search may take more epochs than are trained
 
     def close(self) -> None:
         """Begin no epoch any more. Workers end at once, or with the epoch that has not ended."""
@@ -203,8 +206,7 @@ class Tuner:
             blamed = [variant]  # it was kept
             search.current = self._own
             self._give_up(f"{variant.setting} failed after it was kept: {reason}")
-            if self._keep:
-                self._keep(self._own)
+            self._remember()
         for each in blamed:  # or they took what the present setting lacked
             self._failures[each.setting] = reason
         epoch.give_up()
@@ -261,8 +263,14 @@ class Tuner:
                 variant.end()
         if self.search.current == self._own:
             self.variant(self._own).heed_deaths()
-        if self._keep and self.live.ranks.rank == 0:
-            self._keep(self.search.current)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Keep the present setting for the next run, unless it is kept already."""
+        setting = self.search.current
+        if self._keep and self.live.ranks.rank == 0 and setting != self._remembered:
+            self._keep(setting)
+            self._remembered = setting
 
     def _started_proposal(
         self, recording: Recording, now: TunedSetting

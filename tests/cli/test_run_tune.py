@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.running import RUN, call, write
 
 SCRIPT = """
@@ -39,24 +41,20 @@ def test_a_script_is_tuned_while_it_runs(tmp_path):
     assert json.loads(profile.read_bytes())["config"]["num_workers"] > 0
 
 
-AGAIN = """
-import time
-import torch
-from torch.utils.data import DataLoader, Dataset
-
-class Slow(Dataset):
-    def __len__(self):
-        return 4000
-
-    def __getitem__(self, index):
-        time.sleep(0.001)
-        return torch.tensor([index])
-
+AGAIN = (
+    SCRIPT.partition("torch.manual_seed")[0]
+    + """
 for epoch in range(4):
-    print(sum(len(batch) for batch in DataLoader(Slow(), batch_size=8)))
+    samples = 0
+    for batch in DataLoader(Slow(), batch_size=8):
+        samples += len(batch)
+        time.sleep(0.002)
+    print(samples)
 """
+)
 
 
+@pytest.mark.timed
 def test_a_loader_that_is_made_again_starts_with_what_was_found(tmp_path):
     write(tmp_path, {"train.py": AGAIN})
     tuned = call([*RUN, "--tune", "train.py"], tmp_path)
