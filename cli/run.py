@@ -69,7 +69,7 @@ def settings(text: str) -> Override:
               "default, windows of their batches are sampled.")  # fmt: skip
 @click.option("--tune", is_flag=True,
               help="Change workers and prefetching while the script trains, and keep what is "
-              "faster. Batches and their order stay.")  # fmt: skip
+              "faster. Samples of a map-style data set stay in order.")  # fmt: skip
 @click.option("--tuned", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Like --tune; FILE keeps what was found for the next run.")  # fmt: skip
 @fail_if_starved_option

@@ -50,8 +50,8 @@ def tune(
 
     The first batches show what limits the loader. Settings that a simulation expects to be faster
     are then tried on live batches, in turns with the present one, and the faster one stays. Each
-    sample comes exactly once, in the order of ``loader``; random numbers of the training process
-    are the same. Random numbers that workers draw change with the number of workers.
+    sample comes exactly once, of a map-style data set in the order of ``loader``; random numbers of
+    the training process are the same. Those that workers draw change with the number of workers.
 
     Args:
         loader: A torch ``DataLoader`` over a map-style data set. One whose data set is of
