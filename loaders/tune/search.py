@@ -20,7 +20,7 @@ NORMAL_95 = 1.96
 _PAIR_NOISE = 0.05
 """Least standard deviation of the log ratio of two adjacent stretches of one setting. More is
 assumed where the batches of a stretch, or the pairs, deviate more."""
-_MOST_PAIRS = 10
+_MOST_PAIRS = 20
 _CLEAR = (3.0, 2.0, 1.5)
 """After one, two and more pairs: a gain decides early if it is so many times the half-width of its
 interval. To look after each pair would otherwise find a gain by chance."""
