@@ -7,10 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from types import FrameType
 
-import pipeprof
-
-_STANDARD_LIBRARY = os.path.dirname(os.__file__)
-_OURS = os.path.dirname(os.path.abspath(pipeprof.__file__))
+from pipeprof.loaders.instrument.frames import is_library, is_ours, within
 
 Call = tuple[str, int]
 """File and line of a frame."""
@@ -66,13 +63,13 @@ class CallSites:
     def _line(self, calls: tuple[Call, ...]) -> str | None:
         """Return the nearest line outside libraries, else of the script if that is installed."""
         script = os.path.dirname(getattr(sys.modules["__main__"], "__file__", None) or "")
-        lines = [call for call in calls if not _is_library(call[0])]
-        lines += [call for call in calls if _within(call[0], script)]
+        lines = [call for call in calls if not is_library(call[0])]
+        lines += [call for call in calls if within(call[0], script)]
         return f"{self._short(lines[0][0])}:{lines[0][1]}" if lines else None
 
     def _short(self, file: str) -> str:
         real = os.path.realpath(file)
-        if _within(real, self._folder):
+        if within(real, self._folder):
             return os.path.relpath(real, self._folder)
         return os.path.basename(file)
 
@@ -82,7 +79,7 @@ def _calls(frame: FrameType | None) -> tuple[Call, ...]:
     calls = []
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith("<") and not _within(file, _OURS):
+        if not is_ours(file):
             calls.append((os.path.abspath(file), frame.f_lineno))
         frame = None if _is_script(frame) else frame.f_back
     return tuple(calls)
@@ -91,12 +88,3 @@ def _calls(frame: FrameType | None) -> tuple[Call, ...]:
 def _is_script(frame: FrameType) -> bool:
     """Return whether ``frame`` is the script itself; frames beyond it belong to its runner."""
     return frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__"
-
-
-def _is_library(file: str) -> bool:
-    parts = file.split(os.sep)
-    return "site-packages" in parts or "dist-packages" in parts or _within(file, _STANDARD_LIBRARY)
-
-
-def _within(file: str, folder: str) -> bool:
-    return file.startswith(folder + os.sep)

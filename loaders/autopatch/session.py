@@ -11,8 +11,6 @@ import inspect
 import logging
 import os
 import sys
-import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -20,9 +18,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
-from pipeprof.loaders.autopatch.lost_options import LostOptions
-from pipeprof.loaders.autopatch.monkeypatch import Method, observe_creation, wrap_method
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_arguments
+from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
+from pipeprof.loaders.instrument.weak_ids import WeakIds
 from pipeprof.log import log_caught
 from pipeprof.measure.import_hook import when_imported
 
@@ -33,6 +31,13 @@ if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.model import Profile, Tuning
 
 _log = logging.getLogger(__name__)
+_running: list[Session] = []
+"""The session of this process, if any."""
+
+
+def is_running() -> bool:
+    """Return whether ``pipeprof run`` profiles this process."""
+    return any(each.is_profiled_process for each in _running)
 
 
 class Session:
@@ -57,21 +62,18 @@ class Session:
         self._live, self._whole, self._tune = live, whole, tune
         self._tuned: dict[str, TunedLoader] = {}
         """The loader that was tuned last, by name."""
-        self._alive: dict[int, tuple[weakref.ref[Any], str]] = {}
-        """A weak reference to each loader that exists, and its name, by its `id`."""
+        self._name_by_loader: WeakIds[str] = WeakIds()
         self._names: dict[str, None] = {}
         """Names of all loaders that were created, in order."""
         self._notes: dict[str, dict[str, None]] = {}
         """Notes on replaced arguments, by the name of the loader."""
-        self._lost_options = LostOptions()
         self._profilers: dict[str, LoaderProfiler] = {}
         self._wrapped: list[LoaderProfiler] = []
         """The profilers of loaders that the script itself wrapped."""
-        self._measured = threading.local()
-        """The loader whose ``__iter__`` runs in this thread and is measured already."""
 
     def install(self) -> None:
         """Hook the classes as soon as the script imports torch or pipeprof."""
+        _running.append(self)
         when_imported("torch.utils.data.dataloader", self._hook_torch)
         when_imported("pipeprof.loaders.instrument.wrap", self._hook_wrap)
 
@@ -95,7 +97,6 @@ class Session:
                 continue
             if profiler.batches:
                 notes = (*profile.notes, *self._notes.get(name, ()))
-                notes += self._lost_options.notes(name, self._profilers)
                 profiles.append(replace(profile, name=name or profile.name, notes=notes))
             else:
                 self.problems.append(f"{profile.name} was iterated, but delivered no batch")
@@ -126,7 +127,7 @@ class Session:
     def _hook_torch(self, module: ModuleType) -> None:
         try:
             self._hook_class(module.DataLoader)
-            observe_creation(module.DataLoader, self._register)
+            observe_creation(module.DataLoader, self._register, key="run")
         except Exception as error:
             self._failed("torch's DataLoader cannot be profiled", error)
 
@@ -139,32 +140,31 @@ class Session:
                 if self.is_profiled_process and loader._profiler not in self._wrapped:
                     self._wrapped.append(loader._profiler)
                     self._set_live(loader._profiler)
-                return self._measure_once(loader._loader, lambda: original(loader))
+                return original(loader)
 
             return hooked_iter
 
-        wrap_method(module.ProfiledLoader, "__iter__", wrapper)
+        wrap_method(module.ProfiledLoader, "__iter__", wrapper, key="run")
 
     def _register(self, loader: Any) -> None:
         """Name ``loader``, which is being created, and hook its class."""
         if not self.is_profiled_process:
             return
         try:
-            key = id(loader)
             name = self._call_sites.name(sys._getframe(2), type(loader).__name__)
-            alive = self._alive.copy().values()  # a copy, as garbage collection may remove some
-            self._lost_options.created(name, [(ref(), other) for ref, other in alive])
-            ref = weakref.ref(loader, lambda _: self._alive.pop(key, None))
-            self._alive[key] = ref, name
+            self._name_by_loader.set(loader, name)
             self._names[name] = None
+            from pipeprof.loaders.instrument.rebuilds import note_origin
+
+            note_origin(loader)
             self._hook_class(type(loader))
         except Exception as error:
             self._failed(f"a {type(loader).__name__} cannot be profiled", error)
 
     def _hook_class(self, cls: type) -> None:
-        wrap_method(cls, "__iter__", self._wrap_iter)
+        wrap_method(cls, "__iter__", self._wrap_iter, key="run")
         if self._overrides:
-            wrap_method(cls, "__init__", self._wrap_init)
+            wrap_method(cls, "__init__", self._wrap_init, key="run")
 
     def _wrap_init(self, original: Method) -> Method:
         signature = inspect.signature(original)
@@ -204,8 +204,7 @@ class Session:
     def _wrap_iter(self, original: Method) -> Method:
         @wraps(original)
         def hooked_iter(loader: Any) -> Any:
-            measured = getattr(self._measured, "loader", None)
-            if not self.is_profiled_process or measured is loader or self._is_trial(loader):
+            if not self.is_profiled_process or self._is_measured(loader) or self._is_trial(loader):
                 return original(loader)
             return self._iterate(loader, lambda: original(loader))
 
@@ -216,9 +215,9 @@ class Session:
         try:
             if self._tune and (batches := self._tuned_batches(loader)) is not None:
                 return batches
-            return self._measure_once(
-                loader, lambda: self._profiler(loader).iterate(loader, guarded)
-            )
+            from pipeprof.loaders.instrument.inside import measured_once
+
+            return measured_once(loader, lambda: self._profiler(loader).iterate(loader, guarded))
         except Exception as error:
             if guarded.failed:
                 raise  # an error of the script's own
@@ -238,6 +237,13 @@ class Session:
         self._profilers[name] = tuned.profiler
         return iter(tuned)
 
+    def _is_measured(self, loader: Any) -> bool:
+        """Return whether ``loader`` is measured already, by this session or as the script asks."""
+        from pipeprof.loaders.instrument.inside import is_being_measured
+        from pipeprof.loaders.instrument.rebuilds import profiler_of
+
+        return is_being_measured(loader) or profiler_of(loader) is not None
+
     def _is_trial(self, loader: Any) -> bool:
         """Return whether ``loader`` is one that tuning made of another."""
         if self._tune is None:
@@ -249,7 +255,6 @@ class Session:
     def _profiler(self, loader: Any) -> LoaderProfiler:
         name = self._name_of(loader)
         self._call_sites.iterated(name)
-        self._lost_options.iterated(name, loader)
         from pipeprof.loaders.instrument.profiler import LoaderProfiler
 
         if name not in self._profilers:
@@ -262,17 +267,7 @@ class Session:
             profiler.live = self._live()
 
     def _name_of(self, loader: Any) -> str:
-        alive = self._alive.get(id(loader))
-        return alive[1] if alive is not None else type(loader).__name__
-
-    def _measure_once(self, loader: Any, measure: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        """Call ``measure``, within which the ``__iter__`` of ``loader`` is not measured again."""
-        outer = getattr(self._measured, "loader", None)
-        self._measured.loader = loader
-        try:
-            return measure()
-        finally:
-            self._measured.loader = outer
+        return self._name_by_loader.get(loader) or type(loader).__name__
 
     def _failed(self, problem: str, error: Exception) -> None:
         log_caught(_log, error, problem)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from typing import Any, Protocol
 
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
@@ -126,7 +128,13 @@ class Proxy:
     """Stands in for another object: attributes, length, truth and ``isinstance`` are that object's.
     Only attributes of the class, and those in ``_own_attributes``, are the proxy's own."""
 
+    __slots__ = ("__weakref__",)
     _own_attributes: tuple[str, ...]
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        attributes: dict[str, Any] = self._wrapped_object().__dict__
+        return attributes
 
     def _wrapped_object(self) -> Any:
         raise NotImplementedError
@@ -150,13 +158,26 @@ class Proxy:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return type(self._wrapped_object())
+        wrapped = self._wrapped_object()
+        kind: type = type(wrapped)
+        return _class_of(kind, wrapped.__class__)
+
+
+@cache
+def _class_of(kind: type, claimed: type) -> type:
+    """Return a class for ``isinstance`` of an object that is a ``kind``. Accelerate's loaders claim
+    to be a DataLoader, too, which they are not."""
+    if issubclass(kind, claimed):
+        return kind
+    with suppress(TypeError):  # the two have no common order
+        return type(kind.__name__, (kind, claimed), {})
+    return kind
 
 
 class ProfiledIterator(Proxy):
     """Yields the batches of a `TimedPass`, and otherwise behaves as the iterator of that pass."""
 
-    _own_attributes = ("_timed_pass",)
+    __slots__ = _own_attributes = ("_timed_pass",)
     _timed_pass: TimedPass
 
     def __init__(self, timed_pass: TimedPass) -> None:
@@ -173,6 +194,5 @@ class ProfiledIterator(Proxy):
 
     @finalizer
     def __del__(self) -> None:
-        if "_timed_pass" in self.__dict__:
-            with suppress_and_log(_log, "the end of a pass is not recorded"):
-                self._timed_pass.leave()
+        with suppress_and_log(_log, "the end of a pass is not recorded"):
+            self._timed_pass.leave()

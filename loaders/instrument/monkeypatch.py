@@ -9,35 +9,52 @@ from typing import Any
 Method = Callable[..., Any]
 
 
-def wrap_method(cls: type, name: str, wrapper: Callable[[Method], Method]) -> None:
-    """Replace the method ``name`` of ``cls`` by ``wrapper(method)``, once. The method is replaced
-    in the first class of the hierarchy in which it does not call its parent's, because that is
-    where the work is done."""
+def wrap_method(cls: type, name: str, wrapper: Callable[[Method], Method], key: str) -> None:
+    """Replace the method ``name`` of the `working_class` by ``wrapper(method)``, once for each
+    ``key``."""
+    owner = working_class(cls, name)
+    if owner is not None:
+        wrap_in(owner, name, wrapper, key)
+
+
+def wrap_in(owner: type, name: str, wrapper: Callable[[Method], Method], key: str) -> None:
+    """Replace the method that ``owner`` itself defines, once for each ``key``."""
+    method: Any = vars(owner)[name]
+    keys = getattr(method, "_pipeprofs_keys", ())
+    if key not in keys:
+        wrapped: Any = wrapper(method)
+        wrapped._pipeprofs_keys = (*keys, key)
+        setattr(owner, name, wrapped)
+
+
+def working_class(cls: type, name: str) -> type | None:
+    """Return the first class in the hierarchy of ``cls`` whose method ``name`` does not call its
+    parent's, because that is where the work is done."""
     for owner in cls.__mro__:
         method = vars(owner).get(name)
-        if method is None:
-            continue
-        if getattr(method, "_is_pipeprofs", False):
-            return
-        code = getattr(inspect.unwrap(method), "__code__", None)
-        if code is not None and name in code.co_names:
-            continue
-        wrapped: Any = wrapper(method)
-        wrapped._is_pipeprofs = True
-        setattr(owner, name, wrapped)
+        if method is not None:
+            code = getattr(inspect.unwrap(method), "__code__", None)
+            if code is None or name not in code.co_names:
+                return owner
+    return None
+
+
+def observe_creation(base: Any, callback: Callable[[Any], None], key: str) -> None:
+    """Call ``callback`` with each object of ``base`` or a subclass before it is initialised, once
+    for each ``key``. That holds also where the ``__init__`` of a subclass does not call its
+    parent's."""
+    previous: Any = getattr(vars(base).get("__new__"), "__func__", None)
+    keys = getattr(previous, "_pipeprofs_keys", ())
+    if key in keys:
         return
 
-
-def observe_creation(base: Any, callback: Callable[[Any], None]) -> None:
-    """Call ``callback`` with each object of ``base`` or a subclass before it is initialised. That
-    holds also where the ``__init__`` of a subclass does not call its parent's."""
-
     def observed_new(cls: type, *args: Any, **kwargs: Any) -> Any:
-        new: Method = super(base, cls).__new__
+        new: Method = previous or super(base, cls).__new__
         created = new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
         callback(created)
         return created
 
     # `inspect`, and frameworks that use it, must still find the arguments of the class
     observed_new.__signature__ = inspect.signature(base.__init__)  # type: ignore[attr-defined]
+    observed_new._pipeprofs_keys = (*keys, key)  # type: ignore[attr-defined]
     base.__new__ = staticmethod(observed_new)

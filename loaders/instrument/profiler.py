@@ -28,6 +28,7 @@ from pipeprof.loaders.instrument.loader_info import (
     unobserved_stages,
 )
 from pipeprof.loaders.instrument.overhead import measure_overhead
+from pipeprof.loaders.instrument.rebuilds import origin_of
 from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
@@ -39,7 +40,7 @@ from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
-from pipeprof.model import Profile, Recording
+from pipeprof.model import LoaderConfig, Profile, Recording
 from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
 
@@ -74,6 +75,7 @@ class LoaderProfiler:
         self.schedule = SamplingSchedule(whole, clock)
         self._accelerator = accelerator
         self._info = LoaderInfo()
+        self._rebuilt_from: LoaderConfig | None = None
         self._indexed: IndexedData | None = None
         self._earlier: Summary | None = None
         self._recorder = Recorder(clock, self._fold, name)
@@ -89,6 +91,8 @@ class LoaderProfiler:
         """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
         ``start`` raises."""
         self._info = describe_loader(loader)
+        origin = origin_of(loader)
+        self._rebuilt_from = origin.config if origin is not None else None
         self._host.begin_pass(self._info.config)
         if self._indexed is None:
             self._indexed = IndexedData(loader)
@@ -184,6 +188,7 @@ class LoaderProfiler:
             unix_offset_s=time() - perf_counter(),
             pause_kinds=tuple(recorder.pauses.kinds),
             indexing=self._indexed.snapshot() if self._indexed else None,
+            rebuilt_from=self._rebuilt_from,
         )
 
     def _timed_pass(

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
+
+from torch.utils.data import DataLoader
 
 from pipeprof.errors import UsageError
-from pipeprof.loaders.instrument.iterator import ProfiledIterator, Proxy
+from pipeprof.loaders.instrument.inside import (
+    hook_class,
+    loader_within,
+    measure_inside,
+    measured_once,
+    watch_rebuilds,
+)
+from pipeprof.loaders.instrument.iterator import Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.rebuilds import set_profiler
 from pipeprof.model import Profile, Recording
 
 
@@ -50,32 +62,70 @@ def wrap(
         raise UsageError(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
-    kind = ProfiledGenerator if hasattr(type(loader), "__next__") else ProfiledLoader
     profiler = LoaderProfiler(name, accelerator, whole)
     if live:
         from pipeprof.loaders.live.view import live_view
 
         profiler.live = live_view()
-    return kind(loader, profiler)
+    return stand_in(loader, profiler)
+
+
+def stand_in(loader: Any, profiler: LoaderProfiler) -> ProfiledLoader:
+    """Return an object that behaves as ``loader``, and that ``profiler`` measures.
+
+    Its class is its own, so that a framework which rebuilds a loader by ``type(loader)(…)`` has the
+    new one measured, too.
+    """
+    kind = ProfiledGenerator if hasattr(type(loader), "__next__") else ProfiledLoader
+    names = {
+        "__slots__": (),
+        "__doc__": type(loader).__doc__,
+        "_loader_class": type(loader),
+        "_profiler_ref": weakref.ref(profiler),
+    }
+    made: ProfiledLoader = object.__new__(type(type(loader).__name__, (kind,), names))
+    object.__setattr__(made, "_loader", loader)
+    object.__setattr__(made, "_profiler", profiler)
+    if isinstance(loader, DataLoader):
+        set_profiler(made, profiler)
+        hook_class(type(loader))
+        watch_rebuilds()
+    return made
 
 
 class ProfiledLoader(Proxy):
     """The stand-in that `pipeprof.wrap` returns: the wrapped loader, with a profile."""
 
-    _own_attributes: tuple[str, ...] = ("_loader", "_profiler")
+    __slots__ = ("_loader", "_profiler")
+    _own_attributes: tuple[str, ...] = __slots__
     _loader: Any
     _profiler: LoaderProfiler
+    _loader_class: ClassVar[Any]
+    _profiler_ref: ClassVar[Any]
 
-    def __init__(self, loader: Any, profiler: LoaderProfiler) -> None:
-        object.__setattr__(self, "_loader", loader)
-        object.__setattr__(self, "_profiler", profiler)
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make another loader like the wrapped one, which has the same profile."""
+        profiler = cls._profiler_ref() or LoaderProfiler("loader")
+        return stand_in(cls._loader_class(*args, **kwargs), profiler)
+
+    @property
+    def __init__(self) -> Any:  # type: ignore[misc]
+        """That of the wrapped loader, as frameworks read the names of its arguments."""
+        return self._loader.__init__
 
     def _wrapped_object(self) -> Any:
         return self._loader
 
-    def __iter__(self) -> ProfiledIterator:
-        loader = self._loader
-        return self._profiler.iterate(loader, lambda: iter(loader))
+    def __iter__(self) -> Iterator[Any]:
+        loader, profiler = self._loader, self._profiler
+        inner = loader_within(loader)
+        if inner is None:
+            return measured_once(loader, lambda: profiler.iterate(loader, lambda: iter(loader)))
+        if issubclass(type(inner), ProfiledLoader):
+            object.__setattr__(self, "_profiler", inner._profiler)
+        else:
+            measure_inside(inner, profiler)
+        return iter(loader)
 
     def profile(self, threshold: float = 0.05) -> Profile:
         """Analyse all epochs so far.
@@ -99,28 +149,25 @@ class ProfiledLoader(Proxy):
         return value
 
     def __reduce__(self) -> Any:
-        return type(self), (self._loader, self._profiler)
+        return stand_in, (self._loader, self._profiler)
 
 
 class ProfiledGenerator(ProfiledLoader):
     """The stand-in for a loader that is its own iterator, such as a generator. `next` works on it
     as on the loader."""
 
-    _own_attributes = ("_loader", "_profiler", "_open_pass")
+    __slots__ = ("_open_pass",)
+    _own_attributes = (*ProfiledLoader._own_attributes, "_open_pass")
+    _open_pass: Iterator[Any] | None
+    """The iterator that `next` advances; ``None`` or unset outside a pass."""
 
-    _open_pass: ProfiledIterator | None
-    """The iterator that `next` advances; ``None`` outside a pass."""
-
-    def __init__(self, loader: Any, profiler: LoaderProfiler) -> None:
-        super().__init__(loader, profiler)
-        object.__setattr__(self, "_open_pass", None)
-
-    def __iter__(self) -> ProfiledIterator:
+    def __iter__(self) -> Iterator[Any]:
         object.__setattr__(self, "_open_pass", None)
         return super().__iter__()
 
     def __next__(self) -> Any:
-        iterator = super().__iter__() if self._open_pass is None else self._open_pass
+        open_pass = getattr(self, "_open_pass", None)
+        iterator = super().__iter__() if open_pass is None else open_pass
         object.__setattr__(self, "_open_pass", iterator)
         try:
             return next(iterator)

@@ -231,3 +231,5 @@ class Recording:
     pause_kinds: tuple[PauseKind, ...] = ()
     """Kinds of pauses that are known exactly."""
     indexing: Indexing | None = None
+    rebuilt_from: LoaderConfig | None = None
+    """Options of the loader in whose place a framework built this one."""

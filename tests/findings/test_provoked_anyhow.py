@@ -12,7 +12,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import pipeprof
-from tests.findings.known import Samples, nap, on_cores, profiled, text_of, tiny
+from tests.findings.known import Samples, codes, nap, on_cores, profiled, text_of, tiny
+from tests.loaders.forms import prepared
 
 
 def test_fewer_cores_than_the_machine_shows():
@@ -88,3 +89,14 @@ def test_descriptors_of_batches_that_are_kept():
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert "of 400 allowed" in text
     assert "Each of the 4 tensors" in text
+
+
+def test_options_that_a_framework_loses() -> None:
+    given = {"prefetch_factor": 4, "persistent_workers": True, "in_order": False}
+    loader = pipeprof.wrap(DataLoader(Samples(40, tiny), num_workers=2, **given))
+    list(prepared(loader))
+    assert "in_order=False, prefetch_factor=4, persistent_workers=True" in text_of(
+        loader.profile(), "options-lost"
+    )
+    list(prepared(loader, **given))
+    assert "options-lost" not in codes(loader.profile())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
 
 import pipeprof
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
@@ -16,6 +16,20 @@ from pipeprof.loaders.instrument.wrap import ProfiledLoader
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 
 SAMPLES = 40
+_FRAMEWORK = """
+from torch.utils.data import DataLoader
+
+def prepare(loader, **options):
+    return DataLoader(loader.dataset, loader.batch_size, num_workers=loader.num_workers, **options)
+"""
+
+
+def prepared(loader: Any, **options: Any) -> DataLoader:
+    """Build another loader in the place of ``loader``, as a framework does: in installed code, with
+    only those options that it knows."""
+    framework: dict[str, Any] = {}
+    exec(compile(_FRAMEWORK, "/lib/site-packages/framework.py", "exec"), framework)
+    return framework["prepare"](loader, **options)
 
 
 def profiled(loader: Any, clock: Clock, whole: bool = False) -> ProfiledLoader:

@@ -2,7 +2,7 @@
 
 import inspect
 
-from pipeprof.loaders.autopatch.monkeypatch import observe_creation, wrap_method
+from pipeprof.loaders.instrument.monkeypatch import observe_creation, wrap_method
 
 
 def test_the_method_in_which_the_work_is_done_is_found():
@@ -22,7 +22,7 @@ def test_the_method_in_which_the_work_is_done_is_found():
         return lambda self: ["around", *original(self)]
 
     for cls in (Passing, Passing, Base, Apart, Apart):
-        wrap_method(cls, "work", around)
+        wrap_method(cls, "work", around, key="test")
     assert Passing().work() == ["passing", "around", "base"]
     assert Apart().work() == ["around", "apart"]
 
@@ -44,7 +44,7 @@ def test_every_object_is_noted_and_the_arguments_stay_visible():
 
     signature = inspect.signature(Base)
     noted = []
-    observe_creation(Base, noted.append)
+    observe_creation(Base, noted.append, key="test")
     base, mixed = Base(2, deep=True), Mixed(3)
     assert noted == [base, mixed]
     assert (base.size, mixed.mixed) == (2, 3)

@@ -119,30 +119,6 @@ def test_a_loader_that_delivers_nothing_is_told(loaders):
     assert problem.endswith("was iterated, but delivered no batch")
 
 
-def rebuilt(loaders, dataset=DATA, **options):
-    """Rebuild a loader as a framework does, with only those arguments that it knows."""
-    session = begin(loaders)
-    asked = loaders(DATA, 4, num_workers=1, in_order=False)
-    list(loaders(dataset, asked.batch_size, num_workers=asked.num_workers, **options))
-    return session, asked
-
-
-def test_an_order_that_a_framework_loses_is_told(loaders):
-    session, asked = rebuilt(loaders)
-    (profile,) = session.profiles(0.05)
-    (note,) = profile.notes
-    assert note.startswith(f"in_order=False was lost: {session.created[0]} has it, ")
-    list(asked)
-    assert [each.notes for each in session.profiles(0.05)] == [(), ()], "it was not rebuilt"
-
-
-@pytest.mark.parametrize("changes", [{"in_order": False}, {"dataset": DATA + 1}])
-def test_no_order_is_lost_where_it_is_kept_or_the_data_are_others(changes, loaders):
-    session, _ = rebuilt(loaders, **changes)
-    (profile,) = session.profiles(0.05)
-    assert profile.notes == ()
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_of_a_fast_loader_all_batches_are_recorded_when_asked_for(whole, loaders, monkeypatch):
     # other tests may have used a device in this process, with which all batches are recorded

@@ -138,16 +138,21 @@ def test_a_torch_that_we_do_not_know_costs_records_and_nothing_else(monkeypatch)
 
 
 def test_a_loader_with_an_iterator_of_its_own_gives_the_host_side():
-    class Lightning(DataLoader):
+    class Own(DataLoader):
         def __iter__(self):
-            yield from super().__iter__()
+            return map(torch.clone, self._get_iterator())
 
     for workers in (0, 1):
-        loader = pipeprof.wrap(Lightning(Sleepy(), 4, num_workers=workers))
+        loader = pipeprof.wrap(Own(Sleepy(), 4, num_workers=workers))
         list(loader)
         profile = loader.profile()
-        assert profile.missing["fetch"] == "Lightning makes an iterator of its own"
+        assert profile.missing["fetch"] == "Own makes an iterator of its own"
         assert profile.stages["wait"].count > 0
+
+
+def test_a_loader_that_was_not_iterated_says_what_to_do():
+    profile = pipeprof.wrap(DataLoader(Sleepy(), 4)).profile()
+    assert "Iterate what wrap() returned" in profile.diagnosis.headline
 
 
 def test_a_batch_that_cannot_be_counted_is_delivered_all_the_same():

@@ -121,6 +121,7 @@ def headline_figures(
         reason = storage.part
     wall_s, stall_s = summary.sums["wall_s"], sum(charges.values())
     return {
+        "total": summary.total,
         "measured": summary.measured,
         "samples_per_s": summary.sums["samples"] / wall_s if wall_s else None,
         "cause": cause,

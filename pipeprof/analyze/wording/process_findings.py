@@ -160,5 +160,11 @@ TEXTS: Final = {
         "its worker.",
         "Their stall is charged to unknown; the other figures leave them out.",
     ),
+    "options-lost": FindingText(
+        "A framework lost options of the loader",
+        "The script's DataLoader has {options}. A framework built another one in its place, which "
+        "has not.",
+        "Pass them to what builds the loader, or set them with pipeprof run --set.",
+    ),
 }  # fmt: skip
 """By code. The codes are stable."""

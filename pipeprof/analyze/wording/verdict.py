@@ -10,10 +10,13 @@ from pipeprof.model import Diagnosis
 
 def headline(diagnosis: Diagnosis, figures: Figures) -> str:
     """Return the sentence; ``figures`` are those of `profile.verdict.headline_figures`."""
-    cause, code = str(figures["cause"]), diagnosis.verdict if diagnosis.has_step else "no-step"
+    cause = str(figures["cause"])
+    code: str = diagnosis.verdict if diagnosis.has_step else "no-step"
     reason = fill(_REASONS[str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
-    return fill(_HEADLINES[code if figures["measured"] else "unmeasured"], words, diagnosis)
+    if not figures["measured"]:
+        code = "unmeasured" if figures["total"] else "empty"
+    return fill(_HEADLINES[code], words, diagnosis)
 
 
 _SHARE: Final = (
@@ -21,6 +24,8 @@ _SHARE: Final = (
     "{starved_interval[0]:points}–{starved_interval[1]:points} %)"
 )
 _HEADLINES: Final = {
+    "empty": "Inconclusive: no batch was measured, as this loader was not iterated. Iterate what "
+    "wrap() returned; where a framework builds another loader, wrap that.",
     "unmeasured": "Inconclusive: no batch was measured after warm-up; run longer.",
     "fed": f"Fed: {_SHARE}; loading is not the limit.",
     "starved": f"Starved: {_SHARE}; {{of_stall:percent}} of that wait was {{wait}}{{why}}.",

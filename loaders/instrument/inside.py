@@ -1,0 +1,121 @@
+"""Measure a DataLoader from inside, where torch's iterator is made, whoever asks for it.
+
+Some loaders pass on the batches of a DataLoader that they hold, or those of their parent class.
+There the DataLoader is measured, and what surrounds it belongs to the training step.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from pipeprof.loaders.instrument.attributes import safe_getattr
+from pipeprof.loaders.instrument.monkeypatch import (
+    Method,
+    observe_creation,
+    working_class,
+    wrap_in,
+    wrap_method,
+)
+from pipeprof.loaders.instrument.rebuilds import note_origin, profiler_of, set_profiler
+
+_HOLDERS = ("base_dataloader", "_dataloader")
+"""Attributes that hold the DataLoader: of Accelerate, and of Fabric and Ray Train."""
+
+_this_thread = threading.local()
+"""The loader whose ``__iter__`` runs in this thread and is measured already."""
+
+
+def loader_within(loader: Any) -> Any | None:
+    """Return the DataLoader whose own iterator delivers the batches of ``loader``; ``None`` where
+    that is ``loader`` itself, or unknown."""
+    held = _held(loader)
+    if held is not None:
+        return loader_within(held) or held
+    return loader if isinstance(loader, DataLoader) and _passes_on(type(loader)) else None
+
+
+def _held(loader: Any) -> Any | None:
+    attributes = safe_getattr(loader, "__dict__") or {}
+    held = [attributes.get(name) for name in _HOLDERS]
+    held.append(_only(attributes.get("flattened")))  # Lightning's CombinedLoader
+    pipeline = attributes.get("pipeline")  # WebDataset's WebLoader
+    held.append(pipeline[0] if isinstance(pipeline, list) and pipeline else None)
+    return next((each for each in held if isinstance(each, DataLoader)), None)
+
+
+def _only(things: Any) -> Any | None:
+    return things[0] if isinstance(things, list) and len(things) == 1 else None
+
+
+def _passes_on(cls: type) -> bool:
+    """Return whether the ``__iter__`` of ``cls`` iterates that of its parent."""
+    first = next(each for each in cls.__mro__ if "__iter__" in vars(each))
+    return working_class(cls, "__iter__") is not first
+
+
+def measure_inside(loader: Any, profiler: Any) -> None:
+    """Let ``profiler`` measure the DataLoader ``loader`` wherever it is iterated."""
+    set_profiler(loader, profiler)
+    hook_class(type(loader))
+
+
+def hook_class(cls: type) -> None:
+    """Measure the loaders of ``cls`` that have a profiler, or that replace one that has."""
+    wrap_method(cls, "__iter__", _measured_iter, key="inside")
+    stateful = next((each for each in cls.__mro__ if "state_dict" in vars(each)), None)
+    if stateful is not None:
+        wrap_in(stateful, "state_dict", _hooked_state_dict, key="inside")
+
+
+def watch_rebuilds() -> None:
+    """Measure from now on what is built in the place of a measured loader."""
+    observe_creation(DataLoader, _created, key="inside")
+
+
+def _created(loader: Any) -> None:
+    note_origin(loader)
+    hook_class(type(loader))
+
+
+def _measured_iter(original: Method) -> Method:
+    @wraps(original)
+    def hooked_iter(loader: Any) -> Any:
+        profiler = None if is_being_measured(loader) else profiler_of(loader)
+        if profiler is None:
+            return original(loader)
+        return measured_once(loader, lambda: profiler.iterate(loader, lambda: original(loader)))
+
+    return hooked_iter
+
+
+def _hooked_state_dict(original: Method) -> Method:
+    """Torchdata's ``state_dict`` starts the workers."""
+
+    @wraps(original)
+    def hooked(loader: Any) -> Any:
+        profiler = profiler_of(loader)
+        if profiler is None:
+            return original(loader)
+        return profiler.hooked_state_dict(loader, lambda: original(loader))
+
+    return hooked
+
+
+def is_being_measured(loader: Any) -> bool:
+    """Return whether this thread is within the ``__iter__`` of ``loader``, for a profiler."""
+    return getattr(_this_thread, "loader", None) is loader
+
+
+def measured_once(loader: Any, measure: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Call ``measure``, within which the ``__iter__`` of ``loader`` is not measured again."""
+    outer = getattr(_this_thread, "loader", None)
+    _this_thread.loader = loader
+    try:
+        return measure()
+    finally:
+        _this_thread.loader = outer
