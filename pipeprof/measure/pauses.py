@@ -1,4 +1,5 @@
-"""Find the pauses of a training loop: named by the user, or loops over another profiled loader.
+"""Find the pauses of a training loop: named by a framework or the user, or loops over another
+profiled loader.
 
 Each such event is noted at all running passes of its thread. Later each pass finds out in which of
 its steps the event lies.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
@@ -27,8 +28,11 @@ _log = logging.getLogger(__name__)
 MOST_NOTES = 4096
 """A pass keeps at most so many notes until it evaluates them; the oldest are dropped."""
 _MOST_KINDS = 50
+_RANK = {"framework": 2, "named": 1}
+"""Evidence that gives a pause its name before other evidence does."""
 _PART_OF_STEP = 0.5
-"""A loop over another loader in at least this share of the steps is part of the step, no pause."""
+"""What runs in at least this share of the steps, a loop over another loader or the framework's
+logging, is part of the step and no pause."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,16 @@ class NamedPause:
                 announce(NamedInterval(self._begin_s, perf_counter(), kind))
 
 
+def announce_phase(name: str, begin_s: float) -> None:
+    """Announce a phase of a training framework, from ``begin_s`` on the clock of the passes until
+    now."""
+    if _this_thread.passes:
+        with suppress_and_log(_log, "a pause is not recorded"):
+            announce(NamedInterval(begin_s, perf_counter(), PauseKind(name, "framework")))
+
+
 class NamedInterval(Interval):
-    """A pause that the user named; the part of it in the step counts."""
+    """A pause that has a name; the part of it in the step counts."""
 
     def pause_within(self, begin_s: float, end_s: float) -> Interval | None:
         return Interval(self.begin_s, min(self.end_s, end_s), self.kind)
@@ -134,7 +146,9 @@ class PauseLog:
 
     def __init__(self) -> None:
         self.kinds: list[PauseKind] = []
-        self._steps = self._with_loader = 0
+        self._steps = 0
+        self._steps_with: Counter[PauseKind] = Counter()
+        """Number of steps in which there was a pause of a kind that nobody declared."""
 
     def of_steps(self, notes: deque[PauseNote], delivered_s: Floats, done_s: Floats) -> Floats:
         """Return the pauses of the next steps as [steps, 2]: seconds, and the index in `kinds`.
@@ -145,16 +159,16 @@ class PauseLog:
         table = np.full((len(done_s), 2), nan)
         self._steps += len(done_s)
         by_step = _by_step(notes, delivered_s, done_s) if notes else {}
-        with_loader = [step for step, found in by_step.items() if any(map(_of_loader, found))]
-        self._with_loader += len(with_loader)
-        if self._with_loader >= _PART_OF_STEP * self._steps:
-            for step in with_loader:
-                by_step[step] = [pause for pause in by_step[step] if not _of_loader(pause)]
-        for step, found in by_step.items():
-            if found:
-                longest = max(found, key=lambda pause: pause.end_s - pause.begin_s)
-                table[step] = _covered_s(found), self._index(longest.kind)
+        for found in by_step.values():
+            self._steps_with.update({each.kind for each in found if each.kind.evidence != "named"})
+        for step, pauses in by_step.items():
+            if found := [each for each in pauses if not self._is_part_of_step(each.kind)]:
+                covered_s = _covered_s(found)
+                table[step] = covered_s, self._index(_main_kind(found, covered_s))
         return table
+
+    def _is_part_of_step(self, kind: PauseKind) -> bool:
+        return self._steps_with[kind] >= _PART_OF_STEP * self._steps
 
     def _index(self, kind: PauseKind) -> int:
         if kind not in self.kinds:
@@ -184,8 +198,15 @@ def _by_step(
     return by_step
 
 
-def _of_loader(pause: Interval) -> bool:
-    return pause.kind.evidence == "loader"
+def _main_kind(pauses: Sequence[Interval], covered_s: float) -> PauseKind:
+    """Return the kind that stands for all ``pauses`` of a step: of those that last half of the time
+    the one with the best evidence, or else the longest."""
+
+    def significance(pause: Interval) -> tuple[int, float]:
+        length_s = pause.end_s - pause.begin_s
+        return _RANK.get(pause.kind.evidence, 0) if length_s >= covered_s / 2 else -1, length_s
+
+    return max(pauses, key=significance).kind
 
 
 def _covered_s(intervals: Sequence[Interval]) -> float:

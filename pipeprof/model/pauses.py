@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-PauseEvidence = Literal["loader", "named", "length"]
-"""How a pause was recognised. *loader*: another profiled loader was iterated; *named*:
-`pipeprof.pause` declared it; *length*: the step was far longer than all others, by the rule in
-``docs/method/intervals.md``."""
+PauseEvidence = Literal["framework", "loader", "named", "length"]
+"""How a pause was recognised. *framework*: the training framework began and ended it; *loader*:
+another profiled loader was iterated; *named*: `pipeprof.pause` declared it; *length*: the step was
+far longer than all others, by the rule in ``docs/method/intervals.md``."""
 
 BY_LENGTH: Final = -1
 """Value of ``BatchLog.pause_kind`` for a pause that only its length reveals."""
@@ -20,7 +20,8 @@ class PauseKind:
     """The cause of a pause, and how it was recognised."""
 
     name: str
-    """Name of the other loader or of the `pipeprof.pause`; empty where only the length is known."""
+    """Name of the other loader, of the `pipeprof.pause` or of the framework's phase; empty where
+    only the length is known."""
     evidence: PauseEvidence
 
 

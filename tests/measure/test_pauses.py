@@ -120,6 +120,35 @@ def test_pauses_that_lie_within_one_another_count_once_and_as_the_longest() -> N
     assert train.pauses.kinds[log.pause_kind[2]] == CHECKPOINT
 
 
+@pytest.mark.parametrize(("phase_s", "name"), [(2.5, "validation"), (0.5, "val")])
+def test_a_framework_names_the_pause_that_it_declares_for_most_of_it(phase_s, name) -> None:
+    clock = FakeClock()
+    train, val = Recorder(clock), Recorder(clock, name="val")
+    turn = begun(train)
+    for _ in range(3):
+        step(turn, clock)
+    begin_s = clock.now()
+    iterate(val, clock, 3).leave(exhausted=True)
+    turn.add_note(NamedInterval(begin_s, begin_s + phase_s, PauseKind("validation", "framework")))
+    turn.leave()
+    log = train.log()
+    assert log.pause_s[2] == 3.0
+    assert train.pauses.kinds[log.pause_kind[2]].name == name
+
+
+@pytest.mark.parametrize(("every", "pauses"), [(1, 0), (2, 0), (3, 7)])
+def test_what_a_framework_does_in_every_other_step_is_part_of_the_step(every, pauses) -> None:
+    clock, logging = FakeClock(), PauseKind("logging", "framework")
+    recorder = Recorder(clock)
+    turn = begun(recorder)
+    for number in range(20):
+        step(turn, clock)
+        if number % every == 0:
+            turn.add_note(NamedInterval(clock.now() - 0.5, clock.now(), logging))
+    turn.leave()
+    assert sum(value is not None for value in recorder.log().pause_s) == pauses
+
+
 def test_what_lies_outside_of_steps_is_no_pause() -> None:
     clock = FakeClock()
     recorder = Recorder(clock)
