@@ -33,19 +33,19 @@ _this_thread = threading.local()
 def loader_within(loader: Any) -> Any | None:
     """Return the DataLoader whose own iterator delivers the batches of ``loader``; ``None`` where
     that is ``loader`` itself, or unknown."""
-    held = _held(loader)
-    if held is not None:
-        return loader_within(held) or held
+    inner = _inner_loader(loader)
+    if inner is not None:
+        return loader_within(inner) or inner
     return loader if isinstance(loader, DataLoader) and _passes_on(type(loader)) else None
 
 
-def _held(loader: Any) -> Any | None:
+def _inner_loader(loader: Any) -> Any | None:
     attributes = safe_getattr(loader, "__dict__") or {}
-    held = [attributes.get(name) for name in _HOLDERS]
-    held.append(_only(attributes.get("flattened")))  # Lightning's CombinedLoader
+    candidates = [attributes.get(name) for name in _HOLDERS]
+    candidates.append(_only(attributes.get("flattened")))  # Lightning's CombinedLoader
     pipeline = attributes.get("pipeline")  # WebDataset's WebLoader
-    held.append(pipeline[0] if isinstance(pipeline, list) and pipeline else None)
-    return next((each for each in held if isinstance(each, DataLoader)), None)
+    candidates.append(pipeline[0] if isinstance(pipeline, list) and pipeline else None)
+    return next((each for each in candidates if isinstance(each, DataLoader)), None)
 
 
 def _only(things: Any) -> Any | None:

@@ -1,9 +1,8 @@
 """Notice that a framework builds another DataLoader in the place of the user's.
 
 Accelerate, Ray Train, Lightning and others make a new loader with a sampler of their own, inside a
-function that is given the user's loader. So a new loader replaces another one if it is created
-within a function of a library that has the other one as an argument, and if both have the same data
-set.
+function that is given the user's loader. So a new loader replaces another one if a function of a
+library that creates it has the other one as an argument. Both must have the same data set.
 """
 
 from __future__ import annotations

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 PauseEvidence = Literal["framework", "loader", "named", "length"]
-"""How a pause was recognised. *framework*: the training framework began and ended it; *loader*:
-another profiled loader was iterated; *named*: `pipeprof.pause` declared it; *length*: the step was
-far longer than all others, by the rule in ``docs/method/intervals.md``."""
+"""How a pause was recognised.
+
+- *framework*: the training framework began and ended it
+- *loader*: another profiled loader was iterated
+- *named*: `pipeprof.pause` declared it
+- *length*: the step was far longer than all others, by the rule in ``docs/method/intervals.md``
+"""
 
 BY_LENGTH: Final = -1
 """Value of ``BatchLog.pause_kind`` for a pause that only its length reveals."""
