@@ -14,10 +14,12 @@ FUZZ_S ?= 600
 # where this is set, every process of a test compiles all of pipeprof anew
 unexport PYTHONDONTWRITEBYTECODE
 # what a benchmark prints is kept in docs/figures, which docs/benchmarks.md links
+# the environments of `make integrations`; not all frameworks can be installed together
+FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -37,11 +39,15 @@ test: $(READY) ## a guard for every promise: lint, types, layers, tests; five mi
 
 test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
 	$(SAY) "pytest, the slow ones, side by side"
-	@$(BIN)/python -m pytest -m 'slow and not timed and not lab' $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest -m 'slow and not timed and not lab and not integrations' $(SIDE_BY_SIDE)
 	$(SAY) "pytest, the slow ones, one by one"
 	@$(BIN)/python -m pytest -m 'slow and timed and not lab' $(TIMED)
 
 check: lint tests
+
+integrations: $(READY) $(FRAMEWORKS) ## trainings with the released packages of each framework
+	$(SAY) "integrations"
+	@$(BIN)/python -m pytest -m integrations -n 2 tests/integrations
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
@@ -65,13 +71,13 @@ lint: $(READY) ## style, types, who may import whom, errors caught in silence, n
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "pytest, side by side"
-	@$(BIN)/python -m pytest -m 'not slow and not timed and not lab' $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest -m 'not slow and not timed and not lab and not integrations' $(SIDE_BY_SIDE)
 	$(SAY) "pytest, one by one"
 	@$(BIN)/python -m pytest -m 'not slow and timed and not lab' $(TIMED)
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m 'not timed and not lab' $(SIDE_BY_SIDE)
+	@$(BIN)/coverage run -m pytest -m 'not timed and not lab and not integrations' $(SIDE_BY_SIDE)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
@@ -153,6 +159,11 @@ clean: ## remove what building, testing and the demo left; not .venv
 	@rm -rf build dist demo site *.egg-info .coverage .coverage.* .hypothesis .pytest_cache .mypy_cache \
 		.ruff_cache .import_linter_cache .screens
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.integrations/%/.ready: tests/integrations/%.txt pyproject.toml $(READY)
+	@"$(PYTHON)" -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r $< -e .
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { \

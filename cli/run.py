@@ -106,6 +106,7 @@ def command(
     """
     from pipeprof.cli.run_end import OutputMode, RunReporter
     from pipeprof.cli.script import find_program, run_program
+    from pipeprof.integrations import under_run
     from pipeprof.loaders.autopatch.call_sites import CallSites
     from pipeprof.loaders.autopatch.session import Session
 
@@ -127,6 +128,7 @@ def command(
     # handlers run in reverse order, so this one runs after those of the script
     atexit.register(reporter.report)
     session.install()
+    under_run.install(out.absolute())
     ending = run_program(program, arguments)
     # exit here: the caller would flush stdout, which the script may have closed
     sys.exit(reporter.exit_code(ending, fail_if_starved))

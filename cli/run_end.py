@@ -19,6 +19,7 @@ import click
 
 from pipeprof.cli.output import raise_if_starved, write_page
 from pipeprof.errors import PipeprofError, StarvedError
+from pipeprof.integrations.under_run import has_other_profiles
 from pipeprof.log import log_caught
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class RunReporter:
         if ending.failure is not None:
             measured = "its loaders were" if profiles else "no loader was"
             self._print_line(f"{self.script} {ending.failure}; {measured} measured until then.")
+        elif has_other_profiles(self._folder):
+            self._print_line(f"the workers left their profiles in {self._shown_folder}")
         elif not profiles and not self.session.problems:
             created = f" ({', '.join(made)} created)" if made else ""
             self._print_line(_NO_LOADER.format(script=self.script, made=created))

@@ -23,7 +23,7 @@ def test_every_used_target_exists(repo: Path) -> None:
         path.name: make_targets(path.read_text()) for path in [*texts, *repo.glob("docs/**/*.md")]
     }
     assert named["README.md"] >= {"demo", "test"}
-    assert named["run"] == {"test", "test-all", "lab"}
+    assert named["run"] == {"test", "test-all", "integrations", "lab"}
     known = targets(repo)
     assert {name: unknown for name, each in named.items() if (unknown := each - known)} == {}
 

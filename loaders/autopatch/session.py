@@ -63,6 +63,8 @@ class Session:
         self._tuned: dict[str, TunedLoader] = {}
         """The loader that was tuned last, by name."""
         self._name_by_loader: WeakIds[str] = WeakIds()
+        self._replaced: WeakIds[str] = WeakIds()
+        """The name of the loader in whose place a framework built another one, by the latter."""
         self._names: dict[str, None] = {}
         """Names of all loaders that were created, in order."""
         self._notes: dict[str, dict[str, None]] = {}
@@ -156,7 +158,10 @@ class Session:
             self._names[name] = None
             from pipeprof.loaders.instrument.rebuilds import note_origin
 
-            note_origin(loader)
+            origin = note_origin(loader)
+            replaced = self._replaced.get(origin) or self._name_by_loader.get(origin)
+            if replaced is not None:
+                self._replaced.set(loader, replaced)
             self._hook_class(type(loader))
         except Exception as error:
             self._failed(f"a {type(loader).__name__} cannot be profiled", error)
@@ -238,11 +243,13 @@ class Session:
         return iter(tuned)
 
     def _is_measured(self, loader: Any) -> bool:
-        """Return whether ``loader`` is measured already, by this session or as the script asks."""
-        from pipeprof.loaders.instrument.inside import is_being_measured
+        """Return whether ``loader`` is measured elsewhere: by this session already, as the script
+        asks, or where the DataLoader is iterated that it holds."""
+        from pipeprof.loaders.instrument.inside import holds_another, is_being_measured
         from pipeprof.loaders.instrument.rebuilds import profiler_of
 
-        return is_being_measured(loader) or profiler_of(loader) is not None
+        is_wrapped = profiler_of(loader) is not None
+        return is_wrapped or is_being_measured(loader) or holds_another(loader)
 
     def _is_trial(self, loader: Any) -> bool:
         """Return whether ``loader`` is one that tuning made of another."""
@@ -254,6 +261,10 @@ class Session:
 
     def _profiler(self, loader: Any) -> LoaderProfiler:
         name = self._name_of(loader)
+        from pipeprof.loaders.instrument.rebuilds import origin_of
+
+        if origin_of(loader) is not None:
+            name = self._replaced.get(loader) or name
         self._call_sites.iterated(name)
         from pipeprof.loaders.instrument.profiler import LoaderProfiler
 

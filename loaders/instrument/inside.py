@@ -39,6 +39,12 @@ def loader_within(loader: Any) -> Any | None:
     return loader if isinstance(loader, DataLoader) and _passes_on(type(loader)) else None
 
 
+def holds_another(loader: Any) -> bool:
+    """Return whether ``loader`` yields the batches of another DataLoader, which is measured."""
+    inner = loader_within(loader)
+    return inner is not None and inner is not loader
+
+
 def _inner_loader(loader: Any) -> Any | None:
     attributes = safe_getattr(loader, "__dict__") or {}
     candidates = [attributes.get(name) for name in _HOLDERS]
@@ -85,8 +91,8 @@ def _created(loader: Any) -> None:
 def _measured_iter(original: Method) -> Method:
     @wraps(original)
     def hooked_iter(loader: Any) -> Any:
-        profiler = None if is_being_measured(loader) else profiler_of(loader)
-        if profiler is None:
+        profiler = profiler_of(loader)
+        if profiler is None or is_being_measured(loader) or holds_another(loader):
             return original(loader)
         return measured_once(loader, lambda: profiler.iterate(loader, lambda: original(loader)))
 

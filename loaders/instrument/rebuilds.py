@@ -61,13 +61,14 @@ def profiler_of(loader: Any) -> Any:
     return profiler
 
 
-def note_origin(created: Any) -> None:
-    """Note what a new loader replaces, which is being created further out on the stack."""
+def note_origin(created: Any) -> Any | None:
+    """Note, and return, the loader that a new one may replace, which is just being created."""
     with suppress_and_log(_log, "what a loader replaces is not known"):
         for other in framework_arguments(sys._getframe(1)):
             if other is not created and (isinstance(other, DataLoader) or profiler_of(other)):
                 _origins.set(created, _origin(other))
-                return
+                return other
+    return None
 
 
 def _origin(loader: Any) -> Origin:

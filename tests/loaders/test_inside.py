@@ -64,6 +64,28 @@ def test_so_is_the_first_of_a_pipeline_and_the_only_one_of_several(attribute):
     assert is_whole(loader.profile(), 2)
 
 
+class HoldingLoader(DataLoader):
+    """Is a DataLoader, but yields the batches of another one, as Ray Train's is."""
+
+    def __init__(self, loader):
+        vars(self).update(vars(loader), _dataloader=loader)
+
+    def __iter__(self):
+        return iter(self._dataloader)
+
+
+@pytest.mark.parametrize("wrap_first", [True, False])
+def test_a_loader_that_holds_another_is_not_measured_twice(wrap_first):
+    if wrap_first:
+        loader = pipeprof.wrap(loader_of(2))
+        batches = HoldingLoader(prepared(loader))
+    else:
+        loader = batches = pipeprof.wrap(HoldingLoader(loader_of(2)))
+    assert len(list(batches)) == BATCHES
+    assert is_whole(loader.profile(), 2)
+    assert len(loader.profile().epochs) == 1
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_subclass_that_passes_on_batches_is_measured(workers):
     loader = pipeprof.wrap(loader_of(workers, PassesOn))

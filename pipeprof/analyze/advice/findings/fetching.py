@@ -35,18 +35,25 @@ def _mostly_blocked(facts: Facts) -> bool:
     return facts.share(BLOCKED) >= MOSTLY and not native and _building_is_slow(facts)
 
 
+def _waits_for_requests(facts: Facts) -> bool:
+    """Return whether a worker's recorded requests explain why it is blocked."""
+    blocked_s, read_s = facts.share(BLOCKED) * facts.made_s, facts.stage_s(Stage.READ)
+    # requests in threads of a client take no time of the stage
+    return facts.requests_per_batch > 0 and not 0 < read_s < blocked_s / 2
+
+
 @case("storage-wait")
 def storage_wait(facts: Facts) -> Figures | None:
     """A worker waits for its storage requests; whether latency or bandwidth limits them is unknown.
 
-    Reported when a worker is blocked for 50 % or more of the time to build a batch, and its
-    requests were recorded.
+    Reported when a worker is blocked for 50 % or more of the time to build a batch, and reads in
+    half of that time or more. Its requests were recorded.
 
     Fix: wait in parallel (more workers), make larger requests, or use a nearer storage.
     `pipeprof probe` measures what the storage can give.
     """
     requests, part = facts.requests_per_batch, facts.diagnosis.bottleneck
-    if not _mostly_blocked(facts) or not requests > 0 or part in STORAGE_PARTS:
+    if not _mostly_blocked(facts) or not _waits_for_requests(facts) or part in STORAGE_PARTS:
         return None
     size = facts.summary.sums["bytes"] / facts.summary.sums["requests"]
     waited_s = facts.share(BLOCKED) * facts.made_s
@@ -63,12 +70,12 @@ def storage_wait(facts: Facts) -> Figures | None:
 def unexplained_wait(facts: Facts) -> Figures | None:
     """A worker waits for something that was not recorded: a network, a disk, a lock, a sleep.
 
-    Reported when a worker is blocked for 50 % or more of the time to build a batch, and none of its
-    requests were recorded.
+    Reported when a worker is blocked for 50 % or more of the time to build a batch, and its
+    recorded requests, if any, take less than half of that.
 
     Fix: use more workers. `pipeprof.stage` around parts of the data set shows which one waits.
     """
-    if not _mostly_blocked(facts) or facts.summary.sums["requests"]:
+    if not _mostly_blocked(facts) or _waits_for_requests(facts):
         return None
     total_s = {str(stage): facts.summary.stages[str(stage)].total
                for stage in (Stage.READ, Stage.DECODE, Stage.TRANSFORM)}  # fmt: skip

@@ -1,0 +1,95 @@
+"""Keep the loaders that a framework iterates, with their profiles."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pipeprof.errors import PipeprofError
+from pipeprof.loaders.instrument.inside import loader_within, measure_inside
+from pipeprof.loaders.instrument.rebuilds import profiler_of
+from pipeprof.loaders.instrument.wrap import ProfiledLoader, stand_in, wrap
+from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.model import Profile
+
+_log = logging.getLogger(__name__)
+
+
+class ProfiledLoaders:
+    """Loaders by the name of what they feed, such as ``train``. A loader that is made again, as in
+    each epoch, continues the profile of its predecessor."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, ProfiledLoader] = {}
+
+    def wrap(self, loader: Any, name: str) -> Any:
+        """Return ``loader`` with a profile; as it is where it cannot be profiled."""
+        try:
+            known = self._by_name.get(name)
+            if known is None or is_wrapped(loader):
+                profiled = wrap(loader, name)
+            elif known._loader is loader:
+                return known
+            else:
+                profiled = stand_in(loader, known._profiler)
+        except Exception as error:
+            log_caught(_log, error, f"the loader {name} is not measured")
+            return loader
+        self._by_name[name] = profiled
+        return profiled
+
+    def measure(self, loader: Any, name: str) -> None:
+        """Measure ``loader`` itself from inside, where a stand-in cannot take its place."""
+        inner = loader_within(loader) or loader
+        measured_by = profiler_of(inner)
+        if measured_by is not None:
+            self._by_name[name] = stand_in(loader, measured_by)
+        elif is_wrapped(profiled := self.wrap(loader, name)):
+            measure_inside(inner, profiled._profiler)
+
+    @property
+    def profiles(self) -> dict[str, Profile]:
+        """The profile of each loader that delivered a batch, by its name."""
+        return {
+            name: each.profile() for name, each in self._by_name.items() if each._profiler.batches
+        }
+
+    def report(self, out: str | Path | None, rank: int = 0, ranks: int = 1) -> None:
+        """Print the first screen of each profile to stderr, on rank 0, and save the profiles as
+        ``OUT/NAME.json``, or ``OUT/rank0/NAME.json`` where there are several ranks."""
+        with suppress_and_log(_log, "the profiles are not shown"):
+            profiles = self.profiles
+            for name, profile in profiles.items() if not rank else ():
+                say(f"{name}\n\n{profile}\n")
+            if not profiles:
+                say("no loader was measured: none that the training iterated could be profiled.")
+            elif out is not None:
+                folder = Path(out, f"rank{rank}") if ranks > 1 else Path(out)
+                _save(profiles, folder)
+
+
+def _save(profiles: dict[str, Profile], folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, profile in profiles.items():
+            profile.save(folder / f"{name}.json")
+    except OSError as error:
+        say(f"{folder} cannot be created: {error.strerror}.")
+    except PipeprofError as error:
+        say(str(error))
+    else:
+        say(f"saved {', '.join(str(folder / f'{name}.json') for name in profiles)}")
+
+
+def say(line: str) -> None:
+    """Print a line to stderr, which the script may have closed."""
+    with suppress(OSError, ValueError):
+        print(f"pipeprof: {line}", file=sys.stderr)
+
+
+def is_wrapped(loader: Any) -> bool:
+    """Return whether ``loader`` is wrapped already, by the script."""
+    return issubclass(type(loader), ProfiledLoader)

@@ -1,0 +1,92 @@
+"""Profile the loaders in each worker of Ray Train, and bring the profiles together.
+
+Ray 2.46 or newer, whose workers run callbacks of Train V2. A loader is measured as under
+``pipeprof run``, so the training function is not edited.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.integrations.profiled_loaders import say
+from pipeprof.integrations.under_run import RAY_OUT
+from pipeprof.log import log_caught, suppress_and_log
+
+if TYPE_CHECKING:
+    from pipeprof.loaders.autopatch.session import Session
+    from pipeprof.model import Profile
+
+    WorkerGroupCallback: Any = object
+else:
+    from ray.train.v2._internal.execution.callback import WorkerGroupCallback
+
+_log = logging.getLogger(__name__)
+
+_sessions: list[Session] = []
+"""Those of this worker's process."""
+
+
+class PipeprofRayCallback(WorkerGroupCallback):  # type: ignore[misc]
+    """Profiles every DataLoader that a worker of Ray Train iterates.
+
+    At the end the reports of worker 0 are printed, and all profiles are saved where the controller
+    runs. A worker that has died leaves no profile.
+
+    Args:
+        out: Folder for the profiles, as ``OUT/worker0/NAME.json``; ``None`` saves none.
+
+    Examples:
+        >>> from pipeprof.integrations.ray import PipeprofRayCallback
+        >>> run_config = RunConfig(callbacks=[PipeprofRayCallback("profiles")])
+    """
+
+    def __init__(self, out: str | Path | None = None) -> None:
+        out = out or os.environ.get(RAY_OUT)
+        self._out = Path(out).absolute() if out else None
+
+    def after_execution_group_start(self, group: Any) -> None:
+        with suppress_and_log(_log, "no worker is measured"):
+            group.execute(start_session)
+
+    def before_execution_group_shutdown(self, group: Any) -> None:
+        try:
+            profiles = group.execute(collect_profiles)
+        except Exception as error:  # workers may be dead
+            log_caught(_log, error, "the profiles of the workers are lost")
+            say("no worker could be asked for its profiles; one has died.")
+            return
+        with suppress_and_log(_log, "the profiles are not shown"):
+            _report(profiles, self._out)
+
+
+def start_session() -> None:
+    """Measure every DataLoader that this process creates from now on."""
+    from pipeprof.loaders.autopatch.call_sites import CallSites
+    from pipeprof.loaders.autopatch.session import Session
+
+    if not _sessions:
+        _sessions.append(Session(CallSites(os.getcwd())))
+        _sessions[0].install()
+
+
+def collect_profiles() -> list[Profile]:
+    """Return the profiles of this process."""
+    return [profile for session in _sessions for profile in session.profiles(0.05)]
+
+
+def _report(profiles: list[list[Profile]], out: Path | None) -> None:
+    for worker, found in enumerate(profiles):
+        for number, profile in enumerate(found, start=1):
+            if not worker:
+                say(f"worker 0: {profile.name}\n\n{profile}\n")
+            if out is not None:
+                folder = out / f"worker{worker}"
+                folder.mkdir(parents=True, exist_ok=True)
+                profile.save(folder / f"loader-{number}.json")
+    if not any(profiles):
+        say("no worker iterated a DataLoader.")
+    elif out is not None:
+        say(f"saved the profiles of {len(profiles)} workers in {out}")

@@ -1,0 +1,70 @@
+"""Let frameworks name their pauses under ``pipeprof run``, without an edit of the script.
+
+The loaders themselves are measured by the session. Lightning asks for callbacks by itself: see the
+entry points in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pipeprof.log import suppress_and_log
+from pipeprof.measure.import_hook import when_imported
+
+_log = logging.getLogger(__name__)
+
+RAY_OUT = "PIPEPROF_RAY_OUT"
+"""Variable that names the folder in which Ray's callback saves profiles."""
+
+
+def install(out: Path) -> None:
+    """Act on each framework as soon as the script imports it. ``out`` is the folder for profiles of
+    other processes."""
+    when_imported("ray.train", lambda _: _profile_ray_workers(out))
+    when_imported("transformers.trainer", _add_transformers_callback)
+    when_imported("accelerate.accelerator", _name_accelerate_checkpoints)
+
+
+def has_other_profiles(out: Path) -> bool:
+    """Return whether the workers of Ray Train left profiles in ``out``."""
+    return os.environ.get(RAY_OUT) == str(out) and any(out.glob("worker*/*.json"))
+
+
+def _profile_ray_workers(out: Path) -> None:
+    callbacks = os.environ.get("RAY_TRAIN_CALLBACKS")
+    ours = "pipeprof.integrations.ray.PipeprofRayCallback"
+    os.environ["RAY_TRAIN_CALLBACKS"] = f"{callbacks},{ours}" if callbacks else ours
+    os.environ[RAY_OUT] = str(out)
+
+
+def lightning_callbacks() -> list[Any]:
+    """Return what Lightning adds to every ``Trainer``, as the entry point asks: nothing, except
+    under ``pipeprof run``."""
+    session = sys.modules.get("pipeprof.loaders.autopatch.session")
+    with suppress_and_log(_log, "pauses of Lightning are not named"):
+        if session is not None and session.is_running():
+            from pipeprof.integrations.lightning import LightningPhases
+
+            return [LightningPhases()]
+    return []
+
+
+def _add_transformers_callback(module: ModuleType) -> None:
+    with suppress_and_log(_log, "pauses of transformers are not named"):
+        from pipeprof.integrations.transformers import TransformersPhases
+
+        module.DEFAULT_CALLBACKS.append(TransformersPhases)
+
+
+def _name_accelerate_checkpoints(module: ModuleType) -> None:
+    from pipeprof.integrations.instance_patches import as_phase
+
+    with suppress_and_log(_log, "checkpoints of Accelerate are not named"):
+        cls: Any = module.Accelerator
+        cls.save_state = as_phase(cls.save_state, partial(str, "checkpoint"))

@@ -1,0 +1,76 @@
+"""Run the trainings of ``examples/frameworks`` with the released packages of the frameworks.
+
+`make integrations` installs them in environments of their own, since some of them cannot be
+installed together.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.support.env import UNWATCHED
+from tests.support.requirements import missing
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "frameworks"
+WITHOUT_CUDA = ROOT / "tests" / "integrations" / "without_cuda.py"
+_LIMIT_S = 240
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a training printed about itself."""
+
+    losses: list[float]
+    waited: float
+    """The share of its time between training steps, by the clock of the script."""
+    profiles: dict[str, Any]
+    stderr: str
+
+
+def folder_of(environment: str) -> Path:
+    folder = ROOT / ".integrations" / environment / "bin"
+    if not (folder / "python").exists():
+        missing(f"{folder.parent} is not there: make integrations")
+    return folder
+
+
+def train(environment: str, script: str, *arguments: str) -> Answer:
+    """Run an example by Python itself."""
+    python = [str(folder_of(environment) / "python"), "-W", "ignore"]
+    extra = [str(WITHOUT_CUDA)] if environment == "streaming" else []
+    done = _run([*python, *extra, str(EXAMPLES / script), *arguments])
+    return _answer(done)
+
+
+@cache
+def plain(environment: str, script: str, *arguments: str) -> Answer:
+    """The same training without pipeprof."""
+    return train(environment, script, "plain", *arguments)
+
+
+def train_under_run(environment: str, script: str, out: Path, *arguments: str) -> Answer:
+    """Run an example by ``pipeprof run``; its profiles have the names of their files."""
+    command = [str(folder_of(environment) / "pipeprof"), "run", "--out", str(out)]
+    answer = _answer(_run([*command, str(EXAMPLES / script), "plain", *arguments]))
+    files = sorted(out.rglob("*.json"))
+    profiles = {str(each.relative_to(out)): json.loads(each.read_text()) for each in files}
+    return Answer(answer.losses, answer.waited, profiles, answer.stderr)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    env = UNWATCHED | {"PYTHONPATH": str(EXAMPLES)}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=_LIMIT_S, env=env, cwd=EXAMPLES
+    )
+
+
+def _answer(done: subprocess.CompletedProcess[str]) -> Answer:
+    assert done.returncode == 0, done.stderr[-4000:]
+    line = [each for each in done.stdout.splitlines() if each.startswith('{"losses"')][-1]
+    return Answer(**json.loads(line), stderr=done.stderr)

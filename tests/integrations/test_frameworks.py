@@ -1,0 +1,90 @@
+"""Each framework's smallest training, with its released package: as it is, and profiled in every
+possible way. Losses are the same, profiles are whole, and verdicts agree with the script's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integrations.environments import Answer, plain, train, train_under_run
+
+pytestmark = pytest.mark.integrations
+
+WHOLE = {"fetch", "collate", "transfer", "wait", "step"}
+HOST = {"wait", "step"}
+TRAINERS = ("lightning_trainer.py", "transformers_trainer.py", "accelerate_loop.py")
+SCRIPTS = (*TRAINERS, "lightning_fabric.py")
+KINDS = {
+    "stateful": ("main", WHOLE),
+    "webdataset": ("main", WHOLE),
+    "datasets": ("main", WHOLE),
+    "streaming": ("streaming", WHOLE),
+    "litdata": ("streaming", WHOLE),
+    "nodes": ("main", HOST),
+    "grain": ("main", HOST),
+    "spdl": ("main", HOST),
+}
+"""Loaders of other libraries: their environment, and the stages that are seen of them."""
+PAUSES = {
+    "lightning_trainer.py": {"validation"},
+    "transformers_trainer.py": {"evaluation", "checkpoint"},
+    "accelerate_loop.py": {"checkpoint"},
+}
+"""What the frameworks do between two steps of these trainings, by their own words."""
+
+
+def check(answer: Answer, bare: Answer, stages: Collection[str], name: str = "train") -> None:
+    assert answer.losses == bare.losses
+    profile = answer.profiles[name]
+    assert set(stages) <= profile["stages"].keys()
+    assert sum(epoch["batches"] for epoch in profile["epochs"]) == len(answer.losses)
+    assert profile["lost_records"] == 0
+    assert profile["diagnosis"]["verdict"] == "starved"
+    # the framework's own work between two steps is no wait for the loader
+    waited = profile["diagnosis"]["starved_fraction"]
+    assert answer.waited - 0.2 < waited < answer.waited + 0.05
+
+
+def pauses(profile: dict[str, Any]) -> set[str]:
+    kinds = (profile["pauses"] or {"kinds": []})["kinds"]
+    return {each["kind"]["name"] for each in kinds if each["kind"]["evidence"] == "framework"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_wrapped_loader(script: str) -> None:
+    check(train("main", script, "wrap"), plain("main", script), WHOLE)
+
+
+@pytest.mark.parametrize("script", TRAINERS)
+def test_a_callback(script: str) -> None:
+    answer = train("main", script, "callback")
+    name = "loader 1" if script == "accelerate_loop.py" else "train"
+    check(answer, plain("main", script), WHOLE, name)
+    assert pauses(answer.profiles[name]) == PAUSES[script]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_that_is_not_edited(script: str, tmp_path: Path) -> None:
+    answer = train_under_run("main", script, tmp_path)
+    name = next(
+        name for name, each in answer.profiles.items()
+        if sum(epoch["batches"] for epoch in each["epochs"]) == len(answer.losses)
+    )  # fmt: skip
+    check(answer, plain("main", script), WHOLE, name)
+    assert pauses(answer.profiles[name]) == PAUSES.get(script, set())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loaders_of_other_libraries(kind: str) -> None:
+    environment, stages = KINDS[kind]
+    answer = train(environment, "other_loaders.py", "wrap", kind)
+    check(answer, plain(environment, "other_loaders.py", kind), stages)
+
+
+def test_the_validation_of_a_lightning_trainer_has_a_profile_of_its_own() -> None:
+    profile = train("main", "lightning_trainer.py", "callback").profiles["validation"]
+    assert profile["stages"].keys() >= WHOLE
