@@ -152,6 +152,7 @@ docs: $(READY) ## write what of docs/ is generated, then build the site in site/
 	@$(BIN)/python -m pipeprof.schema docs
 	@$(BIN)/python scripts/findings_doc.py docs/findings.md
 	@$(BIN)/python scripts/cli_doc.py docs/reference/cli.md
+	@$(BIN)/python -m scripts.grafana docs/grafana.json
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is in site/index.html; $(BIN)/mkdocs serve shows it with its search."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from pipeprof.errors import UsageError
 from pipeprof.loaders.autopatch.overrides import Override, parse_override
 
 if TYPE_CHECKING:
-    from pipeprof.loaders.live.view import Live
+    from pipeprof.loaders.live.periodic import Periodic
     from pipeprof.loaders.tune.tune import TunedLoader
 
 EXAMPLE = """\b
@@ -64,6 +65,11 @@ def settings(text: str) -> Override:
 @click.option("--live-every", type=click.FloatRange(min=0, min_open=True), default=10.0,
               metavar="SECONDS", show_default=True,
               help="Time between two lines of --live where stderr is not a terminal.")  # fmt: skip
+@click.option("--export", metavar="FORM",
+              help="Export the figures of the last seconds all the time: to jsonl[:FILE], "
+              "prometheus[:FILE or :PORT] or otlp[:URL].")  # fmt: skip
+@click.option("--export-every", type=click.FloatRange(min=0, min_open=True), default=15.0,
+              metavar="SECONDS", show_default=True, help="Time between two exports.")  # fmt: skip
 @click.option("--whole", is_flag=True,
               help="Record every batch, also of fast loaders, where this costs a few percent. By "
               "default, windows of their batches are sampled.")  # fmt: skip
@@ -89,6 +95,8 @@ def command(
     quiet: bool,
     live: bool,
     live_every: float,
+    export: str | None,
+    export_every: float,
     whole: bool,
     tune: bool,
     tuned: Path | None,
@@ -115,9 +123,18 @@ def command(
     mode: OutputMode = "full" if full else "report"
     if as_json or markdown:
         mode = "json" if as_json else "markdown"
-    view = partial(_live_view, live_every) if live else None
-    if (tune or tuned) and (live or whole):
-        raise UsageError("--tune cannot be combined with --live or --whole: give one of them")
+    view: Callable[[], Periodic] | None = partial(_live_view, live_every) if live else None
+    if (tune or tuned) and (live or whole or export):
+        raise UsageError(
+            "--tune cannot be combined with --live, --export or --whole: give one of them"
+        )
+    if export and live:
+        raise UsageError("--export cannot be combined with --live: give one of them")
+    if export:
+        from pipeprof.loaders.live.sinks import make_sink
+
+        make_sink(export)  # or its error, before the script runs
+        view = partial(_exporter, export, export_every)
     tuner = None
     if tune or tuned:
         # so that a loader which is made again starts with what was found for the last one
@@ -147,7 +164,14 @@ def _tune(file: Path, quiet: bool, name: str, loader: Any) -> TunedLoader:
     return tuned
 
 
-def _live_view(line_s: float) -> Live:
+def _exporter(export: str, every_s: float) -> Periodic:
+    """Return the exporter of all loaders. It needs torch, which the script has imported by then."""
+    from pipeprof.loaders.live.exporter import exporter
+
+    return exporter(export, every_s)
+
+
+def _live_view(line_s: float) -> Periodic:
     """Create the live view. It needs torch, which the script has imported by then."""
     from pipeprof.loaders.live.view import live_view
 

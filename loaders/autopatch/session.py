@@ -26,7 +26,7 @@ from pipeprof.measure.import_hook import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.instrument.profiler import LoaderProfiler
-    from pipeprof.loaders.live.view import Live
+    from pipeprof.loaders.live.periodic import Periodic
     from pipeprof.loaders.tune.tune import TunedLoader
     from pipeprof.model import Profile, Tuning
 
@@ -47,13 +47,14 @@ class Session:
         self,
         call_sites: CallSites,
         overrides: Sequence[Override] = (),
-        live: Callable[[], Live] | None = None,
+        live: Callable[[], Periodic] | None = None,
         whole: bool = False,
         tune: Callable[[str, Any], TunedLoader] | None = None,
     ) -> None:
-        """Prepare a session; `install` starts it. ``live`` returns the live view, and is called
-        when a loader is first iterated. With ``whole`` every batch is recorded in full, whatever
-        that costs. ``tune`` tunes a loader, given its name; ``None`` where none is tuned."""
+        """Prepare a session; `install` starts it. ``live`` returns the live view or the exporter,
+        and is called when a loader is first iterated. With ``whole`` every batch is recorded in
+        full, whatever that costs. ``tune`` tunes a loader, given its name; ``None`` where none is
+        tuned."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()

@@ -46,7 +46,7 @@ from pipeprof.units import format_share
 
 if TYPE_CHECKING:  # what draws the live view is imported only where one is shown
     from pipeprof.loaders.live.metrics import LiveFigures
-    from pipeprof.loaders.live.view import Live
+    from pipeprof.loaders.live.periodic import Periodic
 
 _log = logging.getLogger(__name__)
 
@@ -67,8 +67,8 @@ class LoaderProfiler:
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.live: Live | None = None
-        """The live view; set it before the first pass that it should show."""
+        self.live: Periodic | None = None
+        """The live view or the export; set it before the first pass that it should show."""
         self._figures: LiveFigures | None = None
         self._name = name
         self._whole, self._clock = whole, clock
@@ -197,7 +197,7 @@ class LoaderProfiler:
         if self.live is None:
             return TimedPass(iterator, self, loader_pass, observer)
         from pipeprof.loaders.live.metrics import LiveFigures
-        from pipeprof.loaders.live.view import LivePass
+        from pipeprof.loaders.live.periodic import LivePass
         from pipeprof.report.live import LiveView
 
         if self._figures is None:
@@ -283,7 +283,8 @@ class LoaderProfiler:
         if self._figures is None or not wall_s > 0:
             return ()
         share = format_share(self._figures.spent_s / wall_s)
-        return (f"The live view took {share} of the time, on top of the profiler overhead.",)
+        note = f"Showing or exporting figures took {share} of the time, on top of the overhead."
+        return (note,)
 
     def _unobserved(self, reason: str) -> HostObserver:
         """Return an observer without hooks, and report ``reason`` for the stages it misses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch.utils.data import DataLoader
 
@@ -22,6 +22,9 @@ from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.instrument.rebuilds import set_profiler
 from pipeprof.model import Profile, Recording
 
+if TYPE_CHECKING:  # what draws or exports is imported only where it is asked for
+    from pipeprof.loaders.live.periodic import Periodic
+
 
 def wrap(
     loader: Any,
@@ -29,6 +32,8 @@ def wrap(
     accelerator: str = "not observed",
     whole: bool = False,
     live: bool = False,
+    export: str | None = None,
+    export_every: float = 15.0,
 ) -> ProfiledLoader:
     """Profile a loader while it is iterated, without changing what it yields.
 
@@ -41,13 +46,17 @@ def wrap(
             overhead stays below 1 % of the run.
         live: Show the figures on stderr during the run: a panel at the bottom of a terminal, or a
             line every 10 s where stderr is no terminal.
+        export: Where to send the figures of the last seconds: ``jsonl[:FILE]``,
+            ``prometheus[:FILE or :PORT]`` or ``otlp[:URL]``. Not together with ``live``.
+        export_every: Seconds between two exports.
 
     Returns:
         A stand-in that behaves as ``loader`` and adds ``profile()``. A loader that is wrapped
         already is returned as it is.
 
     Raises:
-        UsageError: ``loader`` cannot be iterated.
+        UsageError: ``loader`` cannot be iterated, or ``export`` names nothing known.
+        OutputError: The file or the port of ``export`` cannot be used.
 
     Examples:
         >>> loader = pipeprof.wrap(loader)
@@ -63,11 +72,22 @@ def wrap(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
     profiler = LoaderProfiler(name, accelerator, whole)
+    profiler.live = _shown_by(live, export, export_every)
+    return stand_in(loader, profiler)
+
+
+def _shown_by(live: bool, export: str | None, export_every: float) -> Periodic | None:
+    if live and export:
+        raise UsageError("wrap() shows figures live or exports them, not both; give one of them")
     if live:
         from pipeprof.loaders.live.view import live_view
 
-        profiler.live = live_view()
-    return stand_in(loader, profiler)
+        return live_view()
+    if export:
+        from pipeprof.loaders.live.exporter import exporter
+
+        return exporter(export, export_every)
+    return None
 
 
 def stand_in(loader: Any, profiler: LoaderProfiler) -> ProfiledLoader:

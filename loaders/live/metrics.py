@@ -20,8 +20,9 @@ WINDOW_S = 10.0
 """Seconds back from now that the figures are computed over."""
 _MOST, _FEWEST = 1024, 8
 """Most and fewest batches of the window, however long they take."""
-_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE, _WORKER = (
-    COLUMNS.index(name) for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s", "worker")
+_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE, _WORKER, _SAMPLES = (
+    COLUMNS.index(name)
+    for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s", "worker", "samples")
 )
 _UNKNOWN_YET = ("h2d_s", "device_wait_s")
 """Columns that are filled in later, or not at all."""
@@ -41,6 +42,9 @@ class LiveFigures:
         self._capacity = capacity
         self._recent, self._recorded = _Window(), _Window()
         self._wait_s = self._cycle_s = 0.0
+        self._batches = self._samples = self._pause_s = 0.0
+        self._ever: set[str] = set()
+        """Stages that were exported once, and so are always."""
         self._stages_so_far: dict[str, None] = {}
         """Stages that took time in any batch, so that the panel does not change its height."""
 
@@ -50,6 +54,9 @@ class LiveFigures:
         self._wait_s += float((counted[:, _DELIVERED] - counted[:, _ASKED]).sum())
         self._cycle_s += float((counted[:, _DONE] - counted[:, _ASKED]).sum())
         self._cycle_s -= float(np.nansum(counted[:, _PAUSE]))
+        self._batches += len(table)
+        self._samples += float(np.nansum(table[:, _SAMPLES]))
+        self._pause_s += float(np.nansum(table[:, _PAUSE]))
         self._recent.add(table)
         self._recorded.add(table[table[:, _WORKER] != UNWATCHED])
 
@@ -74,6 +81,38 @@ class LiveFigures:
             capacity=self._capacity,
             stages=self._stages(recorded),
         )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the figures of the window by their names in `Profile.metrics`, and running totals
+        since the run began, whose names end in ``_total``."""
+        columns, recorded = self._recent.columns(), self._recorded.columns()
+        cycle_s, wait_s = float(columns.cycle_s.sum()), float(columns.wait_s.sum())
+        figures: dict[str, float | None] = {
+            "batches_total": self._batches,
+            "samples_total": self._samples,
+            "wait_seconds_total": self._wait_s,
+            "cycle_seconds_total": self._cycle_s,
+            "pause_seconds_total": self._pause_s,
+        }
+        if cycle_s > 0:
+            figures["starved_fraction"] = wait_s / cycle_s
+            figures["samples_per_s"] = float(columns.samples.sum()) / cycle_s
+        if self._capacity:
+            figures["queue/mean"] = _mean(queue_depth(recorded, self._capacity))
+        for stage, seconds in stage_seconds(columns).items():
+            known = seconds[np.isfinite(seconds)]
+            if known.any():
+                self._ever.add(str(stage))
+            if len(known) and str(stage) in self._ever:
+                p50_s, p95_s, p99_s = np.percentile(known, (50, 95, 99))
+                quantiles = {"p50_s": p50_s, "p95_s": p95_s, "p99_s": p99_s}
+                for name, value in {"mean_s": known.mean(), **quantiles}.items():
+                    figures[f"stages/{stage}/{name}"] = float(value)
+        charges = {name: float(each.sum()) for name, each in causes(recorded)[0].items()}
+        charged_s = sum(charges.values())
+        for cause, charge_s in charges.items():
+            figures[f"blame/{cause}"] = charge_s / charged_s if charged_s > 0 else 0.0
+        return {name: each for name, each in figures.items() if each is not None}
 
     def _stages(self, columns: Columns) -> dict[str, float | None]:
         """Return mean seconds per stage, with the parts of `fetch` in its place if known."""

@@ -112,9 +112,10 @@ class Pass:
 
     def flush(self) -> None:
         """Give the recorder the rows of the batches whose steps have ended."""
-        if self._ended_s == inf and self._notes:
+        if self._notes:
             self._recorder.fill_ended()  # rows come in the order of their batches
-            self._fill()
+            if self._ended_s == inf:
+                self._fill()
 
     def finish(self) -> None:
         """Give the recorder the rows of all remaining batches, after the pass has ended."""

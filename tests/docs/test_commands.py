@@ -22,7 +22,12 @@ COMMANDS = [
     for number, block in enumerate(blocks(path.read_text(), "sh"))
     if not block.startswith("make ")  # tests/test_make.py, and continuous integration
 ]
-CODE = {path.stem: found for path in DOCUMENTS if (found := blocks(path.read_text(), "python"))}
+CODE = {
+    path.stem: found
+    for path in DOCUMENTS
+    if (found := blocks(path.read_text(), "python")) and path.stem != "frameworks"
+}
+"""What needs a framework is tested by `make integrations`."""
 BEFORE = """
 import sys
 from unittest import mock

@@ -4,13 +4,22 @@ possible way. Losses are the same, profiles are whole, and verdicts agree with t
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integrations.environments import Answer, plain, train, train_under_run
+from tests.docs.reader import blocks
+from tests.integrations.environments import (
+    ROOT,
+    Answer,
+    folder_of,
+    plain,
+    train,
+    train_under_run,
+)
 
 pytestmark = pytest.mark.integrations
 
@@ -83,6 +92,15 @@ def test_loaders_of_other_libraries(kind: str) -> None:
     environment, stages = KINDS[kind]
     answer = train(environment, "other_loaders.py", "wrap", kind)
     check(answer, plain(environment, "other_loaders.py", kind), stages)
+
+
+@pytest.mark.parametrize("name", ["lightning", "transformers", "accelerate", "ray"])
+def test_what_the_guide_imports_exists(name: str) -> None:
+    code = blocks((ROOT / "docs" / "guides" / "frameworks.md").read_text(), "python")
+    lines = [line for block in code for line in block.splitlines() if f".{name} import" in line]
+    assert len(lines) == 1
+    command = [str(folder_of("main") / "python"), "-W", "ignore", "-c", lines[0]]
+    assert subprocess.run(command, timeout=120).returncode == 0
 
 
 def test_the_validation_of_a_lightning_trainer_has_a_profile_of_its_own() -> None:

@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 import pipeprof
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.live.metrics import LiveFigures
-from pipeprof.loaders.live.view import LINE_S, MOST_SHARE, REPAINT_S, Live, live_view
+from pipeprof.loaders.live.periodic import MOST_SHARE
+from pipeprof.loaders.live.view import LINE_S, REPAINT_S, Live, live_view
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.pauses import NamedInterval
 from pipeprof.measure.recorder import Recorder
@@ -190,7 +191,7 @@ class Tensors(Quick):
 
 def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
     """The live view asks for rows before there are many of them."""
-    monkeypatch.setattr("pipeprof.loaders.live.view.MOST_SHARE", 1.0)
+    monkeypatch.setattr("pipeprof.loaders.live.periodic.MOST_SHARE", 1.0)
     file = io.StringIO()
     live = Live(file, line_s=0.05)
     count = 1500
@@ -205,11 +206,11 @@ def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
     counts = [int(line.split(" of 1,500")[0].rpartition(" ")[2].replace(",", "")) for line in found]
     assert counts == sorted(counts)
     assert max(counts) > 1100
-    assert any("live view took" in note for note in profile.notes)
+    assert any("figures took" in note for note in profile.notes)
 
 
 def test_shown_or_not_the_figures_are_the_same(monkeypatch):
-    monkeypatch.setattr("pipeprof.loaders.live.view.MOST_SHARE", 1.0)
+    monkeypatch.setattr("pipeprof.loaders.live.periodic.MOST_SHARE", 1.0)
     rows = []
     for live in (None, Live(io.StringIO(), line_s=1e-9)):
         loader = pipeprof.wrap(DataLoader(Numbers(), 1, num_workers=2), whole=True)

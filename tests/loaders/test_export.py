@@ -1,0 +1,265 @@
+"""Figures are exported while a run continues, and the run is as without that."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from prometheus_client.parser import text_string_to_metric_families
+from torch.utils.data import DataLoader
+
+import pipeprof
+from pipeprof.errors import OutputError, UsageError
+from pipeprof.loaders.live.exporter import Exporter
+from pipeprof.loaders.live.otlp import Otlp
+from pipeprof.loaders.live.sinks import JsonLines, Prometheus, labelled, make_sink
+from pipeprof.measure.clock import FakeClock
+from scripts.grafana import dashboard
+from tests.loaders.forms import SAMPLES, Marked, profiled
+
+BATCHES = SAMPLES // 4
+FIGURES = {"loader": "train", "batches_total": 7.0, "stages/fetch/mean_s": 0.5}
+
+
+class Kept:
+    """A sink that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, float]] = []
+
+    def send(self, loader, figures):
+        self.sent.append({"loader": loader, **figures})
+
+
+def exported(clock, every_s, workers=0, step_s=1.0):
+    """The exports of an epoch whose steps take so long."""
+    sink = Kept()
+    loader = profiled(DataLoader(Marked(), 4, num_workers=workers), clock)
+    loader._profiler.live = Exporter(sink, every_s, clock.now)
+    for _ in loader:
+        clock.sleep(step_s)
+    return sink.sent, loader.profile()
+
+
+def test_figures_are_exported_every_so_often_and_at_the_end() -> None:
+    sent, _ = exported(FakeClock(), every_s=3.0)
+    assert [each["batches_total"] for each in sent] == [3, 6, 9, BATCHES]
+    assert sent[-1]["samples_total"] == SAMPLES
+
+
+def test_figures_have_the_names_and_values_of_the_profiles_metrics() -> None:
+    sent, profile = exported(FakeClock(), every_s=100.0, workers=2)
+    last, whole = sent[-1], profile.metrics("")
+    own = {"loader", "epoch"} | {name for name in last if name.endswith("_total")}
+    assert own < last.keys()
+    assert {name for name in last if name.startswith("stages/")} <= whole.keys()
+    assert last["stages/step/mean_s"] == pytest.approx(whole["stages/step/mean_s"], rel=0.01)
+    assert last["starved_fraction"] == pytest.approx(whole["starved_fraction"], abs=0.05)
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), RuntimeError("can't start new thread")])
+def test_an_error_of_the_sink_ends_the_export_and_not_the_training(error) -> None:
+    class Broken(Kept):
+        def send(self, loader, figures):
+            super().send(loader, figures)
+            raise error
+
+    sink, clock = Broken(), FakeClock()
+    loader = profiled(DataLoader(Marked(), 4), clock)
+    loader._profiler.live = Exporter(sink, 1e-9, clock.now)
+    assert len(list(loader)) == BATCHES
+    assert len(sink.sent) == 1
+
+
+def test_lines_of_json_are_appended_and_their_file_is_bounded(tmp_path, monkeypatch) -> None:
+    file = tmp_path / "new" / "metrics.jsonl"
+    for _ in range(2):
+        JsonLines(str(file), {"rank": "3"}).send("train", {"batches_total": 7.0})
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(each["loader"], each["rank"], each["batches_total"]) for each in lines] == [
+        ("train", "3", 7.0)
+    ] * 2
+    monkeypatch.setattr("pipeprof.loaders.live.sinks.MOST_BYTES", 100)
+    sink = JsonLines(str(file), {})
+    for _ in range(20):
+        sink.send("train", {"batches_total": 7.0})
+    assert sorted(each.name for each in file.parent.iterdir()) == [
+        "metrics.jsonl", "metrics.jsonl.1",
+    ]  # fmt: skip
+    assert Path(f"{file}.1").stat().st_size < 500
+
+
+def families(text: str) -> dict[str, Any]:
+    return {each.name: each for each in text_string_to_metric_families(text)}
+
+
+def test_prometheus_reads_the_text_file(tmp_path) -> None:
+    file = tmp_path / "pipeprof.prom"
+    sink = Prometheus(str(file), None, {"host": "h"})
+    sink.send("train", {"batches_total": 7.0, "stages/fetch/mean_s": 0.5})
+    sink.send("val", {"batches_total": 2.0})
+    found = families(file.read_text())
+    batches, fetch = found["pipeprof_batches"], found["pipeprof_stages_mean_s"]
+    assert (batches.type, fetch.type) == ("counter", "gauge")
+    assert {each.labels["loader"]: each.value for each in batches.samples} == {
+        "train": 7.0, "val": 2.0,
+    }  # fmt: skip
+    assert fetch.samples[0].labels == {"loader": "train", "stage": "fetch", "host": "h"}
+
+
+def test_prometheus_scrapes_the_endpoint() -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as free:
+        port = free.server_port
+    sink = Prometheus("", port, {})
+    sink.send("train", {"starved_fraction": 0.25})
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        found = families(answer.read().decode())
+    assert found["pipeprof_starved_fraction"].samples[0].value == 0.25
+    with pytest.raises(OutputError, match=f"port {port} cannot be used"):
+        Prometheus("", port, {})
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
+    """A receiver of OTLP over HTTP, and what it received."""
+    received: list[ExportMetricsServiceRequest] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received.append(ExportMetricsServiceRequest.FromString(body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1/metrics", received
+        server.shutdown()
+
+
+def points(request: ExportMetricsServiceRequest) -> dict[str, list[tuple[dict[str, str], float]]]:
+    found = {}
+    for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+        data = metric.sum if metric.HasField("sum") else metric.gauge
+        found[metric.name] = [
+            ({each.key: each.value.string_value for each in point.attributes}, point.as_double)
+            for point in data.data_points
+        ]
+    return found
+
+
+def test_a_collector_receives_gauges_and_sums_by_otlp() -> None:
+    with receiver() as (url, received):
+        sink = Otlp(url, {"host": "h"})
+        for batches in (3.0, 7.0):
+            sink.send("train", {"batches_total": batches, "stages/fetch/mean_s": 0.5})
+            assert sink.wait()
+    resource = {each.key: each.value.string_value
+                for each in received[-1].resource_metrics[0].resource.attributes}  # fmt: skip
+    assert resource.items() >= {"service.name": "pipeprof", "host": "h"}.items()
+    found = points(received[-1])
+    assert found["pipeprof.batches_total"] == [({"loader": "train"}, 7.0)]
+    assert found["pipeprof.stages_mean_s"] == [({"loader": "train", "stage": "fetch"}, 0.5)]
+    assert (sink.tried, sink.failed) == (2, 0)
+
+
+SCRIPT = """
+import logging, sys, time
+from torch.utils.data import DataLoader
+import pipeprof
+from scripts.grafana import dashboard
+from tests.loaders.forms import Marked
+
+loader = DataLoader(Marked(), 4, num_workers=1)
+loader = pipeprof.wrap(loader, export=sys.argv[1], export_every=1e-6)
+begin = time.perf_counter()
+print(len(list(loader)), time.perf_counter() - begin < 4)
+"""
+
+
+def test_a_receiver_that_is_away_is_said_once_and_never_blocks(repo) -> None:
+    command = [sys.executable, "-c", SCRIPT, "otlp:http://127.0.0.1:9/v1/metrics"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=repo)
+    assert done.stdout == f"{BATCHES} True\n"
+    away, lost = done.stderr.splitlines()
+    assert away.startswith("pipeprof: the OTLP receiver cannot be reached")
+    assert lost.endswith("exports did not arrive.")
+
+
+def test_all_loaders_of_a_script_are_exported_without_an_edit(tmp_path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from torch.utils.data import DataLoader\n"
+        "for _ in range(2):\n    list(DataLoader(range(40), 4))\n"
+        "list(DataLoader(range(8), 4))\n"
+    )
+    command = [sys.executable, "-m", "pipeprof", "run", "--export", "jsonl:m.jsonl", "train.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    last = {each["loader"]: each["batches_total"] for each in lines}
+    assert last == {"train.py:3": 20.0, "train.py:4": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("export", "error", "message"),
+    [
+        ("graphite", UsageError, "write jsonl"),
+        ("jsonl:/proc/no/file", OutputError, "/proc/no/file cannot be written: "),
+        ("prometheus:/proc/no/file", OutputError, "/proc/no/file cannot be used: "),
+    ],
+)
+def test_what_cannot_be_exported_to_is_said_before_anything_runs(export, error, message) -> None:
+    with pytest.raises(error, match=message):
+        pipeprof.wrap([1], export=export)
+
+
+def test_a_missing_package_is_named(monkeypatch) -> None:
+    make_sink.cache_clear()
+    for module in ("prometheus_client", "prometheus_client.core", "opentelemetry.sdk.metrics"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for export, extra in (("prometheus:9", "prometheus"), ("otlp", "otel")):
+        with pytest.raises(UsageError, match=rf"pip install 'pipeprof\[{extra}\]'"):
+            make_sink(export)
+
+
+def test_live_and_export_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="not both"):
+        pipeprof.wrap([1], live=True, export="jsonl")
+
+
+@pytest.mark.parametrize(
+    ("flat", "name", "labels"),
+    [
+        ("starved_fraction", "starved_fraction", {}),
+        ("queue/mean", "queue_mean", {}),
+        ("blame/worker-cpu", "blame", {"cause": "worker-cpu"}),
+        ("stages/h2d/p95_s", "stages_p95_s", {"stage": "h2d"}),
+    ],
+)
+def test_stages_and_causes_are_labels(flat, name, labels) -> None:
+    assert labelled(flat) == (name, labels)
+
+
+def test_the_dashboard_is_what_its_script_writes_and_asks_for_what_is_exported(repo) -> None:
+    """Else: make docs."""
+    text = (repo / "docs" / "grafana.json").read_text()
+    assert json.loads(text) == dashboard()
+    (last, *_), _ = exported(FakeClock(), every_s=100.0, workers=2)
+    names = {f"pipeprof_{labelled(name).name}" for name in last if name != "loader"}
+    assert set(re.findall(r"pipeprof_[a-z_]+", text)) <= names
