@@ -19,3 +19,9 @@ def test_a_run_of_many_batches_keeps_little(repo: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "200,000 batches of 16 workers" in done.stdout
+
+
+def test_a_run_that_exports_all_the_time_keeps_its_files_small(repo: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.soak", "--batches", "100000"]
+    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, check=False)
+    assert "100,000 batches of 0 workers" in done.stdout, done.stderr

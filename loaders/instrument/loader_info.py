@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.log import log_caught
-from pipeprof.model import BatchLog, DataSource, LoaderConfig
+from pipeprof.model import BatchLog, DataSource, LoaderConfig, SharedReads
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ class LoaderInfo:
     """What is read; ``None`` where the data set does not say."""
     skips: SkipCounter | None = None
     """The counter of skipped data, for data sets of `open_dataset`."""
+    shared_reads: SharedReads | None = None
     notes: tuple[str, ...] = ()
     """Notes of the store on how the bytes are read, for data sets of `open_dataset`."""
 
@@ -63,8 +64,22 @@ def describe_loader(loader: Any) -> LoaderInfo:
         batch_size=safe_getattr(loader, "batch_size"),
         source=source if known else None,
         skips=skips if isinstance(skips, SkipCounter) else None,
+        shared_reads=_shared_reads(dataset),
         notes=notes if isinstance(notes, tuple) else (),
     )
+
+
+def _shared_reads(dataset: Any) -> SharedReads | None:
+    """Recognise data sets of which each rank reads all: `datasets.IterableDataset` that is split by
+    samples, and the shard that Accelerate makes of any iterable data set."""
+    if type(dataset).__name__ == "IterableDatasetShard":
+        ranks = safe_getattr(dataset, "num_processes")
+        return SharedReads(ranks) if type(ranks) is int and ranks > 1 else None
+    ranks = safe_getattr(safe_getattr(dataset, "_distributed"), "world_size")
+    shards = safe_getattr(dataset, "num_shards") if ranks else None
+    if type(ranks) is int and type(shards) is int and shards % ranks:
+        return SharedReads(ranks, shards)
+    return None
 
 
 def _config_of(loader: DataLoader[Any]) -> LoaderConfig:

@@ -189,6 +189,7 @@ class LoaderProfiler:
             pause_kinds=tuple(recorder.pauses.kinds),
             indexing=self._indexed.snapshot() if self._indexed else None,
             rebuilt_from=self._rebuilt_from,
+            shared_reads=info.shared_reads,
         )
 
     def _timed_pass(

@@ -56,6 +56,7 @@ from pipeprof.model.recording import Indexing as Indexing
 from pipeprof.model.recording import MainProcess as MainProcess
 from pipeprof.model.recording import Overhead as Overhead
 from pipeprof.model.recording import Recording as Recording
+from pipeprof.model.recording import SharedReads as SharedReads
 from pipeprof.model.requests import NO_REQUESTS as NO_REQUESTS
 from pipeprof.model.requests import STORAGE_PARTS as STORAGE_PARTS
 from pipeprof.model.requests import Histogram as Histogram

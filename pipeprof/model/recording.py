@@ -199,6 +199,15 @@ class Indexing:
 
 
 @dataclass(frozen=True)
+class SharedReads:
+    """A data set that every rank reads as a whole, to keep its own part of the samples."""
+
+    ranks: int
+    shards: int | None = None
+    """Shards of the data; ``None`` where it has none."""
+
+
+@dataclass(frozen=True)
 class Recording:
     """The raw measurements of one run, before they are analysed."""
 
@@ -233,3 +242,4 @@ class Recording:
     indexing: Indexing | None = None
     rebuilt_from: LoaderConfig | None = None
     """Options of the loader in whose place a framework built this one."""
+    shared_reads: SharedReads | None = None

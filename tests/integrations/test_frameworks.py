@@ -106,3 +106,31 @@ def test_what_the_guide_imports_exists(name: str) -> None:
 def test_the_validation_of_a_lightning_trainer_has_a_profile_of_its_own() -> None:
     profile = train("main", "lightning_trainer.py", "callback").profiles["validation"]
     assert profile["stages"].keys() >= WHOLE
+
+
+SHARDS = """
+import pipeprof
+from datasets import Dataset
+from datasets.distributed import split_dataset_by_node
+from torch.utils.data import DataLoader
+
+rows = Dataset.from_dict({"row": list(range(400))}).to_iterable_dataset(num_shards=SHARDS)
+if RANKS > 1:
+    rows = split_dataset_by_node(rows, rank=0, world_size=RANKS)
+loader = pipeprof.wrap(DataLoader(rows, batch_size=4, num_workers=2), whole=True)
+list(loader)
+print(*(each.code for each in loader.profile().findings))
+"""
+
+
+@pytest.mark.parametrize(
+    ("shards", "ranks", "code"),
+    [(1, 1, "workers-without-data"), (3, 2, "every-rank-reads-all"), (2, 1, None)],
+)
+def test_shards_of_hugging_face_that_cannot_be_divided(shards, ranks, code) -> None:
+    script = SHARDS.replace("SHARDS", str(shards)).replace("RANKS", str(ranks))
+    command = [str(folder_of("main") / "python"), "-W", "ignore", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = {"workers-without-data", "every-rank-reads-all"} & set(done.stdout.split())
+    assert found == ({code} if code else set())

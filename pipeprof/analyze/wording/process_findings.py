@@ -101,6 +101,33 @@ TEXTS: Final = {
         "The run had {epochs:n epoch}.",
         "Set persistent_workers=True; it is off.",
     ),
+    "epoch-drain": FindingText(
+        "Each epoch begins with an empty queue",
+        "The first batch of a typical epoch came after {first_s:duration} of {epoch_s:duration}, "
+        "{share:percent}, which the verdict leaves out. Workers stay, but prefetch nothing for the "
+        "next epoch.",
+        "Make epochs longer, for example by a sampler that repeats the data set.",
+    ),
+    "slower-each-epoch": FindingText(
+        "Epochs become slower and slower",
+        "Over {epochs:n epoch}, the rate fell from {first:,.1f} to {last:,.1f} batches/s, by "
+        "{slower:percent}.",
+        "Look for what grows from epoch to epoch: lists in the data set, or the index of a cache. "
+        "A cache of downloaded data may be full, and evict what comes next.",
+    ),
+    "workers-without-data": FindingText(
+        "Some workers have no data",
+        "{idle:,.0f} of {workers:n worker} delivered no batch. The data set is iterable, and seems "
+        "to have {busy:n shard}.",
+        "Set num_workers={busy:.0f} instead of {workers}, or write the data in at least {workers} "
+        "shards.",
+    ),
+    "every-rank-reads-all": FindingText(
+        "Every rank reads the whole data set",
+        "Each of {ranks:n rank} reads all of it, and skips what belongs to the others«: {shards:n "
+        "shard} cannot be divided evenly».",
+        "Write the data in a multiple of {ranks} shards, or divide it by rank in the data set.",
+    ),
     "slow-start": FindingText(
         "The first batch is slow to arrive",
         "It came after {recording.first_batch_s:duration}«, {share:percent} of the run»«; "

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from pipeprof.analyze.advice.findings import (
     cores,
+    epochs,
     fetching,
     main_process,
     memory,
     order,
     reading,
     run,
+    sharding,
     start,
     storage,
     transfer,
@@ -28,7 +30,8 @@ from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 
 _THEMES = (
-    cores, storage, fetching, reading, order, transfer, main_process, start, memory, run,
+    cores, storage, fetching, reading, order, sharding, transfer, main_process, start, epochs,
+    memory, run,
 )  # fmt: skip
 CASES = tuple(each for theme in _THEMES for each in vars(theme).values() if isinstance(each, Case))
 """All cases, in the order in which they are reported."""

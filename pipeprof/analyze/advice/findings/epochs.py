@@ -1,0 +1,67 @@
+"""Findings about whole epochs: between two of them, and over many."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from statistics import fmean, median
+
+from pipeprof.analyze.advice.findings.case import case
+from pipeprof.analyze.advice.metrics import Facts
+from pipeprof.analyze.advice.proposal import Figures
+from pipeprof.model import Epoch
+
+_LEAST_EPOCHS = 5
+"""Epochs after the first that show a trend."""
+_LEAST_SLOWER = 0.1
+"""Share by which the last third of the epochs is slower than the first."""
+_LEAST_CONCORDANCE = 0.7
+"""Share of all pairs of epochs in which the later is slower, minus the share in which it is
+faster (Kendall's tau)."""
+_LEAST_DRAIN_S, _LEAST_DRAIN_SHARE = 0.02, 0.05
+"""Seconds, and share of an epoch, from which the wait for its first batch is reported."""
+
+
+@case("epoch-drain")
+def drained_queue(facts: Facts) -> Figures | None:
+    """Each epoch begins with an empty queue, although its workers stay.
+
+    Reported when persistent workers let 5 % or more of a typical epoch pass before its first batch.
+    Workers prefetch nothing for the next epoch, which torch cannot change. The verdict leaves this
+    time out.
+
+    Fix: make epochs longer, for example by a sampler that repeats the data set.
+    """
+    later = [epoch for epoch in facts.recording.epochs if epoch.index and epoch.first_batch_s]
+    if not facts.config.persistent_workers or len(later) < 2:
+        return None
+    first_s = median(epoch.first_batch_s or 0.0 for epoch in later)
+    epoch_s = median(epoch.wall_s for epoch in later)
+    if first_s < max(_LEAST_DRAIN_S, _LEAST_DRAIN_SHARE * epoch_s):
+        return None
+    return {"first_s": first_s, "epoch_s": epoch_s, "share": first_s / epoch_s}
+
+
+@case("slower-each-epoch")
+def slower_each_epoch(facts: Facts) -> Figures | None:
+    """Epochs become slower and slower.
+
+    Reported when, of six epochs or more, the last third delivers 10 % fewer batches per second than
+    the first third. The decline must be steady, and the first epoch is left out.
+
+    Fix: look for what grows: lists in the data set, or the index of a cache. A cache of downloaded
+    data may be full, and evict what the next epoch needs.
+    """
+    rates = [_rate(each) for each in facts.recording.epochs if each.index and each.closing_s]
+    if len(rates) < _LEAST_EPOCHS:
+        return None
+    third = len(rates) // 3
+    first, last = fmean(rates[:third]), fmean(rates[-third:])
+    pairs = list(combinations(rates, 2))
+    concordance = sum((later < earlier) - (later > earlier) for earlier, later in pairs)
+    if last > first * (1 - _LEAST_SLOWER) or concordance < _LEAST_CONCORDANCE * len(pairs):
+        return None
+    return {"slower": 1 - last / first, "first": first, "last": last, "epochs": len(rates) + 1}
+
+
+def _rate(epoch: Epoch) -> float:
+    return epoch.batches / epoch.wall_s

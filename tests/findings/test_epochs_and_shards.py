@@ -1,0 +1,109 @@
+"""Pathologies of data divided among workers and ranks, and of run after run over it."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+import pipeprof
+from tests.findings.known import codes, text_of, tiny
+
+
+class Shards(IterableDataset):
+    """Worker n streams shard n, if there is one."""
+
+    def __init__(self, shards: int, samples: int = 40) -> None:
+        self.shards, self.samples = shards, samples
+
+    def __iter__(self):
+        info = get_worker_info()
+        if (info.id if info else 0) < self.shards:
+            yield from (tiny() for _ in range(self.samples))
+
+
+@pytest.mark.parametrize(("shards", "idle"), [(1, 1), (2, 0)])
+def test_workers_for_which_there_is_no_shard(shards, idle):
+    loader = pipeprof.wrap(DataLoader(Shards(shards), 1, num_workers=2), whole=True)
+    list(loader)
+    if not idle:
+        assert "workers-without-data" not in codes(loader.profile())
+        return
+    text = text_of(loader.profile(), "workers-without-data")
+    assert f"{idle} of 2 workers delivered no batch" in text
+    assert f"num_workers={shards} instead of 2" in text
+
+
+class Split(Shards):
+    """As `datasets.distributed.split_dataset_by_node` leaves a data set of Hugging Face."""
+
+    def __init__(self, shards: int, ranks: int) -> None:
+        super().__init__(shards)
+        self.num_shards, self._distributed = shards, SimpleNamespace(rank=0, world_size=ranks)
+
+
+class IterableDatasetShard(Shards):
+    """As Accelerate names what it makes of an iterable data set."""
+
+    num_processes = 2
+
+
+@pytest.mark.parametrize(
+    ("dataset", "evidence"),
+    [
+        (Split(3, 2), "Each of 2 ranks reads all of it"),
+        (Split(4, 2), None),
+        (IterableDatasetShard(1), "Each of 2 ranks"),
+        (Shards(1), None),
+    ],
+)
+def test_a_data_set_of_which_every_rank_reads_all(dataset, evidence):
+    loader = pipeprof.wrap(DataLoader(dataset, 1))
+    list(loader)
+    found = {each.code: each.evidence for each in loader.profile().findings}
+    assert found.get("every-rank-reads-all", "").startswith(evidence or "")
+    assert ("every-rank-reads-all" in found) == (evidence is not None)
+
+
+class Growing(Dataset):
+    """Slower by ``more_s`` in each epoch, as a list is that is searched for each sample."""
+
+    def __init__(self, more_s: float) -> None:
+        self.more_s, self.calls = more_s, 0
+
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self.calls += 1
+        time.sleep(0.002 + self.calls // 20 * self.more_s)
+        return tiny()
+
+
+@pytest.mark.parametrize("more_s", [0.001, 0.0])
+def test_epochs_that_become_slower_and_slower(more_s):
+    loader = pipeprof.wrap(DataLoader(Growing(more_s)))
+    for _ in range(8):
+        list(loader)
+    if more_s:
+        assert "Over 8 epochs, the rate fell" in text_of(loader.profile(), "slower-each-epoch")
+    else:
+        assert "slower-each-epoch" not in codes(loader.profile())
+
+
+@pytest.mark.parametrize("samples", [8, 400])
+def test_epochs_that_begin_with_an_empty_queue(samples):
+    data = Growing(0.0)
+    bare = DataLoader(
+        torch.utils.data.Subset(data, [0] * samples), 1, num_workers=1, persistent_workers=True,
+        collate_fn=lambda each: time.sleep(0.03 if samples == 8 else 0.0005) or each[0],
+    )  # fmt: skip
+    loader = pipeprof.wrap(bare, whole=True)
+    for _ in range(4):
+        list(loader)
+    found = codes(loader.profile())
+    bare._iterator._shutdown_workers()
+    assert ("epoch-drain" in found) == (samples == 8)
