@@ -69,8 +69,9 @@ class Recorder:
         self._passes: WeakSet[Pass] = WeakSet()
         self._ended: deque[Pass] = deque()
         """Passes that ended and are not filled in yet, in the order of their ends."""
-        self._tables: list[Floats] = []
-        """The kept rows: tables of [rows, `COLUMNS`]."""
+        self._table = np.empty((2 * WINDOW, len(COLUMNS)))
+        """The kept rows come first in it: [rows, `COLUMNS`]. Memory is used only as they come, and
+        is not returned and asked for again, which would fragment it over days."""
         self._rows = 0
         self._folded = 0
         """Rows that were handed to ``fold``."""
@@ -123,15 +124,14 @@ class Recorder:
         self.lost_records += lost
         self.unwatched += int((table[:, _WORKER] == UNWATCHED).sum())
         self.last_s = max(self.last_s, float(table[-1, _DONE]))
-        self._tables.append(table)
-        self._rows += len(table)
         if self.on_rows is not None:
             self.on_rows(table)
-        if self._rows >= 2 * WINDOW:
-            whole = np.concatenate(self._tables)
-            self._tables, self._rows = [whole[WINDOW:].copy()], len(whole) - WINDOW
-            self._folded += WINDOW
-            self._fold_oldest(self._arrays(whole, WINDOW))
+        while len(table):
+            taken = table[: 2 * WINDOW - self._rows]
+            self._table[self._rows : self._rows + len(taken)] = taken
+            self._rows, table = self._rows + len(taken), table[len(taken) :]
+            if self._rows == 2 * WINDOW:
+                self._fold_oldest()
 
     def note_device(self, number: int, wait_s: float, busy_s: float) -> None:
         """Note how long the accelerator was idle before a batch, and busy after it. ``number`` is
@@ -150,7 +150,7 @@ class Recorder:
             running.flush()
         if not self._rows:
             return BatchLog()
-        arrays = self._arrays(np.concatenate(self._tables), self._rows)
+        arrays = self._arrays(self._rows)
         columns: dict[str, Any] = {
             field.name: log_column(field.name, arrays[field.name]) for field in fields(BatchLog)
         }
@@ -164,16 +164,20 @@ class Recorder:
             self._usual_samples = float(np.rint(np.nanmean(samples)))
         samples[unknown] = self._usual_samples
 
-    def _fold_oldest(self, arrays: Arrays) -> None:
-        """Hand over the oldest rows, and drop their notes."""
+    def _fold_oldest(self) -> None:
+        """Hand over the older half of the rows, and drop it with its notes."""
+        arrays = self._arrays(WINDOW)
+        self._table[:WINDOW] = self._table[WINDOW:]
+        self._rows, self._folded = WINDOW, self._folded + WINDOW
         if self._fold is not None:
             self._fold(arrays)
         for notes in (self._device, self._copies):
             for number in batch_numbers(arrays) if notes else ():
                 notes.pop(number, None)
 
-    def _arrays(self, table: Floats, count: int) -> Arrays:
-        """Return the oldest ``count`` rows of ``table`` as columns."""
+    def _arrays(self, count: int) -> Arrays:
+        """Return the oldest ``count`` rows as columns, which are copies."""
+        table = self._table[: self._rows]
         batches = epoch_batches(table[:, COLUMNS.index("epoch")], table[:, COLUMNS.index("nth")])
         columns = np.ascontiguousarray(table[:count].T)
         arrays: dict[str, Floats] = dict(zip(COLUMNS, columns, strict=True))
