@@ -6,6 +6,7 @@ There the DataLoader is measured, and what surrounds it belongs to the training 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -22,6 +23,9 @@ from pipeprof.loaders.instrument.monkeypatch import (
     wrap_method,
 )
 from pipeprof.loaders.instrument.rebuilds import note_origin, profiler_of, set_profiler
+from pipeprof.log import suppress_and_log
+
+_log = logging.getLogger(__name__)
 
 _HOLDERS = ("base_dataloader", "_dataloader")
 """Attributes that hold the DataLoader: of Accelerate, and of Fabric and Ray Train."""
@@ -33,10 +37,13 @@ _this_thread = threading.local()
 def loader_within(loader: Any) -> Any | None:
     """Return the DataLoader whose own iterator delivers the batches of ``loader``; ``None`` where
     that is ``loader`` itself, or unknown."""
-    inner = _inner_loader(loader)
-    if inner is not None:
-        return loader_within(inner) or inner
-    return loader if isinstance(loader, DataLoader) and _passes_on(type(loader)) else None
+    with suppress_and_log(_log, "a loader is not measured from inside"):
+        inner = _inner_loader(loader)
+        if inner is not None:
+            return loader_within(inner) or inner
+        if isinstance(loader, DataLoader) and _passes_on(type(loader)):
+            return loader
+    return None
 
 
 def holds_another(loader: Any) -> bool:
@@ -84,8 +91,9 @@ def watch_rebuilds() -> None:
 
 
 def _created(loader: Any) -> None:
-    note_origin(loader)
-    hook_class(type(loader))
+    with suppress_and_log(_log, "a new loader is not measured"):
+        note_origin(loader)
+        hook_class(type(loader))
 
 
 def _measured_iter(original: Method) -> Method:

@@ -7,7 +7,6 @@ library that creates it has the other one as an argument. Both must have the sam
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +17,7 @@ from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.frames import framework_arguments
 from pipeprof.loaders.instrument.loader_info import describe_loader
 from pipeprof.loaders.instrument.weak_ids import WeakIds
-from pipeprof.log import suppress_and_log
 from pipeprof.model import LoaderConfig
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,10 @@ def profiler_of(loader: Any) -> Any:
 
 def note_origin(created: Any) -> Any | None:
     """Note, and return, the loader that a new one may replace, which is just being created."""
-    with suppress_and_log(_log, "what a loader replaces is not known"):
-        for other in framework_arguments(sys._getframe(1)):
-            if other is not created and (isinstance(other, DataLoader) or profiler_of(other)):
-                _origins.set(created, _origin(other))
-                return other
+    for other in framework_arguments(sys._getframe(1)):
+        if other is not created and (isinstance(other, DataLoader) or profiler_of(other)):
+            _origins.set(created, _origin(other))
+            return other
     return None
 
 

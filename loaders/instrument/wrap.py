@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Iterator
 from functools import partial
@@ -20,10 +21,13 @@ from pipeprof.loaders.instrument.inside import (
 from pipeprof.loaders.instrument.iterator import Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.instrument.rebuilds import set_profiler
+from pipeprof.log import suppress_and_log
 from pipeprof.model import Profile, Recording
 
 if TYPE_CHECKING:  # what draws or exports is imported only where it is asked for
     from pipeprof.loaders.live.periodic import Periodic
+
+_log = logging.getLogger(__name__)
 
 
 def wrap(
@@ -106,10 +110,11 @@ def stand_in(loader: Any, profiler: LoaderProfiler) -> ProfiledLoader:
     made: ProfiledLoader = object.__new__(type(type(loader).__name__, (kind,), names))
     object.__setattr__(made, "_loader", loader)
     object.__setattr__(made, "_profiler", profiler)
-    if isinstance(loader, DataLoader):
-        set_profiler(made, profiler)
-        hook_class(type(loader))
-        watch_rebuilds()
+    with suppress_and_log(_log, "a loader that a framework builds instead is not measured"):
+        if isinstance(loader, DataLoader):
+            set_profiler(made, profiler)
+            hook_class(type(loader))
+            watch_rebuilds()
     return made
 
 

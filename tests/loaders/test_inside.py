@@ -178,3 +178,19 @@ def test_batches_order_and_randomness_are_those_without_us():
         return [int(index) for batch in batches for index in batch[:, 0]], torch.rand(1).item()
 
     assert numbers(pipeprof.wrap) == numbers(lambda loader: loader)
+
+
+class Odd(DataLoader):
+    """Raises wherever it is looked at, but yields batches."""
+
+    state_dict = property(lambda self: 1 / 0)
+
+    @property
+    def __dict__(self):
+        raise RuntimeError("private")
+
+
+def test_a_loader_that_cannot_be_looked_into_yields_its_batches_all_the_same():
+    loader = pipeprof.wrap(loader_of(0, Odd))
+    assert len(list(loader)) == BATCHES
+    assert loader.profile().measured_batches
