@@ -19,7 +19,7 @@ FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-soak bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-soak bench-frameworks bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -100,6 +100,9 @@ bench-memory: $(READY) ## a run of ten million batches: what the recorder and th
 
 bench-soak: $(READY) ## ten million real batches with export: memory, files
 	$(KEEP) soak $(BIN)/python -m benchmarks.soak
+
+bench-frameworks: $(READY) $(FRAMEWORKS) ## what is seen of each framework, against its script's clock
+	$(KEEP) frameworks $(BIN)/python -m tests.integrations.table
 
 bench-local: $(READY) ## how local files are read, against plain reads; reading ahead
 	$(KEEP) local $(BIN)/python -m benchmarks.local_reads

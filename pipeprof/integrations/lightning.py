@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.integrations.instance_patches import InstancePatches, Method, as_phase
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders, say
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders, say, warn_if_too_old
 from pipeprof.log import suppress_and_log
 from pipeprof.model import Profile
 
@@ -45,14 +45,15 @@ class LightningPhases(Callback):  # type: ignore[misc]
     def teardown(self, *_: Any, **__: Any) -> None:
         self._patches.undo()
 
-    def on_exception(self, *_: Any, **__: Any) -> None:
-        self._patches.undo()
+    def on_exception(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
+        self.teardown(trainer, *args, **kwargs)  # which Lightning does not call then
 
 
 class PipeprofCallback(LightningPhases):
     """Profiles every loader that a ``Trainer`` iterates, in fit, validate, test and predict.
 
-    At the end the reports are printed to stderr on rank 0. Training is as without it.
+    At the end, or where training raises, the reports are printed to stderr on rank 0. Training is
+    as without it.
 
     Args:
         out: Folder in which each rank saves its profiles; ``None`` saves none.
@@ -64,6 +65,8 @@ class PipeprofCallback(LightningPhases):
 
     def __init__(self, out: str | Path | None = None) -> None:
         super().__init__()
+        for package in ("lightning", "pytorch_lightning"):
+            warn_if_too_old(package, "2.0")
         self._out = out
         self._loaders = ProfiledLoaders()
         self._is_second = False

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.errors import UsageError
 from pipeprof.integrations.profiled_loaders import say
 from pipeprof.integrations.under_run import RAY_OUT
 from pipeprof.log import log_caught, suppress_and_log
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 
     WorkerGroupCallback: Any = object
 else:
-    from ray.train.v2._internal.execution.callback import WorkerGroupCallback
+    try:
+        from ray.train.v2._internal.execution.callback import WorkerGroupCallback
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "ray" or error.name == "ray":
+            raise
+        raise UsageError("this Ray is too old: its Train V2, of Ray 2.46, is needed.") from None
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.pauses import announce_phase
 from pipeprof.model import Profile
@@ -68,6 +68,7 @@ class PipeprofCallback(TransformersPhases):
 
     def __init__(self, out: str | Path | None = None) -> None:
         super().__init__()
+        warn_if_too_old("transformers", "4.40")
         self._out = out
         self._loaders = ProfiledLoaders()
 

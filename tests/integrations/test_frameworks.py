@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs.reader import blocks
 from tests.integrations.environments import (
+    EXAMPLES,
     ROOT,
     Answer,
     folder_of,
@@ -20,6 +21,7 @@ from tests.integrations.environments import (
     train,
     train_under_run,
 )
+from tests.support.env import UNWATCHED
 
 pytestmark = pytest.mark.integrations
 
@@ -134,3 +136,27 @@ def test_shards_of_hugging_face_that_cannot_be_divided(shards, ranks, code) -> N
     assert done.returncode == 0, done.stderr
     found = {"workers-without-data", "every-rank-reads-all"} & set(done.stdout.split())
     assert found == ({code} if code else set())
+
+
+FAILS = """
+import sys
+sys.argv[1:] = ["callback"]
+import lightning_trainer
+
+def fail(self, batch, number):
+    if not self.trainer.sanity_checking:
+        raise ValueError("validation broke")
+
+lightning_trainer.Model.validation_step = fail
+lightning_trainer.main()
+"""
+
+
+def test_an_exception_in_a_validation_comes_through_and_what_was_measured_is_reported() -> None:
+    command = [str(folder_of("main") / "python"), "-W", "ignore", "-c", FAILS]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, cwd=EXAMPLES, env=UNWATCHED
+    )
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("ValueError: validation broke")
+    assert done.stderr.count("pipeprof: train\n") == 1

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.integrations import under_run
 from pipeprof.integrations.instance_patches import InstancePatches, as_phase
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
 from tests.loaders.forms import Marked
 
 
@@ -103,3 +103,12 @@ def test_a_framework_that_is_not_as_expected_is_left_alone(monkeypatch, tmp_path
     under_run._profile_ray_workers(tmp_path)
     assert os.environ["RAY_TRAIN_CALLBACKS"].startswith("mine.Callback,pipeprof.")
     assert not under_run.has_other_profiles(tmp_path)
+
+
+@pytest.mark.parametrize(("least", "said"), [("0.0", ""), ("999.1", "999.1 or newer is.")])
+def test_a_framework_that_is_too_old_is_named_with_what_is_needed(least, said, capsys) -> None:
+    warn_if_too_old("torch", least)
+    warn_if_too_old("no-such-package", least)
+    err = capsys.readouterr().err
+    assert err.count("pipeprof: torch ") == bool(said)
+    assert said in err
