@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
+import os
 from collections.abc import Callable
 from functools import cache
 from time import perf_counter
@@ -10,9 +13,12 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import UsageError
 from pipeprof.loaders.live.periodic import Periodic
 from pipeprof.loaders.live.sinks import FigureSink, make_sink
+from pipeprof.log import suppress_and_log
 
 if TYPE_CHECKING:
     from pipeprof.loaders.live.periodic import LivePass
+
+_log = logging.getLogger(__name__)
 
 EXPORT_S = 15.0
 """Seconds between two exports where none are given."""
@@ -26,18 +32,33 @@ class Exporter(Periodic):
     ) -> None:
         super().__init__(now)
         self._sink, self._every_s = sink, every_s
+        self._last: dict[str, Callable[[], dict[str, float]]] = {}
+        """Of each loader that ended a pass after its last export, what to export at the end."""
+        atexit.register(self.finish)
 
     def end(self, live_pass: LivePass) -> None:
-        """Export the last figures of a pass that ends."""
+        """End a pass. Its last figures are exported when that is due, or at the end."""
         if id(live_pass) in self._open_passes and not self._silent:
-            self.show(live_pass)
+            self._last[live_pass.name] = live_pass.last_metrics()
+            if self.now() >= self.due_s:
+                self.show(live_pass)
         super().end(live_pass)
+
+    def finish(self) -> None:
+        """Export what is left, at the end of the process."""
+        if os.getpid() == self._process and not self._silent:
+            with suppress_and_log(_log, "the last figures are not exported"):
+                for name, metrics in self._last.items():
+                    self._sink.send(name, metrics())
+                self._sink.close()
+            self._last.clear()
 
     @property
     def _interval_s(self) -> float:
         return self._every_s
 
     def _show(self, live_pass: LivePass) -> None:
+        self._last.pop(live_pass.name, None)
         self._sink.send(live_pass.name, live_pass.metrics())
 
 

@@ -7,9 +7,7 @@ collector is away, only the latest figures wait, and the training never does.
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 import sys
 import threading
 from collections.abc import Mapping
@@ -52,7 +50,6 @@ class Otlp:
         self._last: dict[tuple[str, str], float] = {}
         """The last value of each total, by loader and name."""
         self._waiting: Queue[Any] = Queue(maxsize=1)
-        self._process = os.getpid()
         self._sender: threading.Thread | None = None
         self._idle = threading.Event()
         self._idle.set()
@@ -89,7 +86,6 @@ class Otlp:
         for name in ("opentelemetry", "urllib3"):
             _quiet(name, self._sender)
         self._sender.start()
-        atexit.register(self._finish)
 
     def _run(self) -> None:
         while True:
@@ -121,10 +117,8 @@ class Otlp:
         """Wait for the last export. Return whether it ended in time."""
         return self._idle.wait(TIMEOUT_S)
 
-    def _finish(self) -> None:
+    def close(self) -> None:
         """Wait for the last export, and say how many did not arrive."""
-        if os.getpid() != self._process:
-            return
         self.wait()
         if self.failed:
             print(

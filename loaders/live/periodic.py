@@ -149,6 +149,16 @@ class LivePass(TimedPass):
         self._pass.flush()
         return self.figures.metrics() | {"epoch": self._view.epoch}
 
+    def last_metrics(self) -> Callable[[], dict[str, float]]:
+        """Return a function for `metrics` after the pass has ended, which does not keep it."""
+        fill, figures, epoch = self._pass.fill_ended, self.figures, self._view.epoch
+
+        def metrics() -> dict[str, float]:
+            fill()
+            return figures.metrics() | {"epoch": epoch}
+
+        return metrics
+
     def _leave(self) -> None:
         super()._leave()
         self._live.end(self)

@@ -28,6 +28,9 @@ class FigureSink(Protocol):
 
     def send(self, loader: str, figures: Mapping[str, float]) -> None: ...
 
+    def close(self) -> None:
+        """Finish what was sent, at the end of the process."""
+
 
 class Labelled(NamedTuple):
     """The name of a figure as monitoring systems want it."""
@@ -94,6 +97,9 @@ class JsonLines:
         if size > MOST_BYTES:
             os.replace(self._path, f"{self._path}.1")
 
+    def close(self) -> None:
+        """Nothing is left to be done."""
+
 
 class Prometheus:
     """Keeps gauges and counters, as a text file for a node exporter, or at an endpoint."""
@@ -125,6 +131,9 @@ class Prometheus:
         self._latest[loader] = figures
         if self._file is not None:
             self._client.write_to_textfile(self._file, self._registry)
+
+    def close(self) -> None:
+        """Nothing is left to be done."""
 
     def collect(self) -> Iterator[Any]:
         """Yield the families of all figures, as a collector of the client does."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,11 @@ class Pass:
         over_s = self._ended_s if self._ended_s <= end_s else self._last_s()
         kind = PauseKind(self._recorder.name, "loader")
         return pauses.Interval(self.begin_s, over_s, kind) if over_s <= end_s else None
+
+    @property
+    def fill_ended(self) -> Callable[[], None]:
+        """A function that gives the recorder the rows of all passes that have ended."""
+        return self._recorder.fill_ended
 
     def flush(self) -> None:
         """Give the recorder the rows of the batches whose steps have ended."""

@@ -40,8 +40,9 @@ def main() -> None:
         seen = "whole" if profile["stages"].keys() >= WHOLE else "host side"
         losses = "same" if answer.losses == bare.losses else "OTHER"
         starved = profile["diagnosis"]["starved_fraction"]
+        named = ", ".join(sorted(pauses(profile)))
         print(f"{script.removesuffix('.py'):<24}{how:<13}{losses:<8}{seen:<11}{starved:>8.1%}"
-              f"{answer.waited:>14.1%}  {', '.join(sorted(pauses(profile)))}", flush=True)  # fmt: skip
+              f"{answer.waited:>14.1%}  {named}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -43,14 +43,20 @@ class Kept:
     def send(self, loader, figures):
         self.sent.append({"loader": loader, **figures})
 
+    def close(self):
+        pass
 
-def exported(clock, every_s, workers=0, step_s=1.0):
-    """The exports of an epoch whose steps take so long."""
+
+def exported(clock, every_s, workers=0, epochs=1):
+    """The exports of epochs whose steps take a second."""
     sink = Kept()
+    exporter = Exporter(sink, every_s, clock.now)
     loader = profiled(DataLoader(Marked(), 4, num_workers=workers), clock)
-    loader._profiler.live = Exporter(sink, every_s, clock.now)
-    for _ in loader:
-        clock.sleep(step_s)
+    loader._profiler.live = exporter
+    for _ in range(epochs):
+        for _ in loader:
+            clock.sleep(1.0)
+    exporter.finish()
     return sink.sent, loader.profile()
 
 
@@ -58,6 +64,12 @@ def test_figures_are_exported_every_so_often_and_at_the_end() -> None:
     sent, _ = exported(FakeClock(), every_s=3.0)
     assert [each["batches_total"] for each in sent] == [3, 6, 9, BATCHES]
     assert sent[-1]["samples_total"] == SAMPLES
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_many_short_epochs_are_not_exported_each(workers) -> None:
+    sent, _ = exported(FakeClock(), every_s=25.0, epochs=6, workers=workers)
+    assert [each["batches_total"] for each in sent] == [25, 50, 6 * BATCHES]
 
 
 def test_figures_have_the_names_and_values_of_the_profiles_metrics() -> None:
@@ -79,8 +91,8 @@ def test_an_error_of_the_sink_ends_the_export_and_not_the_training(error) -> Non
 
     sink, clock = Broken(), FakeClock()
     loader = profiled(DataLoader(Marked(), 4), clock)
-    loader._profiler.live = Exporter(sink, 1e-9, clock.now)
-    assert len(list(loader)) == BATCHES
+    loader._profiler.live = Exporter(sink, 1.0, clock.now)
+    assert sum(1 for _ in loader if clock.sleep(1.0) is None) == BATCHES
     assert len(sink.sent) == 1
 
 
