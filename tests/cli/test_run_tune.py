@@ -67,4 +67,4 @@ def test_what_cannot_be_combined_is_named(tmp_path):
     write(tmp_path, {"train.py": "print(1)"})
     done = call([*RUN, "--tune", "--live", "train.py"], tmp_path)
     assert done.returncode == 2
-    assert "--tune cannot be combined with --live or --whole" in done.stderr
+    assert "--tune cannot be combined with --live, --export or --whole" in done.stderr
