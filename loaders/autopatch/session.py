@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
+from pipeprof.loaders.autopatch.guarded_start import GuardedStart
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_arguments
 from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
 from pipeprof.loaders.instrument.weak_ids import WeakIds
@@ -217,7 +218,7 @@ class Session:
         return hooked_iter
 
     def _iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        guarded = _GuardedStart(start)
+        guarded = GuardedStart(start)
         try:
             if self._tune and (batches := self._tuned_batches(loader)) is not None:
                 return batches
@@ -286,20 +287,3 @@ class Session:
         line = f"{problem} ({type(error).__name__})"  # the error's text might hold a secret
         if line not in self.problems:
             self.problems.append(line)
-
-
-class _GuardedStart:
-    """Starts the script's iterator, and remembers it or that the start failed."""
-
-    def __init__(self, start: Callable[[], Iterator[Any]]) -> None:
-        self._start = start
-        self.iterator: Iterator[Any] | None = None
-        self.failed = False
-
-    def __call__(self) -> Iterator[Any]:
-        try:
-            self.iterator = self._start()
-        except BaseException:
-            self.failed = True
-            raise
-        return self.iterator

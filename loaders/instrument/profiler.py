@@ -31,7 +31,7 @@ from pipeprof.loaders.instrument.overhead import measure_overhead
 from pipeprof.loaders.instrument.rebuilds import origin_of
 from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
-from pipeprof.loaders.instrument.worker_observer import WorkerObserver
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
@@ -270,7 +270,7 @@ class LoaderProfiler:
         attached = self._observer_of(iterator)
         if attached is not None:
             return iterator, attached
-        reason = _why_unobserved(loader, iterator, running)
+        reason = why_unobserved(loader, iterator, running)
         if reason is not None:
             return iterator, self._unobserved(reason)
         observer.attach(iterator)
@@ -292,14 +292,3 @@ class LoaderProfiler:
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason
         return HostObserver(self._info.batch_size)
-
-
-def _why_unobserved(loader: Any, iterator: Any, running: Any) -> str | None:
-    """Return why the workers of ``iterator`` cannot be observed; ``None`` if they can."""
-    if iterator is running:
-        return "its workers were running before they could be hooked"
-    if not WorkerObserver.supports(iterator):
-        return f"{type(loader).__name__} makes an iterator of its own"
-    if iterator._rcvd_idx:
-        return "it was resumed by dropping batches, which are not counted separately"
-    return None

@@ -276,3 +276,14 @@ class _ReceiptTimes:
 
         hooks.add(results, "get", timed_get)
         hooks.add(pinned, "put", timed_put)
+
+
+def why_unobserved(loader: Any, iterator: Any, running: Any) -> str | None:
+    """Return why the workers of ``iterator`` cannot be observed; ``None`` if they can."""
+    if iterator is running:
+        return "its workers were running before they could be hooked"
+    if not WorkerObserver.supports(iterator):
+        return f"{type(loader).__name__} makes an iterator of its own"
+    if iterator._rcvd_idx:
+        return "it was resumed by dropping batches, which are not counted separately"
+    return None
