@@ -55,9 +55,10 @@ def check(answer: Answer, bare: Answer, stages: Collection[str], name: str = "tr
     assert sum(epoch["batches"] for epoch in profile["epochs"]) == len(answer.losses)
     assert profile["lost_records"] == 0
     assert profile["diagnosis"]["verdict"] == "starved"
-    # the framework's own work between two steps is no wait for the loader
-    waited = profile["diagnosis"]["starved_fraction"]
-    assert answer.waited - 0.2 < waited < answer.waited + 0.05
+    # the clock counts the framework's own work between two steps, too, which is no wait
+    low, high = profile["diagnosis"]["starved_interval"]
+    assert low < answer.waited + 0.05
+    assert high > answer.waited - 0.25
 
 
 def pauses(profile: dict[str, Any]) -> set[str]:
