@@ -97,6 +97,13 @@ def test_loaders_of_other_libraries(kind: str) -> None:
     check(answer, plain(environment, "other_loaders.py", kind), stages)
 
 
+@pytest.mark.parametrize("kind", ["stateful", "webdataset", "datasets"])
+def test_loaders_of_other_libraries_in_a_script_that_is_not_edited(kind: str, tmp_path) -> None:
+    answer = train_under_run("main", "other_loaders.py", tmp_path, kind)
+    (name,) = answer.profiles
+    check(answer, plain("main", "other_loaders.py", kind), WHOLE, name)
+
+
 @pytest.mark.parametrize("name", ["lightning", "transformers", "accelerate", "ray"])
 def test_what_the_guide_imports_exists(name: str) -> None:
     code = blocks((ROOT / "docs" / "guides" / "frameworks.md").read_text(), "python")
