@@ -13,9 +13,9 @@ TIMED := $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
 FUZZ_S ?= 600
 # where this is set, every process of a test compiles all of pipeprof anew
 unexport PYTHONDONTWRITEBYTECODE
-# what a benchmark prints is kept in docs/figures, which docs/benchmarks.md links
 # the environments of `make integrations`; not all frameworks can be installed together
 FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
+# what a benchmark prints is kept in docs/figures, which docs/benchmarks.md links
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
@@ -39,7 +39,7 @@ test: $(READY) ## a guard for every promise: lint, types, layers, tests; five mi
 
 test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
 	$(SAY) "pytest, the slow ones, side by side"
-	@$(BIN)/python -m pytest -m 'slow and not timed and not lab and not integrations' $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest -m 'slow and not timed and not lab' $(SIDE_BY_SIDE)
 	$(SAY) "pytest, the slow ones, one by one"
 	@$(BIN)/python -m pytest -m 'slow and timed and not lab' $(TIMED)
 
@@ -101,7 +101,7 @@ bench-memory: $(READY) ## a run of ten million batches: what the recorder and th
 bench-soak: $(READY) ## ten million real batches with export: memory, files
 	$(KEEP) soak $(BIN)/python -m benchmarks.soak
 
-bench-frameworks: $(READY) $(FRAMEWORKS) ## what is seen of each framework, against its script's clock
+bench-frameworks: $(READY) $(FRAMEWORKS) ## stages and verdict of each framework, against its script's clock
 	$(KEEP) frameworks $(BIN)/python -m tests.integrations.table
 
 bench-local: $(READY) ## how local files are read, against plain reads; reading ahead

@@ -3,6 +3,7 @@ batches."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,3 +26,4 @@ def test_a_run_that_exports_all_the_time_keeps_its_files_small(repo: Path) -> No
     command = [sys.executable, "-m", "benchmarks.soak", "--batches", "100000"]
     done = subprocess.run(command, cwd=repo, capture_output=True, text=True, check=False)
     assert "100,000 batches of 0 workers" in done.stdout, done.stderr
+    assert re.search(r"files  [\d.]+ kB, bar 33.0 MB", done.stdout)

@@ -26,7 +26,7 @@ TIMEOUT_S = 5.0
 
 
 class Otlp:
-    """Sends gauges, and totals as observed counters, each with the attribute ``loader``."""
+    """Sends gauges, and totals as counters, each with the attribute ``loader``."""
 
     def __init__(self, url: str | None, labels: Mapping[str, str]) -> None:
         try:

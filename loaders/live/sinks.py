@@ -75,7 +75,7 @@ def make_sink(export: str) -> FigureSink:
         from pipeprof.loaders.live.otlp import Otlp
 
         return Otlp(target or None, labels)
-    raise UsageError(f"{export!r} is nothing to export to; write {FORMS}")
+    raise UsageError(f"{kind!r} is nothing to export to; write {FORMS}")  # the rest may be secret
 
 
 class JsonLines:

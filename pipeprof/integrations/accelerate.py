@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from pipeprof.integrations.instance_patches import InstancePatches, Method, as_phase
+from pipeprof.integrations.instance_patches import InstancePatches, as_phase
 from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.loaders.instrument.monkeypatch import Method
 from pipeprof.log import suppress_and_log
 
 _log = logging.getLogger(__name__)
@@ -46,10 +47,5 @@ def profile_loaders(accelerator: Any) -> ProfiledLoaders:
         return prepare_data_loader
 
     patches.replace(accelerator, "prepare_data_loader", profiled)
-    name_checkpoints(patches, accelerator)
-    return loaders
-
-
-def name_checkpoints(patches: InstancePatches, accelerator: Any) -> None:
-    """Let each ``save_state`` of ``accelerator`` count as the pause ``checkpoint``."""
     patches.replace(accelerator, "save_state", lambda save: as_phase(save, lambda: "checkpoint"))
+    return loaders

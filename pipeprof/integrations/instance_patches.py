@@ -7,9 +7,8 @@ from functools import wraps
 from time import perf_counter
 from typing import Any
 
+from pipeprof.loaders.instrument.monkeypatch import Method
 from pipeprof.measure.pauses import announce_phase
-
-Method = Callable[..., Any]
 
 
 class InstancePatches:

@@ -1,4 +1,4 @@
-"""Print what is seen of each framework's training, against the clock of its script.
+"""Print stages and verdict of each framework's training, against the clock of its script.
 
     python -m tests.integrations.table
 

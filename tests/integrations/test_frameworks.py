@@ -39,7 +39,7 @@ KINDS = {
     "grain": ("main", HOST),
     "spdl": ("main", HOST),
 }
-"""Loaders of other libraries: their environment, and the stages that are seen of them."""
+"""Loaders of other libraries: their environment, and the stages that are observed of them."""
 PAUSES = {
     "lightning_trainer.py": {"validation"},
     "transformers_trainer.py": {"evaluation", "checkpoint"},

@@ -194,6 +194,7 @@ def test_a_collector_receives_gauges_and_sums_by_otlp() -> None:
     ("export", "error", "message"),
     [
         ("graphite", UsageError, "write jsonl"),
+        ("https://user:secret@host", UsageError, "'https' is nothing"),
         ("jsonl:/proc/no/file", OutputError, "/proc/no/file cannot be written: "),
         ("prometheus:/proc/no/file", OutputError, "/proc/no/file cannot be used: "),
     ],
