@@ -99,7 +99,7 @@ class Session:
             except Exception as error:
                 self._failed(f"{name or 'a wrapped loader'} was measured, but not analysed", error)
                 continue
-            if profiler.batches:
+            if profiler.has_report:
                 notes = (*profile.notes, *self._notes.get(name, ()))
                 profiles.append(replace(profile, name=name or profile.name, notes=notes))
             else:

@@ -36,11 +36,12 @@ _this_thread = threading.local()
 
 def loader_within(loader: Any) -> Any | None:
     """Return the DataLoader whose own iterator delivers the batches of ``loader``; ``None`` where
-    that is ``loader`` itself, or unknown."""
+    that is ``loader`` itself, or unknown. No loader is asked for its truth, which is its length."""
     with suppress_and_log(_log, "a loader is not measured from inside"):
         inner = _inner_loader(loader)
         if inner is not None:
-            return loader_within(inner) or inner
+            within = loader_within(inner)
+            return inner if within is None else within
         if isinstance(loader, DataLoader) and _passes_on(type(loader)):
             return loader
     return None

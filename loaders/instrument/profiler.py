@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor, DeviceTotals
+from pipeprof.loaders.instrument.dispatching import dispatch_of
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
 from pipeprof.loaders.instrument.inline_observer import HostObserver, InlineObserver, Observer
@@ -40,7 +42,7 @@ from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.request_counts import RequestTable, RequestTotals
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
-from pipeprof.model import LoaderConfig, Profile, Recording
+from pipeprof.model import Dispatch, LoaderConfig, Profile, Recording
 from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
 
@@ -76,6 +78,7 @@ class LoaderProfiler:
         self._accelerator = accelerator
         self._info = LoaderInfo()
         self._rebuilt_from: LoaderConfig | None = None
+        self._dispatch: Dispatch | None = None
         self._indexed: IndexedData | None = None
         self._earlier: Summary | None = None
         self._recorder = Recorder(clock, self._fold, name)
@@ -93,6 +96,7 @@ class LoaderProfiler:
         self._info = describe_loader(loader)
         origin = origin_of(loader)
         self._rebuilt_from = origin.config if origin is not None else None
+        self._dispatch = dispatch_of(sys._getframe())
         self._host.begin_pass(self._info.config)
         if self._indexed is None:
             self._indexed = IndexedData(loader)
@@ -150,6 +154,11 @@ class LoaderProfiler:
         """Number of batches delivered so far."""
         return self._recorder.count
 
+    @property
+    def has_report(self) -> bool:
+        """Whether a batch was delivered, or it is known that rank 0 takes them all."""
+        return bool(self.batches) or self._dispatch is not None
+
     def recording(self) -> Recording:
         """Return the measurements of all passes so far; of a long run, only the last batches."""
         for monitor in self._device_monitors:
@@ -190,6 +199,7 @@ class LoaderProfiler:
             indexing=self._indexed.snapshot() if self._indexed else None,
             rebuilt_from=self._rebuilt_from,
             shared_reads=info.shared_reads,
+            dispatch=self._dispatch,
         )
 
     def _timed_pass(

@@ -2,7 +2,8 @@
 
 Accelerate, Ray Train, Lightning and others make a new loader with a sampler of their own, inside a
 function that is given the user's loader. So a new loader replaces another one if a function of a
-library that creates it has the other one as an argument. Both must have the same data set.
+library that creates it has the other one as an argument. Both must have the same data set, or the
+new one a stream that holds it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.frames import framework_arguments
@@ -40,7 +41,14 @@ _profilers: WeakIds[Any] = WeakIds()
 def origin_of(loader: Any) -> Origin | None:
     """Return the loader that ``loader`` replaces."""
     origin = _origins.get(loader)
-    same = origin is not None and origin.dataset == id(safe_getattr(loader, "dataset"))
+    if origin is None:
+        return None
+    dataset = safe_getattr(loader, "dataset")
+    same = origin.dataset == id(dataset) or (
+        # Accelerate and transformers divide a stream by one that holds it
+        isinstance(dataset, IterableDataset)
+        and origin.dataset == id(safe_getattr(dataset, "dataset"))
+    )
     return origin if same else None
 
 

@@ -178,9 +178,10 @@ def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Anal
         facts.diagnosis, blame, worths, next(iter(allowed), None),
         proposals[0].setting if proposals else None, recording.config.num_workers,
     )  # fmt: skip
+    named = headline_figures(summary, blame, storage)
     diagnosis = replace(
         facts.diagnosis,
-        headline=headline(facts.diagnosis, headline_figures(summary, blame, storage)),
+        headline=headline(facts.diagnosis, {**named, "reads_elsewhere": facts.reads_elsewhere}),
         disagreements=explanations(found),
     )
     return _Analysis(

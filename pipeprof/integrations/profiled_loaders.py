@@ -45,7 +45,8 @@ class ProfiledLoaders:
 
     def measure(self, loader: Any, name: str) -> None:
         """Measure ``loader`` itself from inside, where a stand-in cannot take its place."""
-        inner = loader_within(loader) or loader
+        within = loader_within(loader)
+        inner = loader if within is None else within
         measured_by = profiler_of(inner)
         if measured_by is not None:
             self._by_name[name] = stand_in(loader, measured_by)
@@ -54,10 +55,10 @@ class ProfiledLoaders:
 
     @property
     def profiles(self) -> dict[str, Profile]:
-        """The profile of each loader that delivered a batch, by its name."""
-        return {
-            name: each.profile() for name, each in self._by_name.items() if each._profiler.batches
-        }
+        """The profile of each loader that delivered a batch, by its name; also of one whose batches
+        another rank takes."""
+        known = self._by_name.items()
+        return {name: each.profile() for name, each in known if each._profiler.has_report}
 
     def report(self, out: str | Path | None, rank: int = 0, ranks: int = 1) -> None:
         """Print the first screen of each profile to stderr, on rank 0, and save the profiles as

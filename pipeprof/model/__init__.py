@@ -51,6 +51,7 @@ from pipeprof.model.reading import OnError as OnError
 from pipeprof.model.reading import ReadOptions as ReadOptions
 from pipeprof.model.recording import UNWATCHED as UNWATCHED
 from pipeprof.model.recording import BatchLog as BatchLog
+from pipeprof.model.recording import Dispatch as Dispatch
 from pipeprof.model.recording import Epoch as Epoch
 from pipeprof.model.recording import Indexing as Indexing
 from pipeprof.model.recording import MainProcess as MainProcess

@@ -208,6 +208,15 @@ class SharedReads:
 
 
 @dataclass(frozen=True)
+class Dispatch:
+    """A loader that only rank 0 reads from: it sends each rank its part of the batches."""
+
+    rank: int
+    """The rank that was recorded."""
+    ranks: int
+
+
+@dataclass(frozen=True)
 class Recording:
     """The raw measurements of one run, before they are analysed."""
 
@@ -243,3 +252,5 @@ class Recording:
     rebuilt_from: LoaderConfig | None = None
     """Options of the loader in whose place a framework built this one."""
     shared_reads: SharedReads | None = None
+    dispatch: Dispatch | None = None
+    """``None`` where each rank reads its own batches."""

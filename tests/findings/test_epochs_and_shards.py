@@ -68,6 +68,38 @@ def test_a_data_set_of_which_every_rank_reads_all(dataset, evidence):
     assert ("every-rank-reads-all" in found) == (evidence is not None)
 
 
+class DataLoaderDispatcher:
+    """As Accelerate's: every rank starts the workers, and rank 0 takes the batches of all."""
+
+    def __init__(self, loader, rank: int, ranks: int) -> None:
+        self.base_dataloader = loader
+        self.state = SimpleNamespace(process_index=rank, num_processes=ranks)
+
+    def __iter__(self):
+        batches = self.base_dataloader.__iter__()
+        if self.state.process_index == 0:
+            yield from batches
+
+
+@pytest.mark.parametrize(
+    ("rank", "ranks", "evidence"),
+    [(0, 2, "Rank 0 builds the batches of 2 ranks"), (1, 2, "This rank is sent its part"),
+     (0, 1, None)],
+)  # fmt: skip
+def test_batches_that_rank_0_reads_for_all(rank, ranks, evidence):
+    loader = pipeprof.wrap(DataLoader(Growing(0.0), 1))
+    for _ in DataLoaderDispatcher(loader, rank, ranks):
+        time.sleep(0.001)  # less than a sample takes
+    profile = loader.profile()
+    if evidence is None:
+        assert "rank-0-reads-for-all" not in codes(profile)
+        return
+    assert evidence in text_of(profile, "rank-0-reads-for-all")
+    found = {each.code for each in profile.findings}
+    assert rank == 0 or found == {"rank-0-reads-for-all"}
+    assert ("profile of rank 0" in profile.diagnosis.headline) == (rank == 1)
+
+
 class Growing(Dataset):
     """Slower by ``more_s`` in each epoch, as a list is that is searched for each sample."""
 

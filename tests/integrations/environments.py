@@ -7,6 +7,7 @@ installed together.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -64,10 +65,15 @@ def train_under_run(environment: str, script: str, out: Path, *arguments: str) -
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    env = UNWATCHED | {"PYTHONPATH": str(EXAMPLES)}
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=_LIMIT_S, env=env, cwd=EXAMPLES
+        command, capture_output=True, text=True, timeout=_LIMIT_S, env=with_examples(), cwd=EXAMPLES
     )
+
+
+def with_examples() -> dict[str, str]:
+    """The environment in which scripts find the modules of the examples."""
+    paths = [str(EXAMPLES), UNWATCHED.get("PYTHONPATH")]
+    return UNWATCHED | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def _answer(done: subprocess.CompletedProcess[str]) -> Answer:

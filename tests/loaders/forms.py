@@ -19,8 +19,9 @@ SAMPLES = 40
 _FRAMEWORK = """
 from torch.utils.data import DataLoader
 
-def prepare(loader, **options):
-    return DataLoader(loader.dataset, loader.batch_size, num_workers=loader.num_workers, **options)
+def prepare(loader, dataset=None, **options):
+    dataset = loader.dataset if dataset is None else dataset
+    return DataLoader(dataset, loader.batch_size, num_workers=loader.num_workers, **options)
 """
 
 

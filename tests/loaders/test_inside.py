@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 import pipeprof
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.loaders.instrument.inside import loader_within
 from tests.loaders.forms import SAMPLES, Marked, prepared
 
 BATCHES = SAMPLES // 4
@@ -132,6 +134,33 @@ def test_a_framework_that_builds_a_loader_of_other_data_is_not_followed():
     other = prepared(SimpleNamespace(dataset=Marked(), batch_size=4, num_workers=0))
     list(other)
     assert loader.profile().measured_batches == 0
+
+
+class Stream(IterableDataset):
+    """A stream of known data, or a part of one; it has no length that could be asked for."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        data = self.dataset
+        return iter(data) if isinstance(data, Stream) else (data[each] for each in range(SAMPLES))
+
+
+def test_a_framework_may_divide_a_stream_by_another_that_holds_it():
+    """Accelerate does so, to give each rank its samples."""
+    loader = pipeprof.wrap(DataLoader(Stream(Marked()), 4))
+    assert len(list(prepared(loader, dataset=Stream(loader.dataset)))) == BATCHES
+    assert is_whole(loader.profile(), 0)
+
+
+def test_the_length_of_a_loader_is_not_asked_for():
+    holder = Holder(DataLoader(Stream(Marked()), 4))
+    assert loader_within(holder) is holder.base_dataloader
+    loaders = ProfiledLoaders()
+    loaders.measure(holder, "train")
+    assert len(list(holder)) == BATCHES
+    assert is_whole(loaders.profiles["train"], 0)
 
 
 def test_a_framework_may_inspect_a_wrapped_loader_and_make_another_of_its_type():

@@ -71,6 +71,12 @@ class Facts:
         return self.environment.cores
 
     @property
+    def reads_elsewhere(self) -> bool:
+        """Whether rank 0 reads the batches of this rank, which is another one."""
+        dispatch = self.recording.dispatch
+        return dispatch is not None and dispatch.rank > 0
+
+    @property
     def wanted_workers(self) -> object:
         """The number of workers that is proposed; ``None`` where more are not worth it."""
         return self.more_workers.figures["wanted"] if self.more_workers else None

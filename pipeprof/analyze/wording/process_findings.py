@@ -128,6 +128,17 @@ TEXTS: Final = {
         "shard} cannot be divided evenly».",
         "Write the data in a multiple of {ranks} shards, or divide it by rank in the data set.",
     ),
+    "rank-0-reads-for-all": FindingText(
+        "Rank 0 reads for all ranks",
+        "«{receives:if}This rank is sent its part of each batch: of {ranks:n rank} only rank 0 "
+        "takes batches from its loader. Its profile has the figures.»"
+        "«{receives:unless}Rank 0 builds the batches of {ranks:n rank}: {rate:,.0f} samples/s, "
+        "where their steps would take {needed:,.0f}. It waits {diagnosis.starved_fraction:share} "
+        "of the time, and all ranks with it.»",
+        "Set dispatch_batches=False in Accelerate's DataLoaderConfiguration: each rank then reads "
+        "its own batches. «{iterable:if}Write the data in {ranks} shards or more, and divide them "
+        "by rank in the data set: else each rank reads all of it.»",
+    ),
     "slow-start": FindingText(
         "The first batch is slow to arrive",
         "It came after {recording.first_batch_s:duration}«, {share:percent} of the run»«; "

@@ -15,7 +15,8 @@ def headline(diagnosis: Diagnosis, figures: Figures) -> str:
     reason = fill(_REASONS[str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
     if not figures["measured"]:
-        code = "unmeasured" if figures["total"] else "empty"
+        empty = "elsewhere" if figures["reads_elsewhere"] else "empty"
+        code = "unmeasured" if figures["total"] else empty
     return fill(_HEADLINES[code], words, diagnosis)
 
 
@@ -26,6 +27,8 @@ _SHARE: Final = (
 _HEADLINES: Final = {
     "empty": "Inconclusive: no batch was measured, as this loader was not iterated. Iterate what "
     "wrap() returned; where a framework builds another loader, wrap that.",
+    "elsewhere": "Inconclusive: no batch was measured, as rank 0 reads the batches of this rank, "
+    "too. Look at the profile of rank 0.",
     "unmeasured": "Inconclusive: no batch was measured after warm-up; run longer.",
     "fed": f"Fed: {_SHARE}; loading is not the limit.",
     "starved": f"Starved: {_SHARE}; {{of_stall:percent}} of that wait was {{wait}}{{why}}.",

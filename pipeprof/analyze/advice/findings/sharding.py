@@ -46,3 +46,25 @@ def every_rank_reads_all(facts: Facts) -> Figures | None:
     """
     shared = facts.recording.shared_reads
     return None if shared is None else {"ranks": shared.ranks, "shards": shared.shards}
+
+
+@case("rank-0-reads-for-all")
+def one_rank_reads(facts: Facts) -> Figures | None:
+    """Rank 0 alone reads and decodes the batches of all ranks, and sends them.
+
+    Reported for loaders of Accelerate with `dispatch_batches`, its default for iterable data sets.
+    It is reported on rank 0 where the accelerator is starved, and on all other ranks, because
+    their loaders deliver nothing that can be measured.
+
+    Fix: set `dispatch_batches=False`. An iterable data set then needs at least as many shards as
+    ranks, divided by rank in the data set; else each rank reads all of it.
+    """
+    dispatch = facts.recording.dispatch
+    if dispatch is None or not (facts.starved or facts.reads_elsewhere):
+        return None
+    return {
+        "ranks": dispatch.ranks,
+        "receives": facts.reads_elsewhere,
+        "needed": facts.samples / facts.step_s if facts.step_s else None,
+        "iterable": facts.config.kind == "iterable",
+    }
