@@ -34,6 +34,7 @@ from pipeprof.loaders.instrument.rebuilds import origin_of
 from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
+from pipeprof.loaders.instrument.worker_starts import WorkerStarts
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
@@ -85,6 +86,7 @@ class LoaderProfiler:
         self._device = DeviceTotals()
         self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
+        self._worker_starts = WorkerStarts(clock)
         self._requests = RequestTotals()
         self._missing: dict[str, str] = {}
         self._persistent: tuple[Callable[[], Any], WorkerObserver] | None = None
@@ -199,6 +201,7 @@ class LoaderProfiler:
             indexing=self._indexed.snapshot() if self._indexed else None,
             rebuilt_from=self._rebuilt_from,
             shared_reads=info.shared_reads,
+            pickled_starts=self._worker_starts.snapshot(),
             dispatch=self._dispatch,
         )
 
@@ -274,7 +277,8 @@ class LoaderProfiler:
         user_init = loader.worker_init_fn
         loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
         try:
-            iterator = start()
+            with self._worker_starts.measured():
+                iterator = start()
         finally:
             loader.worker_init_fn = user_init
         attached = self._observer_of(iterator)

@@ -56,6 +56,7 @@ from pipeprof.model.recording import Epoch as Epoch
 from pipeprof.model.recording import Indexing as Indexing
 from pipeprof.model.recording import MainProcess as MainProcess
 from pipeprof.model.recording import Overhead as Overhead
+from pipeprof.model.recording import PickledStarts as PickledStarts
 from pipeprof.model.recording import Recording as Recording
 from pipeprof.model.recording import SharedReads as SharedReads
 from pipeprof.model.requests import NO_REQUESTS as NO_REQUESTS

@@ -217,6 +217,21 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
+class PickledStarts:
+    """Starts of workers that were each sent a pickled copy of the data set, of ``collate_fn`` and
+    of ``worker_init_fn``."""
+
+    starts: int
+    """Number of times that all workers were started."""
+    copy_bytes: int
+    """Size of one copy."""
+    pickle_s: float
+    """Seconds of the training process to pickle all copies of all starts."""
+    start_s: float
+    """Seconds to create the iterators: until the last worker had read its copy, or nearly all."""
+
+
+@dataclass(frozen=True)
 class Recording:
     """The raw measurements of one run, before they are analysed."""
 
@@ -252,5 +267,7 @@ class Recording:
     rebuilt_from: LoaderConfig | None = None
     """Options of the loader in whose place a framework built this one."""
     shared_reads: SharedReads | None = None
+    pickled_starts: PickledStarts | None = None
+    """``None`` where workers are forked, or there are none."""
     dispatch: Dispatch | None = None
     """``None`` where each rank reads its own batches."""

@@ -139,6 +139,18 @@ TEXTS: Final = {
         "its own batches. «{iterable:if}Write the data in {ranks} shards or more, and divide them "
         "by rank in the data set: else each rank reads all of it.»",
     ),
+    "pickled-data-set": FindingText(
+        "Each worker is started with a copy of the data set",
+        "Each of {workers:n worker} ({config.start_method}) was sent a pickled copy of "
+        "{copy_bytes:bytes}«{several:if}, {all_bytes:bytes} in all». A start took "
+        "{start_s:duration}, {pickle_s:duration} of it to pickle. «{again:if}There was one in each "
+        "of {starts:n epoch}. »«{several:if}The next worker starts when one has read its copy. »"
+        "Without large copies«{several:if} they start together, and» the first batch comes about "
+        "{saved_s:duration} sooner.",
+        "Keep the data out of the data set object: give it a path, and open or memory-map the file "
+        "when a worker first reads. One large tensor is shared; lists, NumPy arrays and open "
+        "memory maps are copied.«{again:if} persistent_workers=True starts workers once.»",
+    ),
     "slow-start": FindingText(
         "The first batch is slow to arrive",
         "It came after {recording.first_batch_s:duration}«, {share:percent} of the run»«; "
@@ -146,7 +158,7 @@ TEXTS: Final = {
         "{made_s:duration} to build.",
         "Look at what the data set does when it is first used: listing, opening, filling caches. "
         "«{imports:if}With start method {config.start_method} each of {workers:n worker} also "
-        "imports the script's modules and unpickles the data set.»",
+        "imports the script's modules.»",
     ),
     "fork-with-threads": FindingText(
         "Workers were forked while a network client was running",

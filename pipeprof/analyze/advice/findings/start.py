@@ -13,6 +13,10 @@ _LEAST_EPOCH_SHARE, _LEAST_EPOCH_S = 0.05, 0.02
 """Share of an epoch, and seconds, from which on starting workers is reported."""
 _SLOW_START_S, _SLOW_START_SHARE = 5.0, 0.1
 """Seconds, and share of the run, from which on the first batch is slow to arrive."""
+_LEAST_COPY = 65536
+"""Bytes that a pipe holds. A smaller copy does not block the process that sends it."""
+_LEAST_SAVED_S, _LEAST_SAVED_SHARE = 0.1, 0.05
+"""Seconds of a start, and share of the run, from which on pickled copies are reported."""
 _CLIENT_THREADS = ("fsspecIO", "(run_forever)")
 """How the names of network clients' threads end: those of fsspec and of any event loop."""
 
@@ -56,17 +60,56 @@ def start_up_each_epoch(facts: Facts) -> Figures | None:
     return {"each_s": each_s, "epoch_s": epoch_s, "share": each_s / epoch_s, "epochs": epochs}
 
 
+@case("pickled-data-set")
+def pickled_copies(facts: Facts) -> Figures | None:
+    """Each worker is started with a pickled copy of the data set, one after the other.
+
+    Reported for the start methods spawn and forkserver, when a copy has 64 KB or more. The training
+    process starts the next worker only when one has imported its modules and read its copy. That
+    must take 5 % or more of the run, without what remains when workers start together.
+
+    Fix: keep the data out of the object. Give the data set a path, and open or memory-map the file
+    in the worker. Tensors are not copied; lists and NumPy arrays are, and memory maps that are open
+    already. `persistent_workers=True` starts workers once.
+    """
+    starts = facts.recording.pickled_starts
+    if starts is None or starts.copy_bytes < _LEAST_COPY:
+        return None
+    pickle_s, start_s = starts.pickle_s / starts.starts, starts.start_s / starts.starts
+    together = max(1.0, min(facts.workers, facts.cores / facts.environment.ranks))
+    saved_s = pickle_s + (start_s - pickle_s) * (1 - 1 / together)
+    if saved_s < _LEAST_SAVED_S or saved_s * starts.starts < _LEAST_SAVED_SHARE * _run_s(facts):
+        return None
+    return {
+        "copy_bytes": starts.copy_bytes,
+        "all_bytes": starts.copy_bytes * facts.workers,
+        "pickle_s": pickle_s,
+        "start_s": start_s,
+        "saved_s": saved_s,
+        "starts": starts.starts,
+        "several": facts.workers > 1,
+        "again": starts.starts > 1 and not facts.config.persistent_workers,
+    }
+
+
+def _run_s(facts: Facts) -> float:
+    return facts.main.wall_s or sum(epoch.wall_s for epoch in facts.recording.epochs)
+
+
 @case("slow-start")
 def slow_start(facts: Facts) -> Figures | None:
     """The first batch is slow to arrive.
 
-    Reported when it takes 5 s or more, and 10 % or more of the run.
+    Reported when it takes 5 s or more, and 10 % or more of the run, unless `pickled-data-set` says
+    why.
 
     Fix: look at what the data set does when it is first used. With the start methods spawn and
     forkserver each worker also imports the script's modules again.
     """
+    if pickled_copies.find(facts) is not None:
+        return None
     first_s, epochs = facts.recording.first_batch_s, facts.recording.epochs
-    run_s = facts.main.wall_s or sum(epoch.wall_s for epoch in epochs)
+    run_s = _run_s(facts)
     if first_s is None or first_s < max(_SLOW_START_S, _SLOW_START_SHARE * run_s):
         return None
     iterator_s = epochs[0].iterator_s if epochs and epochs[0].index == 0 else None
