@@ -11,8 +11,9 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.instrument.attributes import safe_getattr
+from pipeprof.loaders.instrument.limited_cache import limited_cache_of
 from pipeprof.log import log_caught
-from pipeprof.model import BatchLog, DataSource, LoaderConfig, SharedReads
+from pipeprof.model import BatchLog, DataSource, LimitedCache, LoaderConfig, SharedReads
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class LoaderInfo:
     skips: SkipCounter | None = None
     """The counter of skipped data, for data sets of `open_dataset`."""
     shared_reads: SharedReads | None = None
+    limited_cache: LimitedCache | None = None
     notes: tuple[str, ...] = ()
     """Notes of the store on how the bytes are read, for data sets of `open_dataset`."""
 
@@ -65,6 +67,7 @@ def describe_loader(loader: Any) -> LoaderInfo:
         source=source if known else None,
         skips=skips if isinstance(skips, SkipCounter) else None,
         shared_reads=_shared_reads(dataset),
+        limited_cache=limited_cache_of(dataset),
         notes=notes if isinstance(notes, tuple) else (),
     )
 

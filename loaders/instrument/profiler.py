@@ -202,6 +202,7 @@ class LoaderProfiler:
             rebuilt_from=self._rebuilt_from,
             shared_reads=info.shared_reads,
             pickled_starts=self._worker_starts.snapshot(),
+            limited_cache=info.limited_cache,
             dispatch=self._dispatch,
         )
 

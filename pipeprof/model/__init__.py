@@ -54,6 +54,7 @@ from pipeprof.model.recording import BatchLog as BatchLog
 from pipeprof.model.recording import Dispatch as Dispatch
 from pipeprof.model.recording import Epoch as Epoch
 from pipeprof.model.recording import Indexing as Indexing
+from pipeprof.model.recording import LimitedCache as LimitedCache
 from pipeprof.model.recording import MainProcess as MainProcess
 from pipeprof.model.recording import Overhead as Overhead
 from pipeprof.model.recording import PickledStarts as PickledStarts

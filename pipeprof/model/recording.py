@@ -217,6 +217,21 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
+class LimitedCache:
+    """A cache of downloaded data, from which some is evicted when it is full."""
+
+    option: str
+    """The option of the data set that limits the cache, e.g. ``cache_limit``."""
+    limit_bytes: int
+    data_bytes: int
+    """All data of this node."""
+    needed_bytes: int
+    """The limit from which on nothing is evicted."""
+    held_bytes: int
+    """Data that the cache held when the last epoch began."""
+
+
+@dataclass(frozen=True)
 class PickledStarts:
     """Starts of workers that were each sent a pickled copy of the data set, of ``collate_fn`` and
     of ``worker_init_fn``."""
@@ -269,5 +284,6 @@ class Recording:
     shared_reads: SharedReads | None = None
     pickled_starts: PickledStarts | None = None
     """``None`` where workers are forked, or there are none."""
+    limited_cache: LimitedCache | None = None
     dispatch: Dispatch | None = None
     """``None`` where each rank reads its own batches."""

@@ -139,3 +139,31 @@ def test_epochs_that_begin_with_an_empty_queue(samples):
     found = codes(loader.profile())
     bare._iterator._shutdown_workers()
     assert ("epoch-drain" in found) == (samples == 8)
+
+
+class Cached(Growing):
+    """A data set whose cache holds so much as an epoch begins, as MosaicML Streaming's is."""
+
+    def __init__(self, limit: int, held: int) -> None:
+        super().__init__(0.0)
+        shard = SimpleNamespace(get_raw_size=lambda: 100, get_max_size=lambda: 100)
+        self.shards, self.cache_limit, self.cache_usage = [shard] * 4, limit, held
+        self.streams = [SimpleNamespace(remote="s3://bucket/data", get_index_size=lambda: 0)]
+        self._unique_rank_world = SimpleNamespace(num_nodes=1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "held", "taken", "found"),
+    [(300, 200, [20, 20], True), (450, 400, [20, 20], False), (500, 200, [20, 20], False),
+     (300, 200, [5, 20], False), (300, 200, [20], False)],
+    ids=["evicts", "holds all", "is large enough", "no complete epoch yet", "one epoch"],
+)  # fmt: skip
+def test_a_cache_that_evicts_what_the_next_epoch_needs(limit, held, taken, found):
+    loader = pipeprof.wrap(DataLoader(Cached(limit, held), 1))
+    for count in taken:
+        for number, _ in enumerate(loader, start=1):
+            if number == count < 20:
+                break
+    profile = loader.profile()
+    assert ("full-cache" in codes(profile)) == found
+    assert not found or "at least 200 B again" in text_of(profile, "full-cache")

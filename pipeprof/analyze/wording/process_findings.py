@@ -115,6 +115,14 @@ TEXTS: Final = {
         "Look for what grows from epoch to epoch: lists in the data set, or the index of a cache. "
         "A cache of downloaded data may be full, and evict what comes next.",
     ),
+    "full-cache": FindingText(
+        "A cache of downloads is full and evicts",
+        "The data set has {cache.data_bytes:bytes}, its cache may have {cache.limit_bytes:bytes} "
+        "({cache.option}). When the last epoch began, {cache.held_bytes:bytes} were in it: an "
+        "epoch that reads all downloads at least {missing:bytes} again.",
+        "Set {cache.option} to {cache.needed_bytes:bytes} or more, if the disk has room. Else "
+        "store the data smaller, or nearer.",
+    ),
     "workers-without-data": FindingText(
         "Some workers have no data",
         "{idle:,.0f} of {workers:n worker} delivered no batch. The data set is iterable, and seems "

@@ -65,3 +65,22 @@ def slower_each_epoch(facts: Facts) -> Figures | None:
 
 def _rate(epoch: Epoch) -> float:
     return epoch.batches / epoch.wall_s
+
+
+@case("full-cache")
+def evicting_cache(facts: Facts) -> Figures | None:
+    """A cache of downloaded data is full and evicts, so that later epochs download again.
+
+    Reported where the accelerator is starved, and an epoch began without all data in the cache
+    although one before it was complete. The cache must be limited, by `cache_limit` of MosaicML
+    Streaming or `max_cache_size` of LitData, to less than it needs to hold all data of the node.
+
+    Fix: let the cache be large enough, or keep the data nearer or smaller.
+    """
+    cache, earlier = facts.recording.limited_cache, facts.recording.epochs[:-1]
+    if cache is None or cache.limit_bytes >= cache.needed_bytes or not facts.starved:
+        return None
+    missing = cache.data_bytes - cache.held_bytes
+    if missing <= 0 or not any(epoch.closing_s is not None for epoch in earlier):
+        return None
+    return {"cache": cache, "missing": missing}
