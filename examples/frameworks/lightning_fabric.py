@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import lightning
 import torch
 from toy import Clock, loader, mode, model
@@ -16,10 +18,13 @@ def main() -> None:
     train = loader()
     if mode() == "wrap":
         train = pipeprof.wrap(train, "train")
-    for batch in fabric.setup_dataloaders(train):
+    for number, batch in enumerate(fabric.setup_dataloaders(train)):
         optimizer.zero_grad()
         fabric.backward(clock.loss(net, batch))
         optimizer.step()
+        if number == 30:
+            with tempfile.TemporaryDirectory() as folder:
+                fabric.save(f"{folder}/checkpoint.pt", {"model": net})
     clock.report({"train": train.profile()} if mode() == "wrap" else {})
 
 

@@ -22,10 +22,17 @@ def train(config: dict[str, Any]) -> None:
         batches = profiled = pipeprof.wrap(batches, "train")
     net = prepare_model(model())
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for batch in prepare_data_loader(batches):
+    for number, batch in enumerate(prepare_data_loader(batches)):
         optimizer.zero_grad()
         clock.loss(net, batch).backward()
         optimizer.step()
+        if number == 10:
+            ray.train.report({"loss": clock.losses[-1]})
+        if number == 15:
+            with tempfile.TemporaryDirectory() as folder:
+                torch.save(net.state_dict(), Path(folder, "model.pt"))
+                checkpoint = ray.train.Checkpoint.from_directory(folder)
+                ray.train.report({"loss": clock.losses[-1]}, checkpoint=checkpoint)
     if config["wrap"]:
         profiles = {"train": profiled.profile()}
     if not ray.train.get_context().get_world_rank():

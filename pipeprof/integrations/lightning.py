@@ -1,4 +1,4 @@
-"""Profile the loaders of Lightning's ``Trainer``, and name its validations and checkpoints.
+"""Profile the loaders of Lightning's ``Trainer``, and name what runs between its steps.
 
 Lightning 2.0 or newer, as `lightning` or `pytorch_lightning`.
 """
@@ -30,18 +30,23 @@ _NAMES = {"sanity_check": "validation", "validate": "validation"}
 
 
 class LightningPhases(Callback):  # type: ignore[misc]
-    """Names what runs between training steps: sanity check, validation, checkpoint."""
+    """Names what runs between steps: sanity check, validation, checkpoint, logging."""
 
     def __init__(self) -> None:
         self._patches = InstancePatches()
 
     def setup(self, trainer: Any, *_: Any, **__: Any) -> None:
-        with suppress_and_log(_log, "validations and checkpoints are not named"):
+        with suppress_and_log(_log, "what runs between steps is not named"):
             loop = trainer.fit_loop.epoch_loop.val_loop
             self._patches.replace(loop, "run", lambda run: as_phase(run, lambda: _phase(trainer)))
             self._patches.replace(
                 trainer, "save_checkpoint", lambda save: as_phase(save, lambda: "checkpoint")
             )
+            if trainer.loggers:
+                connector = trainer._logger_connector
+                self._patches.replace(
+                    connector, "log_metrics", lambda log: as_phase(log, lambda: "logging")
+                )
 
     def teardown(self, *_: Any, **__: Any) -> None:
         self._patches.undo()

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
+from pipeprof.integrations.instance_patches import as_phase
 from pipeprof.integrations.profiled_loaders import say
 from pipeprof.integrations.under_run import RAY_OUT
+from pipeprof.loaders.instrument.monkeypatch import Method, wrap_in
 from pipeprof.log import log_caught, suppress_and_log
 
 if TYPE_CHECKING:
@@ -76,6 +80,24 @@ def start_session() -> None:
     if not _sessions:
         _sessions.append(Session(CallSites(os.getcwd())))
         _sessions[0].install()
+        with suppress_and_log(_log, "reports and checkpoints are not named"):
+            _name_reports()
+
+
+def _name_reports() -> None:
+    """Name what `ray.train.report` does, which blocks: a checkpoint or a report."""
+    train_fn_utils: Any = import_module("ray.train.v2._internal.execution.train_fn_utils")
+    for cls in (train_fn_utils.DistributedTrainFnUtils, train_fn_utils.LocalTrainFnUtils):
+        wrap_in(cls, "report", _named_report, key="pauses")
+
+
+def _named_report(report: Method) -> Method:
+    @wraps(report)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        name = "report" if kwargs.get("checkpoint") is None else "checkpoint"
+        return as_phase(report, lambda: name)(*args, **kwargs)
+
+    return named
 
 
 def collect_profiles() -> list[Profile]:

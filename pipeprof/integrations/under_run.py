@@ -28,7 +28,12 @@ def install(out: Path) -> None:
     other processes."""
     when_imported("ray.train", lambda _: _profile_ray_workers(out))
     when_imported("transformers.trainer", _add_transformers_callback)
-    when_imported("accelerate.accelerator", _name_accelerate_checkpoints)
+    for module, name, methods in (
+        ("accelerate.accelerator", "Accelerator", ("save_state",)),
+        ("lightning.fabric.fabric", "Fabric", ("save", "load")),
+        ("lightning_fabric.fabric", "Fabric", ("save", "load")),
+    ):
+        when_imported(module, partial(_name_checkpoints, name=name, methods=methods))
 
 
 def has_other_profiles(out: Path) -> bool:
@@ -62,9 +67,11 @@ def _add_transformers_callback(module: ModuleType) -> None:
         module.DEFAULT_CALLBACKS.append(TransformersPhases)
 
 
-def _name_accelerate_checkpoints(module: ModuleType) -> None:
+def _name_checkpoints(module: ModuleType, name: str, methods: tuple[str, ...]) -> None:
+    """Name each call of ``methods`` of the class ``name`` a checkpoint."""
     from pipeprof.integrations.instance_patches import as_phase
 
-    with suppress_and_log(_log, "checkpoints of Accelerate are not named"):
-        cls: Any = module.Accelerator
-        cls.save_state = as_phase(cls.save_state, partial(str, "checkpoint"))
+    with suppress_and_log(_log, f"checkpoints of {name} are not named"):
+        cls: Any = getattr(module, name)
+        for method in methods:
+            setattr(cls, method, as_phase(getattr(cls, method), partial(str, "checkpoint")))

@@ -4,6 +4,7 @@ possible way. Losses are the same, profiles are whole, and verdicts agree with t
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.integrations.environments import (
     plain,
     train,
     train_under_run,
+    with_examples,
 )
 from tests.support.env import UNWATCHED
 
@@ -44,6 +46,7 @@ PAUSES = {
     "lightning_trainer.py": {"validation"},
     "transformers_trainer.py": {"evaluation", "checkpoint"},
     "accelerate_loop.py": {"checkpoint"},
+    "lightning_fabric.py": {"checkpoint"},
 }
 """What the frameworks do between two steps of these trainings, by their own words."""
 
@@ -168,3 +171,44 @@ def test_an_exception_in_a_validation_comes_through_and_what_was_measured_is_rep
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith("ValueError: validation broke")
     assert done.stderr.count("pipeprof: train\n") == 1
+
+
+LOGS = """
+import sys, time
+sys.argv[1:] = ["callback"]
+import lightning, lightning_trainer
+from lightning.pytorch.loggers import Logger
+
+class SlowLogger(Logger):
+    name, version = "slow", 0
+
+    def log_hyperparams(self, *arguments): pass
+
+    def log_metrics(self, metrics, step):
+        time.sleep(0.1)
+
+def step(self, batch, number):
+    loss = self.clock.loss(self.net, batch)
+    self.log("loss", loss)
+    return loss
+
+Trainer = lightning.Trainer
+options = {"logger": SlowLogger(), "log_every_n_steps": 10}
+lightning.Trainer = lambda **given: Trainer(**given | options)
+lightning_trainer.Model.training_step = step
+lightning_trainer.main()
+"""
+
+
+def test_what_a_logger_of_lightning_takes_is_a_pause_by_its_name() -> None:
+    command = [str(folder_of("main") / "python"), "-W", "ignore", "-c", LOGS]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, cwd=EXAMPLES, env=with_examples()
+    )
+    assert done.returncode == 0, done.stderr
+    line = next(each for each in done.stdout.splitlines() if each.startswith('{"losses"'))
+    profile = json.loads(line)["profiles"]["train"]
+    (logging,) = (each for each in profile["pauses"]["kinds"] if each["kind"]["name"] == "logging")
+    assert logging["kind"]["evidence"] == "framework"
+    assert logging["count"] >= 6, "eight times in two epochs of 40 steps, but for warm-up"
+    assert logging["total_s"] >= 0.1 * logging["count"]

@@ -99,7 +99,7 @@ def test_a_framework_that_is_not_as_expected_is_left_alone(monkeypatch, tmp_path
     monkeypatch.setenv(under_run.RAY_OUT, "")  # both are as before afterwards
     unknown = ModuleType("transformers.trainer")
     under_run._add_transformers_callback(unknown)
-    under_run._name_accelerate_checkpoints(unknown)
+    under_run._name_checkpoints(unknown, "Fabric", ("save", "load"))
     under_run._profile_ray_workers(tmp_path)
     assert os.environ["RAY_TRAIN_CALLBACKS"].startswith("mine.Callback,pipeprof.")
     assert not under_run.has_other_profiles(tmp_path)

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from tests.integrations.environments import plain, train, train_under_run
-from tests.integrations.test_frameworks import WHOLE
+from tests.integrations.test_frameworks import WHOLE, pauses
 
 SCRIPT = "ray_train.py"
 pytestmark = [pytest.mark.integrations, pytest.mark.timeout(600)]
 
 
-def is_whole(profile: dict[str, Any], batches: int) -> bool:
+def is_whole(profile: dict[str, Any], batches: int, wrapped: bool = False) -> bool:
     """Ranks wait for one another in each step, so the script's clock is no measure of a loader."""
     assert profile["stages"].keys() >= WHOLE
     assert sum(epoch["batches"] for epoch in profile["epochs"]) == batches
     assert profile["lost_records"] == 0
+    if not wrapped:
+        assert pauses(profile) == {"report", "checkpoint"}
     codes = {each["code"]: each["evidence"] for each in profile["findings"]}
     assert "prefetch_factor=4" in codes["options-lost"], "Ray Train keeps only what it knows"
     return True
@@ -28,7 +30,7 @@ def is_whole(profile: dict[str, Any], batches: int) -> bool:
 def test_a_wrapped_loader() -> None:
     answer = train("main", SCRIPT, "wrap")
     assert answer.losses == plain("main", SCRIPT).losses
-    assert is_whole(answer.profiles["train"], len(answer.losses))
+    assert is_whole(answer.profiles["train"], len(answer.losses), wrapped=True)
 
 
 def test_a_callback_brings_together_the_profiles_of_all_workers(tmp_path: Path) -> None:
@@ -43,4 +45,5 @@ def test_a_driver_that_is_not_edited(tmp_path: Path) -> None:
     answer = train_under_run("main", SCRIPT, tmp_path)
     assert answer.losses == plain("main", SCRIPT).losses
     assert set(answer.profiles) == {"worker0/loader-1.json", "worker1/loader-1.json"}
+    assert all(is_whole(each, len(answer.losses)) for each in answer.profiles.values())
     assert "iterated no DataLoader" not in answer.stderr
