@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
-import sys
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from pipeprof.errors import PipeprofError
+from pipeprof.integrations.messages import say
 from pipeprof.loaders.instrument.inside import loader_within, measure_inside
 from pipeprof.loaders.instrument.rebuilds import profiler_of
 from pipeprof.loaders.instrument.wrap import ProfiledLoader, stand_in, wrap
@@ -85,24 +82,6 @@ def _save(profiles: dict[str, Profile], folder: Path) -> None:
         say(str(error))
     else:
         say(f"saved {', '.join(str(folder / f'{name}.json') for name in profiles)}")
-
-
-def warn_if_too_old(package: str, least: str) -> None:
-    """Say so where a framework is older than the least version that this package works with."""
-    with suppress(PackageNotFoundError):
-        found = version(package)
-        if _release(found) < _release(least):
-            say(f"{package} {found} is too old to be profiled as a whole; {least} or newer is.")
-
-
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
-
-
-def say(line: str) -> None:
-    """Print a line to stderr, which the script may have closed."""
-    with suppress(OSError, ValueError):
-        print(f"pipeprof: {line}", file=sys.stderr)
 
 
 def is_wrapped(loader: Any) -> bool:

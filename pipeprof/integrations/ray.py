@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.integrations.instance_patches import as_phase
-from pipeprof.integrations.profiled_loaders import say
+from pipeprof.integrations.messages import say
 from pipeprof.integrations.under_run import RAY_OUT
 from pipeprof.loaders.instrument.monkeypatch import Method, wrap_in
 from pipeprof.log import log_caught, suppress_and_log

@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.integrations import under_run
 from pipeprof.integrations.instance_patches import InstancePatches, as_phase
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
+from pipeprof.integrations.messages import warn_if_too_old
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders
 from tests.loaders.forms import Marked
 
 
