@@ -69,18 +69,13 @@ class Series:
 
     def watched(self) -> float:
         """Return the share of batches that is recorded in full at the speed of this loader."""
-        return (
-            affordable_share(float(np.median(self.of(PLAIN, "wall_s"))))
-            if self.case.workers
-            else 1.0
-        )
+        return affordable_share(float(np.median(self.of(PLAIN, "wall_s"))), bool(self.case.workers))
 
     def in_use(self, measure: str) -> Estimate:
         """Return the cost of pipeprof: the mean of watching and clocking by their shares in use."""
-        spent = self.of(OURS, measure)
-        if CLOCKING in self.arms:
-            clocking = self.of(CLOCKING, measure)
-            spent = mixed(self.watched(), spent, clocking, self.case.relative)
+        spent = mixed(
+            self.watched(), self.of(OURS, measure), self.of(CLOCKING, measure), self.case.relative
+        )
         plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
         return added(spent, plain, again, relative=self.case.relative)
 
@@ -93,7 +88,7 @@ class Series:
 
 
 def measure_ours(case: Case, end: float) -> Series:
-    series = Series(case, (OURS, *[CLOCKING] * bool(case.workers), PLAIN, AGAIN), [])
+    series = Series(case, (OURS, CLOCKING, PLAIN, AGAIN), [])
     while not series.sessions or (perf_counter() < end and not series.is_quiet()):
         series.hold_another()
     return series

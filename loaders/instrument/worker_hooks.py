@@ -106,7 +106,7 @@ class FetcherHooks:
 
     __slots__ = ("_add_record", "_clock", "_collate", "_collate_cpu_start_s", "_collate_start_s",
                  "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
-                 "_new_requests", "_now", "_own_thread", "_owner", "_tally")  # fmt: skip
+                 "_new_requests", "_now", "_own_thread", "_owner", "_tally", "active")  # fmt: skip
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class FetcherHooks:
 
     def set_active(self, on: bool) -> None:
         """Put the hooks in place, or remove them."""
-        fetcher = self._owner()
+        fetcher, self.active = self._owner(), on
         if on:
             self._tally = Tally(True, self._clock)
             fetcher.fetch, fetcher.collate_fn = self.fetch, self.collate
