@@ -125,7 +125,13 @@ def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Ver
         f"  {sessions * case.rounds:,} rounds of {case.batches:,} batches in {sessions} sessions; "
         f"with the peers {format_duration(perf_counter() - start)}"
     )
-    return [verdict(ours, measure) for measure in case.judged]
+    judged = [verdict(ours, measure, ours.in_use(measure), case.most) for measure in case.judged]
+    if case.most_whole is not None:
+        judged += [
+            verdict(ours, measure, ours.cost(OURS, measure), case.most_whole, ", whole")
+            for measure in case.judged
+        ]
+    return judged
 
 
 def print_row(arm: Arm, series: Series) -> None:
@@ -144,12 +150,13 @@ def said_of(arm: Arm, series: Series, measure: str) -> str:
     )
 
 
-def verdict(series: Series, measure: str) -> tuple[Verdict, str]:
-    case = series.case
-    cost, control = series.in_use(measure), series.control(measure)
+def verdict(
+    series: Series, measure: str, cost: Estimate, most: float, which: str = ""
+) -> tuple[Verdict, str]:
+    case, control = series.case, series.control(measure)
     scale, unit = (100, "%") if case.relative else (1e6, "µs")
-    what = f"{case.name}: {_MEASURES[measure]}, at most {case.most * scale:+g} {unit}"
-    judged = judge(cost, control, case.most, case.quiet)
+    what = f"{case.name}{which}: {_MEASURES[measure]}, at most {most * scale:+g} {unit}"
+    judged = judge(cost, control, most, case.quiet)
     if judged != "not judged":
         return judged, f"{what}: {say(cost, case.relative)}"
     return judged, (

@@ -40,10 +40,10 @@ RECORD_FIELDS = ("worker", "sent_s", "serialised_cpu_s", *REPORTED_FIELDS)
 """Columns that `Ring.read` returns; `BatchLog` explains each. All are doubles, and NaN is
 unknown."""
 
-# A record fills four cache lines. The first is its head: the record's number, when the batch was
-# sent, the CPU seconds of serialising it, `TIMING_FIELDS`, the worker and the length of its report,
-# and the number again. A report of `TIMING_FIELDS` alone touches no other line. The collate time
-# and the samples share a word, as single floats, so that the head fits its line.
+# A record fills four cache lines. The first is its head. It has the record's number, when the batch
+# was sent, the CPU seconds of serialising it, `TIMING_FIELDS`, the worker and the length of its
+# report, and the number again. A report of `TIMING_FIELDS` alone touches no other line. The collate
+# time and the samples share a word, as single floats, so that the head fits its line.
 _PACK_HEAD = struct.Struct("@q4d2fqq").pack_into
 _BODY_FIELDS = (*STAGE_FIELDS, *SAMPLED_FIELDS)
 _LINE_WORDS = 8
