@@ -23,6 +23,8 @@ class PassOwner(Protocol):
     """The profiler to which a pass belongs."""
 
     schedule: SamplingSchedule
+    live_s: float
+    """Seconds spent on showing and exporting its figures."""
 
     def find_device(self) -> DeviceMonitor | None: ...
 

@@ -45,8 +45,7 @@ from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
 
 if TYPE_CHECKING:  # what draws the live view is imported only where one is shown
-    from pipeprof.loaders.live.metrics import LiveFigures
-    from pipeprof.loaders.live.periodic import Periodic
+    from pipeprof.loaders.live.live_pass import LiveLoader
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +66,10 @@ class LoaderProfiler:
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.live: Periodic | None = None
-        """The live view or the export; set it before the first pass that it should show."""
-        self._figures: LiveFigures | None = None
-        self._name = name
+        self.live: LiveLoader | None = None
+        """What shows and exports the figures; set it before the first pass that it should show."""
+        self.live_s = 0.0
+        self.name = name
         self._whole, self._clock = whole, clock
         self.schedule = SamplingSchedule(whole, clock)
         self._accelerator = accelerator
@@ -126,7 +125,7 @@ class LoaderProfiler:
 
     def __reduce__(self) -> Any:
         # a copy in another process begins without measurements
-        return LoaderProfiler, (self._name, self._accelerator, self._whole, self._clock)
+        return LoaderProfiler, (self.name, self._accelerator, self._whole, self._clock)
 
     def find_device(self) -> DeviceMonitor | None:
         """Return a monitor of the accelerator for a new pass; ``None`` while none is in use."""
@@ -157,7 +156,7 @@ class LoaderProfiler:
         recorder, requests, info = self._recorder, self._requests.log(), self._info
         log = recorder.log()
         return Recording(
-            name=self._name,
+            name=self.name,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             config=info.config,
             environment=read_environment(self._accelerator),
@@ -197,15 +196,12 @@ class LoaderProfiler:
     ) -> TimedPass:
         if self.live is None:
             return TimedPass(iterator, self, loader_pass, observer)
-        from pipeprof.loaders.live.metrics import LiveFigures
-        from pipeprof.loaders.live.periodic import LivePass
-        from pipeprof.report.live import LiveView
+        from pipeprof.loaders.live.live_pass import LivePass
 
-        if self._figures is None:
-            self._figures = LiveFigures(self._info.warmup, self._info.capacity)
-            self._recorder.on_rows = self._figures.add
-        view = LiveView(self._name, self._recorder.epoch_count, 0, known_length(loader))
-        return LivePass(iterator, self, loader_pass, observer, self.live, self._figures, view)
+        live = self.live
+        live.figures.warmup, live.figures.capacity = self._info.warmup, self._info.capacity
+        self._recorder.on_rows = live.figures.add
+        return LivePass(iterator, self, loader_pass, observer, live, known_length(loader))
 
     def _fold(self, arrays: Arrays) -> None:
         """Summarise the oldest rows, which the recorder is about to drop."""
@@ -281,9 +277,9 @@ class LoaderProfiler:
 
     def _live_note(self) -> tuple[str, ...]:
         wall_s = self._recorder.wall_s
-        if self._figures is None or not wall_s > 0:
+        if self.live is None or not wall_s > 0:
             return ()
-        share = format_share(self._figures.spent_s / wall_s)
+        share = format_share(self.live_s / wall_s)
         note = f"Showing or exporting figures took {share} of the time, on top of the overhead."
         return (note,)
 
