@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +13,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.loaders.instrument.inside import loader_within, measure_inside
 from pipeprof.loaders.instrument.rebuilds import profiler_of
 from pipeprof.loaders.instrument.wrap import ProfiledLoader, stand_in, wrap
-from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.log import log_caught, say, suppress_and_log
 from pipeprof.model import Profile
 
 _log = logging.getLogger(__name__)
@@ -96,12 +95,6 @@ def warn_if_too_old(package: str, least: str) -> None:
 
 def _release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
-
-
-def say(line: str) -> None:
-    """Print a line to stderr, which the script may have closed."""
-    with suppress(OSError, ValueError):
-        print(f"pipeprof: {line}", file=sys.stderr)
 
 
 def is_wrapped(loader: Any) -> bool:

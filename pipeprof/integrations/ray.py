@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.integrations.profiled_loaders import say
 from pipeprof.integrations.under_run import RAY_OUT
-from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.log import log_caught, say, suppress_and_log
 
 if TYPE_CHECKING:
     from pipeprof.loaders.autopatch.session import Session

@@ -147,7 +147,7 @@ def test_prometheus_scrapes_the_endpoint() -> None:
 
 
 @contextmanager
-def receiver() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
+def receiver(answer: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
     """A receiver of OTLP over HTTP, and what it received."""
     received: list[ExportMetricsServiceRequest] = []
 
@@ -155,7 +155,7 @@ def receiver() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.append(ExportMetricsServiceRequest.FromString(body))
-            self.send_response(200)
+            self.send_response(answer)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -191,6 +191,23 @@ def test_a_collector_receives_gauges_and_sums_by_otlp() -> None:
     assert found["pipeprof.batches_total"] == [({"loader": "train"}, 7.0)]
     assert found["pipeprof.stages_mean_s"] == [({"loader": "train", "stage": "fetch"}, 0.5)]
     assert (sink.tried, sink.failed) == (2, 0)
+
+
+def test_a_receiver_that_refuses_is_logged_once_and_counted(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with receiver(400) as (url, received):
+        sink = Otlp(url.replace("//", "//user:hunter2@"), {})
+        for _ in range(3):
+            sink.send("train", {"batches_total": 7.0})
+            assert sink.wait()
+        sink.close()
+    assert len(received) == 3
+    away, lost = (each.getMessage() for each in caplog.records if each.levelname == "WARNING")
+    assert away.startswith("the OTLP receiver takes no exports")
+    assert lost == "3 of 3 exports did not arrive."
+    assert "hunter2" not in caplog.text
+    assert capsys.readouterr().err == "", "the handlers of the user show it"
 
 
 @pytest.mark.parametrize(
