@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
-from pipeprof.loaders.autopatch.guarded_start import GuardedStart
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_arguments
+from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
 from pipeprof.loaders.instrument.weak_ids import WeakIds
 from pipeprof.log import log_caught

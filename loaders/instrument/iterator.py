@@ -180,13 +180,23 @@ def _class_of(kind: type, claimed: type) -> type:
     return kind
 
 
+class BatchTimer(Protocol):
+    """A pass that times its batches, as `TimedPass` does."""
+
+    iterator: Iterator[Any]
+
+    def take(self) -> Any: ...
+
+    def leave(self) -> None: ...
+
+
 class ProfiledIterator(Proxy):
     """Yields the batches of a `TimedPass`, and otherwise behaves as the iterator of that pass."""
 
     __slots__ = _own_attributes = ("_timed_pass",)
-    _timed_pass: TimedPass
+    _timed_pass: BatchTimer
 
-    def __init__(self, timed_pass: TimedPass) -> None:
+    def __init__(self, timed_pass: BatchTimer) -> None:
         object.__setattr__(self, "_timed_pass", timed_pass)
 
     def _wrapped_object(self) -> Any:

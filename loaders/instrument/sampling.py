@@ -90,6 +90,11 @@ class SamplingBudget:
         self._recorded += count
         return True
 
+    def give_back(self, count: int) -> None:
+        """Return ``count`` batches that were taken and not recorded."""
+        self._tokens = (self._tokens or 0.0) + count
+        self._recorded -= count
+
     def next_length(self, least: int) -> int:
         """Return the length of the next window, which grows with the run. Longer windows have fewer
         ends, where records are incomplete."""
@@ -104,16 +109,26 @@ class SamplingSchedule:
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         self._whole = whole
         self._budget = SamplingBudget(clock)
+        self._taken = 0
+        """Batches that the pass that began last took from the budget."""
 
     def begin_pass(self, ring: Ring, capacity: int) -> None:
         """Set the first window of a pass, before its workers fetch any batch. ``capacity`` is the
         number of batches that the workers prefetch."""
         length = shortest_window(capacity)
+        self._taken = 0
         if self._whole:
             length = ALL_TASKS
-        elif not self._budget.begin(length):
+        elif self._budget.begin(length):
+            self._taken = length
+        else:
             length = 0
         ring.set_window(0, length)
+
+    def undo_begin(self) -> None:
+        """Undo `begin_pass`, as nothing was recorded."""
+        self._budget.give_back(self._taken)
+        self._taken = 0
 
     def record_all(self) -> None:
         """Record all batches from the next check on, in later passes too."""

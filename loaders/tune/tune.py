@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import weakref
@@ -195,6 +196,8 @@ def _why_not(loader: Any, exact: bool) -> str:
         return f"{kind} is not a torch DataLoader"
     if type(loader).__iter__ is not DataLoader.__iter__ or hasattr(loader, "state_dict"):
         return f"{kind} makes iterators of its own"
+    if inspect.isgeneratorfunction(inspect.unwrap(DataLoader.__iter__)):
+        return "another profiler has replaced the iterators of DataLoader"
     if _is_iterable(loader) and not isinstance(loader.dataset, FileDataset):
         return "its data set is iterable: other workers might yield other samples"
     if loader._iterator is not None:
