@@ -16,7 +16,7 @@ from pipeprof.sweep.trial import any_workers
 
 CHEAPER = 0.75
 """Share of a cost that is left by a cut."""
-_STEADY, _MOST = 0.015, 2
+_STEADY, _MOST = 0.01, 5
 """Standard error of the gains above which turns are added, and up to how many times as many."""
 
 Cut = tuple[Cost, ...]

@@ -28,6 +28,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
 from benchmarks.overhead_stats import Estimate, estimate, judge
+from pipeprof.loaders.live.live_pass import LiveLoader
 from pipeprof.loaders.live.view import Live
 from pipeprof.units import format_duration
 
@@ -61,16 +62,16 @@ class Arm:
 
     def __init__(self, step: Callable[[], object], live: Live | None) -> None:
         loader = pipeprof.wrap(DataLoader(Endless(), None, num_workers=1))
-        loader._watch.live = live
+        self._profiler = loader._profiler
+        self._profiler.live = LiveLoader("train", [live]) if live is not None else None
         self._batches: Iterator[Any] = iter(loader)
-        self._figures = loader._watch._figures
         self._step = step
         self.block()
 
     @property
     def clocked_s(self) -> float:
         """Seconds spent on the live view, by its own clock."""
-        return self._figures.spent_s if self._figures is not None else 0.0
+        return self._profiler.live_s
 
     def block(self) -> Spent:
         cpu_s, start = time.thread_time(), time.perf_counter()

@@ -69,18 +69,13 @@ class Series:
 
     def watched(self) -> float:
         """Return the share of batches that is recorded in full at the speed of this loader."""
-        return (
-            affordable_share(float(np.median(self.of(PLAIN, "wall_s"))))
-            if self.case.workers
-            else 1.0
-        )
+        return affordable_share(float(np.median(self.of(PLAIN, "wall_s"))), bool(self.case.workers))
 
     def in_use(self, measure: str) -> Estimate:
         """Return the cost of pipeprof: the mean of watching and clocking by their shares in use."""
-        spent = self.of(OURS, measure)
-        if CLOCKING in self.arms:
-            clocking = self.of(CLOCKING, measure)
-            spent = mixed(self.watched(), spent, clocking, self.case.relative)
+        spent = mixed(
+            self.watched(), self.of(OURS, measure), self.of(CLOCKING, measure), self.case.relative
+        )
         plain, again = self.of(PLAIN, measure), self.of(AGAIN, measure)
         return added(spent, plain, again, relative=self.case.relative)
 
@@ -93,7 +88,7 @@ class Series:
 
 
 def measure_ours(case: Case, end: float) -> Series:
-    series = Series(case, (OURS, *[CLOCKING] * bool(case.workers), PLAIN, AGAIN), [])
+    series = Series(case, (OURS, CLOCKING, PLAIN, AGAIN), [])
     while not series.sessions or (perf_counter() < end and not series.is_quiet()):
         series.hold_another()
     return series
@@ -130,7 +125,13 @@ def run_case(case: Case, peers: Sequence[Arm], seconds: float) -> list[tuple[Ver
         f"  {sessions * case.rounds:,} rounds of {case.batches:,} batches in {sessions} sessions; "
         f"with the peers {format_duration(perf_counter() - start)}"
     )
-    return [verdict(ours, measure) for measure in case.judged]
+    judged = [verdict(ours, measure, ours.in_use(measure), case.most) for measure in case.judged]
+    if case.most_whole is not None:
+        judged += [
+            verdict(ours, measure, ours.cost(OURS, measure), case.most_whole, ", whole")
+            for measure in case.judged
+        ]
+    return judged
 
 
 def print_row(arm: Arm, series: Series) -> None:
@@ -149,12 +150,13 @@ def said_of(arm: Arm, series: Series, measure: str) -> str:
     )
 
 
-def verdict(series: Series, measure: str) -> tuple[Verdict, str]:
-    case = series.case
-    cost, control = series.in_use(measure), series.control(measure)
+def verdict(
+    series: Series, measure: str, cost: Estimate, most: float, which: str = ""
+) -> tuple[Verdict, str]:
+    case, control = series.case, series.control(measure)
     scale, unit = (100, "%") if case.relative else (1e6, "µs")
-    what = f"{case.name}: {_MEASURES[measure]}, at most {case.most * scale:+g} {unit}"
-    judged = judge(cost, control, case.most, case.quiet)
+    what = f"{case.name}{which}: {_MEASURES[measure]}, at most {most * scale:+g} {unit}"
+    judged = judge(cost, control, most, case.quiet)
     if judged != "not judged":
         return judged, f"{what}: {say(cost, case.relative)}"
     return judged, (

@@ -22,6 +22,7 @@ from dataclasses import replace
 from enum import IntEnum
 from itertools import islice
 from time import perf_counter, process_time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,9 @@ from torch.utils.data import Dataset, get_worker_info
 from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
+from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.iterator import TimedPass
-from pipeprof.loaders.instrument.sampling import ALL_TASKS
+from pipeprof.loaders.instrument.sampling import CHECK_EVERY, SamplingSchedule
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
@@ -145,8 +147,8 @@ class Stream:
         self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
         self.turn: TimedPass = self.profiled._timed_pass
         self.bare: Iterator[Any] = self.turn.iterator
-        if case.workers:
-            self.plan.add(self._turn_main)
+        self.turn._owner.schedule = Switched(self.plan)  # type: ignore[assignment]
+        self.plan.add(self._turn_main)
 
     def spent(self) -> Iterator[Spent]:
         """Run all stretches of the plan, and then yield the times of each."""
@@ -173,10 +175,21 @@ class Stream:
 
     def _turn_main(self, mode: Mode) -> None:
         turn, observer = self.turn, self.turn._observer
-        assert isinstance(observer, WorkerObserver)
+        assert isinstance(observer, WorkerObserver | InlineObserver)
         turn._set_recording(mode is not Mode.CLOCKING)
-        turn._until_check = ALL_TASKS
+        turn._until_check = CHECK_EVERY
         observer.set_active(mode is Mode.WATCHING)
+
+
+class Switched(SamplingSchedule):
+    """Stands in for the schedule of sampling: the plan decides, and not the time."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan = plan
+
+    def check(self, *_: Any) -> tuple[bool, int]:
+        return self._plan.mode is Mode.WATCHING, CHECK_EVERY
 
 
 class _Pause:
@@ -205,7 +218,8 @@ class _Maker:
         if on != self._on:
             self._on = on
             self._pause.turn(on)
-            self._hooks.set_active(on)
+            if on is not self._hooks.active:  # main may have switched its own
+                self._hooks.set_active(on)
 
 
 def _let_hooks_be_switched(plan: Plan) -> None:
@@ -224,10 +238,14 @@ def _let_hooks_be_switched(plan: Plan) -> None:
         plan.add(_Maker(hooks, meter).turn)
 
     def switched_attach(sender: WorkerSender, queue: Any) -> None:
+        pipe = queue._wlock
         attach(sender, queue)
+        ours, pending = queue._wlock.acquire, sender._pending
+        # the queue's feeder thread keeps the lock that it began with
+        acquire = lambda: (ours if pending else pipe.acquire)()  # noqa: E731
+        queue._wlock = SimpleNamespace(acquire=acquire, release=pipe.release)
 
         def turn(mode: Mode) -> None:
-            # the queue's feeder thread keeps our lock, which is idle while nothing is put
             if mode is Mode.OFF:
                 vars(queue).pop("put", None)
             else:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields
+from functools import wraps
 from typing import Any
 
 import click
@@ -141,3 +143,22 @@ def show_listing_progress(quiet: bool) -> Iterator[None]:
 
     with nullcontext() if quiet else listing_watched(print_count):
         yield
+
+
+def gathered(
+    name: str, kind: type[Any], *options: Callable[[Any], Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command ``options``, whose values it gets as one argument ``name``: the dataclass
+    ``kind``, whose fields have their names."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def gathering(**values: Any) -> Any:
+            gathered = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            return command(**values, **{name: gathered})
+
+        for option in reversed(options):
+            gathering = option(gathering)
+        return gathering
+
+    return decorate

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,14 +23,12 @@ from pipeprof.integrations.under_run import has_other_profiles
 from pipeprof.log import log_caught
 
 if TYPE_CHECKING:
+    from pipeprof.cli.run_options import ReportOptions
     from pipeprof.cli.script import Ending
     from pipeprof.loaders.autopatch.session import Session
     from pipeprof.model import Profile
 
 _log = logging.getLogger(__name__)
-
-OutputMode: TypeAlias = Literal["report", "full", "markdown", "json"]
-"""Output at the end: the first screen or the full report to stderr; the others to stdout."""
 
 _NO_LOADER = (
     "{script} iterated no DataLoader in its own process{made}, so nothing was measured. Wrap "
@@ -46,11 +44,7 @@ class RunReporter:
 
     session: Session
     script: str
-    threshold: float
-    out: Path
-    html: bool
-    quiet: bool
-    mode: OutputMode
+    options: ReportOptions
 
     def __post_init__(self) -> None:
         self._ending: Ending | None = None
@@ -58,24 +52,25 @@ class RunReporter:
         rank = os.environ.get("RANK", "")
         self._rank = int(rank) if re.fullmatch("[0-9]{1,9}", rank) else None
         """Rank of this process under torchrun; ``None`` without it."""
-        self._shown_folder = self.out if self._rank is None else self.out / f"rank{self._rank}"
+        out = self.options.out
+        self._shown_folder = out if self._rank is None else out / f"rank{self._rank}"
         self._folder = Path(os.path.abspath(self._shown_folder))
         self._stdout, self._stderr = sys.stdout, sys.stderr
         self._starved_message: str | None = None
 
-    def exit_code(self, ending: Ending, limit: float | None) -> Any:
+    def exit_code(self, ending: Ending) -> Any:
         """Return the exit code of the ended script. Where it succeeded but a loader was
-        starved more than ``limit``, return that of `StarvedError`."""
-        self._ending = ending
+        starved more than is allowed, return that of `StarvedError`."""
+        self._ending, limit = ending, self.options.fail_if_starved
         if self.session.is_profiled_process:
             # import now: modules that start threads cannot be imported at exit
             import pipeprof.report.document.build
             import pipeprof.report.terminal.render
             import pipeprof.store
 
-            if self.html:
+            if self.options.html:
                 import pipeprof.report.html.page
-            if self.mode == "markdown":
+            if self.options.mode == "markdown":
                 import pipeprof.report.markdown.render  # noqa: F401
         if limit is None or ending.failure is not None or not self.session.is_profiled_process:
             return ending.code
@@ -113,13 +108,13 @@ class RunReporter:
             self._print_line(_NO_LOADER.format(script=self.script, made=created))
         for problem in [*self.session.problems, *self.session.remarks()]:
             self._print_line(f"{problem}.")
-        if not self.quiet:
+        if not self.options.quiet:
             for name, tuning in self.session.tunings().items():
                 self._print_line(f"{name}, tuned:\n\n{indent(str(tuning), '  ')}\n")
         if not self._rank:  # the reports of other ranks would be much the same
             self._print(profiles)
         saved = self._save(profiles)
-        if saved and not self.quiet:
+        if saved and not self.options.quiet:
             rank = f"rank {self._rank}: " if self._rank is not None else ""
             self._print_line(f"{rank}saved {', '.join(map(str, saved))}")
         if self._starved_message is not None:
@@ -128,14 +123,14 @@ class RunReporter:
     def _print(self, profiles: Sequence[Profile]) -> None:
         from pipeprof.report.document.build import first_screen, full_report
 
-        if self.mode == "json":
+        if self.options.mode == "json":
             from pipeprof.store import dumps
 
             data = b"[" + b",".join(map(dumps, profiles)) + b"]"
             with suppress(OSError, ValueError):  # the reader of the pipe may have gone
                 sys.stdout.flush()
                 click.echo(data, file=self._stdout)
-        elif self.mode == "markdown":
+        elif self.options.mode == "markdown":
             from pipeprof.report.markdown.render import render_markdown, under_heading
             from pipeprof.report.text import write_text
 
@@ -146,10 +141,10 @@ class RunReporter:
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
                 write_text("\n".join(reports), self._stdout)
-        elif not self.quiet:
+        elif not self.options.quiet:
             from pipeprof.report.terminal.render import print_document
 
-            report = full_report if self.mode == "full" else first_screen
+            report = full_report if self.options.mode == "full" else first_screen
             for profile in profiles:
                 self._print_line(f"{profile.name}\n")
                 with suppress(OSError, ValueError):
@@ -158,7 +153,7 @@ class RunReporter:
 
     @cached_property
     def _profiles(self) -> list[Profile]:
-        return self.session.profiles(self.threshold)
+        return self.session.profiles(self.options.threshold)
 
     def _save(self, profiles: Sequence[Profile]) -> list[Path]:
         from pipeprof.report.document.build import full_report
@@ -170,7 +165,7 @@ class RunReporter:
             for profile, name in zip(profiles, _file_names(profiles), strict=True):
                 profile.save(self._folder / name)
                 saved.append(self._shown_folder / name)
-                if self.html:
+                if self.options.html:
                     page = Path(name).with_suffix(".html")
                     write_page(full_report(profile), self._folder / page, announce=False)
                     saved.append(self._shown_folder / page)

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import sys
+from contextlib import suppress
 from traceback import walk_tb
 from types import TracebackType
 
@@ -55,6 +56,31 @@ class suppress_and_log:  # noqa: N801  (used like `contextlib.suppress`)
             return False
         log_caught(self._log, error, self._missing)
         return True
+
+
+def say(line: str) -> None:
+    """Print a line to stderr, which the script may have closed."""
+    with suppress(AttributeError, OSError, ValueError):
+        print(f"pipeprof: {line}", file=sys.stderr)
+
+
+def warn(log: logging.Logger, line: str) -> None:
+    """Log what the user has to know, and print it to stderr where no handler shows it."""
+    if log.isEnabledFor(logging.WARNING):
+        log.warning("%s", line, stacklevel=2)
+        if not _is_shown(log):
+            say(line)
+
+
+def _is_shown(log: logging.Logger | None) -> bool:
+    """Return whether a handler of ``log`` shows warnings."""
+    while log is not None:
+        shown = (not isinstance(each, logging.NullHandler) for each in log.handlers
+                 if each.level <= logging.WARNING)  # fmt: skip
+        if any(shown):
+            return True
+        log = log.parent if log.propagate else None
+    return False
 
 
 def describe_error(error: BaseException) -> str:

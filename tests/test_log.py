@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import StorageError
-from pipeprof.log import describe_error, log_caught, suppress_and_log
+from pipeprof.log import describe_error, log_caught, suppress_and_log, warn
 
 TRAINING = """
 import logging, sys
@@ -94,6 +95,23 @@ def test_a_users_handler_gets_what_is_logged(caplog: pytest.LogCaptureFixture) -
     [record] = caplog.records
     assert (record.name, record.levelname) == ("pipeprof.tests", "DEBUG")
     assert record.getMessage().startswith("no figure: KeyError at test_log.py")
+
+
+def test_what_the_user_has_to_know_is_printed_where_no_handler_shows_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("pipeprof.tests.alone")
+    monkeypatch.setattr(log, "propagate", False)
+    log.addHandler(logging.NullHandler())
+    warn(log, "an export did not arrive")
+    assert capsys.readouterr().err == "pipeprof: an export did not arrive\n"
+    file = io.StringIO()
+    log.addHandler(logging.StreamHandler(file))
+    warn(log, "an export did not arrive")
+    assert (capsys.readouterr().err, file.getvalue()) == ("", "an export did not arrive\n")
+    monkeypatch.setattr(sys, "stderr", None)
+    log.handlers.clear()
+    warn(log, "nobody hears it, and nothing is raised")
 
 
 def test_only_errors_are_suppressed() -> None:

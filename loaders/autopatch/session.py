@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
-from pipeprof.loaders.autopatch.guarded_start import GuardedStart
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_arguments
+from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
 from pipeprof.loaders.instrument.weak_ids import WeakIds
 from pipeprof.log import log_caught
@@ -27,6 +27,7 @@ from pipeprof.measure.import_hook import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.instrument.profiler import LoaderProfiler
+    from pipeprof.loaders.live.live_pass import LiveLoader
     from pipeprof.loaders.live.periodic import Periodic
     from pipeprof.loaders.tune.tune import TunedLoader
     from pipeprof.model import Profile, Tuning
@@ -48,20 +49,22 @@ class Session:
         self,
         call_sites: CallSites,
         overrides: Sequence[Override] = (),
-        live: Callable[[], Periodic] | None = None,
+        outputs: Callable[[], Sequence[Periodic]] | None = None,
         whole: bool = False,
         tune: Callable[[str, Any], TunedLoader] | None = None,
     ) -> None:
-        """Prepare a session; `install` starts it. ``live`` returns the live view or the exporter,
-        and is called when a loader is first iterated. With ``whole`` every batch is recorded in
-        full, whatever that costs. ``tune`` tunes a loader, given its name; ``None`` where none is
-        tuned."""
+        """Prepare a session; `install` starts it. ``outputs`` returns where figures are shown and
+        exported, and is called when a loader is first iterated. With ``whole`` every batch is
+        recorded in full, whatever that costs. ``tune`` tunes a loader, given its name; ``None``
+        where none is tuned."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
         self._call_sites = call_sites
         self._overrides = overrides
-        self._live, self._whole, self._tune = live, whole, tune
+        self._outputs, self._whole, self._tune = outputs, whole, tune
+        self._live: dict[str, LiveLoader] = {}
+        """What is shown of each loader, by its name."""
         self._tuned: dict[str, TunedLoader] = {}
         """The loader that was tuned last, by name."""
         self._name_by_loader: WeakIds[str] = WeakIds()
@@ -143,7 +146,7 @@ class Session:
             def hooked_iter(loader: Any) -> Any:
                 if self.is_profiled_process and loader._profiler not in self._wrapped:
                     self._wrapped.append(loader._profiler)
-                    self._set_live(loader._profiler)
+                    self._show(loader._profiler)
                 return original(loader)
 
             return hooked_iter
@@ -237,6 +240,8 @@ class Session:
         name = self._name_of(loader)
         if name not in self._tuned or self._tuned[name]._loader is not loader:
             self._tuned[name] = self._tune(name, loader)
+            if shown := self._live_loader(name, in_parts=True):
+                self._tuned[name].show(shown)
         tuned = self._tuned[name]
         if tuned.profiler is None:
             return None
@@ -272,12 +277,25 @@ class Session:
 
         if name not in self._profilers:
             self._profilers[name] = LoaderProfiler(name, whole=self._whole)
-            self._set_live(self._profilers[name])
+            self._profilers[name].live = self._live_loader(name)
         return self._profilers[name]
 
-    def _set_live(self, profiler: LoaderProfiler) -> None:
-        if self._live is not None:
-            profiler.live = self._live()
+    def _live_loader(self, name: str, in_parts: bool = False) -> LiveLoader | None:
+        """Return what is shown of the loaders ``name``, if anything is to be shown."""
+        if self._outputs is None:
+            return None
+        from pipeprof.loaders.live.live_pass import LiveLoader
+
+        if name not in self._live or self._live[name].in_parts != in_parts:
+            self._live[name] = LiveLoader(name, self._outputs(), in_parts)
+        return self._live[name]
+
+    def _show(self, profiler: LoaderProfiler) -> None:
+        """Show a loader that the script wrapped, besides where the script shows it."""
+        if profiler.live is None:
+            profiler.live = self._live_loader(profiler.name)
+        elif self._outputs is not None:
+            profiler.live.add(self._outputs())
 
     def _name_of(self, loader: Any) -> str:
         return self._name_by_loader.get(loader) or type(loader).__name__

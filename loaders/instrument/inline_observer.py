@@ -24,7 +24,15 @@ from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import begin_noting, end_noting
 from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import REPORTED_FIELDS, STAGE_FIELDS, TIMING_FIELDS
-from pipeprof.measure.rows import SOURCE_FIELDS, Floats, Source, as_array, unknown_rows
+from pipeprof.measure.rows import (
+    ONLY_TIMED,
+    SOURCE_FIELDS,
+    Floats,
+    Source,
+    as_array,
+    unknown_rows,
+)
+from pipeprof.model import UNWATCHED
 
 _WORKER, _PINNED, _SAMPLES = (
     SOURCE_FIELDS.index(name) for name in ("worker", "pinned_s", "samples")
@@ -94,17 +102,31 @@ class InlineObserver:
         """Records of the last batches, in the order of their fetches."""
         self.requests = RequestCounts()
         """The storage requests of this pass."""
+        self.window_end = 0
+        """Batches of this pass from which on they are only timed."""
         self._pins = False
-        self._active = ExitStack()
+        self._hooks: FetcherHooks | None = None
+        self._patches = ExitStack()
 
     def attach(self, iterator: Any) -> None:
         """Hook the fetcher of ``iterator`` and, until `close`, the reads of this process."""
         fetcher, add_record = iterator._dataset_fetcher, self._records.append
-        FetcherHooks(fetcher, add_record, self._meter, self.requests, clock=self._clock)
+        self._hooks = FetcherHooks(
+            fetcher, add_record, self._meter, self.requests, clock=self._clock
+        )
         self._pins = bool(getattr(iterator, "_pin_memory", False))
-        self._active.enter_context(reads_recorded())
+        self._patches.enter_context(reads_recorded())
         begin_noting()
-        self._active.callback(end_noting)
+        self._patches.callback(end_noting)
+
+    def set_active(self, on: bool) -> None:
+        """Put the hooks in place, or remove them."""
+        if self._hooks is not None and on is not self._hooks.active:
+            self._hooks.set_active(on)
+
+    def reports_stages(self) -> bool:
+        """Return whether any recorded batch so far named a stage or made a storage request."""
+        return self.requests.any()
 
     def source(self) -> Source:
         return self
@@ -122,10 +144,13 @@ class InlineObserver:
         table[rows, _FIRST_FIELD:] = records[places[rows]]
         for _ in range(places[found].max(initial=-1) + 1):
             self._records.popleft()
-        return table, int((~found).sum())
+        only_timed = np.array([key is ONLY_TIMED for key in keys], dtype=bool)
+        table[only_timed] = nan
+        table[only_timed, _WORKER] = UNWATCHED
+        return table, int((~found & ~only_timed).sum())
 
     def close(self) -> None:
-        self._active.close()
+        self._patches.close()
 
 
 def _table(records: list[Sequence[float]]) -> Floats:

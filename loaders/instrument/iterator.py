@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, Protocol
 
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.inline_observer import Observer
-from pipeprof.loaders.instrument.sampling import CHECK_EVERY, SamplingSchedule
-from pipeprof.loaders.instrument.worker_observer import unrecorded_key
+from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.loader_pass import Pass
+from pipeprof.measure.rows import ONLY_TIMED
 
 _log = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ class PassOwner(Protocol):
     """The profiler to which a pass belongs."""
 
     schedule: SamplingSchedule
+    live_s: float
+    """Seconds spent on showing and exporting its figures."""
 
     def find_device(self) -> DeviceMonitor | None: ...
 
@@ -31,8 +33,12 @@ class TimedPass:
     """Times each batch that ``iterator`` yields. The code takes few steps on purpose. A training
     loop evicts it from the caches, so that each step costs about 0.1 µs."""
 
-    __slots__ = ("_device", "_key", "_key_takes_batch", "_now", "_observer", "_owner", "_pass",
-                 "_until_check", "iterator")  # fmt: skip
+    __slots__ = ("_default_key", "_device", "_key", "_key_takes_batch", "_now", "_observer",
+                 "_owner", "_pass", "_until_check", "iterator")  # fmt: skip
+
+    _key: Callable[[Any], Any] | None
+    _default_key: int | None
+    """The key of a batch for which `_key` is not called."""
 
     def __init__(
         self, iterator: Iterator[Any], owner: PassOwner, loader_pass: Pass, observer: Observer
@@ -44,7 +50,8 @@ class TimedPass:
         self._device: DeviceMonitor | None = None
         self._until_check = 1
         """Number of batches until `_check` runs."""
-        loader_pass.source, self._key = observer.source(), observer.key
+        loader_pass.source = observer.source()
+        self._set_recording(True)
         # an unknown version of torch may raise anything
         with suppress_and_log(_log, "the first batches of a pass are not recorded"):
             self._set_recording(owner.schedule.start(observer))
@@ -58,14 +65,15 @@ class TimedPass:
     @property
     def only_timed(self) -> bool:
         """Whether batches are only timed now, and not recorded in full."""
-        return self._key is unrecorded_key
+        return self._default_key is ONLY_TIMED
 
     def take(self) -> Any:
         """Return the next batch."""
         current = self._pass
         current.asked_s = self._now()
-        if not self._until_check:
+        if self._until_check <= 0:
             self._check()
+        self._until_check -= 1
         device = self._device
         if device is not None:
             device.ask(current.number)
@@ -76,18 +84,16 @@ class TimedPass:
             self._leave()
             raise
         number = current.number if device is not None else 0
-        key, batch_key = self._key, None
+        key, batch_key = self._key, self._default_key
         if key is not None:
             # a batch is any object, and torch may change: an error must not reach the training
             try:
                 batch_key = key(batch if self._key_takes_batch else self.iterator)
             except Exception as error:
                 log_caught(_log, error, "a batch's stages are not known")
-                batch_key = None
         current.deliver(batch_key)
         if device is not None:
             device.deliver(number)
-        self._until_check -= 1
         return batch
 
     def leave(self) -> None:
@@ -97,17 +103,17 @@ class TimedPass:
 
     def _check(self) -> None:
         """Look for an accelerator, and decide whether the next batches are recorded. It runs after
-        the first batch, and then at least every `CHECK_EVERY` batches. Its own time does not count
-        as a stall."""
+        the first batch, and then at least every `LONGEST` batches. Its own time does not count as
+        a stall."""
         self._until_check = CHECK_EVERY
         if self._device is None:
             self._find_device()
         with suppress_and_log(_log, "which batches to record next was not decided"):
             recorded, count = self._owner.schedule.check(
-                self._observer, self.iterator, not self.only_timed
+                self._observer, self.iterator, not self.only_timed, self.delivered
             )
             self._set_recording(recorded)
-            self._until_check = min(CHECK_EVERY, count)
+            self._until_check = min(LONGEST, count)
         self._pass.ask()
 
     def _find_device(self) -> None:
@@ -116,7 +122,7 @@ class TimedPass:
             self._owner.schedule.record_all()
 
     def _set_recording(self, on: bool) -> None:
-        self._key = self._observer.key if on else unrecorded_key
+        self._key, self._default_key = (self._observer.key, None) if on else (None, ONLY_TIMED)
 
     def _leave(self) -> None:
         self._observer.close()
@@ -174,13 +180,23 @@ def _class_of(kind: type, claimed: type) -> type:
     return kind
 
 
+class BatchTimer(Protocol):
+    """A pass that times its batches, as `TimedPass` does."""
+
+    iterator: Iterator[Any]
+
+    def take(self) -> Any: ...
+
+    def leave(self) -> None: ...
+
+
 class ProfiledIterator(Proxy):
     """Yields the batches of a `TimedPass`, and otherwise behaves as the iterator of that pass."""
 
     __slots__ = _own_attributes = ("_timed_pass",)
-    _timed_pass: TimedPass
+    _timed_pass: BatchTimer
 
-    def __init__(self, timed_pass: TimedPass) -> None:
+    def __init__(self, timed_pass: BatchTimer) -> None:
         object.__setattr__(self, "_timed_pass", timed_pass)
 
     def _wrapped_object(self) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from pipeprof.loaders.instrument.batch_size import batch_nbytes
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
-from pipeprof.loaders.instrument.worker_observer import WorkerObserver, unrecorded_key
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.log import log_caught
 from pipeprof.measure.loader_pass import FLUSH_EVERY
@@ -27,7 +27,7 @@ from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.requests import StoreTime
 from pipeprof.measure.resource_sampler import SAMPLE_EVERY_S, ResourceSampler
 from pipeprof.measure.ring import Ring
-from pipeprof.measure.rows import Source
+from pipeprof.measure.rows import ONLY_TIMED, Source
 from pipeprof.measure.stage_timer import Tally, stage, tallied
 from pipeprof.model import LoaderConfig, Overhead, Stage
 
@@ -60,7 +60,7 @@ def measure_overhead(
         return Overhead(None, None, "no batch was recorded")
     try:
         per_batch_s = _workers_s() if config.num_workers else _inline_s()
-        only_timed_s = _only_timed_s() if only_timed else 0.0
+        only_timed_s = _only_timed_s(bool(config.num_workers)) if only_timed else 0.0
         sample_s = _median_s(_sample())
         request_s = _median_s(_request()) if requests else 0.0
         charge_s = _median_s(_stages) / _STAGES_PER_ROUND if charges else 0.0
@@ -159,15 +159,16 @@ def _workers_s() -> float:
     return worker_s + main_s - _median_s(_Iterator().from_worker)
 
 
-def _only_timed_s() -> float:
-    """Return the same seconds for a batch that is only timed."""
+def _only_timed_s(workers: bool) -> float:
+    """Return the same seconds for a batch that is only timed, with or without ``workers``."""
+    source = WorkerObserver(Ring(1)).source() if workers else InlineObserver().source()
+    main_s = _main_s(None, source, lambda _: ONLY_TIMED, lambda: None) - _median_s(lambda: None)
+    if not workers:
+        return main_s
     sender, queue = WorkerSender(Ring(1).writer(0), 0, 1), _Queue()
     sender.attach(queue)
-    worker_s = _median_s(lambda: queue.put((0, None)))
-    worker_s -= _median_s(lambda: _Queue().put((0, None)))
-    observer = WorkerObserver(Ring(1))
-    main_s = _main_s(None, observer.source(), unrecorded_key, lambda: None)
-    return worker_s + main_s - _median_s(lambda: None)
+    worker_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
+    return worker_s + main_s
 
 
 def _main_s(

@@ -23,6 +23,7 @@ from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
 from pipeprof.loaders.instrument.inline_observer import HostObserver, InlineObserver, Observer
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, TimedPass
+from pipeprof.loaders.instrument.late_start import LatePass, makes_it_later
 from pipeprof.loaders.instrument.loader_info import (
     LoaderInfo,
     describe_loader,
@@ -48,8 +49,7 @@ from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
 
 if TYPE_CHECKING:  # what draws the live view is imported only where one is shown
-    from pipeprof.loaders.live.metrics import LiveFigures
-    from pipeprof.loaders.live.periodic import Periodic
+    from pipeprof.loaders.live.live_pass import LiveLoader
 
 _log = logging.getLogger(__name__)
 
@@ -70,10 +70,10 @@ class LoaderProfiler:
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.live: Periodic | None = None
-        """The live view or the export; set it before the first pass that it should show."""
-        self._figures: LiveFigures | None = None
-        self._name = name
+        self.live: LiveLoader | None = None
+        """What shows and exports the figures; set it before the first pass that it should show."""
+        self.live_s = 0.0
+        self.name = name
         self._whole, self._clock = whole, clock
         self.schedule = SamplingSchedule(whole, clock)
         self._accelerator = accelerator
@@ -104,9 +104,11 @@ class LoaderProfiler:
             self._indexed = IndexedData(loader)
         loader_pass = self._recorder.begin()
         loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
-        iterator, observer = self._start(loader, start)
+        iterator, observer = self.start(loader, start)
         loader_pass.started()
-        return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
+        if observer is None:
+            return ProfiledIterator(LatePass(self, loader, iterator, loader_pass))
+        return ProfiledIterator(self.timed_pass(loader, iterator, loader_pass, observer))
 
     def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """Return ``state_dict()`` of ``loader``, and hook the workers that it may start."""
@@ -132,7 +134,7 @@ class LoaderProfiler:
 
     def __reduce__(self) -> Any:
         # a copy in another process begins without measurements
-        return LoaderProfiler, (self._name, self._accelerator, self._whole, self._clock)
+        return LoaderProfiler, (self.name, self._accelerator, self._whole, self._clock)
 
     def find_device(self) -> DeviceMonitor | None:
         """Return a monitor of the accelerator for a new pass; ``None`` while none is in use."""
@@ -168,7 +170,7 @@ class LoaderProfiler:
         recorder, requests, info = self._recorder, self._requests.log(), self._info
         log = recorder.log()
         return Recording(
-            name=self._name,
+            name=self.name,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             config=info.config,
             environment=read_environment(self._accelerator),
@@ -206,20 +208,18 @@ class LoaderProfiler:
             dispatch=self._dispatch,
         )
 
-    def _timed_pass(
+    def timed_pass(
         self, loader: Any, iterator: Iterator[Any], loader_pass: Pass, observer: Observer
     ) -> TimedPass:
+        """Return what times the batches of a pass that has begun."""
         if self.live is None:
             return TimedPass(iterator, self, loader_pass, observer)
-        from pipeprof.loaders.live.metrics import LiveFigures
-        from pipeprof.loaders.live.periodic import LivePass
-        from pipeprof.report.live import LiveView
+        from pipeprof.loaders.live.live_pass import LivePass
 
-        if self._figures is None:
-            self._figures = LiveFigures(self._info.warmup, self._info.capacity)
-            self._recorder.on_rows = self._figures.add
-        view = LiveView(self._name, self._recorder.epoch_count, 0, known_length(loader))
-        return LivePass(iterator, self, loader_pass, observer, self.live, self._figures, view)
+        live = self.live
+        live.figures.warmup, live.figures.capacity = self._info.warmup, self._info.capacity
+        self._recorder.on_rows = live.figures.add
+        return LivePass(iterator, self, loader_pass, observer, live, known_length(loader))
 
     def _fold(self, arrays: Arrays) -> None:
         """Summarise the oldest rows, which the recorder is about to drop."""
@@ -227,22 +227,24 @@ class LoaderProfiler:
             self._earlier = Summary(self._info.warmup)
         self._earlier.add(Columns(arrays))
 
-    def _start(
+    def start(
         self, loader: Any, start: Callable[[], Iterator[Any]]
-    ) -> tuple[Iterator[Any], Observer]:
-        """Return the iterator of a new pass and an observer that is attached to it."""
+    ) -> tuple[Iterator[Any], Observer | None]:
+        """Return the iterator of a new pass and an observer that is attached to it; ``None`` where
+        that is possible only with the first batch."""
         if not isinstance(loader, DataLoader):
-            return start(), self._unobserved(f"{type(loader).__name__} is not a torch DataLoader")
+            return start(), self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
         if loader.num_workers == 0:
             return self._observe_inline(loader, start())
-        observer = self._observer_of(safe_getattr(loader, "_iterator"))
+        observer = self.observer_of(safe_getattr(loader, "_iterator"))
         if observer is not None and loader.persistent_workers:
             self.schedule.begin_pass(observer.ring, self._info.capacity)
             observer.set_active(True)  # a hook notices that the workers begin an epoch
-            return start(), observer
+            iterator = start()
+            return iterator, None if makes_it_later(iterator) else observer
         return self._start_hooked(loader, start)
 
-    def _observer_of(self, iterator: Any) -> WorkerObserver | None:
+    def observer_of(self, iterator: Any) -> WorkerObserver | None:
         """Return the observer that is already attached to ``iterator``, if any."""
         if iterator is not None and self._persistent and self._persistent[0]() is iterator:
             return self._persistent[1]
@@ -250,13 +252,15 @@ class LoaderProfiler:
 
     def _observe_inline(
         self, loader: DataLoader[Any], iterator: Iterator[Any]
-    ) -> tuple[Iterator[Any], Observer]:
+    ) -> tuple[Iterator[Any], Observer | None]:
+        if makes_it_later(iterator):
+            return iterator, None
         observer = InlineObserver(self._whole, self._clock)
         try:
             observer.attach(iterator)
         except Exception as error:
             log_caught(_log, error, "the stages of a loader without workers are not measured")
-            return iterator, self._unobserved(
+            return iterator, self.unobserved(
                 f"{type(loader).__name__} makes an iterator of its own"
             )
         self._requests.add(observer.requests)
@@ -264,7 +268,7 @@ class LoaderProfiler:
 
     def _start_hooked(
         self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
-    ) -> tuple[Iterator[Any], Observer]:
+    ) -> tuple[Iterator[Any], Observer | None]:
         """Start workers with our hook, unless they are running already."""
         running = safe_getattr(loader, "_iterator")
         try:
@@ -272,7 +276,7 @@ class LoaderProfiler:
             self.schedule.begin_pass(ring, self._info.capacity)
             table = RequestTable(loader.num_workers)
         except OSError as error:
-            return start(), self._unobserved(f"no shared memory for the workers' records: {error}")
+            return start(), self.unobserved(f"no shared memory for the workers' records: {error}")
         observer = WorkerObserver(ring, self._clock)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
@@ -282,27 +286,30 @@ class LoaderProfiler:
                 iterator = start()
         finally:
             loader.worker_init_fn = user_init
-        attached = self._observer_of(iterator)
+        if makes_it_later(iterator):
+            self.schedule.undo_begin()
+            return iterator, None
+        attached = self.observer_of(iterator)
         if attached is not None:
             return iterator, attached
         reason = why_unobserved(loader, iterator, running)
         if reason is not None:
-            return iterator, self._unobserved(reason)
+            return iterator, self.unobserved(reason)
         observer.attach(iterator)
         self._requests.add(table)
-        if safe_getattr(loader, "_iterator") is iterator:  # kept for the next epoch
+        if loader.persistent_workers or safe_getattr(loader, "_iterator") is iterator:
             self._persistent = weakref.ref(iterator), observer
         return iterator, observer
 
     def _live_note(self) -> tuple[str, ...]:
         wall_s = self._recorder.wall_s
-        if self._figures is None or not wall_s > 0:
+        if self.live is None or not wall_s > 0:
             return ()
-        share = format_share(self._figures.spent_s / wall_s)
+        share = format_share(self.live_s / wall_s)
         note = f"Showing or exporting figures took {share} of the time, on top of the overhead."
         return (note,)
 
-    def _unobserved(self, reason: str) -> HostObserver:
+    def unobserved(self, reason: str) -> HostObserver:
         """Return an observer without hooks, and report ``reason`` for the stages it misses."""
         for stage in ("fetch", "collate", "transfer"):
             self._missing[stage] = reason

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.loaders.instrument.inline_observer import Observer
+from pipeprof.loaders.instrument.inline_observer import InlineObserver, Observer
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
@@ -26,7 +26,9 @@ _SHORTEST = 16
 _COST_S = 50e-6
 """CPU seconds to record a batch in all processes together, when batches evict the hooks from the
 caches; measured by `python -m benchmarks.overhead`."""
-_SHARE = 0.004
+_INLINE_COST_S = 20e-6
+"""The same in a loader without workers, where there is no hand-over to observe."""
+_SHARE = 0.002
 """Share of the run's time that recording may cost."""
 _MOST_SAVED = 2 * LONGEST
 """Most batches that the budget saves up, for example during a validation."""
@@ -38,9 +40,10 @@ def shortest_window(capacity: int) -> int:
     return max(_SHORTEST, 2 * capacity + _SHORTEST // 2)
 
 
-def affordable_share(cycle_s: float) -> float:
-    """Return the share of batches that is recorded in the long run, at ``cycle_s`` per batch."""
-    return min(1.0, cycle_s * _SHARE / _COST_S)
+def affordable_share(cycle_s: float, workers: bool = True) -> float:
+    """Return the share of batches that is recorded in the long run, at ``cycle_s`` per batch, in a
+    loader with or without ``workers``."""
+    return min(1.0, cycle_s * _SHARE / (_COST_S if workers else _INLINE_COST_S))
 
 
 def sampling_note(batches: int, only_timed: int) -> tuple[str, ...]:
@@ -64,22 +67,33 @@ class SamplingBudget:
         self._tokens: float | None = None
         self._recorded = 0
 
-    def begin(self, count: int) -> bool:
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was taken from it yet."""
+        return self._tokens is None
+
+    def begin(self, count: int, cost_s: float = _COST_S) -> bool:
         """Take ``count`` batches at the start of a pass if possible; the first pass always can."""
         if self._tokens is None:
             self._tokens = float(count)
-        return self.take(count)
+        return self.take(count, cost_s)
 
-    def take(self, count: int) -> bool:
-        """Take ``count`` batches from the budget; return False if it has fewer."""
+    def take(self, count: int, cost_s: float = _COST_S) -> bool:
+        """Take ``count`` batches from the budget, which cost ``cost_s`` each; return False if it
+        has fewer."""
         now = self._now()
-        gained = (now - self._since) * _SHARE / _COST_S
+        gained = (now - self._since) * _SHARE / cost_s
         self._tokens, self._since = min(_MOST_SAVED, (self._tokens or 0.0) + gained), now
         if self._tokens < count:
             return False
         self._tokens -= count
         self._recorded += count
         return True
+
+    def give_back(self, count: int) -> None:
+        """Return ``count`` batches that were taken and not recorded."""
+        self._tokens = (self._tokens or 0.0) + count
+        self._recorded -= count
 
     def next_length(self, least: int) -> int:
         """Return the length of the next window, which grows with the run. Longer windows have fewer
@@ -95,16 +109,26 @@ class SamplingSchedule:
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         self._whole = whole
         self._budget = SamplingBudget(clock)
+        self._taken = 0
+        """Batches that the pass that began last took from the budget."""
 
     def begin_pass(self, ring: Ring, capacity: int) -> None:
         """Set the first window of a pass, before its workers fetch any batch. ``capacity`` is the
         number of batches that the workers prefetch."""
         length = shortest_window(capacity)
+        self._taken = 0
         if self._whole:
             length = ALL_TASKS
-        elif not self._budget.begin(length):
+        elif self._budget.begin(length):
+            self._taken = length
+        else:
             length = 0
         ring.set_window(0, length)
+
+    def undo_begin(self) -> None:
+        """Undo `begin_pass`, as nothing was recorded."""
+        self._budget.give_back(self._taken)
+        self._taken = 0
 
     def record_all(self) -> None:
         """Record all batches from the next check on, in later passes too."""
@@ -112,15 +136,21 @@ class SamplingSchedule:
 
     def start(self, observer: Observer) -> bool:
         """Return whether the first batch of a pass is recorded, and set the hooks accordingly."""
+        if isinstance(observer, InlineObserver):
+            return self._check_inline(observer, 0)[0]
         if not isinstance(observer, WorkerObserver) or not observer.may_pause:
             return True
         recorded = observer.ring.window()[1] > 0
         observer.set_active(recorded)
         return recorded
 
-    def check(self, observer: Observer, iterator: Any, recorded: bool) -> tuple[bool, int]:
+    def check(
+        self, observer: Observer, iterator: Any, recorded: bool, delivered: int
+    ) -> tuple[bool, int]:
         """Decide whether the next batch is recorded, and after how many batches to check again.
-        ``recorded`` says whether the previous batch was."""
+        ``recorded`` says whether the previous batch was, ``delivered`` how many the pass had."""
+        if isinstance(observer, InlineObserver):
+            return self._check_inline(observer, delivered)
         if not isinstance(observer, WorkerObserver):
             return True, CHECK_EVERY
         if not observer.may_pause or observer.ring.reports_stages():
@@ -134,6 +164,22 @@ class SamplingSchedule:
         if remaining > 0:
             return False, remaining
         return True, self._remaining(observer, iterator._rcvd_idx)
+
+    def _check_inline(self, observer: InlineObserver, delivered: int) -> tuple[bool, int]:
+        """The same without workers, where nothing is ahead of the training loop."""
+        if observer.reports_stages():
+            self._whole = True
+        if self._whole:
+            observer.window_end = ALL_TASKS
+        elif delivered >= observer.window_end:
+            length = self._budget.next_length(_SHORTEST) if delivered else _SHORTEST
+            if self._budget.is_new:
+                length = CHECK_EVERY
+            if self._budget.begin(length, _INLINE_COST_S):
+                observer.window_end = delivered + length
+        remaining = observer.window_end - delivered
+        observer.set_active(remaining > 0)
+        return remaining > 0, min(CHECK_EVERY, remaining) if remaining > 0 else LONGEST
 
     def _remaining(self, observer: WorkerObserver, task: int) -> int:
         """Return the batches until the next check, in the window that holds ``task``. At the end of

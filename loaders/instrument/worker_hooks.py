@@ -106,7 +106,7 @@ class FetcherHooks:
 
     __slots__ = ("_add_record", "_clock", "_collate", "_collate_cpu_start_s", "_collate_start_s",
                  "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
-                 "_new_requests", "_now", "_own_thread", "_owner", "_tally")  # fmt: skip
+                 "_new_requests", "_now", "_own_thread", "_owner", "_tally", "active")  # fmt: skip
 
     def __init__(
         self,
@@ -122,6 +122,8 @@ class FetcherHooks:
         # a strong reference would keep the fetcher, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
+        if "fetch" in vars(fetcher):
+            self._fetch = OthersFetch(vars(fetcher)["fetch"], self.fetch)
         self._may_end = hasattr(fetcher, "ended")
         self._add_record, self._meter, self._counts = add_record, meter, counts
         self._own_thread, self._clock, self._now = own_thread, clock, clock.now
@@ -132,12 +134,17 @@ class FetcherHooks:
 
     def set_active(self, on: bool) -> None:
         """Put the hooks in place, or remove them."""
-        fetcher = self._owner()
+        fetcher, self.active = self._owner(), on
         if on:
             self._tally = Tally(True, self._clock)
+            if isinstance(self._fetch, OthersFetch) and fetcher.fetch != self.fetch:
+                self._fetch.others = fetcher.fetch
             fetcher.fetch, fetcher.collate_fn = self.fetch, self.collate
         else:
-            del fetcher.fetch
+            if isinstance(self._fetch, OthersFetch):
+                fetcher.fetch = self._fetch.others
+            else:
+                del fetcher.fetch
             fetcher.collate_fn = self._collate
         if self._own_thread:
             # set once, as the thread-local lookup costs more than the rest of a plain batch's hook
@@ -207,6 +214,22 @@ class FetcherHooks:
         self._add_record((start, end, collate_s, samples, *_parts(tally), *sample))
         if suspended:
             current.tally = self._tally
+
+
+class OthersFetch:
+    """The ``fetch`` that another profiler has set on a fetcher, as LitData's does. It may remove
+    itself, and would remove ours with it."""
+
+    def __init__(self, others: Callable[[Any], Any], ours: Callable[[Any], Any]) -> None:
+        self.others, self._ours = others, ours
+
+    def __call__(self, fetcher: Any, index: Any) -> Any:
+        try:
+            return self.others(index)
+        finally:
+            present = fetcher.fetch
+            if present != self._ours:
+                self.others, fetcher.fetch = present, self._ours
 
 
 def _parts(tally: Tally) -> tuple[float, ...]:

@@ -16,7 +16,14 @@ import numpy as np
 
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
-from pipeprof.measure.rows import RECEIVE_FIELDS, SOURCE_FIELDS, Floats, Source, unknown_rows
+from pipeprof.measure.rows import (
+    ONLY_TIMED,
+    RECEIVE_FIELDS,
+    SOURCE_FIELDS,
+    Floats,
+    Source,
+    unknown_rows,
+)
 from pipeprof.model import UNWATCHED
 
 Moments = tuple[float, float, float, float]
@@ -24,11 +31,6 @@ Moments = tuple[float, float, float, float]
 
 _UNKNOWN: Moments = (nan, nan, nan, nan)
 _WORKER, _FETCH_START = SOURCE_FIELDS.index("worker"), SOURCE_FIELDS.index("fetch_start_s")
-
-
-def unrecorded_key(iterator: Any) -> int:
-    """Return 0, the key of a batch without a record; other keys are at least 1."""
-    return 0
 
 
 class WorkerObserver:
@@ -191,24 +193,26 @@ class Arrivals:
         """Task and moments of each batch that arrived and is not known to be delivered."""
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+        table = unknown_rows(len(keys))
         tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
-        unrecorded = tasks < 0
-        tasks[unrecorded] = nan
-        arrived = dict(self.undelivered)
-        table = unknown_rows(len(tasks))
-        table[:, : len(RECEIVE_FIELDS) - 1] = [
-            arrived.get(task, _UNKNOWN) for task in tasks.tolist()
-        ]
-        table[:, len(RECEIVE_FIELDS) - 1] = self._sampler.between(moments[:, 1])
-        if not unrecorded.all():
-            table[:, len(RECEIVE_FIELDS) :] = self._read_records(tasks)
-        lost = np.isnan(table[:, _FETCH_START]) & ~unrecorded
-        table[lost, _WORKER] = -2
-        table[unrecorded] = nan
-        table[unrecorded, _WORKER] = UNWATCHED
+        recorded = tasks != ONLY_TIMED - 1
+        table[~recorded, _WORKER] = UNWATCHED
+        if not recorded.any():
+            return table, 0
+        table[recorded] = rows = self._joined(tasks[recorded], moments[recorded])
+        return table, int(np.isnan(rows[:, _FETCH_START]).sum())
+
+    def _joined(self, tasks: Floats, moments: Floats) -> Floats:
+        """Return [tasks, `SOURCE_FIELDS`]; the worker is -2 where a record is lost."""
+        arrived, received = dict(self.undelivered), len(RECEIVE_FIELDS) - 1
+        rows = np.empty((len(tasks), len(SOURCE_FIELDS)))
+        rows[:, :received] = [arrived.get(task, _UNKNOWN) for task in tasks.tolist()]
+        rows[:, received] = self._sampler.between(moments[:, 1])
+        rows[:, received + 1 :] = self._read_records(tasks)
+        rows[np.isnan(rows[:, _FETCH_START]), _WORKER] = -2
         last = np.nanmax(tasks, initial=-1.0)
         self.undelivered = [each for each in self.undelivered if each[0] > last]
-        return table, int(lost.sum())
+        return rows
 
     def _read_records(self, tasks: Floats) -> Floats:
         """Return [tasks, `pipeprof.measure.ring.FIELDS`] from the ring."""

@@ -14,7 +14,7 @@ from math import nan
 from types import SimpleNamespace
 from typing import Any
 
-from pipeprof.log import log_caught
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import RingWriter, note_sent
 
@@ -24,14 +24,15 @@ _log = logging.getLogger(__name__)
 class WorkerSender:
     """Sends the records of one worker. It takes few steps, as all code that runs once a batch."""
 
-    __slots__ = ("_active", "_clock", "_pending", "_put", "_record", "_set_active", "_worker",
-                 "_workers", "_writer", "add_record")  # fmt: skip
+    __slots__ = ("_active", "_clock", "_pending", "_put", "_record", "_set_active", "_window",
+                 "_worker", "_workers", "_writer", "add_record")  # fmt: skip
 
     def __init__(
         self, writer: RingWriter, worker: int, workers: int, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._clock = clock
         self._writer, self._worker, self._workers = writer, worker, workers
+        self._window = writer.window
         self._record: deque[Sequence[float]] = deque(maxlen=1)
         self.add_record = self._record.append
         """Takes the record of the batch that is sent next, with the fields of `REPORTED_FIELDS`."""
@@ -48,7 +49,9 @@ class WorkerSender:
     def control_hooks(self, set_active: Callable[[bool], object]) -> None:
         """Switch hooks by ``set_active`` from now on; they are active when this is called."""
         self._set_active = set_active
-        self._update_hooks(self._worker - self._workers)  # the first task is the worker's number
+        first, end = self._window
+        if not first <= self._worker < end:  # the number of its first task
+            self._switch_hooks()
 
     def attach(self, queue: Any) -> None:
         """Hook ``queue`` before anything is put into it. Anything but a `multiprocessing.Queue` is
@@ -84,18 +87,16 @@ class WorkerSender:
         if type(task) is int:  # anything else announces that the worker begins an epoch
             if self._record:
                 place = self._writer.write(task, self._record.pop())
-            self._update_hooks(task)
+            # the next task is mostly `task + workers`, and nearer once other workers have none left
+            window = self._window
+            if (window[0] <= task + self._workers and task + 1 < window[1]) is not self._active:
+                self._switch_hooks()
         self._pending.append(place)
         self._put(obj, block, timeout)
 
-    def _update_hooks(self, task: int) -> None:
-        """Switch the hooks on or off for the task after ``task``. That is mostly ``task +
-        workers``, and a nearer one once other workers have none left."""
-        try:
-            first, end = self._writer.window()
-            on = first <= task + self._workers and task + 1 < end
-            if on is not self._active and self._set_active is not None:
-                self._active = on
-                self._set_active(on)
-        except Exception as error:  # no shared memory, or a fetcher of an unknown version
-            log_caught(_log, error, "which batches to record next is not known")
+    def _switch_hooks(self) -> None:
+        if self._set_active is not None:
+            self._active = not self._active
+            # a fetcher may be of an unknown version
+            with suppress_and_log(_log, "which batches to record next is not known"):
+                self._set_active(self._active)

@@ -25,7 +25,7 @@ from pipeprof.log import suppress_and_log
 from pipeprof.model import Profile, Recording
 
 if TYPE_CHECKING:  # what draws or exports is imported only where it is asked for
-    from pipeprof.loaders.live.periodic import Periodic
+    from pipeprof.loaders.live.live_pass import LiveLoader
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def wrap(
         live: Show the figures on stderr during the run: a panel at the bottom of a terminal, or a
             line every 10 s where stderr is no terminal.
         export: Where to send the figures of the last seconds: ``jsonl[:FILE]``,
-            ``prometheus[:FILE or :PORT]`` or ``otlp[:URL]``. Not together with ``live``.
+            ``prometheus[:FILE or :PORT]`` or ``otlp[:URL]``.
         export_every: Seconds between two exports.
 
     Returns:
@@ -76,22 +76,21 @@ def wrap(
             f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
         )
     profiler = LoaderProfiler(name, accelerator, whole)
-    profiler.live = _shown_by(live, export, export_every)
+    profiler.live = live_loader(name, live, export, export_every)
     return stand_in(loader, profiler)
 
 
-def _shown_by(live: bool, export: str | None, export_every: float) -> Periodic | None:
-    if live and export:
-        raise UsageError("wrap() shows figures live or exports them, not both; give one of them")
-    if live:
-        from pipeprof.loaders.live.view import live_view
+def live_loader(
+    name: str, live: bool, export: str | None, export_every: float, in_parts: bool = False
+) -> LiveLoader | None:
+    """Return what is shown of a loader, as these arguments of `wrap` ask; ``None`` if nothing is.
+    For ``in_parts`` see `LiveLoader`."""
+    if not live and not export:
+        return None
+    from pipeprof.loaders.live.live_pass import LiveLoader
+    from pipeprof.loaders.live.outputs import make_outputs
 
-        return live_view()
-    if export:
-        from pipeprof.loaders.live.exporter import exporter
-
-        return exporter(export, export_every)
-    return None
+    return LiveLoader(name, make_outputs(live, export, export_every), in_parts)
 
 
 def stand_in(loader: Any, profiler: LoaderProfiler) -> ProfiledLoader:

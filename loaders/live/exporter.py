@@ -16,7 +16,7 @@ from pipeprof.loaders.live.sinks import FigureSink, make_sink
 from pipeprof.log import suppress_and_log
 
 if TYPE_CHECKING:
-    from pipeprof.loaders.live.periodic import LivePass
+    from pipeprof.loaders.live.live_pass import LivePass
 
 _log = logging.getLogger(__name__)
 

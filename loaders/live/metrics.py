@@ -33,13 +33,11 @@ _SHOWN = (*_INSIDE_FETCH, Stage.FETCH, Stage.COLLATE, Stage.TRANSFER, Stage.PIN,
 class LiveFigures:
     """The figures of one loader. `add` only sums, and `complete` computes the rest."""
 
-    def __init__(self, warmup: int, capacity: int) -> None:
-        """Begin without batches. The first ``warmup`` batches of an epoch count only in the window.
-        Workers prefetch at most ``capacity`` batches."""
-        self.spent_s = 0.0
-        """Seconds spent on showing this loader."""
-        self._warmup = warmup
-        self._capacity = capacity
+    def __init__(self) -> None:
+        self.warmup = 0
+        """The first so many batches of an epoch count only in the window."""
+        self.capacity = 0
+        """Most batches that workers prefetch."""
         self._recent, self._recorded = _Window(), _Window()
         self._wait_s = self._cycle_s = 0.0
         self._batches = self._samples = self._pause_s = 0.0
@@ -50,7 +48,7 @@ class LiveFigures:
 
     def add(self, table: Floats) -> None:
         """Add the next batches of the run: [batches, `COLUMNS`]."""
-        counted = table[table[:, _NTH] >= self._warmup]
+        counted = table[table[:, _NTH] >= self.warmup]
         self._wait_s += float((counted[:, _DELIVERED] - counted[:, _ASKED]).sum())
         self._cycle_s += float((counted[:, _DONE] - counted[:, _ASKED]).sum())
         self._cycle_s -= float(np.nansum(counted[:, _PAUSE]))
@@ -68,7 +66,7 @@ class LiveFigures:
         if not cycle_s > 0:
             return view
         left = view.length - view.batches if view.length is not None else None
-        depth = _mean(queue_depth(recorded, self._capacity))
+        depth = _mean(queue_depth(recorded, self.capacity))
         return replace(
             view,
             window_s=float(columns.done_s[-1] - columns.asked_s[0]),
@@ -77,8 +75,8 @@ class LiveFigures:
             starved=wait_s / cycle_s,
             starved_of_all=self._wait_s / self._cycle_s if self._cycle_s > 0 else None,
             waits_for=_main_cause(recorded),
-            ready=depth if self._capacity else None,
-            capacity=self._capacity,
+            ready=depth if self.capacity else None,
+            capacity=self.capacity,
             stages=self._stages(recorded),
         )
 
@@ -97,8 +95,8 @@ class LiveFigures:
         if cycle_s > 0:
             figures["starved_fraction"] = wait_s / cycle_s
             figures["samples_per_s"] = float(columns.samples.sum()) / cycle_s
-        if self._capacity:
-            figures["queue/mean"] = _mean(queue_depth(recorded, self._capacity))
+        if self.capacity:
+            figures["queue/mean"] = _mean(queue_depth(recorded, self.capacity))
         for stage, seconds in stage_seconds(columns).items():
             known = seconds[np.isfinite(seconds)]
             if known.any():

@@ -8,7 +8,6 @@ collector is away, only the latest figures wait, and the training never does.
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Any
 
 from pipeprof.errors import UsageError
 from pipeprof.loaders.live.sinks import labelled
-from pipeprof.log import log_caught
+from pipeprof.log import log_caught, warn
 
 _log = logging.getLogger(__name__)
 
@@ -104,8 +103,7 @@ class Otlp:
         if not arrived:
             self.failed += 1
             if self.failed == 1:
-                print("pipeprof: the OTLP receiver cannot be reached; exports are dropped until "
-                      "it can.", file=sys.stderr)  # fmt: skip
+                warn(_log, "the OTLP receiver takes no exports; they are dropped until it does.")
 
     def _drop_waiting(self) -> bool:
         with suppress(Empty):
@@ -121,9 +119,7 @@ class Otlp:
         """Wait for the last export, and say how many did not arrive."""
         self.wait()
         if self.failed:
-            print(
-                f"pipeprof: {self.failed} of {self.tried} exports did not arrive.", file=sys.stderr
-            )
+            warn(_log, f"{self.failed} of {self.tried} exports did not arrive.")
 
 
 def _quiet(logger: str, thread: threading.Thread) -> None:

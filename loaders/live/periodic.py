@@ -9,24 +9,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from pipeprof.loaders.instrument.iterator import TimedPass
 from pipeprof.log import log_caught
-from pipeprof.report.live import LiveView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from pipeprof.loaders.instrument.inline_observer import Observer
-    from pipeprof.loaders.instrument.iterator import PassOwner
-    from pipeprof.loaders.live.metrics import LiveFigures
-    from pipeprof.measure.loader_pass import Pass
+    from pipeprof.loaders.live.live_pass import LivePass
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +72,7 @@ class Periodic:
                 self.close()
             finally:
                 duration_s = self.now() - began_s
-                live_pass.figures.spent_s += duration_s
+                live_pass.add_cost(duration_s)
                 if self._has_shown:
                     self.due_s = max(self.due_s, began_s + duration_s / MOST_SHARE)
                 self._has_shown = True
@@ -101,64 +92,3 @@ class Periodic:
 def _is_of_torch(error: Exception) -> bool:
     """Return whether torch's signal handler raised it, as it does anywhere when a worker died."""
     return isinstance(error, RuntimeError) and "DataLoader worker" in str(error)
-
-
-class LivePass(TimedPass):
-    """A `TimedPass` whose figures are shown whenever that is due."""
-
-    __slots__ = ("_live", "_view", "figures")
-
-    def __init__(
-        self,
-        iterator: Iterator[Any],
-        owner: PassOwner,
-        loader_pass: Pass,
-        observer: Observer,
-        live: Periodic,
-        figures: LiveFigures,
-        view: LiveView,
-    ) -> None:
-        """Begin to show the pass; ``view`` holds what is known before the first batch."""
-        super().__init__(iterator, owner, loader_pass, observer)
-        self._live, self.figures, self._view = live, figures, view
-        live.begin(self)
-
-    @property
-    def name(self) -> str:
-        """The name of the loader."""
-        return self._view.name
-
-    def take(self) -> Any:
-        """Return the next batch."""
-        batch = super().take()
-        live = self._live
-        if live.now() >= live.due_s:
-            live.show(self)
-        return batch
-
-    def view(self) -> LiveView:
-        """Return the figures that are known by now."""
-        self._pass.flush()
-        return self.figures.complete(
-            replace(self._view, batches=self.delivered, only_timed=self.only_timed)
-        )
-
-    def metrics(self) -> dict[str, float]:
-        """Return the figures that are known by now, by their names in `pipeprof.Profile.metrics`,
-        and running totals."""
-        self._pass.flush()
-        return self.figures.metrics() | {"epoch": self._view.epoch}
-
-    def last_metrics(self) -> Callable[[], dict[str, float]]:
-        """Return a function for `metrics` after the pass has ended, which does not keep it."""
-        fill, figures, epoch = self._pass.fill_ended, self.figures, self._view.epoch
-
-        def metrics() -> dict[str, float]:
-            fill()
-            return figures.metrics() | {"epoch": epoch}
-
-        return metrics
-
-    def _leave(self) -> None:
-        super()._leave()
-        self._live.end(self)

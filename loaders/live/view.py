@@ -21,7 +21,7 @@ from pipeprof.report.live import line, panel
 from pipeprof.report.text import to_ascii
 
 if TYPE_CHECKING:
-    from pipeprof.loaders.live.periodic import LivePass
+    from pipeprof.loaders.live.live_pass import LivePass
 
 REPAINT_S = 1.0
 """Fewest seconds between two repaints of the panel."""

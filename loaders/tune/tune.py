@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -16,6 +17,7 @@ from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.iterator import Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.wrap import live_loader, wrap
 from pipeprof.loaders.tune.agreement import terms_of
 from pipeprof.loaders.tune.candidates import SETTINGS, Bounds, with_values
 from pipeprof.loaders.tune.proposal_process import ProposalProcess
@@ -25,6 +27,9 @@ from pipeprof.loaders.tune.tuner import Tuner
 from pipeprof.loaders.tune.variant import setting_of
 from pipeprof.model import TunedSetting, Tuning
 from pipeprof.storage.local import LocalStore
+
+if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
+    from pipeprof.loaders.live.live_pass import LiveLoader
 
 _NUMBERS = itertools.count()
 """Of the loaders that are tuned: the same in all ranks of a job, which call `tune` alike."""
@@ -45,6 +50,10 @@ def tune(
     any_order: bool = False,
     fixed: Mapping[str, Any] | None = None,
     tuned: str | os.PathLike[str] | None = None,
+    name: str = "loader",
+    live: bool = False,
+    export: str | None = None,
+    export_every: float = 15.0,
 ) -> TunedLoader:
     """Find the settings with which ``loader`` feeds the accelerator, while training runs.
 
@@ -65,13 +74,18 @@ def tune(
         fixed: Values of `TunedSetting` that must stay, such as ``{"num_workers": 4}``.
         tuned: A JSON file that keeps the chosen setting. The next run with the same data set,
             machine and versions starts with it, and compares it with the setting of ``loader``.
+        name: Shown with the figures of ``live`` and ``export``.
+        live: Show figures during the run, as `pipeprof.wrap` does.
+        export: Where to send the figures of the last seconds, as for `pipeprof.wrap`.
+        export_every: Seconds between two exports.
 
     Returns:
         A stand-in that behaves as ``loader`` and adds ``tuning()``.
 
     Raises:
         UsageError: ``loader`` cannot be iterated, ``budget`` is no share, ``fixed`` names
-            something else, or ``tuned`` is a file of another kind.
+            something else, ``tuned`` is a file of another kind, or ``export`` names nothing known.
+        OutputError: The file or the port of ``export`` cannot be used.
 
     Examples:
         >>> loader = pipeprof.tune(loader)
@@ -83,7 +97,10 @@ def tune(
         same: TunedLoader = loader
         return same
     _check_arguments(loader, budget, fixed)
+    shown = live_loader(name, live, export, export_every, in_parts=True)
     if reason := _why_not(loader, exact):
+        if shown is not None:  # as it is, but measured
+            loader = wrap(loader, name, live=live, export=export, export_every=export_every)
         return TunedLoader(loader, None, reason)
     between = _why_between_epochs(loader, exact)
     stay = {*(fixed or ()), *(("num_workers",) if exact else ())}
@@ -106,6 +123,7 @@ def tune(
             may_keep_workers=not exact and _PERSISTENT not in stay,
             notes=_notes(loader, exact, between),
             keep=partial(remembered.keep, loader) if remembered else None,
+            shown=shown,
         ),
     )
 
@@ -152,6 +170,11 @@ class TunedLoader(Proxy):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._loader) if self._tuner is None else self._tuner.iterate()
 
+    def show(self, shown: LiveLoader) -> None:
+        """Before the first epoch: give the figures to ``shown``, whose epochs come in parts."""
+        if self._tuner is not None:
+            self._tuner.shown = shown
+
     @property
     def profiler(self) -> LoaderProfiler | None:
         """Measures the setting that is used now; ``None`` where the loader is left as it is."""
@@ -173,6 +196,8 @@ def _why_not(loader: Any, exact: bool) -> str:
         return f"{kind} is not a torch DataLoader"
     if type(loader).__iter__ is not DataLoader.__iter__ or hasattr(loader, "state_dict"):
         return f"{kind} makes iterators of its own"
+    if inspect.isgeneratorfunction(inspect.unwrap(DataLoader.__iter__)):
+        return "another profiler has replaced the iterators of DataLoader"
     if _is_iterable(loader) and not isinstance(loader.dataset, FileDataset):
         return "its data set is iterable: other workers might yield other samples"
     if loader._iterator is not None:

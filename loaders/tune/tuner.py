@@ -6,11 +6,12 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+from pipeprof.loaders.instrument.loader_info import known_length
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import Terms
 from pipeprof.loaders.tune.epoch import CarriedEpoch
@@ -25,6 +26,9 @@ from pipeprof.loaders.tune.variant import Variant
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import Recording, TunedSetting, Tuning
+
+if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
+    from pipeprof.loaders.live.live_pass import LiveLoader
 
 _log = logging.getLogger(__name__)
 
@@ -45,11 +49,13 @@ class Tuner:
         may_keep_workers: bool = False,
         notes: tuple[str, ...] = (),
         keep: Callable[[TunedSetting], None] | None = None,
+        shown: LiveLoader | None = None,
     ) -> None:
         """``own`` is the setting to return to if others fail. ``may_keep_workers``: those of a
         loader that starts new ones in each epoch may stay. ``keep`` is called with the chosen
-        setting when the search has ended."""
+        setting when the search has ended. ``shown`` gets the figures of all settings."""
         self.loader = loader
+        self.shown = shown
         self.clock = clock
         self.within_epochs = within_epochs
         self._notes = notes
@@ -85,7 +91,9 @@ class Tuner:
     def variant(self, setting: TunedSetting) -> Variant:
         if setting not in self._variants:
             may_fail = self._can_be_undone and setting != self._own
-            self._variants[setting] = Variant(self.loader, setting, self._order, may_fail)
+            made = Variant(self.loader, setting, self._order, may_fail)
+            made.profiler.live = self.shown
+            self._variants[setting] = made
         return self._variants[setting]
 
     @property
@@ -121,6 +129,8 @@ class Tuner:
         current.start(self._seeds)
         self._seeds = torch.Generator().manual_seed(self._seeds.initial_seed() + 1)
         self._awaits_first = True
+        if self.shown is not None:
+            self.shown.begin_epoch(known_length(self.loader))
         return CarriedEpoch(current)
 
     def end(self) -> None:

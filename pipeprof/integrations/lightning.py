@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.integrations.instance_patches import InstancePatches, as_phase
-from pipeprof.integrations.messages import say, warn_if_too_old
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
 from pipeprof.loaders.instrument.monkeypatch import Method
-from pipeprof.log import suppress_and_log
+from pipeprof.log import say, suppress_and_log
 from pipeprof.model import Profile
 
 if TYPE_CHECKING:

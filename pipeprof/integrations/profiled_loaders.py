@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from pipeprof.errors import PipeprofError
-from pipeprof.integrations.messages import say
 from pipeprof.loaders.instrument.inside import loader_within, measure_inside
 from pipeprof.loaders.instrument.rebuilds import profiler_of
 from pipeprof.loaders.instrument.wrap import ProfiledLoader, stand_in, wrap
-from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.log import log_caught, say, suppress_and_log
 from pipeprof.model import Profile
 
 _log = logging.getLogger(__name__)
@@ -82,6 +84,18 @@ def _save(profiles: dict[str, Profile], folder: Path) -> None:
         say(str(error))
     else:
         say(f"saved {', '.join(str(folder / f'{name}.json') for name in profiles)}")
+
+
+def warn_if_too_old(package: str, least: str) -> None:
+    """Say so where a framework is older than the least version that this package works with."""
+    with suppress(PackageNotFoundError):
+        found = version(package)
+        if _release(found) < _release(least):
+            say(f"{package} {found} is too old to be profiled as a whole; {least} or newer is.")
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
 
 def is_wrapped(loader: Any) -> bool:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.integrations.instance_patches import as_phase
-from pipeprof.integrations.messages import say
 from pipeprof.integrations.under_run import RAY_OUT
 from pipeprof.loaders.instrument.monkeypatch import Method, wrap_in
-from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.log import log_caught, say, suppress_and_log
 
 if TYPE_CHECKING:
     from pipeprof.loaders.autopatch.session import Session

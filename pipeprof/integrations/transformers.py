@@ -11,8 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.integrations.messages import warn_if_too_old
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.pauses import announce_phase
 from pipeprof.model import Profile

@@ -99,6 +99,12 @@ class Pass:
             if self._recorder.first_batch_s is None:
                 self._recorder.first_batch_s = self._first_s
 
+    def asked_earlier(self, asked_s: float) -> None:
+        """Correct when the batch that was delivered last was asked for."""
+        if self._notes:
+            self._notes[-1] = (asked_s, *self._notes[-1][1:])
+            self.asked_s = asked_s
+
     def add_note(self, note: pauses.PauseNote) -> None:
         """Keep a note of what may be a pause of the current step."""
         if self._ended_s == inf:

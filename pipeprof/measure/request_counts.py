@@ -102,6 +102,10 @@ class RequestCounts:
             cells[_LOOKED_S] += tally.looked_s
             cells[_WAITED_S] += tally.waited_s
 
+    def any(self) -> bool:
+        """Return whether a stage or a read was clocked, or a request was counted."""
+        return bool(self._cells[_CHARGES] or self._cells[_COUNT])
+
     def rows(self) -> Floats:
         """Return a copy of the counts: [1, cells]."""
         row: Floats = np.array(self._cells)

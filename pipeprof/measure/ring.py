@@ -40,10 +40,11 @@ RECORD_FIELDS = ("worker", "sent_s", "serialised_cpu_s", *REPORTED_FIELDS)
 """Columns that `Ring.read` returns; `BatchLog` explains each. All are doubles, and NaN is
 unknown."""
 
-# A record fills four cache lines. The first is its head: the record's number, when the batch was
-# sent, `TIMING_FIELDS`, the worker and the length of its report, and the number again. A report of
-# `TIMING_FIELDS` alone touches no other line.
-_PACK_HEAD = struct.Struct(f"@q{1 + len(TIMING_FIELDS)}dqq").pack_into
+# A record fills four cache lines. The first is its head. It has the record's number, when the batch
+# was sent, the CPU seconds of serialising it, `TIMING_FIELDS`, the worker and the length of its
+# report, and the number again. A report of `TIMING_FIELDS` alone touches no other line. The collate
+# time and the samples share a word, as single floats, so that the head fits its line.
+_PACK_HEAD = struct.Struct("@q4d2fqq").pack_into
 _BODY_FIELDS = (*STAGE_FIELDS, *SAMPLED_FIELDS)
 _LINE_WORDS = 8
 _WORDS = 4 * _LINE_WORDS
@@ -53,12 +54,10 @@ _PACK_BODY = struct.Struct(f"@{len(_BODY_FIELDS)}d").pack_into
 _NUMBER = struct.Struct("@q")
 _WINDOW = struct.Struct("@qq")
 _STAGES_REPORTED_OFFSET = _WINDOW.size
-_PACK_DOUBLE = struct.Struct("@d").pack_into
+_PACK_SENT = struct.Struct("@dd").pack_into
 _TIMING_COUNT = len(TIMING_FIELDS)
 _SENT_OFFSET, _BODY_OFFSET = 8, 8 * _LINE_WORDS
-_SENT_TO_SERIALISED = 8 * (_WORDS - 1) - _SENT_OFFSET
-_WORKER_AND_LENGTH_WORD, _NUMBER_AGAIN_WORD = 6, 7
-_SERIALISED_WORD = _WORDS - 1
+_COLLATE_WORD, _WORKER_AND_LENGTH_WORD, _NUMBER_AGAIN_WORD = 5, 6, 7
 _TASK_BITS = 40
 _LENGTH_BITS = 8
 _REQUESTS, _STAGE_CHANGES = REPORTED_FIELDS.index("requests"), REPORTED_FIELDS.index("turns")
@@ -113,10 +112,8 @@ class Ring:
         stages = 3 + _TIMING_COUNT
         sampled = stages + len(STAGE_FIELDS)
         table[:, 0] = words[:, _WORKER_AND_LENGTH_WORD] >> _LENGTH_BITS
-        table[:, 1] = records[:, 1]
-        # it is written together with the moment of sending; until then it is an older record's
-        table[:, 2] = np.where(np.isnan(records[:, 1]), nan, records[:, _SERIALISED_WORD])
-        table[:, 3:stages] = records[:, 2 : 2 + _TIMING_COUNT]
+        table[:, 1:5] = records[:, 1:_COLLATE_WORD]
+        table[:, 5:stages] = records[:, _COLLATE_WORD : _COLLATE_WORD + 1].view(np.float32)
         table[:, stages:] = records[:, _LINE_WORDS : _LINE_WORDS + len(_BODY_FIELDS)]
         # fields that were not reported still hold an older record's values
         table[length == _TIMING_COUNT, stages:sampled] = 0.0
@@ -133,8 +130,7 @@ class Ring:
 def note_sent(memory: mmap | bytearray, offset: int, sent_s: float, cpu_s: float) -> None:
     """Write when a batch was sent, and the CPU seconds that serialising it took. ``memory`` is
     `RingWriter.memory`, and ``offset`` is what `RingWriter.write` returned."""
-    _PACK_DOUBLE(memory, offset, sent_s)
-    _PACK_DOUBLE(memory, offset + _SENT_TO_SERIALISED, cpu_s)
+    _PACK_SENT(memory, offset, sent_s, cpu_s)
 
 
 def _record_number(epoch: int, task: Any) -> Any:
@@ -147,20 +143,21 @@ class RingWriter:
     """Writes the records of one worker, in as few steps as possible. Making a batch drives our code
     and data out of the caches. Each cache line that has to come back costs 0.1 µs."""
 
-    __slots__ = ("_epoch", "_shifted_worker", "_slots", "memory")
+    __slots__ = ("_epoch", "_shifted_worker", "_slots", "memory", "window")
 
     def __init__(self, memory: mmap | None, slots: int, worker: int) -> None:
         # without memory every write fails, and every record is lost
         self.memory: mmap | bytearray = bytearray() if memory is None else memory
         self._slots, self._shifted_worker = slots, worker << _LENGTH_BITS
         self._epoch = 0
+        self.window: Sequence[int] = (0, 0)
+        """The first task that main wants recorded, and the end of them. They change while it is
+        read: one may be the old one while main sets both."""
+        if memory is not None:
+            self.window = memoryview(memory)[slots * _SLOT_BYTES :][: _WINDOW.size].cast("q")
 
     def begin_epoch(self) -> None:
         self._epoch += 1 << _TASK_BITS
-
-    def window(self) -> tuple[int, int]:
-        """Return the last `Ring.set_window`; one bound may be the old one while main sets both."""
-        return _WINDOW.unpack_from(self.memory, self._slots * _SLOT_BYTES)
 
     def write(self, task: int, report: Sequence[float]) -> int | None:
         """Write the record of ``task``, before main can learn of the batch and read it.
@@ -176,7 +173,7 @@ class RingWriter:
             start_s, end_s, collate_s, samples = report
             # the number is written first and last: a reader meanwhile finds two numbers
             _PACK_HEAD(
-                self.memory, start, number, nan, start_s, end_s, collate_s, samples,
+                self.memory, start, number, nan, nan, start_s, end_s, collate_s, samples,
                 self._shifted_worker + length, number,
             )  # fmt: skip
             return start + _SENT_OFFSET

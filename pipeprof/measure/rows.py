@@ -24,6 +24,8 @@ RECEIVE_FIELDS = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sam
 SOURCE_FIELDS = (*RECEIVE_FIELDS, *RECORD_FIELDS)
 """Columns that a `Source` fills in."""
 COLUMNS = (*LOOP_FIELDS, *SOURCE_FIELDS)
+ONLY_TIMED = 0
+"""The key of a batch that is not recorded in full; all other integers are keys of records."""
 _WORKER = SOURCE_FIELDS.index("worker")
 _INTEGERS = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
 _INTEGERS_OR_UNKNOWN = ("pause_kind", "rested")
@@ -37,7 +39,8 @@ class Source(Protocol):
         """Return a table [keys, `SOURCE_FIELDS`], and how many records were lost.
 
         ``keys`` identify batches in the order of delivery; ``None`` stands for a batch without a
-        key. ``moments`` are when each was asked for and delivered: [keys, 2].
+        key, and `ONLY_TIMED` for one that has no record. ``moments`` are when each was asked for
+        and delivered: [keys, 2].
         """
         ...
 

@@ -125,6 +125,26 @@ def test_no_ordinary_step_is_a_pause(steps: Callable[[Random, int], Floats], cou
         assert paused(marked(steps(np.random.default_rng(seed), count))) == [], f"seed {seed}"
 
 
+@pytest.mark.parametrize("known_s", [np.nan, 0.6], ids=["unknown", "known in part"])
+def test_what_follows_the_last_batch_of_a_pass_is_a_pause_if_no_other_step_is_near_as_long(
+    known_s: float,
+) -> None:
+    """A loop that counts its batches keeps the iterator until it makes the next one."""
+    for seed in SEEDS:
+        steps = 0.002 * np.random.default_rng(seed).lognormal(0, 0.5, 80)
+        steps[[39, 79]] = 1.0, 0.05
+        every = columns_of(steps)
+        passes = every.replaced(
+            epoch=every.index // 40, nth=every.index % 40, epoch_batches=np.full(80, 40.0),
+            pause_s=np.where(every.index == 39, known_s, np.nan),
+            pause_kind=np.where(every.index == 39, 0 * known_s, np.nan),
+        )  # fmt: skip
+        found = PauseFinder(4).mark(passes)
+        assert paused(found) == [39], f"seed {seed}"
+        assert found.pause_s[39] == pytest.approx(0.998, abs=0.002)
+        assert found.pause_kind[39] == (0 if known_s == known_s else BY_LENGTH)
+
+
 @pytest.mark.parametrize(("count", "at"), [(130, (60, 120)), (1000, range(60, 1000, 60))])
 def test_a_second_of_validation_after_each_60_steps_of_2_ms_always_is(count, at) -> None:
     for seed in SEEDS:

@@ -1,6 +1,7 @@
 """`pipeprof run --tune`: an unmodified script trains with settings that are found meanwhile."""
 
 import json
+import re
 
 import pytest
 
@@ -63,8 +64,25 @@ def test_a_loader_that_is_made_again_starts_with_what_was_found(tmp_path):
     assert "num_workers=0" not in before
 
 
+def test_a_script_is_tuned_shown_and_exported_at_once(tmp_path):
+    """A loader that is made again continues the totals of the last one."""
+    write(tmp_path, {"train.py": AGAIN})
+    exported = ["--export", "jsonl:m.jsonl", "--export-every", "0.2"]
+    shown = ["--live", "--live-every", "0.2"]
+    done = call([*RUN, "--tune", *shown, *exported, "train.py"], tmp_path)
+    assert done.stdout.split() == ["4000"] * 4
+    assert "train.py:17, tuned:" in done.stderr
+    assert re.search(r"^pipeprof: train\.py:17, epoch \d: \d+ of 500 batches", done.stderr, re.M)
+    sent = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    totals = [each["batches_total"] for each in sent]
+    assert totals == sorted(totals)
+    assert totals[-1] == 4 * 500
+    assert sent[-1]["epoch"] == 4
+    assert "stages/fetch/mean_s" in sent[-1]
+
+
 def test_what_cannot_be_combined_is_named(tmp_path):
     write(tmp_path, {"train.py": "print(1)"})
-    done = call([*RUN, "--tune", "--live", "train.py"], tmp_path)
+    done = call([*RUN, "--tune", "--whole", "train.py"], tmp_path)
     assert done.returncode == 2
-    assert "--tune cannot be combined with --live, --export or --whole" in done.stderr
+    assert "--tune cannot be combined with --whole" in done.stderr

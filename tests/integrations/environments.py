@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class Answer:
     waited: float
     """The share of its time between training steps, by the clock of the script."""
     profiles: dict[str, Any]
+    stdout: str
     stderr: str
 
 
@@ -42,11 +43,18 @@ def folder_of(environment: str) -> Path:
 
 
 def train(environment: str, script: str, *arguments: str) -> Answer:
-    """Run an example by Python itself."""
+    """Run an example, or another script, by Python itself."""
     python = [str(folder_of(environment) / "python"), "-W", "ignore"]
     extra = [str(WITHOUT_CUDA)] if environment == "streaming" else []
     done = _run([*python, *extra, str(EXAMPLES / script), *arguments])
     return _answer(done)
+
+
+def has_package(environment: str, package: str) -> None:
+    """Require that ``package`` can be imported in ``environment``."""
+    command = [str(folder_of(environment) / "python"), "-c", f"import {package}"]
+    if _run(command).returncode:
+        missing(f"{package} is not in .integrations/{environment}: make integrations")
 
 
 @cache
@@ -61,7 +69,7 @@ def train_under_run(environment: str, script: str, out: Path, *arguments: str) -
     answer = _answer(_run([*command, str(EXAMPLES / script), "plain", *arguments]))
     files = sorted(out.rglob("*.json"))
     profiles = {str(each.relative_to(out)): json.loads(each.read_text()) for each in files}
-    return Answer(answer.losses, answer.waited, profiles, answer.stderr)
+    return replace(answer, profiles=profiles)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -79,4 +87,4 @@ def with_examples() -> dict[str, str]:
 def _answer(done: subprocess.CompletedProcess[str]) -> Answer:
     assert done.returncode == 0, done.stderr[-4000:]
     line = [each for each in done.stdout.splitlines() if each.startswith('{"losses"')][-1]
-    return Answer(**json.loads(line), stderr=done.stderr)
+    return Answer(**json.loads(line), stdout=done.stdout, stderr=done.stderr)

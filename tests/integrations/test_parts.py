@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.integrations import under_run
 from pipeprof.integrations.instance_patches import InstancePatches, as_phase
-from pipeprof.integrations.messages import warn_if_too_old
-from pipeprof.integrations.profiled_loaders import ProfiledLoaders
+from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
 from tests.loaders.forms import Marked
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -23,8 +24,10 @@ from torch.utils.data import DataLoader
 import pipeprof
 from pipeprof.errors import OutputError, UsageError
 from pipeprof.loaders.live.exporter import Exporter
+from pipeprof.loaders.live.live_pass import LiveLoader
 from pipeprof.loaders.live.otlp import Otlp
 from pipeprof.loaders.live.sinks import JsonLines, Prometheus, labelled, make_sink
+from pipeprof.loaders.live.view import Live
 from pipeprof.measure.clock import FakeClock
 from scripts.grafana import dashboard
 from tests.loaders.forms import SAMPLES, Marked, profiled
@@ -51,7 +54,7 @@ def exported(clock, every_s, workers=0, epochs=1):
     sink = Kept()
     exporter = Exporter(sink, every_s, clock.now)
     loader = profiled(DataLoader(Marked(), 4, num_workers=workers), clock)
-    loader._profiler.live = exporter
+    loader._profiler.live = LiveLoader("train", [exporter])
     for _ in range(epochs):
         for _ in loader:
             clock.sleep(1.0)
@@ -90,7 +93,7 @@ def test_an_error_of_the_sink_ends_the_export_and_not_the_training(error) -> Non
 
     sink, clock = Broken(), FakeClock()
     loader = profiled(DataLoader(Marked(), 4), clock)
-    loader._profiler.live = Exporter(sink, 1.0, clock.now)
+    loader._profiler.live = LiveLoader("train", [Exporter(sink, 1.0, clock.now)])
     assert sum(1 for _ in loader if clock.sleep(1.0) is None) == BATCHES
     assert len(sink.sent) == 1
 
@@ -144,7 +147,7 @@ def test_prometheus_scrapes_the_endpoint() -> None:
 
 
 @contextmanager
-def receiver() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
+def receiver(answer: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
     """A receiver of OTLP over HTTP, and what it received."""
     received: list[ExportMetricsServiceRequest] = []
 
@@ -152,7 +155,7 @@ def receiver() -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.append(ExportMetricsServiceRequest.FromString(body))
-            self.send_response(200)
+            self.send_response(answer)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -190,6 +193,23 @@ def test_a_collector_receives_gauges_and_sums_by_otlp() -> None:
     assert (sink.tried, sink.failed) == (2, 0)
 
 
+def test_a_receiver_that_refuses_is_logged_once_and_counted(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with receiver(400) as (url, received):
+        sink = Otlp(url.replace("//", "//user:hunter2@"), {})
+        for _ in range(3):
+            sink.send("train", {"batches_total": 7.0})
+            assert sink.wait()
+        sink.close()
+    assert len(received) == 3
+    away, lost = (each.getMessage() for each in caplog.records if each.levelname == "WARNING")
+    assert away.startswith("the OTLP receiver takes no exports")
+    assert lost == "3 of 3 exports did not arrive."
+    assert "hunter2" not in caplog.text
+    assert capsys.readouterr().err == "", "the handlers of the user show it"
+
+
 @pytest.mark.parametrize(
     ("export", "error", "message"),
     [
@@ -213,9 +233,34 @@ def test_a_missing_package_is_named(monkeypatch) -> None:
             make_sink(export)
 
 
-def test_live_and_export_exclude_each_other() -> None:
-    with pytest.raises(UsageError, match="not both"):
-        pipeprof.wrap([1], live=True, export="jsonl")
+def test_a_loader_is_shown_and_exported_at_once() -> None:
+    """Each comes as often as alone, and says the same."""
+    clock, sink, lines = FakeClock(), Kept(), io.StringIO()
+    loader = profiled(DataLoader(Marked(), 4), clock)
+    outputs = [Live(lines, 3.0, clock.now), Exporter(sink, 4.0, clock.now)]
+    loader._profiler.live = LiveLoader("train", outputs)
+    assert sum(1 for _ in loader if clock.sleep(1.0) is None) == BATCHES
+    assert [each["batches_total"] for each in sink.sent] == [4, 8]
+    shown = re.findall(r"epoch 1: (\d+) of 10 batches", lines.getvalue())
+    assert shown == ["4", "7", "10"], "the loop is at the next batch"
+
+
+def test_wrap_takes_live_and_export_together(tmp_path) -> None:
+    loader = pipeprof.wrap([1], live=True, export=f"jsonl:{tmp_path}/m.jsonl")
+    assert [type(each) for each in loader._profiler.live.outputs] == [Live, Exporter]
+
+
+def test_if_one_output_fails_the_other_continues() -> None:
+    class Broken(Kept):
+        def send(self, loader, figures):
+            raise OSError("disk full")
+
+    clock, sink = FakeClock(), Kept()
+    loader = profiled(DataLoader(Marked(), 4), clock)
+    outputs = [Exporter(each, 3.0, clock.now) for each in (Broken(), sink)]
+    loader._profiler.live = LiveLoader("train", outputs)
+    assert sum(1 for _ in loader if clock.sleep(1.0) is None) == BATCHES
+    assert [each["batches_total"] for each in sink.sent] == [3, 6, 9]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 import pipeprof
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
+from pipeprof.loaders.live.live_pass import LiveLoader
 from pipeprof.loaders.live.metrics import LiveFigures
 from pipeprof.loaders.live.periodic import MOST_SHARE
 from pipeprof.loaders.live.view import LINE_S, REPAINT_S, Live, live_view
@@ -52,7 +53,7 @@ def no_device(monkeypatch):
 
 def with_view(live, loader, name="train"):
     wrapped = pipeprof.wrap(loader, name)
-    wrapped._profiler.live = live
+    wrapped._profiler.live = LiveLoader(name, [live])
     return wrapped
 
 
@@ -212,7 +213,7 @@ def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
 def test_shown_or_not_the_figures_are_the_same(monkeypatch):
     monkeypatch.setattr("pipeprof.loaders.live.periodic.MOST_SHARE", 1.0)
     rows = []
-    for live in (None, Live(io.StringIO(), line_s=1e-9)):
+    for live in (None, LiveLoader("train", [Live(io.StringIO(), line_s=1e-9)])):
         loader = pipeprof.wrap(DataLoader(Numbers(), 1, num_workers=2), whole=True)
         loader._profiler.live = live
         for _ in range(2):
@@ -259,7 +260,8 @@ def test_no_thread_and_no_descriptor_is_needed(clock, terminal):
 
 def test_wrap_shows_on_stderr_and_a_copy_in_another_process_does_not():
     loader = pipeprof.wrap([1], live=True)
-    assert loader._profiler.live is live_view() is pipeprof.wrap([2], live=True)._profiler.live
+    assert loader._profiler.live.outputs == (live_view(),)
+    assert pipeprof.wrap([2], live=True)._profiler.live.outputs == (live_view(),)
     kind, arguments = loader._profiler.__reduce__()
     assert kind(*arguments).live is None
     assert pipeprof.wrap([1])._profiler.live is None
@@ -281,7 +283,7 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
 
 def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:
     clock = FakeClock()
-    recorder, figures = Recorder(clock), LiveFigures(0, 0)
+    recorder, figures = Recorder(clock), LiveFigures()
     recorder.on_rows = figures.add
     loader_pass = recorder.begin()
     for number in range(20):

@@ -41,6 +41,7 @@ SLOW = (
     "findings",
     "fuzz",
     "loaders/test_forms.py",
+    "loaders/test_grafana.py",
     "loaders/test_headspace.py",
     "loaders/test_left_behind.py",
     "loaders/test_parent_watch.py",

@@ -2,8 +2,9 @@
 
 Pauses that are known exactly (another loader was iterated, `pipeprof.pause`) are in the rows
 already. Other steps count as pauses if they are long, and only where a gap separates them from all
-ordinary steps: a long tail is no pause. Batches that lay ready when a pause ended are *rested*, and
-do not show how fast the loader is.
+ordinary steps: a long tail is no pause. The step on the last batch of a pass is compared with all
+others: a loop that keeps the iterator ends that step only when it drops it. Batches that lay ready
+when a pause ended are *rested*, and do not show how fast the loader is.
 
 A run may come in windows. The rule uses the lengths of all steps up to the end of a window, so that
 its result hardly depends on where the windows end.
@@ -52,6 +53,8 @@ class PauseFinder:
         self._prefetched = prefetched
         self._lengths: Counter[int] = Counter()
         """Bin of length → number of steps."""
+        self._longest_s = 0.0
+        """The longest ordinary step."""
         self._last_long = float("-inf")
         """Index of the last batch with a long step."""
         self._last_pause: tuple[float, float] | None = None
@@ -64,12 +67,20 @@ class PauseFinder:
             return columns
         pause_s, kind = columns.pause_s.copy(), columns.pause_kind.copy()
         step_s = columns.done_s - columns.delivered_s
-        examined = np.isnan(pause_s) & (columns.index >= COMPILING) & np.isfinite(step_s)
+        last = columns.nth == columns.epoch_batches - 1
+        examined = np.isnan(pause_s) & ~last & (columns.index >= COMPILING) & np.isfinite(step_s)
         self._count(step_s[examined])
         ordinary_s, least_s = self._rule()
         long = examined & (step_s >= least_s)
         if long.any() and self._far_apart(columns.index[long]):
             pause_s[long], kind[long] = step_s[long] - ordinary_s, BY_LENGTH
+            examined &= ~long
+        self._longest_s = float(np.max(step_s[examined], initial=self._longest_s))
+        known_s = np.nan_to_num(pause_s)
+        least_s = max(LEAST_S, LEAST_MEDIANS * ordinary_s, LEAST_GAP * self._longest_s)
+        left = last & (self._longest_s > 0) & (step_s - known_s >= least_s)
+        kind[left & (step_s - known_s > known_s)] = BY_LENGTH
+        pause_s[left] = step_s[left] - ordinary_s
         rested = np.where(self._rested(columns, pause_s > 0), 1.0, np.nan)
         return columns.replaced(pause_s=pause_s, pause_kind=kind, rested=rested)
 
@@ -82,7 +93,7 @@ class PauseFinder:
     def _rule(self) -> tuple[float, float]:
         """Return the median step and the shortest pause, in seconds. The latter is infinite where
         there is no pause."""
-        if len(self._lengths) < 2:
+        if not self._lengths:
             return 0.0, np.inf
         bins = np.array(sorted(self._lengths))
         counts = np.array([self._lengths[number] for number in bins])
@@ -100,7 +111,7 @@ class PauseFinder:
             & (pauses * gap >= least_gap)
         )
         if not cuts.any():
-            return 0.0, np.inf
+            return float(2**median), np.inf
         lowest = int(np.argmax(cuts))
         return float(2**median), float(2 ** ((step[lowest] + pause[lowest]) / 2))
 

@@ -1,0 +1,125 @@
+"""Measure a loader whose ``__iter__`` is a generator, as other profilers put one in its place.
+
+TraceML does so. A generator makes torch's iterator only when its first batch is asked for. Until
+then our hooks wait, and are set where the loader makes it: in ``_get_iterator``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from pipeprof.loaders.instrument.attributes import safe_getattr
+from pipeprof.loaders.instrument.guarded_start import GuardedStart
+from pipeprof.loaders.instrument.inline_observer import Observer
+from pipeprof.loaders.instrument.inside import measured_once
+from pipeprof.loaders.instrument.iterator import TimedPass
+from pipeprof.log import log_caught
+from pipeprof.measure.loader_pass import Pass
+
+_log = logging.getLogger(__name__)
+
+
+def makes_it_later(iterator: Any) -> bool:
+    """Return whether ``iterator`` is a generator that has not begun."""
+    return (
+        inspect.isgenerator(iterator) and inspect.getgeneratorstate(iterator) == inspect.GEN_CREATED
+    )
+
+
+class Starter(Protocol):
+    """The profiler to which a pass belongs."""
+
+    def start(
+        self, loader: Any, start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer | None]: ...
+
+    def observer_of(self, iterator: Any) -> Observer | None: ...
+
+    def unobserved(self, reason: str) -> Observer: ...
+
+    def timed_pass(
+        self, loader: Any, iterator: Iterator[Any], loader_pass: Pass, observer: Observer
+    ) -> TimedPass: ...
+
+
+class LatePass:
+    """A pass over ``loader`` whose `TimedPass` begins with its first batch."""
+
+    def __init__(
+        self, starter: Starter, loader: Any, generator: Iterator[Any], loader_pass: Pass
+    ) -> None:
+        self.iterator = generator
+        self._starter, self._loader, self._pass = starter, loader, loader_pass
+        self._timed: TimedPass | None = None
+
+    def take(self) -> Any:
+        """Return the next batch."""
+        return self._take_first() if self._timed is None else self._timed.take()
+
+    def leave(self) -> None:
+        """End the pass, whether or not it was exhausted."""
+        if self._timed is None:
+            self._pass.leave()
+        else:
+            self._timed.leave()
+
+    def _take_first(self) -> Any:
+        loader, get_iterator = self._loader, self._loader._get_iterator
+        asked_s = self._pass.now()
+        made: tuple[Any, Observer | None] | None = None
+
+        def hooked() -> Any:
+            nonlocal made
+            guarded = GuardedStart(get_iterator)
+            try:
+                made = self._starter.start(loader, guarded)
+            except Exception as error:
+                if guarded.failed:
+                    raise  # an error of the loader's own
+                log_caught(_log, error, "a loader that another profiler starts is not observed")
+            return guarded.iterator if guarded.iterator is not None else get_iterator()
+
+        own = vars(loader).get("_get_iterator")
+        vars(loader)["_get_iterator"] = hooked
+        try:
+            batch = measured_once(loader, lambda: next(self.iterator))
+        except BaseException as error:
+            if made is not None and made[1] is not None:
+                made[1].close()
+            if isinstance(error, StopIteration):
+                self._pass.leave(exhausted=True)
+            raise
+        finally:
+            del vars(loader)["_get_iterator"]
+            if own is not None:
+                vars(loader)["_get_iterator"] = own
+        if made is None:  # persistent workers begin their next epoch
+            kept = safe_getattr(loader, "_iterator")
+            made = kept, self._starter.observer_of(kept)
+        torchs, observer = made
+        if observer is None:
+            observer = self._starter.unobserved(f"{type(loader).__name__} makes no iterator")
+        begun = BegunGenerator(self.iterator, batch, torchs)
+        self._timed = self._starter.timed_pass(loader, begun, self._pass, observer)
+        batch = self._timed.take()
+        self._pass.asked_earlier(asked_s)
+        return batch
+
+
+class BegunGenerator:
+    """A generator of which the first batch was taken, with the attributes of torch's iterator."""
+
+    def __init__(self, generator: Iterator[Any], first: Any, torchs: Any) -> None:
+        self._generator, self._first, self._torchs = generator, [first], torchs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._torchs, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._first.pop() if self._first else next(self._generator)
