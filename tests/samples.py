@@ -26,6 +26,7 @@ from pipeprof.model import (
     PauseKind,
     Pauses,
     PauseStats,
+    PipelineStage,
     Profile,
     QueueDepth,
     Recommendation,
@@ -216,6 +217,18 @@ _WORTH = {
     "decode": Worth(Speedup(0.31, (0.25, 0.36)), Speedup(0.69, (0.6, 0.78))),
     "read": Worth(Speedup(0.01, (-0.01, 0.03)), Speedup(0.05, (0.03, 0.07))),
 }
+
+
+def sample_pipeline() -> tuple[PipelineStage, ...]:
+    """Return the stages of a loader that works in threads, one of them by its library's figures."""
+    return (
+        PipelineStage(
+            "read_rows", "spdl", "source", 800, None, 10.0, 1, ready_share=0.9,
+            measured_by="library",
+        ),
+        PipelineStage("decode", "spdl", "pipe", 800, 19.2, 10.0, 2, 0.4, None, "threads", 4, 0.01),
+        PipelineStage("pack", "spdl", "pipe", 100, 0.5, 10.0, 1, None, None, "threads", 4, 0.02),
+    )  # fmt: skip
 
 
 def sample_profile(**changes: Any) -> Profile:

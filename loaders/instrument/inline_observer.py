@@ -17,6 +17,7 @@ import numpy as np
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
+from pipeprof.loaders.pipelines.observer import OpenPass
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY
 from pipeprof.measure.patches.all_reads import reads_recorded
@@ -87,6 +88,26 @@ class HostObserver:
 
 
 _MOST_RECORDS = 2 * FLUSH_EVERY
+
+
+class StagesObserver(HostObserver):
+    """Also has the stages timed of what ``iterator`` holds. A generator may hold a pipeline only
+    after its first batch."""
+
+    def __init__(self, batch_size: Any, iterator: Any, opened: OpenPass) -> None:
+        super().__init__(batch_size)
+        self._iterator, self._opened = iterator, opened
+
+    def key(self, batch: Any) -> Any:
+        if self._iterator is not None:
+            self._opened.look_at(self._iterator)
+            self._iterator = None
+        self._opened.delivered()
+        return super().key(batch)
+
+    def close(self) -> None:
+        self._iterator = None
+        self._opened.close()
 
 
 class InlineObserver:

@@ -21,7 +21,12 @@ from pipeprof.loaders.instrument.device_monitor import DeviceMonitor, DeviceTota
 from pipeprof.loaders.instrument.dispatching import dispatch_of
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
-from pipeprof.loaders.instrument.inline_observer import HostObserver, InlineObserver, Observer
+from pipeprof.loaders.instrument.inline_observer import (
+    HostObserver,
+    InlineObserver,
+    Observer,
+    StagesObserver,
+)
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.instrument.late_start import LatePass, makes_it_later
 from pipeprof.loaders.instrument.loader_info import (
@@ -36,6 +41,7 @@ from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
 from pipeprof.loaders.instrument.worker_starts import WorkerStarts
+from pipeprof.loaders.pipelines.observer import PipelineObserver
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
@@ -88,6 +94,7 @@ class LoaderProfiler:
         self._host = HostMonitor(clock)
         self._worker_starts = WorkerStarts(clock)
         self._requests = RequestTotals()
+        self._pipeline = PipelineObserver(clock)
         self._missing: dict[str, str] = {}
         self._persistent: tuple[Callable[[], Any], WorkerObserver] | None = None
         """A weak reference to the hooked iterator that the loader keeps, and its observer."""
@@ -196,6 +203,7 @@ class LoaderProfiler:
                 *info.notes,
                 *{each.stopped: None for each in self._device_monitors if each.stopped},
                 *sampling_note(recorder.count, recorder.unwatched),
+                *self._pipeline.notes,
                 *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),
@@ -206,6 +214,7 @@ class LoaderProfiler:
             pickled_starts=self._worker_starts.snapshot(),
             limited_cache=info.limited_cache,
             dispatch=self._dispatch,
+            pipeline=self._pipeline.stages(),
         )
 
     def timed_pass(
@@ -233,7 +242,7 @@ class LoaderProfiler:
         """Return the iterator of a new pass and an observer that is attached to it; ``None`` where
         that is possible only with the first batch."""
         if not isinstance(loader, DataLoader):
-            return start(), self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
+            return self._observe_pipeline(loader, start)
         if loader.num_workers == 0:
             return self._observe_inline(loader, start())
         observer = self.observer_of(safe_getattr(loader, "_iterator"))
@@ -243,6 +252,16 @@ class LoaderProfiler:
             iterator = start()
             return iterator, None if makes_it_later(iterator) else observer
         return self._start_hooked(loader, start)
+
+    def _observe_pipeline(
+        self, loader: Any, start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer]:
+        """Time the stages of a loader that works in threads, if it is of a known library."""
+        opened = self._pipeline.begin(loader)
+        iterator = start()
+        opened.look_at(iterator)
+        self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
+        return iterator, StagesObserver(self._info.batch_size, iterator, opened)
 
     def observer_of(self, iterator: Any) -> WorkerObserver | None:
         """Return the observer that is already attached to ``iterator``, if any."""

@@ -17,7 +17,6 @@ from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
-from pipeprof.loaders.instrument.worker_tracebacks import hide_our_frames
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
@@ -26,6 +25,7 @@ from pipeprof.measure.request_counts import RequestCounts, RequestTable
 from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
+from pipeprof.measure.tracebacks import hide_our_frames
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def instrument_worker(
     kinds.create_fetcher = staticmethod(create_timed)
     loop = _worker_loop_frame()
     if loop is not None:
-        hide_our_frames(loop.f_globals)
+        hide_our_frames(loop.f_globals, __file__)
         sender.attach(loop.f_locals.get("data_queue"))
     patch_reads()
 

@@ -21,6 +21,7 @@ from pipeprof.analyze.profile.batch_table import Columns, slice_log, steady, tak
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.profile.limited_rate import limited_stage
 from pipeprof.analyze.profile.pauses import with_pauses
+from pipeprof.analyze.profile.pipeline_stages import busiest_stage, without_pauses
 from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stall_attribution import ranked
@@ -92,6 +93,7 @@ def assemble(
         stolen_share=recording.main.stolen_share,
         pauses=pauses(summary, recording.pause_kinds, threshold),
         pause_kinds=recording.pause_kinds,
+        pipeline=recording.pipeline,
     )  # fmt: skip
 
 
@@ -106,6 +108,9 @@ def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recordin
     limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
     if limited is not None:
         summary.charge_all_to(limited)
+    recording = replace(recording, pipeline=without_pauses(recording.pipeline, summary))
+    if (bound := busiest_stage(recording.pipeline, summary)) is not None:
+        summary.charge_pipeline(bound)
     return recording, summary
 
 

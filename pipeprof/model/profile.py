@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pipeprof.model.advice import Finding, Recommendation, Worth
 from pipeprof.model.conditions import CacheState, DataSource, Environment, LoaderConfig
 from pipeprof.model.pauses import PauseKind, PauseStats
+from pipeprof.model.pipeline import PipelineStage
 from pipeprof.model.recording import BatchLog, Epoch, Overhead
 from pipeprof.model.requests import RequestStats
 from pipeprof.model.stages import Source, StageStats
@@ -210,6 +211,9 @@ class Profile:
     """Pauses, which the steady state excludes. ``None``: there were none."""
     pause_kinds: tuple[PauseKind, ...] = ()
     """The kinds that the values of ``batches.pause_kind`` index."""
+    pipeline: tuple[PipelineStage, ...] = ()
+    """Stages of a loader that works in threads, from its sources to the batch. Empty for torch's
+    DataLoaders."""
     schema: Literal["pipeprof.profile/1"] = PROFILE_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pipeprof.model.conditions import (
     LoaderConfig,
 )
 from pipeprof.model.pauses import PauseKind
+from pipeprof.model.pipeline import PipelineStage
 from pipeprof.model.requests import NO_REQUESTS, LoneRequests, RequestLog
 
 
@@ -287,3 +288,5 @@ class Recording:
     limited_cache: LimitedCache | None = None
     dispatch: Dispatch | None = None
     """``None`` where each rank reads its own batches."""
+    pipeline: tuple[PipelineStage, ...] = ()
+    """Stages of a loader that works in threads, from its sources to the batch."""

@@ -30,6 +30,12 @@ def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
         yield f"blame/{cause}", seconds / profile.stall_s if profile.stall_s > 0 else None
     for name, ceiling in profile.ceilings.items():
         yield f"ceilings/{name}/samples_per_s", ceiling.samples_per_s
+    for each in profile.pipeline:
+        yield f"pipeline/{each.name}/busy_share", each.busy_share
+        yield f"pipeline/{each.name}/items", each.items
+        yield f"pipeline/{each.name}/busy_s", each.busy_s
+        yield f"pipeline/{each.name}/cpu_s", each.cpu_s
+        yield f"pipeline/{each.name}/waited_s", each.waited_s
     if (depth := profile.queue_depth) is not None:
         yield "queue/mean", depth.mean
         yield "queue/empty_share", depth.empty_share

@@ -27,6 +27,7 @@ from pipeprof.report.document.blocks import (
 from pipeprof.report.document.build import first_screen, full_report
 from tests.comparisons import sample_comparison
 from tests.samples import (
+    sample_pipeline,
     sample_profile,
 )
 from tests.sweep_samples import sample_sweep
@@ -83,6 +84,7 @@ HOSTILE = (
 CONTROLS = "\x1b[31mred\x1b[0m\nnext\rline\x07\u202e"
 RESULTS: dict[str, Result] = {
     "profile": sample_profile(), "sweep": sample_sweep(), "comparison": sample_comparison(),
+    "pipeline": sample_profile(pipeline=sample_pipeline()),
 }  # fmt: skip
 DOCUMENTS = {
     "sample": SAMPLE,
@@ -90,7 +92,7 @@ DOCUMENTS = {
     "first-screen-of-a-sweep": first_screen(sample_sweep()),
     **{name: full_report(result) for name, result in RESULTS.items()},
 }
-_CHOICES = {"verdict", "state", "source", "kind", "schema", "shown", "per", "of"}
+_CHOICES = {"verdict", "state", "source", "kind", "schema", "shown", "per", "of", "measured_by"}
 """Fields whose values are a fixed few words."""
 
 

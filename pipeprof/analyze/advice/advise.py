@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeprof.analyze.advice import capacity_needed
+from pipeprof.analyze.advice import capacity_needed, pipeline
 from pipeprof.analyze.advice.findings import cores, main_process, order, start, transfer
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
@@ -26,6 +26,8 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
     """Return at most three proposals; none when nothing needs to change, or nothing is known."""
     # the verdict leaves out the time that these cost, so they do not depend on it
     always = (*_persistent_workers(facts), *_pinned_copies(facts))
+    if facts.starved and (found := pipeline.proposals(facts)):
+        return (*found, *always)[:_MOST_PROPOSALS]
     if not (facts.starved and facts.made_s > 0):
         return always
     fixes = _fixes(facts)

@@ -15,6 +15,7 @@ from pipeprof.analyze.profile.stall_attribution import (
     DISPATCH,
     MAIN,
     PIN,
+    PIPELINE,
     SAMPLER,
     TRANSFER,
     UNKNOWN,
@@ -116,7 +117,7 @@ def _by_ceiling(cause: str, lowest: str | None, workers: int) -> Iterator[Disagr
 
 
 def _by_advice(cause: str, changes: str | None) -> Iterator[Disagreement]:
-    if changes is None or changes == cause:
+    if changes is None or cause in (changes, PIPELINE):  # its advice names the stage
         return
     if cause not in (name for part in changes.split(" + ") for name in _FIXED_BY.get(part, ())):
         yield "other-advice", {"cause": cause, "changes": changes}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import receiving_s
-from pipeprof.analyze.profile.stall_attribution import WORKER_CPU
+from pipeprof.analyze.profile.stall_attribution import PIPELINE, WORKER_CPU
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, CLIENT, LATENCY, StorageBound
 from pipeprof.model import RequestStats, Stage
 
@@ -30,6 +30,10 @@ def limits(facts: Facts, storage: StorageBound) -> dict[str, Limit]:
     if not facts.summary.measured:
         return {}
     found = _worker_limits(facts) | _hand_over_limits(facts)
+    bound = facts.summary.busiest
+    if bound is not None and bound.known_by == "busy" and facts.rate > 0:
+        figures = {"stage": bound.stage.name, "busy": bound.share}
+        found[PIPELINE] = facts.rate / bound.share, figures
     if facts.step_s > 0 and facts.diagnosis.has_step:
         found[ACCELERATOR] = facts.samples / facts.step_s, {}
     sums = facts.summary.sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,17 @@ from pipeprof.analyze.profile.stage_times import (
     resource_seconds,
     stage_seconds,
 )
-from pipeprof.analyze.profile.stall_attribution import UNKNOWN, causes, places, ranked
+from pipeprof.analyze.profile.stall_attribution import (
+    PIPELINE,
+    UNKNOWN,
+    causes,
+    places,
+    ranked,
+)
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
+
+if TYPE_CHECKING:  # which needs a summary itself
+    from pipeprof.analyze.profile.pipeline_stages import BusyStage
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
@@ -70,6 +80,8 @@ class Summary:
         for a core."""
         self.limited: str | None = None
         """The stage that waits for something whose rate is limited, see `limited_rate`."""
+        self.busiest: BusyStage | None = None
+        """The stage that limits a loader which works in threads, if one does."""
         self.awaited_in: defaultdict[str, float] = defaultdict(float)
         """Seconds of stall by the stage in which the awaited batch was."""
         self.workers: defaultdict[int, WorkerSketches] = defaultdict(WorkerSketches)
@@ -200,6 +212,14 @@ class Summary:
         self.blame.clear()
         self.blame.update({stage: total, UNKNOWN: unknown})
         self.blocked_hand_over_s.clear()
+
+    def charge_pipeline(self, bound: BusyStage) -> None:
+        """Charge the whole stall to the loader's own pipeline, of which ``bound`` is the limit."""
+        self.busiest = bound
+        total = sum(self.blame.values())
+        for charges in (self.blame, self.awaited_in):
+            charges.clear()
+            charges[PIPELINE] = total
 
     def ranked_blame(self) -> dict[str, float]:
         """Return the seconds of stall by cause, largest first."""

@@ -37,6 +37,8 @@ from pipeprof.model import Stage
 
 UNKNOWN, SAMPLER, MAIN = "unknown", "sampler", "main"
 DISPATCH, START_UP, WORKER_CPU = "dispatch", "start-up", "worker-cpu"
+PIPELINE = "pipeline"
+"""A stage of a loader that works in threads, see `pipeline_stages`."""
 TRANSFER, PIN = str(Stage.TRANSFER), str(Stage.PIN)
 
 _LEAST_S = 1e-9

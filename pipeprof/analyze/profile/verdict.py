@@ -10,7 +10,7 @@ from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.profile.no_step import has_step
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stage_times import BLOCKED, CPU, NATIVE, RUN_QUEUE
-from pipeprof.analyze.profile.stall_attribution import UNKNOWN, WORKER_CPU
+from pipeprof.analyze.profile.stall_attribution import PIPELINE, UNKNOWN, WORKER_CPU
 from pipeprof.analyze.profile.storage_bottleneck import StorageBound
 from pipeprof.analyze.profile.worker_activity import STAGES
 from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT, MANY_TENSORS, MOSTLY
@@ -130,6 +130,7 @@ def headline_figures(
         "reason": reason,
         "reason_share": share,
         "tensors": summary.gauges["tensors"].mean,
+        "stage": summary.busiest.stage.name if summary.busiest else None,
     }
 
 
@@ -138,6 +139,8 @@ def _reason(summary: Summary, cause: str) -> tuple[str, float]:
     are empty and NaN where they are unknown."""
     if cause == str(Stage.TRANSFER) and summary.gauges["tensors"].mean >= MANY_TENSORS:
         return "tensors", nan
+    if cause == PIPELINE and summary.busiest is not None:
+        return f"stage-{summary.busiest.known_by}", summary.busiest.share
     if cause == WORKER_CPU:
         return "cores", summary.share_of_fetch(RUN_QUEUE)
     if cause == summary.limited:

@@ -5,23 +5,11 @@ A template's name that the proposal's figures lack is an attribute of `advice.me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from pipeprof.analyze.wording.template import Figures, fill
+from pipeprof.analyze.wording.pipeline import ADVICE
+from pipeprof.analyze.wording.template import Figures, ProposalText, fill
 from pipeprof.model import Recommendation
-
-
-@dataclass(frozen=True)
-class ProposalText:
-    """The templates of one proposed change."""
-
-    current: str
-    proposed: str
-    why: str
-    code: str = ""
-    settle: str = ""
-    """Command of a short run that would settle what this run leaves open."""
 
 
 def recommendation(code: str, setting: str, figures: Figures, run: object) -> Recommendation:
@@ -47,6 +35,7 @@ _SLOW_BATCHES: Final = "{slow_share:percent} of the batches take {slow_s:duratio
 _CHEAPER: Final = "batches that cost less to build, not more workers"
 
 TEXTS: Final = {
+    **ADVICE,
     "one-thread": ProposalText(
         "{threads:n native thread} or more in each of {workers:n worker}",
         "1 thread in each worker",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeprof.analyze.wording import loading_findings, process_findings
+from pipeprof.analyze.wording import loading_findings, pipeline, process_findings
 from pipeprof.analyze.wording.template import Figures, fill, without_parts
 from pipeprof.model import Finding
 
-TEXTS: Final = {**loading_findings.TEXTS, **process_findings.TEXTS}
+TEXTS: Final = {**loading_findings.TEXTS, **pipeline.FINDINGS, **process_findings.TEXTS}
 """The templates of each finding, by code."""
 
 

@@ -33,6 +33,7 @@ _FORMULAS: Final = {
     "pin": f"{_EACH}in the thread that pins{_RECEIVING}",
     "main": f"{_EACH}of the training process, to pick indices{_RECEIVING}",
     "h2d": f"{_EACH}to copy a batch to the device",
+    "pipeline": "{rate:count} samples/s / {busy:percent} of its time that {stage} is busy",
     "accelerator": "{samples:,.0f} samples / {step_s:duration} a step",
     "storage-bandwidth": "{at_once:n request} at a time, {moved:rate} in all / {size:bytes} a "
     "sample",

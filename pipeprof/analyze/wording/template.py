@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Final, NamedTuple
 
@@ -50,6 +51,18 @@ class FindingText(NamedTuple):
     evidence: str
     fix: str
     """What to change, starting from the user's present settings."""
+
+
+@dataclass(frozen=True)
+class ProposalText:
+    """The templates of one proposed change."""
+
+    current: str
+    proposed: str
+    why: str
+    code: str = ""
+    settle: str = ""
+    """Command of a short run that would settle what this run leaves open."""
 
 
 def fill(template: str, figures: Figures, run: object = None) -> str:

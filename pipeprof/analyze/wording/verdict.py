@@ -40,6 +40,7 @@ _HEADLINES: Final = {
 _WAITS: Final = {
     "worker-cpu": "for a core (worker-cpu)",
     "dispatch": "for a worker to be given the batch (dispatch)",
+    "pipeline": "for the loader's pipeline",
     "start-up": "for workers to start (start-up)",
 }
 _REASONS: Final = {
@@ -49,6 +50,9 @@ _REASONS: Final = {
     "storage-client": ", limited by the storage's client",
     "tensors": " (of {tensors:n tensor} a batch)",
     "cores": " (building a batch is {reason_share:percent} waiting for a core)",
+    "stage-busy": " (its stage {stage} is busy {reason_share:percent} of the time)",
+    "stage-unready": " (its stage {stage} has no item ready {reason_share:percent} of the time)",
+    "stage-waited": " ({reason_share:percent} for its stage {stage}, by the library's figures)",
     "limited": ", at a rate that all readers share: saving time elsewhere does not help",
     "interpreter": ", where finished batches waited until the worker's interpreter was free",
     "native": " (building a batch is {reason_share:percent} waiting for native threads)",

@@ -41,6 +41,8 @@ PARTS: Final = {
     "storage-latency": "time until storage answers a request, with the observed concurrency",
     "storage-client": "CPU time that the storage client takes for each request",
     "sampler": "main picked the indices of the next batches",
+    "pipeline": "the busiest stage of a loader that works in threads. As a ceiling: the rate if it "
+    "never rests",
     "dispatch": "a worker was idle because too few batches were requested in advance",
     "start-up": "workers were being started",
     "unknown": "the cause is not known because a record is missing",

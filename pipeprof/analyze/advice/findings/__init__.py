@@ -18,6 +18,7 @@ from pipeprof.analyze.advice.findings import (
     main_process,
     memory,
     order,
+    pipelines,
     reading,
     run,
     sharding,
@@ -30,8 +31,8 @@ from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 
 _THEMES = (
-    cores, storage, fetching, reading, order, sharding, transfer, main_process, start, epochs,
-    memory, run,
+    cores, storage, fetching, pipelines, reading, order, sharding, transfer, main_process, start,
+    epochs, memory, run,
 )  # fmt: skip
 CASES = tuple(each for theme in _THEMES for each in vars(theme).values() if isinstance(each, Case))
 """All cases, in the order in which they are reported."""

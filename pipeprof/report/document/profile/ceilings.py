@@ -7,11 +7,11 @@ from typing import Final
 from pipeprof.model import Profile, Recommendation, Verdict
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import Bar, Bars, Standing, ThroughputPoint, Throughputs
+from pipeprof.report.document.profile.pipeline import loader_in_words
 from pipeprof.report.document.wording import (
     count_range,
     emulated,
     or_unknown,
-    settings,
     times,
 )
 from pipeprof.units import format_count
@@ -89,7 +89,7 @@ def throughput(profile: Profile) -> doc.Section:
     if rates.samples_per_s <= 0:
         unknown = "Unknown: nothing was measured after warm-up."
         return doc.section(name, title, unknown, evidence=True)
-    now = ThroughputPoint(settings(profile.config), "measured", rates.samples_per_s, rates.interval)
+    now = ThroughputPoint(loader_in_words(profile), "measured", rates.samples_per_s, rates.interval)
     points = [now, *(point for advice in profile.recommendations for point in _points(advice))]
     table = _settings(points, rates.samples_per_s)
     if len(points) == 1:

@@ -11,12 +11,13 @@ from pipeprof.report.document.profile.advice import findings, first_recommendati
 from pipeprof.report.document.profile.ceilings import ceilings, throughput
 from pipeprof.report.document.profile.confidence import confidence, confidence_in_brief
 from pipeprof.report.document.profile.key_figures import bottleneck, cache, rate, starved
+from pipeprof.report.document.profile.pipeline import loader_in_words, pipeline
 from pipeprof.report.document.profile.requests import requests
 from pipeprof.report.document.profile.stages import resources, stages
 from pipeprof.report.document.profile.stall import first_causes, pauses, pauses_text, stall
 from pipeprof.report.document.profile.timeline import timeline, without_damaged_columns
 from pipeprof.report.document.profile.workers import workers
-from pipeprof.report.document.wording import data_source, settings, verdict_of
+from pipeprof.report.document.wording import data_source, verdict_of
 from pipeprof.units import counted, format_bytes, format_share
 
 _FULL_REPORT: Final = "Full report: pipeprof report FILE --full; as a web page: --html OUT."
@@ -32,6 +33,7 @@ def profile_document(profile: Profile) -> doc.Document:
         doc.section("verdict", "", verdict, key, _setting(profile)),
         recommendations(profile),
         ceilings(profile),
+        pipeline(profile),
         stages(profile),
         resources(profile),
         stall(profile),
@@ -48,7 +50,7 @@ def profile_document(profile: Profile) -> doc.Document:
 def profile_first_screen(profile: Profile) -> doc.Document:
     """Return the verdict, its causes, the first recommendation, and how to see the full report."""
     verdict = verdict_of(profile.diagnosis, profile.diagnosis.headline)
-    brief = doc.FigureList((rate(profile), doc.LabelledFigure("loader", settings(profile.config))))
+    brief = doc.FigureList((rate(profile), doc.LabelledFigure("loader", loader_in_words(profile))))
     return _document(
         profile,
         doc.section("verdict", "", verdict, brief),
@@ -68,7 +70,7 @@ def _setting(profile: Profile) -> doc.FigureList:
     diagnosis, source = profile.diagnosis, profile.source
     unknown = "unknown: not opened by pipeprof.open_dataset"
     rows = [
-        ("loader", settings(profile.config)),
+        ("loader", loader_in_words(profile)),
         ("data", data_source(source) if source is not None else unknown),
         ("queue", _queue(profile)),
         ("device", _device(profile.device)),

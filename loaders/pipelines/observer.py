@@ -1,0 +1,166 @@
+"""Measure the stages of one loader over all of its passes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pipeprof.loaders.pipelines import grain, nodes, ray_data, spdl
+from pipeprof.loaders.pipelines.contents import contents_of
+from pipeprof.loaders.pipelines.meters import Attached, StageMeter
+from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.measure.call_timer import Reading
+from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
+from pipeprof.model import PipelineStage
+
+_log = logging.getLogger(__name__)
+
+_FAILED = (
+    "The stages of this loader could not be timed: its library is of a version not known here."
+)
+
+Find = Callable[[Any], "Attached | None"]
+ADAPTERS: tuple[Find, ...] = (nodes.find, spdl.find, grain.find, ray_data.find)
+
+
+class PipelineObserver:
+    """Attaches timers to a loader while it is iterated, and sums what they say."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, adapters: tuple[Find, ...] = ADAPTERS) -> None:
+        self._now, self._adapters = clock.now, adapters
+        self._open: OpenPass | None = None
+        self._totals: dict[str, PipelineStage] = {}
+        self.notes: dict[str, None] = {}
+        """What cannot be measured, and why."""
+
+    def begin(self, loader: Any) -> OpenPass:
+        """Begin a pass, before the iterator of ``loader`` is asked for."""
+        if self._open is not None:
+            self._open.close()
+        self._open = OpenPass(self)
+        self._open.look_at(loader)
+        return self._open
+
+    def stages(self) -> tuple[PipelineStage, ...]:
+        """Return the figures of all passes until now."""
+        running = self._open.stages() if self._open is not None else ()
+        totals = dict(self._totals)
+        _add(totals, running)
+        return tuple(totals.values())
+
+    def _attach(self, loader: Any) -> Attached | None:
+        for each in contents_of(loader):
+            for find in self._adapters:
+                found = find(each)
+                if found is not None:
+                    self.notes.update(dict.fromkeys(found.notes))
+                    return found
+        return None
+
+    def _end(self, ended: OpenPass) -> None:
+        if self._open is ended:
+            self._open = None
+        _add(self._totals, ended.stages())
+
+
+class OpenPass:
+    """A pass whose stages are timed, once an object of a known library was found."""
+
+    def __init__(self, observer: PipelineObserver) -> None:
+        self._observer, self._now = observer, observer._now
+        self._attached: Attached | None = None
+        self._before: tuple[Reading, ...] = ()
+        self._began_s = 0.0
+        self._ended_s: float | None = None
+
+    def delivered(self) -> None:
+        """Note that a batch came. What follows the last one is no work of the pipeline."""
+        self._ended_s = self._now()
+
+    def look_at(self, thing: Any) -> None:
+        """Attach timers to what ``thing`` holds, unless that was done."""
+        if self._attached is not None:
+            return
+        try:
+            self._attached = self._observer._attach(thing)
+            if self._attached is not None:
+                self._before = tuple(meter.read() for meter in self._attached.meters)
+        except Exception as error:  # an unknown version of a library may raise anything
+            log_caught(_log, error, "the stages of a pipeline are not measured")
+            self._observer.notes[_FAILED] = None
+        self._began_s = self._now()
+
+    def stages(self) -> tuple[PipelineStage, ...]:
+        """Return the figures of this pass until now."""
+        attached = self._attached
+        if attached is None:
+            return ()
+        elapsed_s = (self._ended_s or self._now()) - self._began_s
+        try:
+            return tuple(
+                _stage(attached.library, meter, before, elapsed_s)
+                for meter, before in zip(attached.meters, self._before, strict=True)
+            )
+        except Exception as error:
+            log_caught(_log, error, "the figures of a pipeline's stages are lost")
+            return ()
+
+    def close(self) -> None:
+        """Remove the timers, and keep their figures."""
+        if self._attached is None:
+            return
+        self._observer._end(self)
+        undo, self._attached = self._attached.undo, None
+        for each in undo:
+            with suppress_and_log(_log, "a timer stays in a pipeline"):
+                each()
+
+
+def _stage(library: str, meter: StageMeter, before: Reading, elapsed_s: float) -> PipelineStage:
+    items, busy_s, cpu_s, empty_s, waited_s = (
+        None if now is None else now - (then or 0)
+        for now, then in zip(meter.read(), before, strict=True)
+    )
+    return PipelineStage(
+        name=meter.name, library=library, kind=meter.kind,
+        items=None if items is None else int(items), busy_s=busy_s, elapsed_s=elapsed_s,
+        concurrency=meter.concurrency, cpu_s=cpu_s, waited_s=waited_s,
+        pool=meter.pool, pool_size=meter.pool_size,
+        ready_share=_ready_share(empty_s, elapsed_s),
+        measured_by=meter.measured_by,
+    )  # fmt: skip
+
+
+def _ready_share(empty_s: float | None, elapsed_s: float) -> float | None:
+    if empty_s is None or not elapsed_s > 0:
+        return None
+    return min(1.0, max(0.0, 1 - empty_s / elapsed_s))
+
+
+def _add(totals: dict[str, PipelineStage], stages: tuple[PipelineStage, ...]) -> None:
+    """Add the figures of a pass to those of earlier ones."""
+    for new in stages:
+        old = totals.get(new.name)
+        totals[new.name] = new if old is None else _sum(old, new)
+
+
+def _sum(old: PipelineStage, new: PipelineStage) -> PipelineStage:
+    elapsed_s = old.elapsed_s + new.elapsed_s
+    ready_share = None
+    if old.ready_share is not None and new.ready_share is not None and elapsed_s > 0:
+        ready_s = old.ready_share * old.elapsed_s + new.ready_share * new.elapsed_s
+        ready_share = ready_s / elapsed_s
+    items = _plus(old.items, new.items)
+    return replace(
+        new,
+        items=None if items is None else int(items),
+        busy_s=_plus(old.busy_s, new.busy_s), elapsed_s=elapsed_s,
+        cpu_s=_plus(old.cpu_s, new.cpu_s), waited_s=_plus(old.waited_s, new.waited_s),
+        ready_share=ready_share,
+    )  # fmt: skip
+
+
+def _plus(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,89 @@
+"""Find the stage that limits a loader which works in threads.
+
+A stage is the limit if it is busy nearly all of the time of its threads: then no batch comes
+sooner, whatever the others do. Stages that share threads are the limit together, and the longest of
+them is named. Work in the thread of the training loop has only the time in which the loop waits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pipeprof.analyze.profile.run_summary import Summary
+from pipeprof.analyze.thresholds import MOSTLY
+from pipeprof.model import TRAINING_LOOP, PipelineStage
+
+ALWAYS_BUSY = 0.85
+"""Share of its threads' time from which on a stage is the limit. Handing items over takes the rest;
+on a busy machine that was up to 10 % for items of 2 ms."""
+
+
+@dataclass(frozen=True)
+class BusyStage:
+    """A stage, or the longest of several that share threads, and how busy those threads are."""
+
+    stage: PipelineStage
+    share: float
+    """Share of the time, 0..1."""
+    slots: int
+    """Items that may be worked on at once."""
+    known_by: Literal["busy", "unready", "waited"] = "busy"
+    """Whether ``share`` is that of work, of an empty output queue, or of the training loop's wait
+    for this stage."""
+
+
+def without_pauses(stages: Sequence[PipelineStage], summary: Summary) -> tuple[PipelineStage, ...]:
+    """Return the stages without the time of pauses, in which their full queues make them rest."""
+    pause_s = summary.sums["pause_s"]
+    return tuple(replace(stage, elapsed_s=max(0.0, stage.elapsed_s - pause_s)) for stage in stages)
+
+
+def busiest_stage(stages: Sequence[PipelineStage], summary: Summary) -> BusyStage | None:
+    """Return the stage that limits the loader; ``None`` where none is busy enough."""
+    wall_s, stall_s = summary.sums["wall_s"], summary.sums["stall_s"]
+    if not wall_s > 0:
+        return None
+    busy = [*busy_stages(stages, stall_s / wall_s), *_unready_sources(stages)]
+    found = max(busy, key=lambda each: each.share, default=None)
+    if found is not None and found.share >= ALWAYS_BUSY:
+        return found
+    return _waited_for(stages, stall_s)
+
+
+def busy_stages(stages: Sequence[PipelineStage], waiting: float) -> Iterator[BusyStage]:
+    """Yield how busy each stage, and each group of stages with the same threads, is. ``waiting``
+    is the share of the time in which the training loop waited."""
+    pools: defaultdict[str, list[PipelineStage]] = defaultdict(list)
+    for stage in stages:
+        if stage.pool and stage.pool_size:
+            pools[stage.pool].append(stage)
+        share = stage.busy_share
+        if share is not None and stage.concurrency and stage.pool != TRAINING_LOOP:
+            yield BusyStage(stage, min(1.0, share), stage.concurrency)
+    for name, members in pools.items():
+        size, elapsed_s = members[0].pool_size or 1, members[0].elapsed_s
+        elapsed_s *= waiting if name == TRAINING_LOOP else 1.0
+        if elapsed_s > 0:
+            total_s = sum(stage.busy_s or 0.0 for stage in members)
+            longest = max(members, key=lambda stage: stage.busy_s or 0.0)
+            yield BusyStage(longest, min(1.0, total_s / (size * elapsed_s)), size)
+
+
+def _unready_sources(stages: Sequence[PipelineStage]) -> Iterator[BusyStage]:
+    """Yield the sources that cannot be timed, by how often their queue is empty."""
+    for stage in stages:
+        if stage.busy_s is None and stage.waited_s is None and stage.ready_share is not None:
+            yield BusyStage(stage, 1 - stage.ready_share, stage.concurrency or 1, "unready")
+
+
+def _waited_for(stages: Sequence[PipelineStage], stall_s: float) -> BusyStage | None:
+    """Return the stage for which the training loop mostly waited, by the library's own figures."""
+    known = [stage for stage in stages if stage.waited_s is not None]
+    longest = max(known, key=lambda stage: stage.waited_s or 0.0, default=None)
+    if longest is None or not stall_s > 0 or (longest.waited_s or 0.0) < MOSTLY * stall_s:
+        return None
+    share = min(1.0, (longest.waited_s or 0.0) / stall_s)
+    return BusyStage(longest, share, longest.concurrency or 1, "waited")
