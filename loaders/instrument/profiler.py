@@ -215,6 +215,7 @@ class LoaderProfiler:
             limited_cache=info.limited_cache,
             dispatch=self._dispatch,
             pipeline=self._pipeline.stages(),
+            pipeline_threads=self._pipeline.threads(),
         )
 
     def timed_pass(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from time import process_time, thread_time
 from typing import Any
 
 from pipeprof.loaders.pipelines import grain, nodes, ray_data, spdl
@@ -13,7 +14,8 @@ from pipeprof.loaders.pipelines.meters import Attached, StageMeter
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.call_timer import Reading
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
-from pipeprof.model import PipelineStage
+from pipeprof.measure.thread_delays import ThreadDelays
+from pipeprof.model import PipelineStage, PipelineThreads
 
 _log = logging.getLogger(__name__)
 
@@ -25,6 +27,13 @@ Find = Callable[[Any], "Attached | None"]
 ADAPTERS: tuple[Find, ...] = (nodes.find, spdl.find, grain.find, ray_data.find)
 
 
+_READ_EVERY_S = 0.5
+"""Most seconds between two looks at the threads: what one does after the last look is lost when it
+ends."""
+
+_NOTHING = PipelineThreads(0.0, 0.0, 0.0)
+
+
 class PipelineObserver:
     """Attaches timers to a loader while it is iterated, and sums what they say."""
 
@@ -32,6 +41,7 @@ class PipelineObserver:
         self._now, self._adapters = clock.now, adapters
         self._open: OpenPass | None = None
         self._totals: dict[str, PipelineStage] = {}
+        self._threads = _NOTHING
         self.notes: dict[str, None] = {}
         """What cannot be measured, and why."""
 
@@ -50,6 +60,11 @@ class PipelineObserver:
         _add(totals, running)
         return tuple(totals.values())
 
+    def threads(self) -> PipelineThreads:
+        """Return what all threads but the training loop's did in all passes until now."""
+        running = self._open.threads if self._open is not None else _NOTHING
+        return _sum_of_threads(self._threads, running)
+
     def _attach(self, loader: Any) -> Attached | None:
         for each in contents_of(loader):
             for find in self._adapters:
@@ -62,6 +77,7 @@ class PipelineObserver:
     def _end(self, ended: OpenPass) -> None:
         if self._open is ended:
             self._open = None
+        self._threads = _sum_of_threads(self._threads, ended.threads)
         _add(self._totals, ended.stages())
 
 
@@ -73,11 +89,26 @@ class OpenPass:
         self._attached: Attached | None = None
         self._before: tuple[Reading, ...] = ()
         self._began_s = 0.0
+        self._before_cpu_s = 0.0
         self._ended_s: float | None = None
+        self._due_s = 0.0
+        self._delays = ThreadDelays()
+        self.threads = _NOTHING
 
     def delivered(self) -> None:
         """Note that a batch came. What follows the last one is no work of the pipeline."""
         self._ended_s = self._now()
+        if self._ended_s >= self._due_s:
+            self._read_threads()
+
+    def _read_threads(self) -> None:
+        """Read what the threads did. The first times come soon, as a pass may be short."""
+        now = self._now()
+        elapsed_s = now - self._began_s
+        self._due_s = now + min(_READ_EVERY_S, elapsed_s)
+        self.threads = PipelineThreads(
+            elapsed_s, _other_threads_cpu_s() - self._before_cpu_s, self._delays.read()
+        )
 
     def look_at(self, thing: Any) -> None:
         """Attach timers to what ``thing`` holds, unless that was done."""
@@ -90,7 +121,8 @@ class OpenPass:
         except Exception as error:  # an unknown version of a library may raise anything
             log_caught(_log, error, "the stages of a pipeline are not measured")
             self._observer.notes[_FAILED] = None
-        self._began_s = self._now()
+        self._began_s, self._before_cpu_s = self._now(), _other_threads_cpu_s()
+        self._delays.read()
 
     def stages(self) -> tuple[PipelineStage, ...]:
         """Return the figures of this pass until now."""
@@ -116,6 +148,11 @@ class OpenPass:
         for each in undo:
             with suppress_and_log(_log, "a timer stays in a pipeline"):
                 each()
+
+
+def _other_threads_cpu_s() -> float:
+    """Return the CPU time of all threads of this process but the current one."""
+    return process_time() - thread_time()
 
 
 def _stage(library: str, meter: StageMeter, before: Reading, elapsed_s: float) -> PipelineStage:
@@ -160,6 +197,14 @@ def _sum(old: PipelineStage, new: PipelineStage) -> PipelineStage:
         cpu_s=_plus(old.cpu_s, new.cpu_s), waited_s=_plus(old.waited_s, new.waited_s),
         ready_share=ready_share,
     )  # fmt: skip
+
+
+def _sum_of_threads(one: PipelineThreads, other: PipelineThreads) -> PipelineThreads:
+    return PipelineThreads(
+        one.elapsed_s + other.elapsed_s,
+        one.cpu_s + other.cpu_s,
+        _plus(one.runqueue_s, other.runqueue_s),
+    )
 
 
 def _plus(one: float | None, other: float | None) -> float | None:

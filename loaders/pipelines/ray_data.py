@@ -1,7 +1,8 @@
 """Read what the iterators of Ray Data say about themselves.
 
 Ray keeps how long the training loop was blocked, and by which of its stages (``IterationStage``).
-The tasks that make the data run in other processes; a wait for them is ``production_wait``.
+The tasks that make the data run in other processes; a wait for them is ``production_wait``. The
+figures begin after the first batch, as those of the steady state do.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import GeneratorType
 from typing import Any, Final
 
+from pipeprof.loaders.pipelines.contents import frame_variables
 from pipeprof.loaders.pipelines.meters import Attached, StageMeter, Timers, attach
 from pipeprof.measure.call_timer import Reading
 
@@ -28,11 +31,15 @@ _STAGES: Final = {
 
 
 def find(thing: Any) -> Attached | None:
-    """Read the ``DatasetStats`` of an iterator, which Ray makes for each pass."""
+    """Read the ``DatasetStats`` of a pass, which Ray's generator holds from its first batch on. The
+    data set itself holds others, which are not of this pass."""
     module = sys.modules.get(_STATISTICS)
-    if module is None or not isinstance(thing, module.DatasetStats):
+    if module is None or not isinstance(thing, GeneratorType):
         return None
-    return attach(_LIBRARY, partial(_add_stages, thing))
+    statistics = frame_variables(thing).get("stats")
+    if not isinstance(statistics, module.DatasetStats):
+        return None
+    return attach(_LIBRARY, partial(_add_stages, statistics))
 
 
 def _add_stages(statistics: Any, timers: Timers) -> None:

@@ -38,6 +38,7 @@ from pipeprof.model.pauses import PauseStats as PauseStats
 from pipeprof.model.pipeline import TRAINING_LOOP as TRAINING_LOOP
 from pipeprof.model.pipeline import MeasuredBy as MeasuredBy
 from pipeprof.model.pipeline import PipelineStage as PipelineStage
+from pipeprof.model.pipeline import PipelineThreads as PipelineThreads
 from pipeprof.model.profile import PROFILE_SCHEMA as PROFILE_SCHEMA
 from pipeprof.model.profile import AsSteps as AsSteps
 from pipeprof.model.profile import Ceiling as Ceiling

@@ -51,3 +51,13 @@ class PipelineStage:
         if self.busy_s is None or not self.concurrency or not self.elapsed_s > 0:
             return None
         return self.busy_s / (self.concurrency * self.elapsed_s)
+
+
+@dataclass(frozen=True)
+class PipelineThreads:
+    """What all threads but the one that trains did while a loader was iterated."""
+
+    elapsed_s: float
+    cpu_s: float
+    runqueue_s: float | None
+    """Time that they were runnable without a core. ``None``: the system does not say."""

@@ -13,7 +13,7 @@ from pipeprof.model.conditions import (
     LoaderConfig,
 )
 from pipeprof.model.pauses import PauseKind
-from pipeprof.model.pipeline import PipelineStage
+from pipeprof.model.pipeline import PipelineStage, PipelineThreads
 from pipeprof.model.requests import NO_REQUESTS, LoneRequests, RequestLog
 
 
@@ -290,3 +290,4 @@ class Recording:
     """``None`` where each rank reads its own batches."""
     pipeline: tuple[PipelineStage, ...] = ()
     """Stages of a loader that works in threads, from its sources to the batch."""
+    pipeline_threads: PipelineThreads | None = None

@@ -37,7 +37,8 @@ def main() -> None:
             each for each in answer.profiles.values()
             if sum(epoch["batches"] for epoch in each["epochs"]) == len(answer.losses)
         )  # fmt: skip
-        seen = "whole" if profile["stages"].keys() >= WHOLE else "host side"
+        outside = "its stages" if profile["pipeline"] else "host side"
+        seen = "whole" if profile["stages"].keys() >= WHOLE else outside
         losses = "same" if answer.losses == bare.losses else "OTHER"
         starved = profile["diagnosis"]["starved_fraction"]
         named = ", ".join(sorted(pauses(profile)))

@@ -100,6 +100,18 @@ def test_loaders_of_other_libraries(kind: str) -> None:
     check(answer, plain(environment, "other_loaders.py", kind), stages)
 
 
+@pytest.mark.parametrize(
+    ("kind", "stage"), [("nodes", "slow"), ("grain", "<lambda>"), ("spdl", "slow")]
+)
+def test_the_slow_stage_of_a_loader_that_works_in_threads_is_named(kind: str, stage: str) -> None:
+    profile = train("main", "other_loaders.py", "wrap", kind).profiles["train"]
+    assert profile["diagnosis"]["bottleneck"] == "pipeline"
+    assert f"its stage {stage} is busy" in profile["diagnosis"]["headline"]
+    (found,) = [each for each in profile["pipeline"] if each["name"] == stage]
+    assert found["items"] == 320
+    assert found["concurrency"] == 2
+
+
 @pytest.mark.parametrize("kind", ["stateful", "webdataset", "datasets"])
 def test_loaders_of_other_libraries_in_a_script_that_is_not_edited(kind: str, tmp_path) -> None:
     answer = train_under_run("main", "other_loaders.py", tmp_path, kind)

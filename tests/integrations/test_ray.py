@@ -47,3 +47,15 @@ def test_a_driver_that_is_not_edited(tmp_path: Path) -> None:
     assert set(answer.profiles) == {"worker0/loader-1.json", "worker1/loader-1.json"}
     assert all(is_whole(each, len(answer.losses)) for each in answer.profiles.values())
     assert "iterated no DataLoader" not in answer.stderr
+
+
+@pytest.mark.parametrize("part", ["production_wait", "collate"])
+def test_an_iterator_of_ray_data_says_by_its_own_figures_what_it_waits_for(part: str) -> None:
+    answer, bare = train("main", "ray_data.py", "wrap", part), plain("main", "ray_data.py", part)
+    assert answer.losses == bare.losses
+    profile = answer.profiles["train"]
+    waited = {each["name"]: each["waited_s"] for each in profile["pipeline"]}
+    assert max(waited, key=waited.__getitem__) == part
+    assert {each["measured_by"] for each in profile["pipeline"]} == {"library"}
+    assert profile["diagnosis"]["bottleneck"] == "pipeline"
+    assert f"for its stage {part}, by the library's figures" in profile["diagnosis"]["headline"]

@@ -14,14 +14,17 @@ from math import ceil
 
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
-from pipeprof.analyze.profile.pipeline_stages import BusyStage, busy_stages
-from pipeprof.analyze.thresholds import LEAST_GAIN
+from pipeprof.analyze.profile.pipeline_stages import (
+    ONE_INTERPRETER,
+    BusyStage,
+    busy_stages,
+    computing_cores,
+)
+from pipeprof.analyze.thresholds import LEAST_GAIN, MINOR_SHARE
 from pipeprof.model import TRAINING_LOOP, PipelineStage
 
 _MOST_TIMES = 4.0
 """Largest promised factor. One run says little about what comes after more than that."""
-_ONE_CORE = 1.25
-"""Cores on which stages compute together. More of them is proof that they leave the interpreter."""
 _OPTIONS = {
     "ParallelMapper": "num_workers", "Mapper": "num_workers", "pipe": "concurrency",
 }  # fmt: skip
@@ -65,21 +68,35 @@ def _limits(facts: Facts, bound: BusyStage) -> Iterator[tuple[str, float]]:
         yield "stage", 1 / following.share
     if facts.diagnosis.has_step and facts.step_s > 0:
         yield "step", facts.cycle_s / facts.step_s
-    computing = computing_cores(facts)
-    process = max(facts.main_cores, computing or 0.0)
-    if process > 0:
-        yield "cores", facts.cores / facts.environment.ranks / process
-    computing = process if computing is None else computing
-    if 0 < computing < _ONE_CORE:
-        yield "interpreter", max(1.0, 1 / computing)
+    computing, wanted = _cores(facts)
+    if wanted > 0:
+        yield "cores", facts.cores / facts.environment.ranks / max(facts.main_cores, wanted)
+    if wanted > 0 and computing < ONE_INTERPRETER[1]:
+        yield "interpreter", max(1.0, ONE_INTERPRETER[0] / wanted)
 
 
-def computing_cores(facts: Facts) -> float | None:
-    """Return the cores on which all stages compute together; ``None`` where that is unknown."""
-    known = [stage for stage in facts.recording.pipeline if stage.busy_s is not None]
-    if any(stage.cpu_s is None for stage in known):
-        return None
-    return sum((stage.cpu_s or 0.0) / stage.elapsed_s for stage in known if stage.elapsed_s > 0)
+def _cores(facts: Facts) -> tuple[float, float]:
+    """Return the cores on which the stages and the library's own threads compute together, and
+    those on which they would if no other process had the cores.
+
+    On a busy machine, threads that compute wait for a core while they have the interpreter. Threads
+    that mostly wait for something else are woken late, which is no computing.
+    """
+    stages, threads = facts.recording.pipeline, facts.recording.pipeline_threads
+    timed = computing_cores(stages) or 0.0
+    if threads is None or not threads.elapsed_s > 0:
+        computing = max(facts.main_cores, timed)
+        return computing, computing
+    computing = max(threads.cpu_s / threads.elapsed_s, timed)
+    waiting = (threads.runqueue_s or 0.0) / threads.elapsed_s
+    return computing, computing + (waiting if any(map(_computes, stages)) else 0.0)
+
+
+def _computes(stage: PipelineStage) -> bool:
+    """Return whether computing is a considerable part of a stage that takes considerable time."""
+    if not stage.busy_s or (stage.busy_share or 0.0) < MINOR_SHARE:
+        return False
+    return stage.cpu_s is None or stage.cpu_s >= MINOR_SHARE * stage.busy_s
 
 
 def _next(facts: Facts, bound: BusyStage) -> BusyStage | None:
@@ -102,6 +119,8 @@ def proposals(facts: Facts) -> tuple[Proposal, ...]:
         return ()
     stage, more, code = bound.stage, more_threads(facts), _code(bound)
     figures = stage_figures(facts, bound)
+    if bound.known_by == "interpreter":
+        return (Proposal("pipeline-interpreter", stage.name, figures),)
     if more is None or code is None:
         return (Proposal(_without_setting(stage), stage.name, figures),)
     figures |= {
@@ -125,9 +144,10 @@ def stage_figures(facts: Facts, bound: BusyStage) -> dict[str, object]:
         "busy": bound.share, "slots": bound.slots, "items": stage.items,
         "timed": bound.known_by == "busy", "waited": bound.known_by == "waited",
         "unready": bound.known_by == "unready",
+        "in_turns": bound.known_by == "interpreter",
         "each_s": busy_s / stage.items if stage.items and busy_s is not None else None,
         "computing": min(1.0, cpu_s / busy_s) if cpu_s is not None and busy_s else None,
-        "cores_used": computing_cores(facts),
+        "cores_used": _cores(facts)[0],
     }  # fmt: skip
 
 

@@ -19,6 +19,10 @@ from pipeprof.model import TRAINING_LOOP, PipelineStage
 ALWAYS_BUSY = 0.85
 """Share of its threads' time from which on a stage is the limit. Handing items over takes the rest;
 on a busy machine that was up to 10 % for items of 2 ms."""
+ONE_INTERPRETER = 0.65, 1.25
+"""Cores on which threads that compute in Python fill the interpreter. Handing it over takes the
+rest of a core: with two to four threads 0.69 to 0.93 cores were computed on, the least while other
+processes used the cores, too. More than one core is proof that threads leave the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,9 @@ class BusyStage:
     """Share of the time, 0..1."""
     slots: int
     """Items that may be worked on at once."""
-    known_by: Literal["busy", "unready", "waited"] = "busy"
-    """Whether ``share`` is that of work, of an empty output queue, or of the training loop's wait
-    for this stage."""
+    known_by: Literal["busy", "unready", "waited", "interpreter"] = "busy"
+    """Whether ``share`` is that of work, of an empty output queue, of the training loop's wait for
+    this stage, or of one core on which all stages compute."""
 
 
 def without_pauses(stages: Sequence[PipelineStage], summary: Summary) -> tuple[PipelineStage, ...]:
@@ -46,11 +50,15 @@ def busiest_stage(stages: Sequence[PipelineStage], summary: Summary) -> BusyStag
     wall_s, stall_s = summary.sums["wall_s"], summary.sums["stall_s"]
     if not wall_s > 0:
         return None
-    busy = [*busy_stages(stages, stall_s / wall_s), *_unready_sources(stages)]
+    busy = list(busy_stages(stages, stall_s / wall_s))
     found = max(busy, key=lambda each: each.share, default=None)
     if found is not None and found.share >= ALWAYS_BUSY:
         return found
-    return _waited_for(stages, stall_s)
+    rests = found is None or found.share < MOSTLY
+    return (
+        _waited_for(stages, stall_s) or _fills_interpreter(stages)
+        or (_unready_source(stages) if rests else None)
+    )  # fmt: skip
 
 
 def busy_stages(stages: Sequence[PipelineStage], waiting: float) -> Iterator[BusyStage]:
@@ -72,11 +80,34 @@ def busy_stages(stages: Sequence[PipelineStage], waiting: float) -> Iterator[Bus
             yield BusyStage(longest, min(1.0, total_s / (size * elapsed_s)), size)
 
 
-def _unready_sources(stages: Sequence[PipelineStage]) -> Iterator[BusyStage]:
-    """Yield the sources that cannot be timed, by how often their queue is empty."""
+def computing_cores(stages: Sequence[PipelineStage]) -> float | None:
+    """Return the cores on which all stages compute together; ``None`` where that is unknown."""
+    timed = [stage for stage in stages if stage.busy_s is not None and stage.elapsed_s > 0]
+    if any(stage.cpu_s is None for stage in timed):
+        return None
+    return sum((stage.cpu_s or 0.0) / stage.elapsed_s for stage in timed)
+
+
+def _fills_interpreter(stages: Sequence[PipelineStage]) -> BusyStage | None:
+    """Return the stage that computes most, where all of them fill Python's interpreter: they
+    compute on about one core together, and yet wait. ``None`` where that is not so."""
+    cores = computing_cores(stages)
+    if cores is None or not ONE_INTERPRETER[0] <= cores < ONE_INTERPRETER[1]:
+        return None
+    longest = max(stages, key=lambda stage: stage.cpu_s or 0.0)
+    if (longest.cpu_s or 0.0) > ALWAYS_BUSY * (longest.busy_s or 0.0):
+        return None
+    return BusyStage(longest, min(1.0, cores), longest.concurrency or 1, "interpreter")
+
+
+def _unready_source(stages: Sequence[PipelineStage]) -> BusyStage | None:
+    """Return the source that cannot be timed, and whose queue is nearly always empty."""
     for stage in stages:
-        if stage.busy_s is None and stage.waited_s is None and stage.ready_share is not None:
-            yield BusyStage(stage, 1 - stage.ready_share, stage.concurrency or 1, "unready")
+        untimed = stage.busy_s is None and stage.waited_s is None
+        share = 0.0 if stage.ready_share is None else 1 - stage.ready_share
+        if untimed and share >= ALWAYS_BUSY:
+            return BusyStage(stage, share, stage.concurrency or 1, "unready")
+    return None
 
 
 def _waited_for(stages: Sequence[PipelineStage], stall_s: float) -> BusyStage | None:

@@ -37,9 +37,9 @@ ADVICE: Final = {
     ),
     "pipeline-interpreter": ProposalText(
         "{slots:n thread}", "processes, or cheaper work",
-        f"{_BUSY}{_EACH}«. All stages together compute on {{cores_used:.1f}} cores». Threads "
-        "compute in Python one at a time, so this run does not show that more of them would be "
-        "faster. Not tried",
+        "«its threads together compute on {cores_used:.2f} cores; »an item of {stage} takes "
+        "{each_s:duration}«, of which it computes {computing:percent}». Threads compute in Python "
+        "one at a time, so this run does not show that more of them would be faster. Not tried",
     ),
     "pipeline-cores": ProposalText(
         "{slots:n thread}", "cheaper work, or more cores",
@@ -75,6 +75,8 @@ FINDINGS: Final = {
     "pipeline-stage-bound": FindingText(
         "One stage of the loader's pipeline limits all others",
         f"«{{timed:if}}{_BUSY}»«{{waited:if}}{_WAITED}»«{{unready:if}}{_UNREADY}»"
+        "«{in_turns:if}all stages together compute on {cores_used:.2f} cores, {stage} the most; "
+        "threads compute in Python one at a time»"
         "« ({items:n item}, {each_s:duration} each)»«. It computes {computing:percent} of that, "
         "and waits the rest». It is a stage of {library} ({kind}).",
         "«{gain:if}See the recommendation: working on more of its items at once gives up to "

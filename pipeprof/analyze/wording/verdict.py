@@ -52,6 +52,7 @@ _REASONS: Final = {
     "cores": " (building a batch is {reason_share:percent} waiting for a core)",
     "stage-busy": " (its stage {stage} is busy {reason_share:percent} of the time)",
     "stage-unready": " (its stage {stage} has no item ready {reason_share:percent} of the time)",
+    "stage-interpreter": ", whose threads compute in Python one at a time (most in {stage})",
     "stage-waited": " ({reason_share:percent} for its stage {stage}, by the library's figures)",
     "limited": ", at a rate that all readers share: saving time elsewhere does not help",
     "interpreter": ", where finished batches waited until the worker's interpreter was free",

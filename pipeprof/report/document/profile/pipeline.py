@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from pipeprof.model import PipelineStage, Profile
 from pipeprof.report.document import blocks as doc
-from pipeprof.report.document.wording import or_unknown, settings
+from pipeprof.report.document.wording import settings
 from pipeprof.units import counted, format_duration, format_share
 
 _BY_LIBRARY: Final = "* by the library's own statistics; the others were timed by pipeprof"
+_WAITS: Final = (
+    "waited for: time that the training loop was blocked on the stage, after its first batch"
+)
 _HINT: Final = (
     "busy: share of the time in which the stage's threads worked on items, or waited for storage "
     "or the interpreter; cpu: the part of it in which they computed"
@@ -23,9 +27,10 @@ def pipeline(profile: Profile) -> doc.Section:
         return doc.section(name, title)
     by_library = any(stage.measured_by == "library" for stage in stages)
     note = f"{stages[0].library}; from the sources to the batch"
-    hint = _HINT if any(stage.busy_s is not None for stage in stages) else None
+    hint = _HINT if any(stage.busy_share is not None for stage in stages) else None
     legend = _BY_LIBRARY if by_library else None
-    return doc.section(name, title, _table(stages), hint, legend, note=note)
+    waits = _WAITS if any(stage.waited_s is not None for stage in stages) else None
+    return doc.section(name, title, _table(stages), hint, waits, legend, note=note)
 
 
 def loader_in_words(profile: Profile) -> str:
@@ -37,30 +42,56 @@ def loader_in_words(profile: Profile) -> str:
 
 
 def _table(stages: tuple[PipelineStage, ...]) -> doc.Table:
-    waited = any(stage.waited_s is not None for stage in stages)
-    ready = any(stage.ready_share is not None for stage in stages)
-    columns = [
-        doc.Column("stage", "name"), doc.Column("kind", "name", spare=2),
-        doc.Column("threads"), doc.Column("items", spare=3), doc.Column("an item"),
-        doc.Column("cpu", spare=1), *([doc.Column("waited for")] if waited else []),
-        *([doc.Column("item ready", spare=4)] if ready else []), doc.Column("busy"),
-    ]  # fmt: skip
-    return doc.Table(tuple(columns), tuple(_row(stage, waited, ready) for stage in stages))
-
-
-def _row(stage: PipelineStage, waited: bool, ready: bool) -> doc.Row:
-    star = " *" if stage.measured_by == "library" else ""
-    each_s = stage.busy_s / stage.items if stage.items and stage.busy_s is not None else None
-    cpu = stage.cpu_s / stage.busy_s if stage.cpu_s is not None and stage.busy_s else None
-    share = stage.busy_share
-    return doc.row(
-        doc.Cell(f"{stage.name}{star}"),
-        stage.kind,
-        or_unknown(stage.concurrency, str),
-        or_unknown(stage.items, lambda count: f"{count:,}"),
-        or_unknown(each_s, format_duration),
-        or_unknown(cpu, lambda part: format_share(min(1.0, part))),
-        *([or_unknown(stage.waited_s, format_duration)] if waited else []),
-        *([or_unknown(stage.ready_share, format_share)] if ready else []),
-        doc.Cell(or_unknown(share, format_share), share=None if share is None else min(1.0, share)),
+    """Return the table without the columns of which nothing is known."""
+    figures = [(column, [read(stage) for stage in stages]) for column, read in _COLUMNS]
+    known = [(column, cells) for column, cells in figures if any(cells)]
+    names = (doc.Column("stage", "name"), doc.Column("kind", "name", spare=2))
+    rows = (
+        doc.row(_name(stage), stage.kind, *(cells[place] or "unknown" for _, cells in known))
+        for place, stage in enumerate(stages)
     )
+    return doc.Table((*names, *(column for column, _ in known)), tuple(rows))
+
+
+def _name(stage: PipelineStage) -> str:
+    return f"{stage.name} *" if stage.measured_by == "library" else stage.name
+
+
+def _format(value: float | None, write: Callable[[float], str]) -> doc.Cell | None:
+    return None if value is None else doc.Cell(write(value))
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _busy(stage: PipelineStage) -> doc.Cell | None:
+    share = stage.busy_share
+    return None if share is None else doc.Cell(format_share(share), share=min(1.0, share))
+
+
+def _share_at_most_one(share: float) -> str:
+    return format_share(min(1.0, share))
+
+
+def _unshared(stage: PipelineStage) -> float | None:
+    """Return the time in a stage of which no share is known."""
+    return stage.busy_s if stage.busy_share is None else None
+
+
+_COLUMNS: Final[tuple[tuple[doc.Column, Callable[[PipelineStage], doc.Cell | None]], ...]] = (
+    (doc.Column("threads"), lambda stage: _format(stage.concurrency, str)),
+    (doc.Column("items", spare=3), lambda stage: _format(stage.items, lambda n: f"{n:,}")),
+    (
+        doc.Column("an item"),
+        lambda stage: _format(_ratio(stage.busy_s, stage.items), format_duration),
+    ),
+    (
+        doc.Column("cpu", spare=1),
+        lambda stage: _format(_ratio(stage.cpu_s, stage.busy_s), _share_at_most_one),
+    ),
+    (doc.Column("worked"), lambda stage: _format(_unshared(stage), format_duration)),
+    (doc.Column("waited for"), lambda stage: _format(stage.waited_s, format_duration)),
+    (doc.Column("item ready", spare=4), lambda stage: _format(stage.ready_share, format_share)),
+    (doc.Column("busy"), _busy),
+)
