@@ -175,7 +175,7 @@ class LoaderProfiler:
         for monitor in self._device_monitors:
             monitor.collect()
         recorder, requests, info = self._recorder, self._requests.log(), self._info
-        log = recorder.log()
+        log, pipeline = recorder.log(), self._pipeline.stages()
         return Recording(
             name=self.name,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -214,7 +214,7 @@ class LoaderProfiler:
             pickled_starts=self._worker_starts.snapshot(),
             limited_cache=info.limited_cache,
             dispatch=self._dispatch,
-            pipeline=self._pipeline.stages(),
+            pipeline=pipeline,
             pipeline_threads=self._pipeline.threads(),
         )
 

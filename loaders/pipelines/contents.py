@@ -13,8 +13,9 @@ from types import CoroutineType, GeneratorType
 from typing import Any, Final
 
 _DEPTH: Final = 3
-_MOST: Final = 64
-"""Objects that are looked at in each one."""
+_MOST_EACH: Final = 64
+_MOST: Final = 4096
+"""Objects that are looked at in each one, and in all. Data may be large; loaders are not."""
 _LAZY: Final = (map, filter, zip, enumerate, islice, chain)
 
 
@@ -25,8 +26,8 @@ def contents_of(thing: Any, depth: int = _DEPTH) -> Iterator[Any]:
         yield from level
         inner = []
         for each in level:
-            for part in islice(_parts(each), _MOST):
-                if id(part) not in visited:
+            for part in islice(_parts(each), _MOST_EACH):
+                if id(part) not in visited and len(visited) < _MOST:
                     visited.add(id(part))
                     inner.append(part)
         level = inner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from time import process_time, thread_time
@@ -23,7 +24,10 @@ _FAILED = (
     "The stages of this loader could not be timed: its library is of a version not known here."
 )
 
+_BEGAN_BEFORE = "ran before it could be timed: wrap the loader before anything iterates it."
+
 Find = Callable[[Any], "Attached | None"]
+_LIBRARIES = ("torchdata.nodes", "spdl.pipeline", "grain", "ray.data")
 ADAPTERS: tuple[Find, ...] = (nodes.find, spdl.find, grain.find, ray_data.find)
 
 
@@ -66,6 +70,8 @@ class PipelineObserver:
         return _sum_of_threads(self._threads, running)
 
     def _attach(self, loader: Any) -> Attached | None:
+        if sys.modules.keys().isdisjoint(_LIBRARIES):
+            return None
         for each in contents_of(loader):
             for find in self._adapters:
                 found = find(each)
@@ -131,13 +137,17 @@ class OpenPass:
             return ()
         elapsed_s = (self._ended_s or self._now()) - self._began_s
         try:
-            return tuple(
+            stages = tuple(
                 _stage(attached.library, meter, before, elapsed_s)
                 for meter, before in zip(attached.meters, self._before, strict=True)
             )
         except Exception as error:
             log_caught(_log, error, "the figures of a pipeline's stages are lost")
             return ()
+        for each in stages:
+            if each.items == 0 and self._ended_s is not None:
+                self._observer.notes[f"{each.name} {_BEGAN_BEFORE}"] = None
+        return tuple(each for each in stages if each.items != 0)
 
     def close(self) -> None:
         """Remove the timers, and keep their figures."""

@@ -9,43 +9,43 @@ from __future__ import annotations
 import os
 from threading import get_native_id
 
-_TASKS = "/proc/self/task"
-
 
 class ThreadDelays:
     """Sums the run-queue delay of all threads but the one that asks, from the first `read` on."""
 
-    def __init__(self) -> None:
-        self._first: dict[str, int] = {}
-        self._last: dict[str, int] = {}
-        self._begun = False
+    def __init__(self, tasks: str = "/proc/self/task") -> None:
+        self._tasks = tasks
+        self._known: dict[str, int] | None = None
+        """Live thread → its delay when it was last read."""
+        self._sum_ns = 0
 
     def read(self) -> float | None:
         """Return the sum in seconds; ``None`` where the system does not say."""
         own = str(get_native_id())
         try:
-            threads = os.listdir(_TASKS)
+            threads = os.listdir(self._tasks)
         except OSError:
             return None
-        for thread in threads:
-            delay = _delay_ns(thread) if thread != own else None
-            if delay is not None:
-                self._first.setdefault(thread, 0 if self._begun else delay)
-                self._last[thread] = delay
-        self._begun = True
-        return sum(last - self._first[thread] for thread, last in self._last.items()) / 1e9
+        delays = {thread: self._delay_ns(thread) for thread in threads if thread != own}
+        known = {thread: delay for thread, delay in delays.items() if delay is not None}
+        if delays and not known:
+            return None
+        if self._known is not None:
+            before = self._known
+            self._sum_ns += sum(delay - before.get(each, 0) for each, delay in known.items())
+        self._known = known
+        return self._sum_ns / 1e9
 
-
-def _delay_ns(thread: str) -> int | None:
-    """Return the delay of a thread; ``None`` where it has ended, or the kernel keeps no such
-    figure. It avoids ``open``, which is patched while reads are recorded."""
-    try:
-        descriptor = os.open(f"{_TASKS}/{thread}/schedstat", os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        return int(os.read(descriptor, 128).split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    finally:
-        os.close(descriptor)
+    def _delay_ns(self, thread: str) -> int | None:
+        """Return the delay of a thread; ``None`` where it has ended, or the kernel keeps no such
+        figure. It avoids ``open``, which is patched while reads are recorded."""
+        try:
+            descriptor = os.open(f"{self._tasks}/{thread}/schedstat", os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            return int(os.read(descriptor, 128).split()[1])
+        except (OSError, ValueError, IndexError):
+            return None
+        finally:
+            os.close(descriptor)

@@ -127,6 +127,7 @@ def proposals(facts: Facts) -> tuple[Proposal, ...]:
         "wanted": more.wanted, "threads": _all_threads(facts, bound, more),
         "next_stage": more.next_stage,
         "by_step": more.limit == "step", "by_cores": more.limit == "cores",
+        "by_unknown": more.limit == "unknown",
         "by_interpreter": more.limit == "interpreter",
     }  # fmt: skip
     if more.times < LEAST_GAIN:

@@ -13,7 +13,8 @@ _EACH: Final = "«; an item takes {each_s:duration}»«, of which it computes {c
 _NEXT: Final = (
     "«. The next limit would be the stage {next_stage}»«{by_step:if}. The next limit would be the "
     "accelerator»«{by_cores:if}. The next limit would be the cores»«{by_interpreter:if}. The next "
-    "limit would be Python's interpreter, in which threads compute one at a time»"
+    "limit would be Python's interpreter, in which threads compute one at a time»«{by_unknown:if}. "
+    "More than 4 times the rate is not promised from one run»"
 )
 _UNTRIED: Final = ". Estimated from this run alone, not tried"
 _MORE: Final = f"{_BUSY}{_EACH}{_NEXT}{_UNTRIED}"
