@@ -16,6 +16,8 @@ from pipeprof.model import BatchLog
 
 STEP_S = np.array([0.004])
 SETTINGS = [Setting(w, p) for w in (0, 1, 2, 4, 8) for p in (1, 2, 4)]
+FEW = (Setting(0, 1), Setting(1, 2), Setting(4, 4))
+"""Those that `make test` predicts; `make test-all` does the others."""
 
 
 def batches(seed=0, count=240, **means):
@@ -69,7 +71,15 @@ def computing():
 
 
 @pytest.mark.parametrize(
-    "setting", SETTINGS, ids=lambda each: f"{each.num_workers}x{each.prefetch_factor}"
+    "setting",
+    [
+        pytest.param(
+            each,
+            id=f"{each.num_workers}x{each.prefetch_factor}",
+            marks=[] if each in FEW else pytest.mark.slow,
+        )
+        for each in SETTINGS
+    ],
 )
 def test_batches_that_compute_are_bound_by_the_cores(computing, setting):
     demands, machine, calibration = computing
@@ -159,6 +169,7 @@ def test_hand_shakes_that_are_most_of_the_time_are_predicted_for_settings_that_w
     assert not slow.deciding_run, "where the step is most of the time, it hardly matters"
 
 
+@pytest.mark.slow
 def test_where_runs_of_one_setting_differ_too_much_longer_ones_are_asked_for(computing):
     demands, machine, _ = computing
     settings = (Setting(1, 1), Setting(2, 2))

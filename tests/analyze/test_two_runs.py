@@ -18,6 +18,9 @@ from tests.strategies import values
 FILES = ("before.json", "after.json")
 SEEDS = 30
 
+CORRELATIONS = [(0.5, 0.9), pytest.param(0.9, 0.85, marks=pytest.mark.slow)]
+"""Of the batches of a run, and the least share of runs that must be told right."""
+
 
 def pairs(correlation: float = 0.7, decode_ms: float = 12.0) -> list[TwoRuns]:
     """Runs that differ in nothing but chance and ``decode_ms``; no more is said of runs than that
@@ -41,7 +44,7 @@ def holds(interval: tuple[float, float] | None, truth: float) -> bool:
     return interval is not None and interval[0] <= truth <= interval[1]
 
 
-@pytest.mark.parametrize(("correlation", "least"), [(0.5, 0.9), (0.9, 0.85)])
+@pytest.mark.parametrize(("correlation", "least"), CORRELATIONS)
 def test_the_same_twice_is_no_difference(correlation: float, least: float) -> None:
     found = pairs(correlation)
     assert share([pair.speed.shown == "none" for pair in found]) >= least
@@ -50,7 +53,7 @@ def test_the_same_twice_is_no_difference(correlation: float, least: float) -> No
     assert share(stages) >= least, "of all stages together"
 
 
-@pytest.mark.parametrize(("correlation", "least"), [(0.5, 0.9), (0.9, 0.85)])
+@pytest.mark.parametrize(("correlation", "least"), CORRELATIONS)
 def test_intervals_hold_a_difference_that_is_known(correlation: float, least: float) -> None:
     """A turn takes 18 ms, and 24 with a decoding that is half as long again."""
     found = pairs(correlation, decode_ms=18.0)

@@ -34,6 +34,7 @@ def pipeprof(*arguments, **options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_it_reports_on_stdout_and_progress_on_stderr(data, tmp_path):
     done = pipeprof("sweep", data, *QUICK, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
@@ -196,6 +197,7 @@ def test_a_sweep_whose_first_trial_fails_leaves_nothing(data, tmp_path, capsys):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_resuming_takes_the_client_that_was_chosen_and_says_what_is_not_saved(
     data, tmp_path, monkeypatch, capsys
 ):

@@ -124,7 +124,7 @@ def test_the_order_is_the_seeds_and_the_epochs(tmp_path):
     assert order(1)[:20] != sorted(order(1)[:20]), "rows within a block are shuffled too"
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_set_epoch_reaches_persistent_workers(method, tmp_path):
     dataset = pipeprof.open_dataset(write(tmp_path, "parquet", files=4), batch_size=8, shuffle=True)
     loader = DataLoader(

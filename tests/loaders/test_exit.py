@@ -32,8 +32,15 @@ for each in iterators:
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-@pytest.mark.parametrize("end", ["half-way", "exhausted"])
+@pytest.mark.parametrize(
+    ("workers", "end"),
+    [
+        ("2", "half-way"),
+        ("0", "exhausted"),
+        pytest.param("0", "half-way", marks=pytest.mark.slow),
+        pytest.param("2", "exhausted", marks=pytest.mark.slow),
+    ],
+)
 def test_an_iterator_in_a_global_is_dropped_in_silence(workers, end, tmp_path):
     script, data = tmp_path / "train.py", tmp_path / "data"
     script.write_text(SCRIPT)

@@ -86,6 +86,7 @@ def test_a_plain_loop_that_sleeps_now_and_then() -> None:
     assert profile.pauses.total_s == pytest.approx(3 * PAUSE_S, rel=0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_a_plain_loop_that_says_so() -> None:
     loader = pipeprof.wrap(DataLoader(Slow(114, 0.019), num_workers=1))
@@ -97,6 +98,7 @@ def test_a_plain_loop_that_says_so() -> None:
     check(loader.profile(), PauseKind("checkpoint", "named"))
 
 
+@pytest.mark.slow
 def test_a_plain_loop_that_validates_with_another_loader() -> None:
     clock = FakeClock()
     train = profiled(DataLoader(Slow(114, BATCH_S, clock)), clock)

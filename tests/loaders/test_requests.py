@@ -61,7 +61,9 @@ def check(profile, epochs):
     [
         {"num_workers": 0},
         {"num_workers": 2},
-        {"num_workers": 1, "multiprocessing_context": "spawn"},
+        pytest.param(
+            {"num_workers": 1, "multiprocessing_context": "spawn"}, marks=pytest.mark.slow
+        ),
         {"num_workers": 2, "persistent_workers": True},
         {"num_workers": 2, "in_order": False},
     ],

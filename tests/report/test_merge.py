@@ -47,6 +47,7 @@ def trace(run):
     return orjson.loads(run[0].read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_both_clocks_agree(run, trace):
     """A wait that torch saw is where the profile has it, within a millisecond, but for those in

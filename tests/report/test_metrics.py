@@ -83,6 +83,7 @@ print(json.dumps([kept, entry.step]))
 """
 
 
+@pytest.mark.slow
 def test_mlflow_keeps_them_as_metrics(tmp_path):
     if find_spec("mlflow") is None:
         missing("mlflow-skinny")

@@ -63,7 +63,9 @@ def results() -> Iterator[Result]:
     yield sample_profile(workers=sample_workers(64, slow=3))
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize(
+    "width", [60, *(pytest.param(width, marks=pytest.mark.slow) for width in (80, 100))]
+)
 def test_only_code_to_paste_is_wider_than_the_page(width: int) -> None:
     for result in results():
         code = set(code_lines(result))

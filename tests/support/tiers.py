@@ -2,7 +2,8 @@
 guards less for its time.
 
 Each promise of the README keeps a guard in `make test`. A file or folder goes below when its tests
-take more than some ten seconds, and others hold most of what it holds.
+take more than some ten seconds, and others hold most of what it holds. A single test, or a case of
+one, has the mark ``slow`` itself.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ SLOW = (
     "loaders/tune/test_job.py",
     "loaders/tune/test_tune.py",
     "loaders/tune/test_tune_failures.py",
+    "loaders/tune/test_tune_live.py",
     "loaders/tune/test_tune_settings.py",
     "measure/test_proc_counters.py",
     "probe",
