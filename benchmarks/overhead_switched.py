@@ -147,7 +147,8 @@ class Stream:
         self.profiled: Any = ours.iterate(replace(case, dataset=followed).loader())
         self.turn: TimedPass = self.profiled._timed_pass
         self.bare: Iterator[Any] = self.turn.iterator
-        self.turn._owner.schedule = Switched(self.plan)  # type: ignore[assignment]
+        profiler: Any = self.turn._owner
+        profiler._start.schedule = Switched(self.plan)
         self.plan.add(self._turn_main)
 
     def spent(self) -> Iterator[Spent]:

@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 class PassOwner(Protocol):
     """The profiler to which a pass belongs."""
 
-    schedule: SamplingSchedule
+    @property
+    def schedule(self) -> SamplingSchedule: ...
+
     live_s: float
     """Seconds spent on showing and exporting its figures."""
 

@@ -30,7 +30,7 @@ def makes_it_later(iterator: Any) -> bool:
 
 
 class Starter(Protocol):
-    """The profiler to which a pass belongs."""
+    """Starts the passes over a loader."""
 
     def start(
         self, loader: Any, start: Callable[[], Iterator[Any]]
@@ -40,19 +40,21 @@ class Starter(Protocol):
 
     def unobserved(self, reason: str) -> Observer: ...
 
-    def timed_pass(
-        self, loader: Any, iterator: Iterator[Any], loader_pass: Pass, observer: Observer
-    ) -> TimedPass: ...
-
 
 class LatePass:
     """A pass over ``loader`` whose `TimedPass` begins with its first batch."""
 
     def __init__(
-        self, starter: Starter, loader: Any, generator: Iterator[Any], loader_pass: Pass
+        self,
+        starter: Starter,
+        timed_pass: Callable[[Any, Iterator[Any], Pass, Observer], TimedPass],
+        loader: Any,
+        generator: Iterator[Any],
+        loader_pass: Pass,
     ) -> None:
         self.iterator = generator
-        self._starter, self._loader, self._pass = starter, loader, loader_pass
+        self._starter, self._timed_pass = starter, timed_pass
+        self._loader, self._pass = loader, loader_pass
         self._timed: TimedPass | None = None
 
     def take(self) -> Any:
@@ -103,7 +105,7 @@ class LatePass:
         if observer is None:
             observer = self._starter.unobserved(f"{type(loader).__name__} makes no iterator")
         begun = BegunGenerator(self.iterator, batch, torchs)
-        self._timed = self._starter.timed_pass(loader, begun, self._pass, observer)
+        self._timed = self._timed_pass(loader, begun, self._pass, observer)
         batch = self._timed.take()
         self._pass.asked_earlier(asked_s)
         return batch

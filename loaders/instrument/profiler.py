@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -22,33 +21,24 @@ from pipeprof.loaders.instrument.dispatching import dispatch_of
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
 from pipeprof.loaders.instrument.inline_observer import (
-    HostObserver,
-    InlineObserver,
     Observer,
-    StagesObserver,
 )
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, TimedPass
-from pipeprof.loaders.instrument.late_start import LatePass, makes_it_later
+from pipeprof.loaders.instrument.late_start import LatePass
 from pipeprof.loaders.instrument.loader_info import (
-    LoaderInfo,
     describe_loader,
     known_length,
     unobserved_stages,
 )
+from pipeprof.loaders.instrument.observed_start import ObservedStart
 from pipeprof.loaders.instrument.overhead import measure_overhead
 from pipeprof.loaders.instrument.rebuilds import origin_of
 from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
-from pipeprof.loaders.instrument.worker_hooks import WorkerHook
-from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
-from pipeprof.loaders.instrument.worker_starts import WorkerStarts
-from pipeprof.loaders.pipelines.observer import PipelineObserver
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.loader_pass import FLUSH_EVERY, Pass
+from pipeprof.measure.loader_pass import Pass
 from pipeprof.measure.recorder import Recorder
-from pipeprof.measure.request_counts import RequestTable, RequestTotals
-from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import Arrays
 from pipeprof.model import Dispatch, LoaderConfig, Profile, Recording
 from pipeprof.storage.cache_state import infer_cache_state
@@ -59,8 +49,6 @@ if TYPE_CHECKING:  # what draws the live view is imported only where one is show
 
 _log = logging.getLogger(__name__)
 
-_SPARE_SLOTS = FLUSH_EVERY + 64
-"""Slots of a ring for records that main has not read yet, beyond those of prefetched batches."""
 _KEPT_DEVICE_MONITORS = 8
 """Number of recent passes whose accelerator results may still arrive."""
 
@@ -81,9 +69,8 @@ class LoaderProfiler:
         self.live_s = 0.0
         self.name = name
         self._whole, self._clock = whole, clock
-        self.schedule = SamplingSchedule(whole, clock)
+        self._start = ObservedStart(whole, clock)
         self._accelerator = accelerator
-        self._info = LoaderInfo()
         self._rebuilt_from: LoaderConfig | None = None
         self._dispatch: Dispatch | None = None
         self._indexed: IndexedData | None = None
@@ -92,30 +79,25 @@ class LoaderProfiler:
         self._device = DeviceTotals()
         self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
-        self._worker_starts = WorkerStarts(clock)
-        self._requests = RequestTotals()
-        self._pipeline = PipelineObserver(clock)
-        self._missing: dict[str, str] = {}
-        self._persistent: tuple[Callable[[], Any], WorkerObserver] | None = None
-        """A weak reference to the hooked iterator that the loader keeps, and its observer."""
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
         """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
         ``start`` raises."""
-        self._info = describe_loader(loader)
+        self._start.info = describe_loader(loader)
         origin = origin_of(loader)
         self._rebuilt_from = origin.config if origin is not None else None
         self._dispatch = dispatch_of(sys._getframe())
-        self._host.begin_pass(self._info.config)
+        self._host.begin_pass(self._start.info.config)
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         loader_pass = self._recorder.begin()
         loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
-        iterator, observer = self.start(loader, start)
+        iterator, observer = self._start.start(loader, start)
         loader_pass.started()
-        if observer is None:
-            return ProfiledIterator(LatePass(self, loader, iterator, loader_pass))
-        return ProfiledIterator(self.timed_pass(loader, iterator, loader_pass, observer))
+        if observer is not None:
+            return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
+        late = LatePass(self._start, self._timed_pass, loader, iterator, loader_pass)
+        return ProfiledIterator(late)
 
     def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """Return ``state_dict()`` of ``loader``, and hook the workers that it may start."""
@@ -129,19 +111,24 @@ class LoaderProfiler:
             state = state_dict()
             return loader._iterator
 
-        self._start_hooked(loader, start)
+        self._start.start_hooked(loader, start)
         return state
 
     def start_workers(self, loader: DataLoader[Any]) -> None:
         """Start the persistent workers of ``loader``, with our hook, before a pass needs them."""
-        self._info = describe_loader(loader)
-        self._start_hooked(loader, lambda: iter(loader))
+        self._start.info = describe_loader(loader)
+        self._start.start_hooked(loader, lambda: iter(loader))
         # nothing was recorded, so the first pass has the whole budget of a first pass
-        self.schedule = SamplingSchedule(self._whole, self._clock)
+        self._start.schedule = SamplingSchedule(self._whole, self._clock)
 
     def __reduce__(self) -> Any:
         # a copy in another process begins without measurements
         return LoaderProfiler, (self.name, self._accelerator, self._whole, self._clock)
+
+    @property
+    def schedule(self) -> SamplingSchedule:
+        """Decides which batches are recorded in full."""
+        return self._start.schedule
 
     def find_device(self) -> DeviceMonitor | None:
         """Return a monitor of the accelerator for a new pass; ``None`` while none is in use."""
@@ -174,8 +161,8 @@ class LoaderProfiler:
         """Return the measurements of all passes so far; of a long run, only the last batches."""
         for monitor in self._device_monitors:
             monitor.collect()
-        recorder, requests, info = self._recorder, self._requests.log(), self._info
-        log, pipeline = recorder.log(), self._pipeline.stages()
+        recorder, requests, info = self._recorder, self._start.requests.log(), self._start.info
+        log, pipeline = recorder.log(), self._start.pipeline.stages()
         return Recording(
             name=self.name,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -194,16 +181,16 @@ class LoaderProfiler:
                 recorded=recorder.count - recorder.unwatched,
                 only_timed=recorder.unwatched,
                 requests=requests.count,
-                charges=self._requests.charges,
+                charges=self._start.requests.charges,
             ),
             main=self._host.snapshot(self._device),
             requests=requests,
-            missing={**unobserved_stages(info.config, log), **self._missing},
+            missing={**unobserved_stages(info.config, log), **self._start.missing},
             notes=(
                 *info.notes,
                 *{each.stopped: None for each in self._device_monitors if each.stopped},
                 *sampling_note(recorder.count, recorder.unwatched),
-                *self._pipeline.notes,
+                *self._start.pipeline.notes,
                 *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),
@@ -211,14 +198,14 @@ class LoaderProfiler:
             indexing=self._indexed.snapshot() if self._indexed else None,
             rebuilt_from=self._rebuilt_from,
             shared_reads=info.shared_reads,
-            pickled_starts=self._worker_starts.snapshot(),
+            pickled_starts=self._start.worker_starts.snapshot(),
             limited_cache=info.limited_cache,
             dispatch=self._dispatch,
             pipeline=pipeline,
-            pipeline_threads=self._pipeline.threads(),
+            pipeline_threads=self._start.pipeline.threads(),
         )
 
-    def timed_pass(
+    def _timed_pass(
         self, loader: Any, iterator: Iterator[Any], loader_pass: Pass, observer: Observer
     ) -> TimedPass:
         """Return what times the batches of a pass that has begun."""
@@ -226,100 +213,16 @@ class LoaderProfiler:
             return TimedPass(iterator, self, loader_pass, observer)
         from pipeprof.loaders.live.live_pass import LivePass
 
-        live = self.live
-        live.figures.warmup, live.figures.capacity = self._info.warmup, self._info.capacity
+        live, info = self.live, self._start.info
+        live.figures.warmup, live.figures.capacity = info.warmup, info.capacity
         self._recorder.on_rows = live.figures.add
         return LivePass(iterator, self, loader_pass, observer, live, known_length(loader))
 
     def _fold(self, arrays: Arrays) -> None:
         """Summarise the oldest rows, which the recorder is about to drop."""
         if self._earlier is None:
-            self._earlier = Summary(self._info.warmup)
+            self._earlier = Summary(self._start.info.warmup)
         self._earlier.add(Columns(arrays))
-
-    def start(
-        self, loader: Any, start: Callable[[], Iterator[Any]]
-    ) -> tuple[Iterator[Any], Observer | None]:
-        """Return the iterator of a new pass and an observer that is attached to it; ``None`` where
-        that is possible only with the first batch."""
-        if not isinstance(loader, DataLoader):
-            return self._observe_pipeline(loader, start)
-        if loader.num_workers == 0:
-            return self._observe_inline(loader, start())
-        observer = self.observer_of(safe_getattr(loader, "_iterator"))
-        if observer is not None and loader.persistent_workers:
-            self.schedule.begin_pass(observer.ring, self._info.capacity)
-            observer.set_active(True)  # a hook notices that the workers begin an epoch
-            iterator = start()
-            return iterator, None if makes_it_later(iterator) else observer
-        return self._start_hooked(loader, start)
-
-    def _observe_pipeline(
-        self, loader: Any, start: Callable[[], Iterator[Any]]
-    ) -> tuple[Iterator[Any], Observer]:
-        """Time the stages of a loader that works in threads, if it is of a known library."""
-        opened = self._pipeline.begin(loader)
-        iterator = start()
-        opened.look_at(iterator)
-        self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
-        return iterator, StagesObserver(self._info.batch_size, iterator, opened)
-
-    def observer_of(self, iterator: Any) -> WorkerObserver | None:
-        """Return the observer that is already attached to ``iterator``, if any."""
-        if iterator is not None and self._persistent and self._persistent[0]() is iterator:
-            return self._persistent[1]
-        return None
-
-    def _observe_inline(
-        self, loader: DataLoader[Any], iterator: Iterator[Any]
-    ) -> tuple[Iterator[Any], Observer | None]:
-        if makes_it_later(iterator):
-            return iterator, None
-        observer = InlineObserver(self._whole, self._clock)
-        try:
-            observer.attach(iterator)
-        except Exception as error:
-            log_caught(_log, error, "the stages of a loader without workers are not measured")
-            return iterator, self.unobserved(
-                f"{type(loader).__name__} makes an iterator of its own"
-            )
-        self._requests.add(observer.requests)
-        return iterator, observer
-
-    def _start_hooked(
-        self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
-    ) -> tuple[Iterator[Any], Observer | None]:
-        """Start workers with our hook, unless they are running already."""
-        running = safe_getattr(loader, "_iterator")
-        try:
-            ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
-            self.schedule.begin_pass(ring, self._info.capacity)
-            table = RequestTable(loader.num_workers)
-        except OSError as error:
-            return start(), self.unobserved(f"no shared memory for the workers' records: {error}")
-        observer = WorkerObserver(ring, self._clock)
-        observer.begin_epoch()
-        user_init = loader.worker_init_fn
-        loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
-        try:
-            with self._worker_starts.measured():
-                iterator = start()
-        finally:
-            loader.worker_init_fn = user_init
-        if makes_it_later(iterator):
-            self.schedule.undo_begin()
-            return iterator, None
-        attached = self.observer_of(iterator)
-        if attached is not None:
-            return iterator, attached
-        reason = why_unobserved(loader, iterator, running)
-        if reason is not None:
-            return iterator, self.unobserved(reason)
-        observer.attach(iterator)
-        self._requests.add(table)
-        if loader.persistent_workers or safe_getattr(loader, "_iterator") is iterator:
-            self._persistent = weakref.ref(iterator), observer
-        return iterator, observer
 
     def _live_note(self) -> tuple[str, ...]:
         wall_s = self._recorder.wall_s
@@ -328,9 +231,3 @@ class LoaderProfiler:
         share = format_share(self.live_s / wall_s)
         note = f"Showing or exporting figures took {share} of the time, on top of the overhead."
         return (note,)
-
-    def unobserved(self, reason: str) -> HostObserver:
-        """Return an observer without hooks, and report ``reason`` for the stages it misses."""
-        for stage in ("fetch", "collate", "transfer"):
-            self._missing[stage] = reason
-        return HostObserver(self._info.batch_size)

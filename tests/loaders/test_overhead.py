@@ -97,5 +97,5 @@ def test_each_stage_that_is_clocked_counts_in_each_epoch(form):
     loader = pipeprof.wrap(DataLoader(Parts(), 4, **SETTINGS[form]))
     for _ in range(6):
         list(loader)
-    assert loader._profiler._requests.charges == 6 * SAMPLES * 3
+    assert loader._profiler._start.requests.charges == 6 * SAMPLES * 3
     assert "each stage or read that was timed" in loader.profile().overhead.method

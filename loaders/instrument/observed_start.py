@@ -1,0 +1,143 @@
+"""Start the passes over a loader with our hooks in place."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from pipeprof.loaders.instrument.attributes import safe_getattr
+from pipeprof.loaders.instrument.inline_observer import (
+    HostObserver,
+    InlineObserver,
+    Observer,
+    StagesObserver,
+)
+from pipeprof.loaders.instrument.late_start import makes_it_later
+from pipeprof.loaders.instrument.loader_info import LoaderInfo
+from pipeprof.loaders.instrument.sampling import SamplingSchedule
+from pipeprof.loaders.instrument.worker_hooks import WorkerHook
+from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
+from pipeprof.loaders.instrument.worker_starts import WorkerStarts
+from pipeprof.loaders.pipelines.observer import PipelineObserver
+from pipeprof.log import log_caught
+from pipeprof.measure.clock import Clock
+from pipeprof.measure.loader_pass import FLUSH_EVERY
+from pipeprof.measure.request_counts import RequestTable, RequestTotals
+from pipeprof.measure.ring import Ring
+
+_log = logging.getLogger(__name__)
+
+_SPARE_SLOTS = FLUSH_EVERY + 64
+"""Slots of a ring for records that main has not read yet, beyond those of prefetched batches."""
+
+
+class ObservedStart:
+    """Starts all passes over one loader, each with the observer that fits the loader. With
+    ``whole`` every batch is recorded in full."""
+
+    def __init__(self, whole: bool, clock: Clock) -> None:
+        self._whole, self._clock = whole, clock
+        self.info = LoaderInfo()
+        """The loader of the present pass."""
+        self.schedule = SamplingSchedule(whole, clock)
+        self.worker_starts = WorkerStarts(clock)
+        self.requests = RequestTotals()
+        self.pipeline = PipelineObserver(clock)
+        self.missing: dict[str, str] = {}
+        """Stages that could not be observed → reason."""
+        self._persistent: tuple[Callable[[], Any], WorkerObserver] | None = None
+        """A weak reference to the hooked iterator that the loader keeps, and its observer."""
+
+    def start(
+        self, loader: Any, start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer | None]:
+        """Return the iterator of a new pass and an observer that is attached to it; ``None`` where
+        that is possible only with the first batch."""
+        if not isinstance(loader, DataLoader):
+            return self._observe_pipeline(loader, start)
+        if loader.num_workers == 0:
+            return self._observe_inline(loader, start())
+        observer = self.observer_of(safe_getattr(loader, "_iterator"))
+        if observer is not None and loader.persistent_workers:
+            self.schedule.begin_pass(observer.ring, self.info.capacity)
+            observer.set_active(True)  # a hook notices that the workers begin an epoch
+            iterator = start()
+            return iterator, None if makes_it_later(iterator) else observer
+        return self.start_hooked(loader, start)
+
+    def _observe_pipeline(
+        self, loader: Any, start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer]:
+        """Time the stages of a loader that works in threads, if it is of a known library."""
+        opened = self.pipeline.begin(loader)
+        iterator = start()
+        opened.look_at(iterator)
+        self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
+        return iterator, StagesObserver(self.info.batch_size, iterator, opened)
+
+    def observer_of(self, iterator: Any) -> WorkerObserver | None:
+        """Return the observer that is already attached to ``iterator``, if any."""
+        if iterator is not None and self._persistent and self._persistent[0]() is iterator:
+            return self._persistent[1]
+        return None
+
+    def _observe_inline(
+        self, loader: DataLoader[Any], iterator: Iterator[Any]
+    ) -> tuple[Iterator[Any], Observer | None]:
+        if makes_it_later(iterator):
+            return iterator, None
+        observer = InlineObserver(self._whole, self._clock)
+        try:
+            observer.attach(iterator)
+        except Exception as error:
+            log_caught(_log, error, "the stages of a loader without workers are not measured")
+            return iterator, self.unobserved(
+                f"{type(loader).__name__} makes an iterator of its own"
+            )
+        self.requests.add(observer.requests)
+        return iterator, observer
+
+    def start_hooked(
+        self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
+    ) -> tuple[Iterator[Any], Observer | None]:
+        """Start workers with our hook, unless they are running already."""
+        running = safe_getattr(loader, "_iterator")
+        try:
+            ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
+            self.schedule.begin_pass(ring, self.info.capacity)
+            table = RequestTable(loader.num_workers)
+        except OSError as error:
+            return start(), self.unobserved(f"no shared memory for the workers' records: {error}")
+        observer = WorkerObserver(ring, self._clock)
+        observer.begin_epoch()
+        user_init = loader.worker_init_fn
+        loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
+        try:
+            with self.worker_starts.measured():
+                iterator = start()
+        finally:
+            loader.worker_init_fn = user_init
+        if makes_it_later(iterator):
+            self.schedule.undo_begin()
+            return iterator, None
+        attached = self.observer_of(iterator)
+        if attached is not None:
+            return iterator, attached
+        reason = why_unobserved(loader, iterator, running)
+        if reason is not None:
+            return iterator, self.unobserved(reason)
+        observer.attach(iterator)
+        self.requests.add(table)
+        if loader.persistent_workers or safe_getattr(loader, "_iterator") is iterator:
+            self._persistent = weakref.ref(iterator), observer
+        return iterator, observer
+
+    def unobserved(self, reason: str) -> HostObserver:
+        """Return an observer without hooks, and report ``reason`` for the stages it misses."""
+        for stage in ("fetch", "collate", "transfer"):
+            self.missing[stage] = reason
+        return HostObserver(self.info.batch_size)
