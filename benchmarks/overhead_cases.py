@@ -106,17 +106,17 @@ def cases() -> Iterator[Case]:
     """Yield the cases, the cheapest per batch first."""
     yield Case(
         "num_workers=0, nearly nothing a batch", Next(), batch_size=1, workers=0,
-        batches=PERIOD, rounds=5, time_share=0.2,
+        batches=PERIOD, rounds=5, time_share=0.1,
         judged=("wall_s", "cpu_s"), relative=False, most=2e-6, quiet=0.5e-6,
     )  # fmt: skip
     yield Case(
         f"about 1.5 ms a batch, {WORKERS} worker", Work(repeats(WORKERS * BATCH_S)),
-        BATCH_SIZE, WORKERS, batches=4, rounds=400, time_share=0.4,
+        BATCH_SIZE, WORKERS, batches=4, rounds=400, time_share=0.7,
         judged=("wall_s", "cpu_s"), relative=True, most=0.005, quiet=0.0025, most_whole=0.01,
     )  # fmt: skip
     yield Case(
         f"4 JPEGs a batch, decoded and resized, {WORKERS} worker", Photographs(), 4, WORKERS,
-        batches=2, rounds=100, time_share=0.4,
+        batches=2, rounds=100, time_share=0.2,
         judged=("wall_s", "cpu_s"), relative=True, most=0.01, quiet=0.005,
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ from benchmarks.overhead_cases import Case
 from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.iterator import TimedPass
-from pipeprof.loaders.instrument.sampling import CHECK_EVERY, SamplingSchedule
+from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
@@ -190,7 +190,8 @@ class Switched(SamplingSchedule):
         self._plan = plan
 
     def check(self, *_: Any) -> tuple[bool, int]:
-        return self._plan.mode is Mode.WATCHING, CHECK_EVERY
+        watching = self._plan.mode is Mode.WATCHING
+        return watching, CHECK_EVERY if watching else LONGEST
 
 
 class _Pause:

@@ -154,6 +154,16 @@ class InlineObserver:
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table = unknown_rows(len(keys))
+        recorded = np.array([key is not ONLY_TIMED for key in keys], dtype=bool)
+        table[:, _WORKER] = np.where(recorded, -1, UNWATCHED)
+        if not recorded.any():
+            return table, 0
+        table[recorded] = rows = self._rows(moments[recorded])
+        return table, int(np.isnan(rows[:, _FIRST_FIELD]).sum())
+
+    def _rows(self, moments: Floats) -> Floats:
+        """Return [moments, `SOURCE_FIELDS`], with the record of each batch where there is one."""
+        table = unknown_rows(len(moments))
         table[:, _WORKER] = -1
         if self._pins:
             table[:, _PINNED] = moments[:, 1]
@@ -165,10 +175,7 @@ class InlineObserver:
         table[rows, _FIRST_FIELD:] = records[places[rows]]
         for _ in range(places[found].max(initial=-1) + 1):
             self._records.popleft()
-        only_timed = np.array([key is ONLY_TIMED for key in keys], dtype=bool)
-        table[only_timed] = nan
-        table[only_timed, _WORKER] = UNWATCHED
-        return table, int((~found & ~only_timed).sum())
+        return table
 
     def close(self) -> None:
         self._patches.close()
