@@ -125,6 +125,17 @@ def test_no_ordinary_step_is_a_pause(steps: Callable[[Random, int], Floats], cou
         assert paused(marked(steps(np.random.default_rng(seed), count))) == [], f"seed {seed}"
 
 
+def test_last_steps_count_among_the_steps_of_which_few_may_be_pauses() -> None:
+    """Two evaluations in 80 steps, the first 20 of which are not examined."""
+    steps = 0.002 * np.random.default_rng(0).lognormal(0, 0.5, 80)
+    steps[[30, 60]] = 0.6
+    every = columns_of(steps)
+    passes = every.replaced(
+        epoch=every.index // 40, nth=every.index % 40, epoch_batches=np.full(80, 40.0)
+    )
+    assert paused(PauseFinder(4).mark(passes)) == [30, 60]
+
+
 @pytest.mark.parametrize("known_s", [np.nan, 0.6], ids=["unknown", "known in part"])
 def test_what_follows_the_last_batch_of_a_pass_is_a_pause_if_no_other_step_is_near_as_long(
     known_s: float,

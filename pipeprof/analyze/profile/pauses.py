@@ -54,7 +54,7 @@ class PauseFinder:
         self._lengths: Counter[int] = Counter()
         """Bin of length → number of steps."""
         self._longest_s = 0.0
-        """The longest ordinary step."""
+        """The longest ordinary step that is not the last of a pass."""
         self._last_long = float("-inf")
         """Index of the last batch with a long step."""
         self._last_pause: tuple[float, float] | None = None
@@ -68,14 +68,14 @@ class PauseFinder:
         pause_s, kind = columns.pause_s.copy(), columns.pause_kind.copy()
         step_s = columns.done_s - columns.delivered_s
         last = columns.nth == columns.epoch_batches - 1
-        examined = np.isnan(pause_s) & ~last & (columns.index >= COMPILING) & np.isfinite(step_s)
+        examined = np.isnan(pause_s) & (columns.index >= COMPILING) & np.isfinite(step_s)
         self._count(step_s[examined])
         ordinary_s, least_s = self._rule()
         long = examined & (step_s >= least_s)
         if long.any() and self._far_apart(columns.index[long]):
             pause_s[long], kind[long] = step_s[long] - ordinary_s, BY_LENGTH
             examined &= ~long
-        self._longest_s = float(np.max(step_s[examined], initial=self._longest_s))
+        self._longest_s = float(np.max(step_s[examined & ~last], initial=self._longest_s))
         known_s = np.nan_to_num(pause_s)
         least_s = max(LEAST_S, LEAST_MEDIANS * ordinary_s, LEAST_GAP * self._longest_s)
         left = last & (self._longest_s > 0) & (step_s - known_s >= least_s)
