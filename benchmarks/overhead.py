@@ -28,7 +28,7 @@ from benchmarks.overhead_session import Session, hold_session
 from benchmarks.overhead_small import print_small_costs
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, mixed, say
 from benchmarks.overhead_switched import Mode, hold_switched_session
-from pipeprof.loaders.instrument.sampling import affordable_share
+from pipeprof.loaders.instrument.sampling import COST_S, INLINE_COST_S, recorded_per_s
 from pipeprof.units import format_duration
 
 PLAIN, AGAIN = Arm("plain"), Arm("plain again")
@@ -69,7 +69,8 @@ class Series:
 
     def watched(self) -> float:
         """Return the share of batches that is recorded in full at the speed of this loader."""
-        return affordable_share(float(np.median(self.of(PLAIN, "wall_s"))), bool(self.case.workers))
+        cost_s = COST_S if self.case.workers else INLINE_COST_S
+        return min(1.0, float(np.median(self.of(PLAIN, "wall_s"))) * recorded_per_s(cost_s))
 
     def in_use(self, measure: str) -> Estimate:
         """Return the cost of pipeprof: the mean of watching and clocking by their shares in use."""

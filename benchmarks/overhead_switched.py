@@ -243,8 +243,11 @@ def _let_hooks_be_switched(plan: Plan) -> None:
         pipe = queue._wlock
         attach(sender, queue)
         ours, pending = queue._wlock.acquire, sender._pending
+
         # the queue's feeder thread keeps the lock that it began with
-        acquire = lambda: (ours if pending else pipe.acquire)()  # noqa: E731
+        def acquire() -> Any:
+            return ours() if pending else pipe.acquire()
+
         queue._wlock = SimpleNamespace(acquire=acquire, release=pipe.release)
 
         def turn(mode: Mode) -> None:

@@ -19,13 +19,13 @@ import pipeprof
 SAMPLES, BATCH, ITEM_S, STEP_S = 480, 8, 0.004, 0.001
 
 
-def waits(index: int) -> torch.Tensor:
+def read_image(index: int) -> torch.Tensor:
     """Make a sample as a slow storage would."""
     sleep(ITEM_S)
     return torch.full((4,), float(index))
 
 
-def computes(index: int) -> torch.Tensor:
+def augment(index: int) -> torch.Tensor:
     """Make a sample by Python code, which holds the interpreter."""
     end = thread_time() + ITEM_S
     while thread_time() < end:
@@ -81,7 +81,7 @@ def samples_per_s(loader: Any) -> tuple[float, list[float]]:
 def main() -> None:
     kind, work, threads = sys.argv[1:]
     make = {each.__name__: each for each in (nodes, grain, spdl)}[kind]
-    function = {each.__name__: each for each in (waits, computes)}[work]
+    function = {"waits": read_image, "computes": augment}[work]
     loader = pipeprof.wrap(make(function, int(threads)), whole=True)
     rate, sums = samples_per_s(loader)
     bare_rate, bare_sums = samples_per_s(make(function, int(threads)))

@@ -154,7 +154,7 @@ class InlineObserver:
 
     def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
         table = unknown_rows(len(keys))
-        recorded = np.array([key is not ONLY_TIMED for key in keys], dtype=bool)
+        recorded = np.array([key != ONLY_TIMED for key in keys], dtype=bool)
         table[:, _WORKER] = np.where(recorded, -1, UNWATCHED)
         if not recorded.any():
             return table, 0

@@ -67,7 +67,7 @@ class TimedPass:
     @property
     def only_timed(self) -> bool:
         """Whether batches are only timed now, and not recorded in full."""
-        return self._default_key is ONLY_TIMED
+        return self._default_key == ONLY_TIMED
 
     def take(self) -> Any:
         """Return the next batch."""

@@ -23,10 +23,10 @@ CHECK_EVERY = 64
 LONGEST = 256
 """Most batches of a window, unless a loader needs longer ones."""
 _SHORTEST = 16
-_COST_S = 50e-6
+COST_S = 50e-6
 """CPU seconds to record a batch in all processes together, when batches evict the hooks from the
 caches; measured by `python -m benchmarks.overhead`."""
-_INLINE_COST_S = 20e-6
+INLINE_COST_S = 20e-6
 """The same in a loader without workers, where there is no hand-over to observe."""
 _SHARE = 0.002
 """Share of the run's time that recording may cost."""
@@ -40,10 +40,9 @@ def shortest_window(capacity: int) -> int:
     return max(_SHORTEST, 2 * capacity + _SHORTEST // 2)
 
 
-def affordable_share(cycle_s: float, workers: bool = True) -> float:
-    """Return the share of batches that is recorded in the long run, at ``cycle_s`` per batch, in a
-    loader with or without ``workers``."""
-    return min(1.0, cycle_s * _SHARE / (_COST_S if workers else _INLINE_COST_S))
+def recorded_per_s(cost_s: float) -> float:
+    """Return how many batches a second may be recorded in the long run, at ``cost_s`` each."""
+    return _SHARE / cost_s
 
 
 def sampling_note(batches: int, only_timed: int) -> tuple[str, ...]:
@@ -72,17 +71,17 @@ class SamplingBudget:
         """Whether nothing was taken from it yet."""
         return self._tokens is None
 
-    def begin(self, count: int, cost_s: float = _COST_S) -> bool:
+    def begin(self, count: int, cost_s: float = COST_S) -> bool:
         """Take ``count`` batches at the start of a pass if possible; the first pass always can."""
         if self._tokens is None:
             self._tokens = float(count)
         return self.take(count, cost_s)
 
-    def take(self, count: int, cost_s: float = _COST_S) -> bool:
+    def take(self, count: int, cost_s: float = COST_S) -> bool:
         """Take ``count`` batches from the budget, which cost ``cost_s`` each; return False if it
         has fewer."""
         now = self._now()
-        gained = (now - self._since) * _SHARE / cost_s
+        gained = (now - self._since) * recorded_per_s(cost_s)
         self._tokens, self._since = min(_MOST_SAVED, (self._tokens or 0.0) + gained), now
         if self._tokens < count:
             return False
@@ -175,7 +174,7 @@ class SamplingSchedule:
             length = self._budget.next_length(_SHORTEST) if delivered else _SHORTEST
             if self._budget.is_new:
                 length = CHECK_EVERY
-            if self._budget.begin(length, _INLINE_COST_S):
+            if self._budget.begin(length, INLINE_COST_S):
                 observer.window_end = delivered + length
         remaining = observer.window_end - delivered
         observer.set_active(remaining > 0)

@@ -108,8 +108,10 @@ def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recordin
     limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
     if limited is not None:
         summary.charge_all_to(limited)
-    recording = replace(recording, pipeline=without_pauses(recording.pipeline, summary))
-    if (bound := busiest_stage(recording.pipeline, summary)) is not None:
+    recording = replace(
+        recording, pipeline=without_pauses(recording.pipeline, summary.sums["pause_s"])
+    )
+    if (bound := busiest_stage(recording.pipeline, summary.sums)) is not None:
         summary.charge_pipeline(bound)
     return recording, summary
 

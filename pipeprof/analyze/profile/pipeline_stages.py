@@ -8,11 +8,10 @@ them is named. Work in the thread of the training loop has only the time in whic
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.thresholds import MOSTLY
 from pipeprof.model import TRAINING_LOOP, PipelineStage
 
@@ -39,15 +38,15 @@ class BusyStage:
     this stage, or of one core on which all stages compute."""
 
 
-def without_pauses(stages: Sequence[PipelineStage], summary: Summary) -> tuple[PipelineStage, ...]:
+def without_pauses(stages: Sequence[PipelineStage], pause_s: float) -> tuple[PipelineStage, ...]:
     """Return the stages without the time of pauses, in which their full queues make them rest."""
-    pause_s = summary.sums["pause_s"]
     return tuple(replace(stage, elapsed_s=max(0.0, stage.elapsed_s - pause_s)) for stage in stages)
 
 
-def busiest_stage(stages: Sequence[PipelineStage], summary: Summary) -> BusyStage | None:
-    """Return the stage that limits the loader; ``None`` where none is busy enough."""
-    wall_s, stall_s = summary.sums["wall_s"], summary.sums["stall_s"]
+def busiest_stage(stages: Sequence[PipelineStage], sums: Mapping[str, float]) -> BusyStage | None:
+    """Return the stage that limits the loader; ``None`` where none is busy enough. ``sums`` are
+    those of the run's `Summary`."""
+    wall_s, stall_s = sums["wall_s"], sums["stall_s"]
     if not wall_s > 0:
         return None
     busy = list(busy_stages(stages, stall_s / wall_s))

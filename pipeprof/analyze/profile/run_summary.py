@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, steady, warmed_up
 from pipeprof.analyze.profile.histogram import Series, Sketch
 from pipeprof.analyze.profile.pauses import PauseFinder
+from pipeprof.analyze.profile.pipeline_stages import BusyStage
 from pipeprof.analyze.profile.slow_batches import slow_batches
 from pipeprof.analyze.profile.stage_times import (
     BLOCKED,
@@ -30,9 +30,6 @@ from pipeprof.analyze.profile.stall_attribution import (
     ranked,
 )
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
-
-if TYPE_CHECKING:  # which needs a summary itself
-    from pipeprof.analyze.profile.pipeline_stages import BusyStage
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
