@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import subprocess
 from pathlib import Path
+
+from _pytest.mark.expression import Expression
 
 from tests.support.tiers import SLOW
 
@@ -30,3 +34,16 @@ def test_every_used_target_exists(repo: Path) -> None:
 
 def test_every_slow_test_exists(repo: Path) -> None:
     assert [name for name in SLOW if not (repo / "tests" / name).exists()] == []
+
+
+def test_each_test_is_run_by_one_target_alone(repo: Path) -> None:
+    """However its marks are mixed: integrations in `make test` would fail for want of packages."""
+    marks = ("slow", "timed", "lab", "integrations")
+    mixes = [set(itertools.compress(marks, bits)) for bits in itertools.product((0, 1), repeat=4)]
+    mixes = [mix for mix in mixes if not mix >= {"lab", "integrations"}]
+    command = ["make", "-n", "tests", "test-all", "integrations", "lab"]
+    lines = subprocess.run(command, cwd=repo, text=True, capture_output=True, check=True).stdout
+    chosen = re.findall(r"-m pytest -m (?:'(.+?)'|(\w+))", lines)
+    runs = [Expression.compile(quoted or bare) for quoted, bare in chosen]
+    for mix in mixes:
+        assert sum(run.evaluate(lambda name, mix=mix, **_: name in mix) for run in runs) == 1, mix
