@@ -31,6 +31,7 @@ from pipeprof.measure.rows import (
     Floats,
     Source,
     as_array,
+    only_timed,
     unknown_rows,
 )
 from pipeprof.model import UNWATCHED
@@ -152,12 +153,12 @@ class InlineObserver:
     def source(self) -> Source:
         return self
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
+        if only_timed(keys):
+            return None, 0
         table = unknown_rows(len(keys))
         recorded = np.array([key != ONLY_TIMED for key in keys], dtype=bool)
         table[:, _WORKER] = np.where(recorded, -1, UNWATCHED)
-        if not recorded.any():
-            return table, 0
         table[recorded] = rows = self._rows(moments[recorded])
         return table, int(np.isnan(rows[:, _FIRST_FIELD]).sum())
 

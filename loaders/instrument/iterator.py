@@ -93,7 +93,7 @@ class TimedPass:
                 batch_key = key(batch if self._key_takes_batch else self.iterator)
             except Exception as error:
                 log_caught(_log, error, "a batch's stages are not known")
-        current.deliver(batch_key)
+        current.notes.append((current.asked_s, self._now(), batch_key))
         if device is not None:
             device.deliver(number)
         return batch
@@ -108,6 +108,8 @@ class TimedPass:
         the first batch, and then at least every `LONGEST` batches. Its own time does not count as
         a stall."""
         self._until_check = CHECK_EVERY
+        with suppress_and_log(_log, "the figures of the last batches are not complete"):
+            self._pass.flush_if_full(LONGEST)
         if self._device is None:
             self._find_device()
         with suppress_and_log(_log, "which batches to record next was not decided"):

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable
 from math import nan
 from statistics import median
-from threading import Lock
 from time import perf_counter
 from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
+from pipeprof.loaders.instrument.sampling import ALL_TASKS
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
@@ -60,7 +60,7 @@ def measure_overhead(
         return Overhead(None, None, "no batch was recorded")
     try:
         per_batch_s = _workers_s() if config.num_workers else _inline_s()
-        only_timed_s = _only_timed_s(bool(config.num_workers)) if only_timed else 0.0
+        only_timed_s = _only_timed_s() if only_timed else 0.0
         sample_s = _median_s(_sample())
         request_s = _median_s(_request()) if requests else 0.0
         charge_s = _median_s(_stages) / _STAGES_PER_ROUND if charges else 0.0
@@ -113,15 +113,23 @@ class _Iterator:
         return data
 
 
+class _Pickler:
+    """Stands in for the pickler of a worker's result queue."""
+
+    @staticmethod
+    def dumps(obj: Any) -> Any:
+        return obj
+
+
 class _Queue:
-    """Stands in for a worker's result queue, from which nobody takes anything."""
+    """Stands in for a worker's result queue, from which nobody takes anything, and for the module
+    in which its feeder thread finds the pickler."""
 
     def __init__(self) -> None:
-        self._wlock = Lock()
+        self._ForkingPickler = _Pickler
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
-        self._wlock.acquire()
-        self._wlock.release()
+        self._ForkingPickler.dumps(obj)
 
 
 def _identity(batch: Any) -> Any:
@@ -141,15 +149,17 @@ def _inline_s() -> float:
 def _workers_s() -> float:
     """Return the seconds that recording a batch takes in a worker and in main together."""
     ring = Ring(2 * FLUSH_EVERY)
+    ring.set_window(0, ALL_TASKS)
     sender, queue, fetcher, plain = (
         WorkerSender(ring.writer(0), 0, 1),
         _Queue(),
         _Fetcher(),
         _Fetcher(),
     )
-    sender.begin_epoch()
-    sender.attach(queue)
-    FetcherHooks(fetcher, sender.add_record, ResourceSampler(batch_nbytes), RequestCounts())
+    sender.attach(queue, queue)
+    meter = ResourceSampler(batch_nbytes)
+    hooks = FetcherHooks(fetcher, sender.add_record, meter, RequestCounts())
+    sender.begin_epoch(hooks.set_active)
     worker_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
     worker_s -= _median_s(lambda: _Queue().put((0, plain.fetch(0))))
     iterator, observer = _Iterator(), WorkerObserver(ring)
@@ -159,16 +169,10 @@ def _workers_s() -> float:
     return worker_s + main_s - _median_s(_Iterator().from_worker)
 
 
-def _only_timed_s(workers: bool) -> float:
-    """Return the same seconds for a batch that is only timed, with or without ``workers``."""
-    source = WorkerObserver(Ring(1)).source() if workers else InlineObserver().source()
-    main_s = _main_s(None, source, lambda _: ONLY_TIMED, lambda: None) - _median_s(lambda: None)
-    if not workers:
-        return main_s
-    sender, queue = WorkerSender(Ring(1).writer(0), 0, 1), _Queue()
-    sender.attach(queue)
-    worker_s = _median_s(lambda: queue.put((0, None))) - _median_s(lambda: _Queue().put((0, None)))
-    return worker_s + main_s
+def _only_timed_s() -> float:
+    """Return the same seconds for a batch that is only timed, in main alone."""
+    source = InlineObserver().source()
+    return _main_s(None, source, lambda _: ONLY_TIMED, lambda: None) - _median_s(lambda: None)
 
 
 def _main_s(

@@ -155,14 +155,14 @@ class SamplingSchedule:
         if not observer.may_pause or observer.ring.reports_stages():
             self._whole = True
         if recorded:
-            remaining = self._remaining(observer, iterator._rcvd_idx)
+            remaining = self._remaining(observer, iterator)
             if remaining > 0:
                 return True, remaining
             observer.set_active(False)
         remaining = self._until_next(observer, iterator)
         if remaining > 0:
             return False, remaining
-        return True, self._remaining(observer, iterator._rcvd_idx)
+        return True, self._remaining(observer, iterator)
 
     def _check_inline(self, observer: InlineObserver, delivered: int) -> tuple[bool, int]:
         """The same without workers, where nothing is ahead of the training loop."""
@@ -180,13 +180,15 @@ class SamplingSchedule:
         observer.set_active(remaining > 0)
         return remaining > 0, min(CHECK_EVERY, remaining) if remaining > 0 else LONGEST
 
-    def _remaining(self, observer: WorkerObserver, task: int) -> int:
-        """Return the batches until the next check, in the window that holds ``task``. At the end of
-        the window it is extended if the budget allows that; 0 means it has ended."""
+    def _remaining(self, observer: WorkerObserver, iterator: Any) -> int:
+        """Return the batches until the next check, in the window that holds the next batch. At the
+        end of the window it is extended if the budget allows that; 0 means it has ended."""
         ring, (first, end) = observer.ring, observer.ring.window()
+        task: int = iterator._rcvd_idx
         if self._whole:
             if end != ALL_TASKS:
                 ring.set_window(first, ALL_TASKS)
+                observer.record_from_next_task(iterator)
             return CHECK_EVERY
         # workers are this far ahead, and must learn of an extension before they remove their hooks
         remaining = end - observer.capacity - observer.workers - task
@@ -206,9 +208,9 @@ class SamplingSchedule:
             length = self._next_length(observer)
             if not length:
                 return CHECK_EVERY
-            # no worker has received these tasks yet, and each receives another one before
-            first = iterator._send_idx + observer.capacity
+            first = iterator._send_idx
             observer.ring.set_window(first, first + length)
+            observer.record_from_next_task(iterator)
             observer.set_active(True)  # batches in flight now are recorded in part
         return max(0, first - task)
 

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
-from pipeprof.loaders.instrument.worker_sender import WorkerSender
+from pipeprof.loaders.instrument.worker_sender import WorkerSender, be_woken
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
@@ -77,11 +77,10 @@ def instrument_worker(
         fetcher = create(kind, dataset, *arguments)
         # the data set may iterate a loader inside the worker, which is not measured
         if info is None or dataset is info.dataset:
-            sender.begin_epoch()
             hooks = FetcherHooks(
                 fetcher, sender.add_record, meter, counts, own_thread=True, clock=clock
             )
-            sender.control_hooks(hooks.set_active)
+            sender.begin_epoch(hooks.set_active)
         return fetcher
 
     kinds.create_fetcher = staticmethod(create_timed)
@@ -89,6 +88,7 @@ def instrument_worker(
     if loop is not None:
         hide_our_frames(loop.f_globals, __file__)
         sender.attach(loop.f_locals.get("data_queue"))
+        be_woken(sender)
     patch_reads()
 
 

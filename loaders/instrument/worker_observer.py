@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeprof.loaders.instrument.hooks import Hooks
+from pipeprof.loaders.instrument.worker_sender import wake_by_next_task
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import (
@@ -22,6 +24,7 @@ from pipeprof.measure.rows import (
     SOURCE_FIELDS,
     Floats,
     Source,
+    only_timed,
     unknown_rows,
 )
 from pipeprof.model import UNWATCHED
@@ -70,7 +73,7 @@ class WorkerObserver:
         if not in_order:
             self.key = self._last_arrived
         self.may_pause = in_order and all(
-            hasattr(iterator, name) for name in ("_send_idx", "_prefetch_factor")
+            hasattr(iterator, name) for name in ("_send_idx", "_prefetch_factor", "_index_queues")
         )
         self.workers = iterator._num_workers
         self.capacity = self.workers * getattr(iterator, "_prefetch_factor", 2)
@@ -106,6 +109,11 @@ class WorkerObserver:
         if not on:  # what is left came from the pin thread, for batches that are not recorded
             self._receipts.by_task.clear()
 
+    def record_from_next_task(self, iterator: Any) -> None:
+        """Have workers put their hooks in place with their next task, if the window has it."""
+        for queue in iterator._index_queues:
+            wake_by_next_task(queue)
+
     def close(self) -> None:
         pass
 
@@ -117,36 +125,6 @@ class WorkerObserver:
         self._resumed += 1
         if not self._resumed % iterator._num_workers:
             self.begin_epoch()
-
-
-class Hooks:
-    """Attributes set on objects in place of the original ones; no object is kept alive."""
-
-    def __init__(self) -> None:
-        self._on = False
-        self._hooks: list[tuple[Any, str, Any, Any]] = []
-        """Weak reference to the owner, name, hook, and the instance's own value or `_ABSENT`."""
-
-    def add(self, owner: Any, name: str, hook: Any) -> None:
-        """Set ``owner.name`` to ``hook`` from the next `set` on."""
-        self._hooks.append((weakref.ref(owner), name, hook, vars(owner).get(name, _ABSENT)))
-
-    def set(self, on: bool) -> None:
-        """Put all hooks in place, or restore the original attributes."""
-        if on == self._on:
-            return
-        self._on = on
-        for reference, name, hook, original in self._hooks:
-            owner = reference()
-            if owner is None:
-                continue
-            if on or original is not _ABSENT:
-                setattr(owner, name, hook if on else original)
-            else:
-                delattr(owner, name)
-
-
-_ABSENT = object()
 
 
 class SamplerTime:
@@ -192,13 +170,13 @@ class Arrivals:
         self.undelivered: list[tuple[int, Moments]] = []
         """Task and moments of each batch that arrived and is not known to be delivered."""
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
+        if only_timed(keys):
+            return None, 0
         table = unknown_rows(len(keys))
         tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
         recorded = tasks != ONLY_TIMED - 1
         table[~recorded, _WORKER] = UNWATCHED
-        if not recorded.any():
-            return table, 0
         table[recorded] = rows = self._joined(tasks[recorded], moments[recorded])
         return table, int(np.isnan(rows[:, _FETCH_START]).sum())
 

@@ -2,30 +2,40 @@
 
 torch puts a finished batch into a `multiprocessing.Queue`. The queue's feeder thread pickles it,
 which copies its tensors into shared memory, and writes the bytes into a pipe. The sender also
-notes when a batch is serialised, and removes the hooks while batches are not recorded.
+notes when a batch is pickled.
+
+While batches are not recorded, no hook is in place, and a worker runs as without pipeprof. Main
+wakes it by the first task that is to be recorded: unpickling that task switches the hooks on.
 """
 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import nan
-from types import SimpleNamespace
+from multiprocessing import queues
+from threading import Lock
 from typing import Any
 
+from pipeprof.loaders.instrument.hooks import Hooks
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import RingWriter, note_sent
 
 _log = logging.getLogger(__name__)
 
+_PICKLER = "_ForkingPickler"
+"""The name by which the feeder threads of all queues look up their pickler."""
+
 
 class WorkerSender:
     """Sends the records of one worker. It takes few steps, as all code that runs once a batch."""
 
-    __slots__ = ("_active", "_clock", "_pending", "_put", "_record", "_set_active", "_window",
-                 "_worker", "_workers", "_writer", "add_record")  # fmt: skip
+    __slots__ = ("_active", "_clock", "_cpu_before_s", "_lock", "_pickler_hook", "_places", "_put",
+                 "_put_hook", "_record", "_set_active", "_window", "_worker", "_workers", "_writer",
+                 "add_record")  # fmt: skip
 
     def __init__(
         self, writer: RingWriter, worker: int, workers: int, clock: Clock = SYSTEM_CLOCK
@@ -36,67 +46,145 @@ class WorkerSender:
         self._record: deque[Sequence[float]] = deque(maxlen=1)
         self.add_record = self._record.append
         """Takes the record of the batch that is sent next, with the fields of `REPORTED_FIELDS`."""
-        self._pending: deque[int | None] = deque()
-        """For each batch that is put and not yet serialised: where to note the moment."""
-        self._set_active: Callable[[bool], object] | None = None
-        self._active = True
+        self._places: dict[int, int] = {}
+        """The `id` of each batch that is put and not yet pickled → where to note the moment."""
+        self._cpu_before_s = nan
+        """CPU time of the feeder thread when it had pickled the batch before."""
+        self._put_hook, self._pickler_hook = Hooks(), Hooks()
+        self._set_active: Callable[[bool], object] = bool
+        self._active = False
+        self._lock = Lock()
+        """Held to put the pickler's hook in place, or to remove it."""
 
-    def begin_epoch(self) -> None:
-        """Begin an epoch; `control_hooks` then receives the hooks of its fetcher."""
+    def begin_epoch(self, set_active: Callable[[bool], object]) -> None:
+        """Begin an epoch, and switch the hooks of its fetcher by ``set_active`` from now on."""
         self._writer.begin_epoch()
-        self._active = True
-
-    def control_hooks(self, set_active: Callable[[bool], object]) -> None:
-        """Switch hooks by ``set_active`` from now on; they are active when this is called."""
+        self._record.clear()
         self._set_active = set_active
         first, end = self._window
-        if not first <= self._worker < end:  # the number of its first task
-            self._switch_hooks()
+        on = first <= self._worker < end  # the number of its first task
+        self._active = not on
+        self.switch(on)
 
-    def attach(self, queue: Any) -> None:
-        """Hook ``queue`` before anything is put into it. Anything but a `multiprocessing.Queue` is
-        left as it is, and the records are lost."""
-        put, pipe = getattr(queue, "put", None), getattr(queue, "_wlock", None)
-        if put is None or pipe is None:
+    def attach(self, queue: Any, module: Any = queues) -> None:
+        """Prepare the hooks of ``queue``, whose feeder thread finds its pickler in ``module``."""
+        put, pickler = getattr(queue, "put", None), getattr(module, _PICKLER, None)
+        if put is None or pickler is None:
             return
         self._put = put
-        acquire, memory, pending = pipe.acquire, self._writer.memory, self._pending
-        now, cpu_now, before_s = self._clock.now, self._clock.cpu_now, 0.0
-
-        def timed_acquire() -> Any:
-            nonlocal before_s
-            try:  # an error would end the feeder thread's work on a batch
-                place = pending.popleft()
-                if place is None:
-                    before_s = nan  # reading the CPU clock costs as much as all the rest here
-                else:
-                    cpu_s = cpu_now()
-                    note_sent(memory, place, now(), cpu_s - before_s)
-                    before_s = cpu_s
-            except Exception as error:
-                log_caught(_log, error, "when a batch was serialised is not known")
-            return acquire()
-
-        # the feeder thread acquires the pipe after pickling, and may wait for other workers
-        queue.put = self.put
-        queue._wlock = SimpleNamespace(acquire=timed_acquire, release=pipe.release)
+        self._put_hook.add(queue, "put", self.put)
+        timed = _timed(pickler, self._note_pickled, self._places)
+        self._pickler_hook.add(module, _PICKLER, timed)
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
         """Stand in for the queue's ``put``, and write the record of the batch first."""
-        place, task = None, obj[0]
+        task = obj[0]
         if type(task) is int:  # anything else announces that the worker begins an epoch
             if self._record:
                 place = self._writer.write(task, self._record.pop())
+                if place is not None:
+                    self._places[id(obj)] = place
             # the next task is mostly `task + workers`, and nearer once other workers have none left
             window = self._window
-            if (window[0] <= task + self._workers and task + 1 < window[1]) is not self._active:
-                self._switch_hooks()
-        self._pending.append(place)
+            if not (window[0] <= task + self._workers and task + 1 < window[1]):
+                self.switch(False)
         self._put(obj, block, timeout)
 
-    def _switch_hooks(self) -> None:
-        if self._set_active is not None:
-            self._active = not self._active
-            # a fetcher may be of an unknown version
-            with suppress_and_log(_log, "which batches to record next is not known"):
-                self._set_active(self._active)
+    def switch(self, on: bool) -> None:
+        """Put all hooks in place, or remove them."""
+        if on is self._active:
+            return
+        self._active = on
+        # a fetcher may be of an unknown version
+        with suppress_and_log(_log, "which batches to record next is not known"):
+            self._set_active(on)
+        self._put_hook.set(on)
+        if on:
+            with self._lock:
+                self._cpu_before_s = nan
+                self._pickler_hook.set(True)
+
+    def _note_pickled(self, place: int | None) -> None:
+        """Note that the feeder thread has pickled the batch whose moment belongs to ``place``. The
+        last batch of a window is pickled after the other hooks were removed."""
+        if place is None:
+            self._cpu_before_s = nan  # reading the CPU clock costs as much as all the rest here
+        else:
+            cpu_s = self._clock.cpu_now()
+            note_sent(self._writer.memory, place, self._clock.now(), cpu_s - self._cpu_before_s)
+            self._cpu_before_s = cpu_s
+        if not self._active:
+            with self._lock:
+                if not self._active and not self._places:
+                    self._pickler_hook.set(False)
+
+
+def _timed(pickler: Any, note: Callable[[int | None], None], places: dict[int, int]) -> type:
+    """Return a ``pickler`` that calls ``note`` after each object with its place in ``places``."""
+
+    class TimedPickler(pickler):  # type: ignore[misc]
+        @classmethod
+        def dumps(cls, obj: Any, *args: Any) -> Any:
+            place = places.pop(id(obj), None)
+            pickled = pickler.dumps(obj, *args)
+            try:  # an error would end the feeder thread's work on a batch
+                note(place)
+            except Exception as error:
+                log_caught(_log, error, "when a batch was pickled is not known")
+            return pickled
+
+    return TimedPickler
+
+
+class WakeUp:
+    """A task for a worker. Pickled and unpickled it is the plain task, and the worker that
+    unpickled it has its hooks in place."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+
+    def __reduce__(self) -> Any:
+        return _awake, (self._task,)
+
+
+class PutWakeUp:
+    """Stands in for the ``put`` of a queue of tasks until a task is put: that is a `WakeUp`."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue, self._hook = weakref.ref(queue), Hooks()
+        self._hook.add(queue, "put", self)
+        self._hook.set(True)
+
+    def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        is_task = type(obj) is tuple  # anything else is a message about the epoch
+        self._hook.set(False)
+        queue: Any = self._queue()
+        try:
+            return queue.put(WakeUp(obj) if is_task else obj, *args, **kwargs)
+        finally:
+            if not is_task:
+                self._hook.set(True)
+
+
+def wake_by_next_task(queue: Any) -> None:
+    """Wake the worker that reads tasks from ``queue`` by the next one that is put there."""
+    if not isinstance(queue.put, PutWakeUp):
+        PutWakeUp(queue)
+
+
+_sender: WorkerSender | None = None
+"""The sender of this worker process."""
+
+
+def be_woken(sender: WorkerSender) -> None:
+    """Let tasks wake ``sender``, of which a process has one."""
+    global _sender
+    _sender = sender
+
+
+def _awake(task: Any) -> Any:
+    """Return ``task``, with the hooks of this worker in place."""
+    with suppress_and_log(_log, "the next batches are not recorded"):
+        if _sender is not None:
+            _sender.switch(True)
+    return task

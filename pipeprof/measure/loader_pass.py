@@ -41,8 +41,8 @@ class Pass:
     """One iteration over a loader. Its owner calls it when a batch is asked for and delivered."""
 
     __slots__ = ("__weakref__", "_ended_s", "_epoch", "_first_s", "_flushed", "_iterator_s",
-                 "_notes", "_pause_notes", "_recorder", "_used_s", "asked_s", "begin_s",
-                 "may_fill_later", "now", "source")  # fmt: skip
+                 "_pause_notes", "_recorder", "_used_s", "asked_s", "begin_s", "may_fill_later",
+                 "notes", "now", "source")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
         self._recorder, self.now = recorder, recorder.now
@@ -57,17 +57,18 @@ class Pass:
         self.may_fill_later = False
         """Whether `source` keeps its records after the pass has ended."""
         self._flushed = 0
-        """Batches delivered that are no longer in `_notes`."""
-        self._notes: list[tuple[float, float, Any]] = []
+        """Batches delivered that are no longer in `notes`."""
+        self.notes: list[tuple[float, float, Any]] = []
         """When each batch was asked for and delivered, and its key. Keeping a tuple costs less
-        than writing its items anywhere."""
+        than writing its items anywhere. The owner calls `deliver`, or adds to it itself and calls
+        `flush_if_full` now and then."""
         self._ended_s = inf
         self._pause_notes: deque[pauses.PauseNote] = deque(maxlen=pauses.MOST_NOTES)
 
     @property
     def nth(self) -> int:
         """The number of batches delivered in this pass."""
-        return self._flushed + len(self._notes)
+        return self._flushed + len(self.notes)
 
     @property
     def number(self) -> int:
@@ -77,7 +78,7 @@ class Pass:
     @property
     def pending(self) -> int:
         """The number of delivered batches whose rows the recorder does not have yet."""
-        return len(self._notes)
+        return len(self.notes)
 
     def started(self) -> None:
         """Note that the iterator is there."""
@@ -89,20 +90,18 @@ class Pass:
 
     def deliver(self, key: Any = None) -> None:
         """Note that the batch asked for is delivered; ``key`` identifies it to the source."""
-        notes = self._notes
-        notes.append((self.asked_s, self.now(), key))
-        count = len(notes)
-        if count > FLUSH_EVERY:
+        self.notes.append((self.asked_s, self.now(), key))
+        self.flush_if_full(0)
+
+    def flush_if_full(self, more: int) -> None:
+        """Call `flush` if ``more`` batches would be too many to wait for it."""
+        if len(self.notes) + more > FLUSH_EVERY:
             self.flush()
-        elif count == 1 and not self._flushed:
-            self._first_s = notes[0][1] - self.begin_s
-            if self._recorder.first_batch_s is None:
-                self._recorder.first_batch_s = self._first_s
 
     def asked_earlier(self, asked_s: float) -> None:
         """Correct when the batch that was delivered last was asked for."""
-        if self._notes:
-            self._notes[-1] = (asked_s, *self._notes[-1][1:])
+        if self.notes:
+            self.notes[-1] = (asked_s, *self.notes[-1][1:])
             self.asked_s = asked_s
 
     def add_note(self, note: pauses.PauseNote) -> None:
@@ -124,53 +123,64 @@ class Pass:
 
     def flush(self) -> None:
         """Give the recorder the rows of the batches whose steps have ended."""
-        if self._notes:
+        if self.notes:
+            self._note_first()
             self._recorder.fill_ended()  # rows come in the order of their batches
             if self._ended_s == inf:
                 self._fill()
 
     def finish(self) -> None:
         """Give the recorder the rows of all remaining batches, after the pass has ended."""
-        if self._notes:
+        if self.notes:
             self._fill(self._ended_s)
         # another pass may have a note of this one, which must not keep the source alive
         self.source = None
         self._pause_notes.clear()
 
+    def _note_first(self) -> None:
+        """Note when the first batch came."""
+        if self.notes and not self._flushed:
+            self._first_s = self.notes[0][1] - self.begin_s
+            self._recorder.note_first_batch(self._epoch, self._first_s)
+
     def _fill(self, ended_s: float | None = None) -> None:
-        asked_s, delivered_s, keys = zip(*self._notes, strict=True)
+        asked_s, delivered_s, keys = zip(*self.notes, strict=True)
         # a step ends when the next batch is asked for
         asked_again = self.asked_s > delivered_s[-1]
         last = [self.asked_s] if asked_again else [] if ended_s is None else [ended_s]
         done_s = as_array([*asked_s[1:], *last])
         if count := len(done_s):
-            moments = np.column_stack([as_array(asked_s[:count]), as_array(delivered_s[:count])])
+            moments = np.stack([as_array(asked_s[:count]), as_array(delivered_s[:count])])
             self._add_rows(list(keys[:count]), moments, done_s)
 
     def _add_rows(self, keys: list[Any], moments: Floats, done_s: Floats) -> None:
         count, first = len(done_s), self._flushed
-        observed, lost = unknown_rows(count), count
         paused = np.full((count, 2), nan)
         # an error of ours must not end the training
-        with suppress_and_log(_log, f"the stages of {count} batches are not known"):
-            if self.source is not None:
-                observed, lost = self.source.columns(keys, moments)
         with suppress_and_log(_log, f"the pauses of {count} batches are not known"):
-            paused = self._recorder.pauses.of_steps(self._pause_notes, moments[:, 1], done_s)
-        main = np.empty((count, len(LOOP_FIELDS)))
+            paused = self._recorder.pauses.of_steps(self._pause_notes, moments[1], done_s)
+        observed, lost = self._observed(keys, moments.T)
+        loop = np.empty((len(LOOP_FIELDS), count))
         for place, column in enumerate(
-            (nan, np.arange(first, first + count), self._epoch, *moments.T, done_s, *paused.T)
+            (nan, np.arange(first, first + count), self._epoch, *moments, done_s, *paused.T)
         ):
-            main[:, place] = column
+            loop[place] = column
         self._flushed += count
-        del self._notes[:count]
-        self._recorder.add(np.concatenate([main, observed], axis=1), lost)
+        del self.notes[:count]
+        self._recorder.add(loop, observed, lost)
+
+    def _observed(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
+        """Return what `source` knows; nothing where it fails."""
+        with suppress_and_log(_log, f"the stages of {len(keys)} batches are not known"):
+            if self.source is not None:
+                return self.source.columns(keys, moments)
+        return unknown_rows(len(keys)), len(keys)
 
     def _last_s(self) -> float:
         """Return when a batch was last asked for or delivered."""
-        if self._ended_s < inf or not self._notes:
+        if self._ended_s < inf or not self.notes:
             return float(np.fmax(self._used_s, self.asked_s))
-        return max(self._notes[-1][1], self.asked_s)
+        return max(self.notes[-1][1], self.asked_s)
 
     def leave(self, exhausted: bool = False) -> None:
         """End the pass: the loader is ``exhausted``, or the loop was left before. Only the first
@@ -178,6 +188,7 @@ class Pass:
         if self._ended_s < inf:
             return
         now, asked_s = self.now(), self.asked_s
+        self._note_first()
         self._used_s, self._ended_s = self._last_s(), now
         self._recorder.end_pass(self)
         self._recorder.epochs.append(

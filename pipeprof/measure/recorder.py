@@ -1,7 +1,7 @@
 """Record a run in the main process: one row per delivered batch, in bounded memory.
 
-Once there are twice `WINDOW` rows, the oldest half is handed to ``fold``, which adds it to running
-figures, and is dropped here.
+Once there are twice `WINDOW` rows, all but the last `WINDOW` are handed to ``fold``, which adds
+them to running figures, and are dropped here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY, Pass
 from pipeprof.measure.rows import (
     COLUMNS,
+    LOOP_FIELDS,
+    WITHOUT_RECORD,
     Arrays,
     Floats,
     batch_numbers,
@@ -30,15 +32,21 @@ from pipeprof.measure.rows import (
 from pipeprof.model import UNWATCHED, BatchLog, Epoch
 
 WINDOW = 8192
-"""At least so many of the last rows are kept, and at most twice as many, which is 5 MB."""
+"""At least so many of the last rows are kept, and less than twice as many, which is 5 MB."""
 KEPT_EPOCHS = 200
+_MOST_ADDED = FLUSH_EVERY + 1
+"""Most rows that are added at once."""
 _MOST_UNFILLED = 8
 """So many ended passes may wait to be filled in: each keeps what its workers wrote."""
 
 Fold = Callable[[Arrays], None]
-_INDEX, _DONE, _WORKER, _SAMPLES = (
-    COLUMNS.index(name) for name in ("index", "done_s", "worker", "samples")
+_INDEX, _EPOCH, _NTH, _DONE, _WORKER, _SAMPLES = (
+    COLUMNS.index(name) for name in ("index", "epoch", "nth", "done_s", "worker", "samples")
 )
+_LOOP = slice(0, len(LOOP_FIELDS))
+_SOURCE = slice(len(LOOP_FIELDS), len(COLUMNS))
+_ALWAYS = [COLUMNS.index(name) for name in WITHOUT_RECORD]
+_RECORDED = [name for name in COLUMNS if name not in WITHOUT_RECORD]
 
 
 class Recorder:
@@ -62,6 +70,8 @@ class Recorder:
         """Called with each table of new rows: [rows, `COLUMNS`]."""
         self.first_batch_s: float | None = None
         """Seconds from the request for the first epoch's iterator to its first batch."""
+        self._first_epoch = 0
+        """The epoch of that batch."""
         self.last_s = 0.0
         """When the last flushed step ended."""
         self._began_s = 0.0
@@ -69,9 +79,10 @@ class Recorder:
         self._passes: WeakSet[Pass] = WeakSet()
         self._ended: deque[Pass] = deque()
         """Passes that ended and are not filled in yet, in the order of their ends."""
-        self._table = np.empty((2 * WINDOW, len(COLUMNS)))
-        """The kept rows come first in it: [rows, `COLUMNS`]. Memory is used only as they come, and
-        is not returned and asked for again, which would fragment it over days."""
+        self._table = np.empty((len(COLUMNS), 2 * WINDOW + _MOST_ADDED))
+        """The kept rows come first in it: [`COLUMNS`, rows]. Only `WITHOUT_RECORD` is written for
+        batches that are only timed. Memory is used only as rows come, and is not returned and asked
+        for again, which would fragment it over days."""
         self._rows = 0
         self._folded = 0
         """Rows that were handed to ``fold``."""
@@ -94,6 +105,11 @@ class Recorder:
         pauses.listen(begun)
         return begun
 
+    def note_first_batch(self, epoch: int, seconds: float) -> None:
+        """Note how long the first batch of an ``epoch`` took to come. Epochs may overlap."""
+        if self.first_batch_s is None or epoch < self._first_epoch:
+            self.first_batch_s, self._first_epoch = seconds, epoch
+
     def end_pass(self, ended: Pass) -> None:
         """Fill in a pass that ended, now or together with later ones."""
         self._ended.append(ended)
@@ -115,23 +131,29 @@ class Recorder:
         """Seconds from the begin of the first pass to the end of the last step."""
         return self.last_s - self._began_s if self.last_s else 0.0
 
-    def add(self, table: Floats, lost: int) -> None:
-        """Add rows of batches whose step has ended: [rows, `COLUMNS`], without their index.
-        ``lost`` of them have no record of their worker."""
-        first = self._folded + self._rows
-        table[:, _INDEX] = np.arange(first, first + len(table))
-        self._count_samples(table)
+    def add(self, loop: Floats, observed: Floats | None, lost: int) -> None:
+        """Add the next rows, of batches whose step has ended: ``loop`` [`LOOP_FIELDS`, rows],
+        without their index, and ``observed`` [rows, `SOURCE_FIELDS`], which is ``None`` where all
+        are only timed. ``lost`` of them have no record of their worker."""
+        begin, end = self._rows, self._rows + loop.shape[1]
+        table = self._table[:, begin:end]
+        table[_LOOP] = loop
+        table[_INDEX] = np.arange(self._folded + begin, self._folded + end)
+        if observed is None:
+            table[_WORKER], table[_SAMPLES] = UNWATCHED, self._usual_samples
+            self.unwatched += end - begin
+        else:
+            table[_SOURCE] = observed.T
+            self._count_samples(table[_SAMPLES])
+            self.unwatched += int((table[_WORKER] == UNWATCHED).sum())
         self.lost_records += lost
-        self.unwatched += int((table[:, _WORKER] == UNWATCHED).sum())
-        self.last_s = max(self.last_s, float(table[-1, _DONE]))
+        self.last_s = max(self.last_s, float(loop[_DONE, -1]))
+        self._rows = end
         if self.on_rows is not None:
-            self.on_rows(table)
-        while len(table):
-            taken = table[: 2 * WINDOW - self._rows]
-            self._table[self._rows : self._rows + len(taken)] = taken
-            self._rows, table = self._rows + len(taken), table[len(taken) :]
-            if self._rows == 2 * WINDOW:
-                self._fold_oldest()
+            columns = self._columns(begin, end)
+            self.on_rows(np.stack([columns[name] for name in COLUMNS], axis=1))
+        if self._rows >= 2 * WINDOW:
+            self._fold_oldest()
 
     def note_device(self, number: int, wait_s: float, busy_s: float) -> None:
         """Note how long the accelerator was idle before a batch, and busy after it. ``number`` is
@@ -156,33 +178,45 @@ class Recorder:
         }
         return BatchLog(**columns)
 
-    def _count_samples(self, table: Floats) -> None:
-        """Set the samples of batches that were not counted to those of the others."""
-        samples = table[:, _SAMPLES]
+    def _count_samples(self, samples: Floats) -> None:
+        """Set the ``samples`` of batches that were not counted to those of the others."""
         unknown = np.isnan(samples)
         if not unknown.all():
             self._usual_samples = float(np.rint(np.nanmean(samples)))
         samples[unknown] = self._usual_samples
 
     def _fold_oldest(self) -> None:
-        """Hand over the older half of the rows, and drop it with its notes."""
-        arrays = self._arrays(WINDOW)
-        self._table[:WINDOW] = self._table[WINDOW:]
-        self._rows, self._folded = WINDOW, self._folded + WINDOW
+        """Hand over all rows but the last `WINDOW`, and drop them with their notes."""
+        count = self._rows - WINDOW
+        arrays = self._arrays(count)
         if self._fold is not None:
             self._fold(arrays)
         for notes in (self._device, self._copies):
             for number in batch_numbers(arrays) if notes else ():
                 notes.pop(number, None)
+        kept = self._table[:, count : self._rows]
+        if (kept[_WORKER] == UNWATCHED).all():
+            self._table[_ALWAYS, :WINDOW] = kept[_ALWAYS]
+        else:
+            self._table[:, :WINDOW] = kept
+        self._rows, self._folded = WINDOW, self._folded + count
 
     def _arrays(self, count: int) -> Arrays:
-        """Return the oldest ``count`` rows as columns, which are copies."""
-        table = self._table[: self._rows]
-        batches = epoch_batches(table[:, COLUMNS.index("epoch")], table[:, COLUMNS.index("nth")])
-        columns = np.ascontiguousarray(table[:count].T)
-        arrays: dict[str, Floats] = dict(zip(COLUMNS, columns, strict=True))
-        arrays["epoch_batches"] = batches[:count]
+        """Return the oldest ``count`` rows as columns. They are valid until rows are added."""
+        arrays = self._columns(0, count)
+        kept = self._table[:, : self._rows]
+        arrays["epoch_batches"] = epoch_batches(kept[_EPOCH], kept[_NTH])[:count]
         arrays["rested"] = np.full(count, nan)  # it can be decided from all steps only
         arrays["device_wait_s"], arrays["device_busy_s"] = lookup(self._device, arrays)
         arrays["h2d_s"], arrays["h2d_bytes"] = lookup(self._copies, arrays)
         return arrays
+
+    def _columns(self, begin: int, end: int) -> dict[str, Floats]:
+        """Return the rows from ``begin`` to ``end`` as `COLUMNS`."""
+        columns: dict[str, Floats] = dict(zip(COLUMNS, self._table[:, begin:end], strict=True))
+        only_timed = columns["worker"] == UNWATCHED
+        if only_timed.all():
+            columns.update(dict.fromkeys(_RECORDED, np.full(end - begin, nan)))
+        elif only_timed.any():
+            columns.update({name: np.where(only_timed, nan, columns[name]) for name in _RECORDED})
+        return columns

@@ -24,6 +24,8 @@ RECEIVE_FIELDS = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sam
 SOURCE_FIELDS = (*RECEIVE_FIELDS, *RECORD_FIELDS)
 """Columns that a `Source` fills in."""
 COLUMNS = (*LOOP_FIELDS, *SOURCE_FIELDS)
+WITHOUT_RECORD = (*LOOP_FIELDS, "worker", "samples")
+"""Columns that are known of every batch; the others are unknown for one that is only timed."""
 ONLY_TIMED = 0
 """The key of a batch that is not recorded in full; all other integers are keys of records."""
 _WORKER = SOURCE_FIELDS.index("worker")
@@ -35,8 +37,9 @@ _EPOCH_BITS = 32
 class Source(Protocol):
     """Knows which worker made each batch of a pass, and when."""
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
-        """Return a table [keys, `SOURCE_FIELDS`], and how many records were lost.
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
+        """Return a table [keys, `SOURCE_FIELDS`], and how many records were lost. The table is
+        ``None`` if all batches are `only_timed`.
 
         ``keys`` identify batches in the order of delivery; ``None`` stands for a batch without a
         key, and `ONLY_TIMED` for one that has no record. ``moments`` are when each was asked for
@@ -50,6 +53,11 @@ def unknown_rows(count: int) -> Floats:
     table = np.full((count, len(SOURCE_FIELDS)), nan)
     table[:, _WORKER] = -2
     return table
+
+
+def only_timed(keys: list[Any]) -> bool:
+    """Return whether no batch is recorded in full."""
+    return keys.count(ONLY_TIMED) == len(keys)
 
 
 def batch_number(epoch: int, nth: int) -> int:

@@ -19,7 +19,7 @@ def known(monkeypatch):
     """Give each hook a known time."""
     monkeypatch.setattr(overhead, "_workers_s", lambda: WORKER_S)
     monkeypatch.setattr(overhead, "_inline_s", lambda: INLINE_S)
-    monkeypatch.setattr(overhead, "_only_timed_s", lambda workers: ONLY_TIMED_S)
+    monkeypatch.setattr(overhead, "_only_timed_s", lambda: ONLY_TIMED_S)
     monkeypatch.setattr(overhead, "_median_s", lambda call: OTHER_S)  # a sample, a request, stages
 
 

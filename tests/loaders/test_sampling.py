@@ -1,17 +1,20 @@
 """Loaders so fast that recording each batch would cost too much: windows are recorded, in full."""
 
+import multiprocessing
 import queue
-import threading
+import sys
 import time
+from multiprocessing import queues, reduction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from torch.utils.data import DataLoader, Dataset, Subset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 import pipeprof
+from pipeprof.loaders.instrument import worker_sender
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.sampling import (
-    ALL_TASKS,
     CHECK_EVERY,
     LONGEST,
     SamplingBudget,
@@ -19,7 +22,7 @@ from pipeprof.loaders.instrument.sampling import (
 )
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.ring import REPORTED_FIELDS, TIMING_FIELDS, Ring
+from pipeprof.measure.ring import RECORD_FIELDS, REPORTED_FIELDS, TIMING_FIELDS, Ring
 
 BATCHES = 2_600
 MANY = 1_007
@@ -111,45 +114,104 @@ def test_a_data_set_that_reports_stages_is_known(named, says):
     assert ring.reports_stages() is says
 
 
-class Results(queue.Queue):
-    """Has the attributes of a worker's result queue."""
+def sender_of(ring, worker, workers):
+    """Return a sender, its queue, and a list that receives what its hooks are set to."""
+    sender, results, switched = WorkerSender(ring.writer(worker), worker, workers), Results(), []
+    sender.attach(results, results)
+    sender.begin_epoch(switched.append)
+    return sender, results, switched
 
-    def __init__(self):
-        super().__init__()
-        self._wlock = threading.Lock()
+
+class Results(queue.Queue):
+    """A worker's queue of results, and the module with its pickler, which pickles nothing."""
+
+    class _ForkingPickler:
+        @staticmethod
+        def dumps(obj):
+            return obj
+
+    def put(self, obj, block=True, timeout=None):
+        super().put(self._ForkingPickler.dumps(obj), block, timeout)
+
+    def hooked(self):
+        return {"put", "_ForkingPickler"} & vars(self).keys()
 
 
 def test_a_worker_has_its_hooks_on_where_main_wants_records():
     """It is the second of three workers, and fetches batches 1, 4, 7, and so on."""
     ring = Ring(slots=8)
-    sender, results, switched = WorkerSender(ring.writer(1), 1, 3), Results(), []
-    sender.begin_epoch()
-    sender.attach(results)
     ring.set_window(0, 16)
-    sender.control_hooks(switched.append)
-    on, recorded_tasks = True, []
+    sender, results, switched = sender_of(ring, 1, 3)
+    recorded_tasks = []
     for task in range(1, 100, 3):
-        on = switched[-1] if switched else True
-        if on:
-            recorded_tasks.append(task)
-        if task == 31:
+        if task == 52:
             ring.set_window(50, 66)
+            sender.switch(True)
+        if switched[-1]:
+            recorded_tasks.append(task)
+        assert results.hooked() == ({"put", "_ForkingPickler"} if switched[-1] else set())
         results.put((task, None))
-    assert set(recorded_tasks) >= {*range(1, 16, 3), *range(52, 66, 3)}
-    assert switched == [False, True, False]
-    assert len(recorded_tasks) <= 5 + 5 + 3, "and hardly any more"
-    ring.set_window(0, ALL_TASKS)
-    results.put((100, None))
-    assert switched[-1] is True
+    assert switched == [True, False, True, False]
+    assert recorded_tasks == [*range(1, 16, 3), 16, *range(52, 66, 3), 67], "and one more"
 
 
-def test_a_worker_that_begins_where_nothing_is_wanted_makes_no_record():
-    ring = Ring(slots=8)
-    sender, switched = WorkerSender(ring.writer(0), 0, 1), []
-    sender.begin_epoch()
-    ring.set_window(0, 0)
-    sender.control_hooks(switched.append)
-    assert switched == [False]
+def test_a_worker_that_begins_where_nothing_is_wanted_has_no_hooks():
+    _, results, switched = sender_of(Ring(slots=8), 0, 1)
+    assert (switched, results.hooked()) == ([False], set())
+
+
+def test_the_last_batch_of_a_window_is_pickled_after_it():
+    ring, waiting = Ring(slots=8), []
+    ring.set_window(0, 1)
+    sender, results, _ = sender_of(ring, 0, 1)
+    sender._put = lambda obj, *_: waiting.append(obj)  # until its thread has time
+    sender.add_record((1.0, 2.0, 0.5, 8.0))
+    results.put((0, None))
+    assert results.hooked() == {"_ForkingPickler"}
+    results._ForkingPickler.dumps(waiting[0])
+    assert results.hooked() == set()
+    record = dict(zip(RECORD_FIELDS, ring.read(1, [0])[0], strict=True))
+    assert record["sent_s"] > 0
+
+
+def test_a_task_that_wakes_a_worker_arrives_as_it_is(monkeypatch):
+    switched = []
+    monkeypatch.setattr(worker_sender, "_sender", SimpleNamespace(switch=switched.append))
+    tasks = multiprocessing.Queue()
+    plain = (3, [1, 2])
+    worker_sender.wake_by_next_task(tasks)
+    worker_sender.wake_by_next_task(tasks)
+    for message in (None, plain, plain):
+        tasks.put(message)
+    assert [tasks.get(timeout=10) for _ in range(3)] == [None, plain, plain]
+    assert switched == [True], "once, and None is no task"
+    assert "put" not in vars(tasks)
+
+
+class Watched(IterableDataset):
+    """Yields whether the worker has hooks of ours, outside its own code."""
+
+    def __iter__(self):
+        frame = sys._getframe()
+        while frame.f_code.co_name != "_worker_loop":
+            frame = frame.f_back
+        for _ in range(BATCHES):
+            results, fetcher = frame.f_locals["data_queue"], frame.f_locals["fetcher"]
+            yield bool(
+                {"put", "fetch"} & (vars(results).keys() | vars(fetcher).keys())
+                or queues._ForkingPickler is not reduction.ForkingPickler
+            )
+
+
+def test_between_windows_a_worker_runs_as_without_us():
+    loader = pipeprof.wrap(DataLoader(Watched(), 4, num_workers=2))
+    hooked = np.array([bool(batch.any()) for batch in loader])
+    batches = loader.profile().batches
+    recorded = np.zeros(len(hooked), dtype=bool)
+    recorded[list(batches.nth)] = True
+    assert not recorded.all()
+    assert hooked[recorded][3:].all(), "each worker's first batch is under way when we look"
+    assert hooked[~recorded].mean() < 0.1
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new workers", "persistent"])
