@@ -106,7 +106,7 @@ def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recordin
     recording = replace(recording, batches=take_rows(batches, marked.watched))
     watched = Columns.of(recording.batches)
     limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
-    if limited is not None:
+    if limited is not None and summary.is_awaited(limited):
         summary.charge_all_to(limited)
     recording = replace(
         recording, pipeline=without_pauses(recording.pipeline, summary.sums["pause_s"])

@@ -145,25 +145,33 @@ def test_a_long_tail_is_no_quota(seed):
     assert limited_stage(tail.replaced(bytes=np.full(300, 1e5))) is None
 
 
-def test_the_report_says_so_and_advises_no_more_workers():
-    shared_rate = batches(shared(Random(0), 4))
-    kept = {name: tuple(map(float, shared_rate._arrays[name])) for name in (
-        "fetch_start_s", "fetch_end_s", "read_s", "read_cpu_s", "cpu_s", "runqueue_s",
-        "asked_s", "delivered_s", "done_s", "worker",
+def profile_of(made, late_s):
+    """Main asks for each batch ``late_s`` after it was fetched, and has it 2 ms later."""
+    kept = {name: tuple(map(float, made._arrays[name])) for name in (
+        "fetch_start_s", "fetch_end_s", "read_s", "read_cpu_s", "decode_s", "cpu_s", "runqueue_s",
+        "worker",
     )}  # fmt: skip
-    recording = workers_run(len(shared_rate), workers=4)
-    log = replace(recording.batches, **kept, sent_s=(), received_s=(), arrived_s=())
-    moment = [max(0.0, end - 0.002) for end in kept["fetch_end_s"]]
-    log = replace(
-        log, asked_s=tuple(moment), delivered_s=kept["fetch_end_s"],
-        done_s=(*moment[1:], kept["fetch_end_s"][-1] + 0.001),
-        worker=tuple(map(int, kept["worker"])),
-    )  # fmt: skip
-    profile = assemble(replace(recording, batches=log))
+    kept["worker"] = tuple(map(int, kept["worker"]))
+    asked = tuple(max(0.0, end + late_s) for end in kept["fetch_end_s"])
+    delivered = tuple(moment + 0.002 for moment in asked)
+    moments = {"asked_s": asked, "delivered_s": delivered, "done_s": (*asked[1:], delivered[-1])}
+    recording = workers_run(len(made), workers=4)
+    log = replace(recording.batches, **kept, **moments, sent_s=(), received_s=(), arrived_s=())
+    return assemble(replace(recording, batches=log))
+
+
+def test_the_report_says_so_and_advises_no_more_workers():
+    profile = profile_of(batches(shared(Random(0), 4)), late_s=-0.002)
     assert profile.diagnosis.bottleneck == "read"
     assert "a rate that all readers share" in profile.diagnosis.headline
     assert all("num_workers" not in advice.setting for advice in profile.recommendations)
     assert profile.worth["read"].cheaper.share > 0.15
+
+
+def test_a_shared_rate_limits_nothing_while_workers_are_ahead():
+    profile = profile_of(batches(shared(Random(0), 4)), late_s=0.5)
+    assert profile.diagnosis.bottleneck != "read"
+    assert "a rate that all readers share" not in profile.diagnosis.headline
 
 
 def test_what_computes_shares_cores_and_not_a_rate():

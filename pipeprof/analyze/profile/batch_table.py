@@ -84,7 +84,7 @@ class Columns:
     def paused_s(self) -> Floats:
         """The pause between delivered and done; 0 where there was none."""
         pause_s = self._arrays.get("pause_s")
-        return np.zeros(len(self)) if pause_s is None else np.nan_to_num(pause_s)
+        return np.zeros(len(self)) if pause_s is None else np.fmax(pause_s, 0.0)
 
     @property
     def step_s(self) -> Floats:
@@ -112,7 +112,7 @@ def warmed_up(columns: Columns, warmup: int) -> Mask:
     the later half."""
     if not len(columns):
         return np.zeros(0, dtype=bool)
-    mask: Mask = columns.nth >= np.minimum(warmup, columns.epoch_batches // 2)
+    mask: Mask = columns.nth >= np.minimum(warmup, np.floor(columns.epoch_batches / 2))
     return mask
 
 

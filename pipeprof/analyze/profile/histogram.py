@@ -95,38 +95,46 @@ class Series:
 
     names: tuple[str, ...]
     points: list[Floats] = field(default_factory=list)
-    """Arrays of consecutive sums. [stretches, names]"""
+    """Arrays of consecutive sums. [names, stretches]"""
     stretch: int = 1
-    """Batches of a stretch."""
+    """Batches of a stretch, a power of two."""
     _remainder: Floats | None = None
-    """Batches that do not yet fill a stretch. [batches, names]"""
+    """Batches that do not yet fill a stretch. [names, batches]"""
 
     def add(self, *columns: Floats) -> None:
         """Add the next batches, in a column for each of ``names``."""
-        rows = np.stack(columns, axis=1)
+        rows = np.stack(columns)
         if self._remainder is not None:
-            rows = np.concatenate([self._remainder, rows])
-        whole = len(rows) // self.stretch * self.stretch
-        self._remainder = rows[whole:]
+            rows = np.concatenate([self._remainder, rows], axis=1)
+        whole = rows.shape[1] // self.stretch * self.stretch
+        self._remainder = rows[:, whole:].copy()
         if whole:
-            parts = rows[:whole].reshape(-1, self.stretch, len(self.names))
-            self.points.append(parts.sum(axis=1))
-        while sum(map(len, self.points)) > _MOST_POINTS:
+            sums = rows[:, :whole]
+            for _ in range(self.stretch.bit_length() - 1):
+                sums = _pair_sums(sums)
+            self.points.append(sums)
+        while sum(each.shape[1] for each in self.points) > _MOST_POINTS:
             self._join_pairs()
 
     def __getitem__(self, name: str) -> Floats:
         """Return the sums of ``name``. [stretches]"""
         if not self.points:
             return np.zeros(0)
-        column: Floats = np.concatenate(self.points)[:, self.names.index(name)]
-        return column
+        place = self.names.index(name)
+        return np.concatenate([each[place] for each in self.points])
 
     def _join_pairs(self) -> None:
         """Double the length of the stretches."""
-        points = np.concatenate(self.points)
-        even = len(points) // 2 * 2
-        if even < len(points) and self._remainder is not None:
+        points = np.concatenate(self.points, axis=1)
+        even = points.shape[1] // 2 * 2
+        if even < points.shape[1] and self._remainder is not None:
             # the last stretch, summed already, becomes the first row of the next one
-            self._remainder = np.concatenate([points[even:], self._remainder])
-        self.points = [points[:even].reshape(-1, 2, len(self.names)).sum(axis=1)]
+            self._remainder = np.concatenate([points[:, even:], self._remainder], axis=1)
+        self.points = [_pair_sums(points[:, :even])]
         self.stretch *= 2
+
+
+def _pair_sums(columns: Floats) -> Floats:
+    """Return the sums of neighbours, of which there is an even number. [names, half of them]"""
+    sums: Floats = columns[:, 0::2] + columns[:, 1::2]
+    return sums

@@ -87,8 +87,10 @@ class PauseFinder:
     def _count(self, step_s: Floats) -> None:
         """Count the steps by length."""
         bins = np.floor(np.log2(np.maximum(step_s, _SHORTEST_S)) * _BINS).astype(int)
-        for number, count in zip(*np.unique(bins, return_counts=True), strict=True):
-            self._lengths[int(number)] += int(count)
+        first = int(bins.min(initial=0))
+        counts = np.bincount(bins - first)
+        for place in np.flatnonzero(counts).tolist():
+            self._lengths[first + place] += int(counts[place])
 
     def _rule(self) -> tuple[float, float]:
         """Return the median step and the shortest pause, in seconds. The latter is infinite where

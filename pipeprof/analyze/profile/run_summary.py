@@ -29,6 +29,7 @@ from pipeprof.analyze.profile.stall_attribution import (
     places,
     ranked,
 )
+from pipeprof.analyze.thresholds import MINOR_SHARE
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
@@ -105,13 +106,11 @@ class Summary:
     def _add(self, columns: Columns) -> None:
         self.total += len(columns)
         self._add_pauses(columns)
-        self._add_memory(columns)
-        for gauge in GAUGES:
-            self.gauges[gauge].add(getattr(columns, gauge))
         mask = steady(columns, self._warmup)
         self._add_clocked(columns.take(mask))
         watched = columns.watched
-        self._add_watched(columns.take(watched), mask[watched])
+        if watched.any():
+            self._add_watched(columns.take(watched), mask[watched])
 
     def _add_clocked(self, columns: Columns) -> None:
         """Add what is known of every measured batch."""
@@ -124,7 +123,11 @@ class Summary:
         self.sums["wall_s"] += float(columns.cycle_s.sum())
 
     def _add_watched(self, columns: Columns, mask: Mask) -> None:
-        """Add what follows from the records of the sampled batches in ``mask``."""
+        """Add what follows from the records of sampled batches: of all of them gauges and memory,
+        and else of those in ``mask``."""
+        self._add_memory(columns)
+        for gauge in GAUGES:
+            self.gauges[gauge].add(getattr(columns, gauge))
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
         self._charge(columns, mask)
@@ -199,6 +202,11 @@ class Summary:
         unknown."""
         cpu, native = self.resources[CPU], self.resources[NATIVE]
         return cpu.mean + (native.mean if native.count else 0.0)
+
+    def is_awaited(self, stage: str) -> bool:
+        """Whether more than a minor part of the stall is charged to ``stage``. The rate of a
+        storage may be limited and yet leave workers ahead of main."""
+        return self.blame[stage] > MINOR_SHARE * sum(self.blame.values())
 
     def charge_all_to(self, stage: str) -> None:
         """Charge the whole stall of a known cause to ``stage``, whose rate is limited. Saving time
