@@ -7,8 +7,9 @@
 Loaders are drawn at random (`benchmarks.random_loaders`) until enough of them are starved. One turn
 of a loader is a run with all costs, and one run for each cause with that cause's costs 25 %
 cheaper, over the same samples. Each turn has other samples. Loaders whose gains differ much between
-turns get more turns. All runs are profiled, so all include the profiler's overhead. The *gain* of a
-cut is how much faster its run is than the run with all costs of the same turn.
+turns get more turns; only the profiles of the first three are judged. All runs are profiled, so all
+include the profiler's overhead. The *gain* of a cut is how much faster its run is than the run with
+all costs of the same turn.
 
 The cause that is blamed first should be the one whose cut gained most, or be within the noise of
 that. The noise is the largest difference between two equal gains in 95 % of cases, estimated from

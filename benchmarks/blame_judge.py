@@ -47,6 +47,9 @@ class Said:
         return worth.cheaper if worth else _NOTHING
 
 
+JUDGED = 3
+"""Profiles of a loader that are judged. Further turns only tell its gains more exactly: otherwise
+unsteady loaders, which get more turns, would count for more."""
 _NOTHING = Speedup(0.0, (0.0, 0.0))
 """The promise of a cause that is not blamed at all."""
 
@@ -68,7 +71,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Judged:
-    """A loader's profiles, one per turn, and the factor that each cut gained in each turn."""
+    """A loader's profiles, one for each of the first turns, and the factor that each cut gained in
+    each turn."""
 
     spec: LoaderSpec
     starved: float
@@ -81,7 +85,7 @@ class Judged:
 
     @classmethod
     def of(cls, tried: Tried) -> Judged:
-        profiles = [assemble(turn.base) for turn in tried.turns]
+        profiles = [assemble(turn.base) for turn in tried.turns[:JUDGED]]
         cuts = cuts_of(tried.spec)
         return cls(
             tried.spec,
@@ -142,7 +146,7 @@ class Judged:
 
     @property
     def _freedom(self) -> int:
-        return len(self.gains) * (len(self.profiles) - 1)
+        return sum(len(gains) - 1 for gains in self.gains.values())
 
     @property
     def difference_by_chance(self) -> float:

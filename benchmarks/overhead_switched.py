@@ -22,7 +22,6 @@ from dataclasses import replace
 from enum import IntEnum
 from itertools import islice
 from time import perf_counter, process_time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from benchmarks.overhead_arms import Arm
-from benchmarks.overhead_cases import Case
+from benchmarks.overhead_cases import PERIOD, Case
 from benchmarks.overhead_session import Session, Spent
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.iterator import TimedPass
@@ -166,7 +165,18 @@ class Stream:
         self._take(self.plan.lead)
         start_s, start_cpu_s = perf_counter(), process_time()
         self._take(self._case.batches)
+        if self._case.batches >= PERIOD:
+            self._fold()
         return perf_counter() - start_s, process_time() - start_cpu_s
+
+    def _fold(self) -> None:
+        """Fold the rows of this stretch now, so that no stretch pays for those of another."""
+        recorder = self.turn._pass._recorder
+        self.turn._pass.flush()
+        if recorder._fold is not None and recorder._rows:
+            recorder._fold(recorder._arrays(recorder._rows))
+            recorder._folded += recorder._rows
+            recorder._rows = 0
 
     def _take(self, count: int) -> None:
         """Take ``count`` batches in a training loop with empty steps."""
@@ -240,23 +250,8 @@ def _let_hooks_be_switched(plan: Plan) -> None:
         plan.add(_Maker(hooks, meter).turn)
 
     def switched_attach(sender: WorkerSender, queue: Any) -> None:
-        pipe = queue._wlock
         attach(sender, queue)
-        ours, pending = queue._wlock.acquire, sender._pending
-
-        # the queue's feeder thread keeps the lock that it began with
-        def acquire() -> Any:
-            return ours() if pending else pipe.acquire()
-
-        queue._wlock = SimpleNamespace(acquire=acquire, release=pipe.release)
-
-        def turn(mode: Mode) -> None:
-            if mode is Mode.OFF:
-                vars(queue).pop("put", None)
-            else:
-                queue.put = sender.put
-
-        plan.add(turn)
+        plan.add(lambda mode: sender.switch(mode is Mode.WATCHING))
 
     FetcherHooks.__init__ = switched_init  # type: ignore[method-assign,assignment]
     WorkerSender.attach = switched_attach  # type: ignore[method-assign]

@@ -143,7 +143,9 @@ class LoaderSpec:
         """Return the keys of `Profile.blame` to which the cost belongs, that of its stage first."""
         stage: str = cost.place
         if stage in IN_FETCH and not self.annotated:
-            stage = "read" if cost.kind in ("file", "disk") else "fetch"  # file reads are observed
+            # workers' reads of files are observed
+            observed = self.num_workers and cost.kind in ("file", "disk")
+            stage = "read" if observed else "fetch"
         makes = cost.place in IN_FETCH or cost.place == "collate"
         return (stage, "worker-cpu") if makes and cost.computes else (stage,)
 

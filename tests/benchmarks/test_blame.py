@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.blame import print_summary
-from benchmarks.blame_judge import Judged, Said
+from benchmarks.blame_judge import JUDGED, Judged, Said
 from benchmarks.blame_runs import Tried, cuts_of, standard_error, try_out
 from benchmarks.random_loader_runs import keep, load, rate
 from benchmarks.random_loaders import Cost, LoaderSpec
@@ -152,6 +152,9 @@ def test_a_loader_is_run_whole_and_cut_over_the_same_batches(tmp_path: Path):
     assert one.profiles[0].first is not None
     gains = [turn.gain(spec.costs) for turn in tried.turns]
     assert 1 + one.gain("read") == pytest.approx(prod(gains) ** (1 / len(gains)))
+    longer = Judged.of(Tried(spec, tried.turns * 2))
+    assert len(longer.profiles) == JUDGED
+    assert len(longer.gains[spec.costs]) == 4, "which all tell what was gained"
 
 
 def test_a_loader_that_is_fed_is_not_tried():
