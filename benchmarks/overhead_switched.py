@@ -188,7 +188,7 @@ class Stream:
         turn, observer = self.turn, self.turn._observer
         assert isinstance(observer, WorkerObserver | InlineObserver)
         turn._set_recording(mode is not Mode.CLOCKING)
-        turn._until_check = CHECK_EVERY
+        turn._until_check = min(turn._until_check, CHECK_EVERY)
         observer.set_active(mode is Mode.WATCHING)
 
 
