@@ -10,8 +10,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist worksteal
 # collecting tests takes seconds, so only files with a test of that kind are looked at
 TIMED := $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
-# these need root or a framework's packages, and have targets of their own
-OURS := not lab and not integrations
+# tests that need root or a framework's packages have targets of their own
+ORDINARY := not lab and not integrations
 FUZZ_S ?= 600
 # where this is set, every process of a test compiles all of pipeprof anew
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,9 +41,9 @@ test: $(READY) ## a guard for every promise: lint, types, layers, tests; five mi
 
 test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
 	$(SAY) "pytest, the slow ones, side by side"
-	@$(BIN)/python -m pytest -m 'slow and not timed and $(OURS)' $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest -m 'slow and not timed and $(ORDINARY)' $(SIDE_BY_SIDE)
 	$(SAY) "pytest, the slow ones, one by one"
-	@$(BIN)/python -m pytest -m 'slow and timed and $(OURS)' $(TIMED)
+	@$(BIN)/python -m pytest -m 'slow and timed and $(ORDINARY)' $(TIMED)
 
 check: lint tests
 
@@ -75,13 +75,13 @@ lint: $(READY) ## style, types, who may import whom, errors caught in silence, n
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "pytest, side by side"
-	@$(BIN)/python -m pytest -m 'not slow and not timed and $(OURS)' $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest -m 'not slow and not timed and $(ORDINARY)' $(SIDE_BY_SIDE)
 	$(SAY) "pytest, one by one"
-	@$(BIN)/python -m pytest -m 'not slow and timed and $(OURS)' $(TIMED)
+	@$(BIN)/python -m pytest -m 'not slow and timed and $(ORDINARY)' $(TIMED)
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m 'not timed and $(OURS)' $(SIDE_BY_SIDE)
+	@$(BIN)/coverage run -m pytest -m 'not timed and $(ORDINARY)' $(SIDE_BY_SIDE)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 

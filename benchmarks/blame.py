@@ -7,7 +7,7 @@
 Loaders are drawn at random (`benchmarks.random_loaders`) until enough of them are starved. One turn
 of a loader is a run with all costs, and one run for each cause with that cause's costs 25 %
 cheaper, over the same samples. Each turn has other samples. Loaders whose gains differ much between
-turns get more turns; only the profiles of the first three are judged. All runs are profiled, so all
+turns get more turns; the profiles of the first three are evaluated. All runs are profiled, so all
 include the profiler's overhead. The *gain* of a cut is how much faster its run is than the run with
 all costs of the same turn.
 

@@ -48,7 +48,7 @@ class Said:
 
 
 JUDGED = 3
-"""Profiles of a loader that are judged. Further turns only tell its gains more exactly: otherwise
+"""Profiles of a loader that are evaluated. Further turns only make its gains more exact: otherwise
 unsteady loaders, which get more turns, would count for more."""
 _NOTHING = Speedup(0.0, (0.0, 0.0))
 """The promise of a cause that is not blamed at all."""

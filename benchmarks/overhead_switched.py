@@ -173,10 +173,8 @@ class Stream:
         """Fold the rows of this stretch now, so that no stretch pays for those of another."""
         recorder = self.turn._pass._recorder
         self.turn._pass.flush()
-        if recorder._fold is not None and recorder._rows:
-            recorder._fold(recorder._arrays(recorder._rows))
-            recorder._folded += recorder._rows
-            recorder._rows = 0
+        if recorder._rows:
+            recorder._fold_all_but(0)
 
     def _take(self, count: int) -> None:
         """Take ``count`` batches in a training loop with empty steps."""

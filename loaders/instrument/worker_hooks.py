@@ -11,12 +11,14 @@ import logging
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import nan
 from types import FrameType
 from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
-from pipeprof.loaders.instrument.worker_sender import WorkerSender, be_woken
+from pipeprof.loaders.instrument.wake_up import when_woken
+from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
@@ -88,7 +90,7 @@ def instrument_worker(
     if loop is not None:
         hide_our_frames(loop.f_globals, __file__)
         sender.attach(loop.f_locals.get("data_queue"))
-        be_woken(sender)
+        when_woken(partial(sender.switch, True))
     patch_reads()
 
 

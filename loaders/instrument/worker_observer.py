@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pipeprof.loaders.instrument.hooks import Hooks
-from pipeprof.loaders.instrument.worker_sender import wake_by_next_task
+from pipeprof.loaders.instrument.wake_up import wake_by_next_task
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import (

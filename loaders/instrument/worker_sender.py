@@ -5,13 +5,12 @@ which copies its tensors into shared memory, and writes the bytes into a pipe. T
 notes when a batch is pickled.
 
 While batches are not recorded, no hook is in place, and a worker runs as without pipeprof. Main
-wakes it by the first task that is to be recorded: unpickling that task switches the hooks on.
+wakes it by the first task that is to be recorded, see `pipeprof.loaders.instrument.wake_up`.
 """
 
 from __future__ import annotations
 
 import logging
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import nan
@@ -134,57 +133,3 @@ def _timed(pickler: Any, note: Callable[[int | None], None], places: dict[int, i
             return pickled
 
     return TimedPickler
-
-
-class WakeUp:
-    """A task for a worker. Pickled and unpickled it is the plain task, and the worker that
-    unpickled it has its hooks in place."""
-
-    def __init__(self, task: Any) -> None:
-        self._task = task
-
-    def __reduce__(self) -> Any:
-        return _awake, (self._task,)
-
-
-class PutWakeUp:
-    """Stands in for the ``put`` of a queue of tasks until a task is put: that is a `WakeUp`."""
-
-    def __init__(self, queue: Any) -> None:
-        self._queue, self._hook = weakref.ref(queue), Hooks()
-        self._hook.add(queue, "put", self)
-        self._hook.set(True)
-
-    def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
-        is_task = type(obj) is tuple  # anything else is a message about the epoch
-        self._hook.set(False)
-        queue: Any = self._queue()
-        try:
-            return queue.put(WakeUp(obj) if is_task else obj, *args, **kwargs)
-        finally:
-            if not is_task:
-                self._hook.set(True)
-
-
-def wake_by_next_task(queue: Any) -> None:
-    """Wake the worker that reads tasks from ``queue`` by the next one that is put there."""
-    if not isinstance(queue.put, PutWakeUp):
-        PutWakeUp(queue)
-
-
-_sender: WorkerSender | None = None
-"""The sender of this worker process."""
-
-
-def be_woken(sender: WorkerSender) -> None:
-    """Let tasks wake ``sender``, of which a process has one."""
-    global _sender
-    _sender = sender
-
-
-def _awake(task: Any) -> Any:
-    """Return ``task``, with the hooks of this worker in place."""
-    with suppress_and_log(_log, "the next batches are not recorded"):
-        if _sender is not None:
-            _sender.switch(True)
-    return task

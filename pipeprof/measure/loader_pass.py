@@ -149,9 +149,11 @@ class Pass:
         asked_again = self.asked_s > delivered_s[-1]
         last = [self.asked_s] if asked_again else [] if ended_s is None else [ended_s]
         done_s = as_array([*asked_s[1:], *last])
-        if count := len(done_s):
-            moments = np.stack([as_array(asked_s[:count]), as_array(delivered_s[:count])])
-            self._add_rows(list(keys[:count]), moments, done_s)
+        count = len(done_s)
+        moments = np.stack([as_array(asked_s[:count]), as_array(delivered_s[:count])])
+        for first in range(0, count, FLUSH_EVERY):
+            part = slice(first, min(first + FLUSH_EVERY, count))
+            self._add_rows(list(keys[part]), moments[:, part], done_s[part])
 
     def _add_rows(self, keys: list[Any], moments: Floats, done_s: Floats) -> None:
         count, first = len(done_s), self._flushed

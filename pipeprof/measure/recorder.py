@@ -34,8 +34,6 @@ from pipeprof.model import UNWATCHED, BatchLog, Epoch
 WINDOW = 8192
 """At least so many of the last rows are kept, and less than twice as many, which is 5 MB."""
 KEPT_EPOCHS = 200
-_MOST_ADDED = FLUSH_EVERY + 1
-"""Most rows that are added at once."""
 _MOST_UNFILLED = 8
 """So many ended passes may wait to be filled in: each keeps what its workers wrote."""
 
@@ -79,7 +77,7 @@ class Recorder:
         self._passes: WeakSet[Pass] = WeakSet()
         self._ended: deque[Pass] = deque()
         """Passes that ended and are not filled in yet, in the order of their ends."""
-        self._table = np.empty((len(COLUMNS), 2 * WINDOW + _MOST_ADDED))
+        self._table = np.empty((len(COLUMNS), 2 * WINDOW + FLUSH_EVERY))
         """The kept rows come first in it: [`COLUMNS`, rows]. Only `WITHOUT_RECORD` is written for
         batches that are only timed. Memory is used only as rows come, and is not returned and asked
         for again, which would fragment it over days."""
@@ -132,9 +130,12 @@ class Recorder:
         return self.last_s - self._began_s if self.last_s else 0.0
 
     def add(self, loop: Floats, observed: Floats | None, lost: int) -> None:
-        """Add the next rows, of batches whose step has ended: ``loop`` [`LOOP_FIELDS`, rows],
-        without their index, and ``observed`` [rows, `SOURCE_FIELDS`], which is ``None`` where all
-        are only timed. ``lost`` of them have no record of their worker."""
+        """Add at most `FLUSH_EVERY` rows, of batches whose step has ended.
+
+        ``loop`` is [`LOOP_FIELDS`, rows], without their index. ``observed`` is [rows,
+        `SOURCE_FIELDS`], or ``None`` where all are only timed. ``lost`` of them have no record of
+        their worker.
+        """
         begin, end = self._rows, self._rows + loop.shape[1]
         table = self._table[:, begin:end]
         table[_LOOP] = loop
@@ -153,7 +154,7 @@ class Recorder:
             columns = self._columns(begin, end)
             self.on_rows(np.stack([columns[name] for name in COLUMNS], axis=1))
         if self._rows >= 2 * WINDOW:
-            self._fold_oldest()
+            self._fold_all_but(WINDOW)
 
     def note_device(self, number: int, wait_s: float, busy_s: float) -> None:
         """Note how long the accelerator was idle before a batch, and busy after it. ``number`` is
@@ -185,9 +186,10 @@ class Recorder:
             self._usual_samples = float(np.rint(np.nanmean(samples)))
         samples[unknown] = self._usual_samples
 
-    def _fold_oldest(self) -> None:
-        """Hand over all rows but the last `WINDOW`, and drop them with their notes."""
-        count = self._rows - WINDOW
+    def _fold_all_but(self, last: int) -> None:
+        """Hand over all rows but the ``last``, at most half of them, and drop them with their
+        notes."""
+        count = self._rows - last
         arrays = self._arrays(count)
         if self._fold is not None:
             self._fold(arrays)
@@ -196,10 +198,10 @@ class Recorder:
                 notes.pop(number, None)
         kept = self._table[:, count : self._rows]
         if (kept[_WORKER] == UNWATCHED).all():
-            self._table[_ALWAYS, :WINDOW] = kept[_ALWAYS]
+            self._table[_ALWAYS, :last] = kept[_ALWAYS]
         else:
-            self._table[:, :WINDOW] = kept
-        self._rows, self._folded = WINDOW, self._folded + count
+            self._table[:, :last] = kept
+        self._rows, self._folded = last, self._folded + count
 
     def _arrays(self, count: int) -> Arrays:
         """Return the oldest ``count`` rows as columns. They are valid until rows are added."""

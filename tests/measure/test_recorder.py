@@ -157,6 +157,16 @@ def test_the_rest_of_a_row_is_filled_in_for_many_at_once():
     assert asked == [FLUSH_EVERY, FLUSH_EVERY, 5]
 
 
+def test_a_pass_that_was_not_flushed_in_time_is_added_in_parts():
+    recorder, heard = Recorder(FakeClock()), []
+    recorder.on_rows = heard.append
+    turn = begun(recorder)
+    turn.notes += [(0.0, 0.0, {"samples": number}) for number in range(2 * FLUSH_EVERY + 5)]
+    turn.leave()
+    assert [len(table) for table in heard] == [FLUSH_EVERY, FLUSH_EVERY, 5]
+    assert recorder.log().samples == tuple(range(2 * FLUSH_EVERY + 5))
+
+
 def test_short_passes_are_filled_in_together_and_in_order():
     recorder, heard = Recorder(FakeClock()), []
     recorder.on_rows = heard.append
