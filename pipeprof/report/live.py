@@ -93,7 +93,7 @@ def _progress(view: LiveView) -> str:
     if view.length:
         batches = f"{view.batches:,} of {view.length:,} batches"
     left = f", {format_duration(view.left_s)} left" if view.left_s is not None else ""
-    sampled = ", sampled in windows" if view.only_timed else ""
+    sampled = ", sampled" if view.only_timed else ""
     name = shorten(clean(view.name), _LONGEST_NAME)
     return f"{name}, epoch {view.epoch}: {batches}{left}{sampled}"
 
