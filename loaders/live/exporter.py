@@ -33,11 +33,11 @@ class Exporter(Periodic):
         super().__init__(now)
         self._sink, self._every_s = sink, every_s
         self._last: dict[str, Callable[[], dict[str, float]]] = {}
-        """Of each loader that ended a pass after its last export, what to export at the end."""
+        """What to export next of each loader that ended a pass after its last export."""
         atexit.register(self.finish)
 
     def end(self, live_pass: LivePass) -> None:
-        """End a pass. Its last figures are exported when that is due, or at the end."""
+        """End a pass. Its last figures are exported when any loader is, or at the end."""
         if id(live_pass) in self._open_passes and not self._silent:
             self._last[live_pass.name] = live_pass.last_metrics()
             if self.now() >= self.due_s:
@@ -48,10 +48,8 @@ class Exporter(Periodic):
         """Export what is left, at the end of the process."""
         if os.getpid() == self._process and not self._silent:
             with suppress_and_log(_log, "the last figures are not exported"):
-                for name, metrics in self._last.items():
-                    self._sink.send(name, metrics())
+                self._send_ended()
                 self._sink.close()
-            self._last.clear()
 
     @property
     def _interval_s(self) -> float:
@@ -60,6 +58,12 @@ class Exporter(Periodic):
     def _show(self, live_pass: LivePass) -> None:
         self._last.pop(live_pass.name, None)
         self._sink.send(live_pass.name, live_pass.metrics())
+        self._send_ended()  # a short validation may never deliver the batch at which one is due
+
+    def _send_ended(self) -> None:
+        ended, self._last = self._last, {}
+        for name, metrics in ended.items():
+            self._sink.send(name, metrics())
 
 
 @cache

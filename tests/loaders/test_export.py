@@ -74,6 +74,22 @@ def test_many_short_epochs_are_not_exported_each(workers) -> None:
     assert [each["batches_total"] for each in sent] == [25, 50, 6 * BATCHES]
 
 
+def test_a_validation_between_two_exports_is_exported_with_the_next() -> None:
+    clock, sink = FakeClock(), Kept()
+    exporter = Exporter(sink, 5.0, clock.now)
+    train, valid = (profiled(DataLoader(Marked(), 4), clock) for _ in range(2))
+    for name, loader in {"train": train, "valid": valid}.items():
+        loader._profiler.live = LiveLoader(name, [exporter])
+    for number, _ in enumerate(train):
+        clock.sleep(1.0)
+        if number == 1:
+            assert sum(1 for _ in valid) == BATCHES, "in no time, so none is due"
+    exporter.finish()
+    sent = [(each["loader"], each["batches_total"]) for each in sink.sent]
+    assert sent[:2] == [("train", 5), ("valid", BATCHES)]
+    assert sent[-1] == ("train", BATCHES)
+
+
 def test_figures_have_the_names_and_values_of_the_profiles_metrics() -> None:
     sent, profile = exported(FakeClock(), every_s=100.0, workers=2)
     last, whole = sent[-1], profile.metrics("")
