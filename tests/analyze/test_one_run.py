@@ -192,14 +192,39 @@ def test_a_training_process_that_computes_leaves_less_to_the_workers() -> None:
     assert busy.batches_per_s < 0.9 * free.batches_per_s
 
 
-def test_a_thread_that_pins_takes_receiving_off_main() -> None:
-    demands = sent(batches(latency_s=0.004), receive_s=0.008)
-    run = run_of(demands[:120], Setting(2), TWO)
-    pinned_s = run.columns.delivered_s - 0.0001
-    pinned = replace(run, columns=type(run.columns)({**run.columns._arrays, "pinned_s": pinned_s}))
+PINS = Setting(2, pin_memory=True)
+
+
+def pinned_run(demands: list[Demand]) -> Measured:
+    """A run of ``demands`` in which a thread pins, and the moments at which it had pinned."""
+    run = run_of(demands[:120], PINS, TWO)
+    pinned_s = np.full(len(run.columns), np.nan)
+    free_s = run.columns.received_s[0] - demands[0].pin_s
+    for row in np.argsort(run.columns.sent_s):
+        free_s = max(free_s, run.columns.sent_s[row]) + demands[0].pin_s
+        pinned_s[row] = free_s
+    return replace(run, columns=type(run.columns)(run.columns._arrays | {"pinned_s": pinned_s}))
+
+
+@pytest.mark.parametrize(
+    "demands",
+    [
+        pytest.param(sent(batches(latency_s=0.004), pin_s=0.008), id="the thread is the limit"),
+        pytest.param(sent(batches(latency_s=0.012), pin_s=0.003), id="workers are the limit"),
+        pytest.param(sent(batches(latency_s=0.012), pin_s=0.006), id="both matter"),
+    ],
+)
+def test_a_thread_that_pins_is_a_stage_of_its_own(demands: list[Demand]) -> None:
+    def faster(demand: Demand, row: int = 0) -> Demand:
+        return replace(demand, pin_s=0.75 * demand.pin_s)
+
     known = RunContext(2.0, least_transfer_s=0.0005, room_for_more=True)
-    beside = SingleRun(pinned, replace(known, pinned=True)).predict(4)
-    assert beside.batches_per_s > 1.5 * SingleRun(run, known).predict(4).batches_per_s
+    single = SingleRun(pinned_run(demands), known)
+    base = run_of(demands, PINS, TWO).batches_per_s
+    cut = run_of([faster(each) for each in demands], PINS, TWO).batches_per_s
+    assert single.gains(faster)[0] == pytest.approx(cut / base - 1, abs=0.02)
+    more = run_of(demands, replace(PINS, num_workers=4), TWO).batches_per_s
+    assert single.predict(4).batches_per_s == pytest.approx(more, rel=0.05)
 
 
 def test_too_few_batches_tell_nothing() -> None:

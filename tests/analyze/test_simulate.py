@@ -30,18 +30,19 @@ def demands(count: int, seed: int = 0, **most: float) -> list[Demand]:
     workers=st.integers(1, 6),
     prefetch=st.integers(1, 4),
     in_order=st.booleans(),
+    pins=st.booleans(),
     batches=st.integers(1, 60),
     step_s=st.sampled_from([0.0, 0.002, 0.02]),
     seed=st.integers(0, 10**6),
 )
 def test_batches_come_when_torchs_own_code_has_them_come(
-    workers, prefetch, in_order, batches, step_s, seed
+    workers, prefetch, in_order, pins, batches, step_s, seed
 ):
     asked = demands(
         batches, seed, latency_s=0.02, cpu_s=0.02, send_s=0.002, receive_s=0.004, step_s=step_s,
-        step_cpu_s=0.001,
+        step_cpu_s=0.001, pin_s=0.006,
     )  # fmt: skip
-    setting = Setting(workers, prefetch, in_order)
+    setting = Setting(workers, prefetch, in_order, pins)
     expected = run_of_torch(asked, setting)
     run = simulate(asked, setting)
     assert run.order == tuple(number for number, _ in expected)

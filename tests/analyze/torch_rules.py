@@ -18,13 +18,15 @@ Moments = tuple[float, float, float]
 class FakeWorkers:
     """Each makes its tasks one after another, and sends them beside; nothing slows another."""
 
-    def __init__(self, demands: Sequence[Demand], count: int) -> None:
+    def __init__(self, demands: Sequence[Demand], count: int, pins: bool) -> None:
         self.now = 0.0
         self._demands = demands
         self._made = [0.0] * count
         """When that worker will have made all it was asked for."""
         self._sent = [0.0] * count
         self._results: list[tuple[float, int]] = []
+        self._pins, self._pinned = pins, 0.0
+        """Whether a thread pins, and when it will have pinned all it has received."""
 
     def queue(self, worker: int) -> Any:
         return SimpleNamespace(put=lambda task: self._dispatched(worker, task[0]))
@@ -39,13 +41,16 @@ class FakeWorkers:
     def receive(self) -> tuple[int, int]:
         """The next result, waited for."""
         sent_s, number = heappop(self._results)
-        self.now = max(self.now, sent_s) + self._demands[number].receive_s
+        if self._pins:
+            self._pinned = max(self._pinned, sent_s) + self._demands[number].pin_s
+        ready_s = self._pinned if self._pins else sent_s
+        self.now = max(self.now, ready_s) + self._demands[number].receive_s
         return number, number
 
 
 def run_of_torch(demands: Sequence[Demand], setting: Setting) -> list[tuple[int, Moments]]:
     """Which batch was delivered, and when it was asked for, delivered, done with."""
-    workers = FakeWorkers(demands, setting.num_workers)
+    workers = FakeWorkers(demands, setting.num_workers, setting.pin_memory)
     torchs: Any = dataloader._MultiProcessingDataLoaderIter
     iterator = torchs.__new__(torchs)
     vars(iterator).update(

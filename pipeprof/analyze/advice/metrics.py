@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from pipeprof.analyze.advice.proposal import Proposal
+from pipeprof.analyze.predict.workload import Setting
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stage_times import CPU, NATIVE, RUN_QUEUE
 from pipeprof.analyze.profile.stall_attribution import MAIN, SAMPLER, WORKER_CPU
@@ -85,6 +86,12 @@ class Facts:
     def prefetch(self) -> int:
         """Batches that are requested from each worker in advance."""
         return self.config.prefetch_factor or 2
+
+    @property
+    def setting(self) -> Setting:
+        """The setting of the run, as it is simulated."""
+        pins = bool(self.workers) and self.config.pin_memory and self.stage_s(Stage.PIN) > 0
+        return Setting(self.workers, self.prefetch, self.config.in_order, pins)
 
     def per_batch(self, total: float) -> float:
         """Return a sum over all measured batches as a mean; NaN where none was measured."""

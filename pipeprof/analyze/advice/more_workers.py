@@ -22,7 +22,7 @@ from pipeprof.analyze.advice.roofline_estimate import (
 )
 from pipeprof.analyze.predict.run_hypotheses import RunContext
 from pipeprof.analyze.predict.single_run import SingleRun
-from pipeprof.analyze.predict.workload import Measured, Setting
+from pipeprof.analyze.predict.workload import Measured
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, LEAST_GAIN, SLOWEST_LINK
@@ -61,12 +61,11 @@ def simulated_run(facts: Facts) -> SingleRun | None:
     beyond_s = max(0.0, main_s - facts.step_s)  # a step may compute on several cores
     own_cores = facts.cores / facts.environment.ranks - beyond_s / facts.cycle_s
     return SingleRun.of(
-        Measured(Setting(facts.workers, facts.prefetch, facts.config.in_order), every.take(recent)),
+        Measured(facts.setting, every.take(recent)),
         RunContext(
             cores=max(0.5, own_cores),
             main_cpu_s=main_s,
             least_transfer_s=facts.travel_s,
-            pinned=facts.config.pin_memory,
             room_for_more=bottleneck == LATENCY
             or (bottleneck != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
         ),

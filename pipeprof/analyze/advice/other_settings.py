@@ -36,7 +36,7 @@ def simulated_rates(facts: Facts, simulate: Simulate) -> dict[Setting, float]:
     """
     if not (facts.starved and facts.made_s > 0) or facts.limited or (run := simulate()) is None:
         return {}
-    own = Setting(facts.workers, facts.prefetch, facts.config.in_order)
+    own = facts.setting
     simulated = run.quick_rate(own)
     scale = facts.rate / facts.samples / simulated
     rates = {each: scale * run.quick_rate(each) for each in _workers(facts, own)}

@@ -30,8 +30,6 @@ from pipeprof.model import Speedup, Stage, Worth
 QUARTER = 0.25
 _LEAST_STALL_SHARE = 0.01
 """Share of the stall below which the worth of a cause is not computed."""
-_ALWAYS_BUSY = 0.9
-"""Share of the time in which a thread works, from which on it is the limit."""
 _LEAST_NOISE = 0.02
 """Standard deviation of a run's log rate, at the least."""
 _MODEL_ERROR = 0.15
@@ -114,7 +112,7 @@ class _SimulatedGains:
     """Gains for one run with workers, by simulating its batches."""
 
     def __init__(self, facts: Facts, run: SingleRun) -> None:
-        self._facts, self._run = facts, run
+        self._run = run
         columns = run.columns
         stages = {name: np.nan_to_num(getattr(columns, f"{name}_s")) for name in STAGES
                   if name != "fetch"}  # fmt: skip
@@ -132,12 +130,12 @@ class _SimulatedGains:
 
     def gains(self, cause: str, cut: float) -> Sequence[float]:
         """Return the gain from this cut for each meaning of the run; empty if unknown."""
-        if cause == PIN:
-            return self._gains_from_pinning(cut)
         if cause in STAGES:
             return self._run.gains(partial(self._cut_stage, cause, cut))
         if cause in (MAIN, SAMPLER):
             return self._run.gains(partial(_cut_main, cut * self._main_s(cause)))
+        if cause == PIN:
+            return self._run.gains(partial(_cut_pinning, cut * self._pinning_s))
         if cause in (WORKER_CPU, TRANSFER):
             change = self._cut_cpu if cause == WORKER_CPU else self._cut_transfer
             return self._run.gains(partial(change, cut))
@@ -156,7 +154,12 @@ class _SimulatedGains:
 
     def _cut_transfer(self, cut: float, demand: Demand, row: int) -> Demand:
         left = 1 - cut
-        cheaper = replace(demand, send_s=demand.send_s * left, receive_s=demand.receive_s * left)
+        cheaper = replace(demand, send_s=demand.send_s * left)
+        if demand.pin_s:  # the thread that pins also receives
+            received_s = max(0.0, demand.pin_s - self._pinning_s)
+            cheaper = replace(cheaper, pin_s=demand.pin_s - cut * received_s)
+        else:
+            cheaper = replace(cheaper, receive_s=demand.receive_s * left)
         return _cut_hand_over_waits(cheaper, cut * (1 - self._blocked))
 
     def _main_s(self, cause: str) -> float:
@@ -167,15 +170,11 @@ class _SimulatedGains:
         picking_s = float(np.mean(np.nan_to_num(columns.sampler_s)))
         return picking_s if cause == SAMPLER else max(0.0, main_s - picking_s)
 
-    def _gains_from_pinning(self, cut: float) -> Sequence[float]:
-        """Return the gain of faster pinning, in a thread that receives and pins batch by batch."""
-        facts, columns = self._facts, self._run.columns
-        pinning_s = float(np.nanmean(columns.pinned_s - columns.arrived_s))
-        busy_s = pinning_s + float(np.nanmean(columns.arrived_s - columns.received_s))
-        if busy_s < _ALWAYS_BUSY * facts.cycle_s:
-            return (_gain(facts.cycle_s, cut * facts.blamed_s(PIN)),)
-        stall_s = facts.per_batch(facts.summary.sums["stall_s"])
-        return (_gain(facts.cycle_s, min(cut * pinning_s, stall_s)),)
+    @property
+    def _pinning_s(self) -> float:
+        """Seconds per batch that the pinning thread spends on pinning alone."""
+        columns = self._run.columns
+        return float(np.nanmean(columns.pinned_s - columns.arrived_s))
 
 
 def _computing(columns: Columns, stages: dict[str, Floats]) -> dict[str, float]:
@@ -211,6 +210,10 @@ def _waiting_per_cpu(facts: Facts) -> float:
 
 def _cut_main(saved_s: float, demand: Demand, row: int) -> Demand:
     return replace(demand, receive_s=max(0.0, demand.receive_s - saved_s))
+
+
+def _cut_pinning(saved_s: float, demand: Demand, row: int) -> Demand:
+    return replace(demand, pin_s=max(0.0, demand.pin_s - saved_s))
 
 
 def _cut_hand_over_waits(demand: Demand, cut: float) -> Demand:

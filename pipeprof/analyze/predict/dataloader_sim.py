@@ -179,6 +179,9 @@ class _Workers:
     def __init__(self, loader: _Loader) -> None:
         self._loader, setting = loader, loader.setting
         self._results = Mailbox(loader.world)
+        """Batches that workers have sent."""
+        self._ready = Mailbox(loader.world) if setting.pin_memory else self._results
+        """Batches that main can take."""
         self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
         self._in_flight = [0] * setting.num_workers
         """Batches of each worker that are dispatched and not yet handed out."""
@@ -198,6 +201,8 @@ class _Workers:
             fetched = Mailbox(loader.world)
             loader.world.wake(self._work(worker, fetched))
             loader.world.wake(self._send(worker, fetched))
+        if setting.pin_memory:
+            loader.world.wake(self._pin())
         for _ in range(setting.in_flight):
             self._dispatch()
 
@@ -205,8 +210,8 @@ class _Workers:
         """Wait for the next batch. Returns its number."""
         loader = self._loader
         while self._due not in self._early:
-            yield self._results
-            number = self._results.take()
+            yield self._ready
+            number = self._ready.take()
             yield loader.time, loader.demands[number].late_s
             yield loader.cores, self._receive_s(loader.demands[number])
             blocked_s = loader.demands[number].receive_blocked_s
@@ -221,6 +226,14 @@ class _Workers:
         self._due += 1
         self._early.remove(self._due - 1)
         return self._hand_out(self._due - 1)
+
+    def _pin(self) -> Process:
+        """Run main's pinning thread: receive and pin one batch after another."""
+        while True:
+            yield self._results
+            number = self._results.take()
+            yield self._loader.time, self._loader.demands[number].pin_s
+            self._ready.put(number)
 
     def _receive_s(self, demand: Demand) -> float:
         """Return main's CPU time to receive the batch now."""

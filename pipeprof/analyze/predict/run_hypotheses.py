@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, inf, log
+from math import hypot, inf, log, nan
 
 import numpy as np
 
@@ -59,8 +59,6 @@ class RunContext:
     """CPU time of the training process per batch, without fetching or receiving it."""
     least_transfer_s: float = 0.0
     """Least time that main spends on receiving a batch."""
-    pinned: bool = False
-    """Whether a separate thread receives batches, and pins them."""
     room_for_more: bool = False
     """Whether more workers certainly find room on what they wait for."""
 
@@ -140,17 +138,19 @@ class RunHypotheses:
     def _received(self, transfer: Demand) -> Demand:
         """Return ``transfer`` as main observes it. A thread that pins also receives, while main
         trains."""
-        columns = self._run.columns
         transfer = replace(transfer, step_cpu_s=self._step_cpu_s)
-        if not self._context.pinned or np.isnan(columns.pinned_s).all():
+        if not self._run.setting.pin_memory:
             return transfer
+        columns = self._run.columns
         taken_s = np.nanmedian(columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s))
-        return replace(transfer, receive_s=float(taken_s), receive_blocked_s=0.0)
+        return replace(
+            transfer, pin_s=_pinning_s(columns), receive_s=float(taken_s), receive_blocked_s=0.0
+        )
 
     def _fitted(self, hypothesis: Calibration) -> Calibration:
         """Scale the costs of batches so that the simulation repeats the run."""
         sent = not np.isnan(self._run.columns.sent_s).all()
-        if self._run.setting.num_workers and sent and not self._context.pinned:
+        if self._run.setting.num_workers and sent and not self._run.setting.pin_memory:
             hypothesis = replace(hypothesis, demands=self._with_delays(hypothesis))
         scale, fitted = 1.0, hypothesis
         ratio = self._rate_ratio(hypothesis)
@@ -198,6 +198,15 @@ def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
         Demand(latency_s=each.link_bytes, cpu_s=each.cpu_s, step_cpu_s=each.step_cpu_s)
         for each in demands
     )
+
+
+def _pinning_s(columns: Columns) -> float:
+    """Return the mean time of the pinning thread for a batch: since it was sent, or since the
+    thread had pinned the one before."""
+    order = np.argsort(columns.pinned_s)
+    pinned_s, sent_s = columns.pinned_s[order], columns.sent_s[order]
+    free_s = np.fmax(sent_s, np.concatenate([[nan], pinned_s[:-1]]))
+    return float(np.nanmean(pinned_s - free_s))
 
 
 def _blocked_s(columns: Columns, cpu_s: Floats) -> Floats:

@@ -27,6 +27,9 @@ class Demand:
     """CPU time between this batch and the next one of its worker."""
     receive_s: float = 0.0
     """CPU time of main to unpickle the batch and to dispatch another. Only with workers."""
+    pin_s: float = 0.0
+    """Time of a thread to receive the batch and to pin it, where ``pin_memory`` is on. What is left
+    for main is ``receive_s``."""
     receive_warm: float = 1.0
     """Share of ``receive_s`` that is needed when main has received another batch just before."""
     late_s: float = 0.0
@@ -72,6 +75,8 @@ class Setting:
     num_workers: int
     prefetch_factor: int = 2
     in_order: bool = True
+    pin_memory: bool = False
+    """Whether a thread of the main process receives the batches of workers, and pins them."""
 
     @property
     def in_flight(self) -> int:
