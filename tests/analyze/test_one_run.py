@@ -199,9 +199,10 @@ def pinned_run(demands: list[Demand]) -> Measured:
     """A run of ``demands`` in which a thread pins, and the moments at which it had pinned."""
     run = run_of(demands[:120], PINS, TWO)
     pinned_s = np.full(len(run.columns), np.nan)
-    free_s = run.columns.received_s[0] - demands[0].pin_s
+    skipped = 4  # by `run_of`
+    free_s = run.columns.received_s[0] - demands[skipped].pin_s
     for row in np.argsort(run.columns.sent_s):
-        free_s = max(free_s, run.columns.sent_s[row]) + demands[0].pin_s
+        free_s = max(free_s, run.columns.sent_s[row]) + demands[row + skipped].pin_s
         pinned_s[row] = free_s
     return replace(run, columns=type(run.columns)(run.columns._arrays | {"pinned_s": pinned_s}))
 
@@ -212,6 +213,13 @@ def pinned_run(demands: list[Demand]) -> Measured:
         pytest.param(sent(batches(latency_s=0.004), pin_s=0.008), id="the thread is the limit"),
         pytest.param(sent(batches(latency_s=0.012), pin_s=0.003), id="workers are the limit"),
         pytest.param(sent(batches(latency_s=0.012), pin_s=0.006), id="both matter"),
+        pytest.param(
+            [
+                replace(each, pin_s=0.001 if number % 10 else 0.08)
+                for number, each in enumerate(sent(batches(latency_s=0.018)))
+            ],
+            id="some take longest",
+        ),
     ],
 )
 def test_a_thread_that_pins_is_a_stage_of_its_own(demands: list[Demand]) -> None:

@@ -1,13 +1,16 @@
 """The way of made-up batches, each moment of which is known."""
 
+from dataclasses import replace
 from math import inf
+from random import Random
 
 import numpy as np
 import pytest
 
 from pipeprof.analyze.predict.transfer_fit import TransferModel
-from pipeprof.analyze.predict.workload import Measured, Setting
+from pipeprof.analyze.predict.workload import Machine, Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
+from tests.analyze.test_predict import batches, run_of
 
 SEND_S, PIPE_S, UNPICKLE_S, REST_S = 0.0004, 0.0001, 0.0008, 0.0002
 
@@ -70,3 +73,16 @@ def test_batches_that_never_came_tell_nothing():
     lost = Measured(Setting(1, 1), Columns({**arrays, "index": np.arange(40.0)}))
     transfer = TransferModel([lost], [lost]).demand
     assert (transfer.send_s, transfer.send_blocked_s, transfer.receive_blocked_s) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("prefetch", "gap_s"), [(1, 0.0), (3, 0.0004)])
+def test_in_any_order_a_worker_has_its_next_batch_when_main_has_one_of_its_own(prefetch, gap_s):
+    """With one batch each, workers wait for main, which is no time that they need."""
+    known = {"send_s": 0.0004, "receive_s": 0.001, "gap_s": 0.0004}
+    demands = [
+        replace(each, cpu_s=each.cpu_s * Random(number).choice([1, 1, 5]), **known)
+        for number, each in enumerate(batches(cpu_s=0.006))
+    ]
+    setting = Setting(3, prefetch, in_order=False)
+    run = run_of(demands, setting, Machine(cores=8))
+    assert TransferModel([run], []).demand.gap_s == pytest.approx(gap_s)

@@ -105,6 +105,8 @@ class RunHypotheses:
             for transfer in self._transfers():
                 costs = BatchCosts(cpu_s * jitter * alone, blocked_s * jitter)
                 demands, receiving = costs.demands(transfer), transfer.receive_s * run.batches_per_s
+                if run.setting.pin_memory:
+                    demands = _with_pinning(demands, run.columns)
                 noise = hypot(DRIFT_OF_WAITING, DRIFT_OF_COMPUTING * max(computing, receiving))
                 yield Calibration(
                     demands=demands, inline=_inline(demands),
@@ -143,9 +145,7 @@ class RunHypotheses:
             return transfer
         columns = self._run.columns
         taken_s = np.nanmedian(columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s))
-        return replace(
-            transfer, pin_s=_pinning_s(columns), receive_s=float(taken_s), receive_blocked_s=0.0
-        )
+        return replace(transfer, receive_s=float(taken_s), receive_blocked_s=0.0)
 
     def _fitted(self, hypothesis: Calibration) -> Calibration:
         """Scale the costs of batches so that the simulation repeats the run."""
@@ -200,13 +200,17 @@ def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
     )
 
 
-def _pinning_s(columns: Columns) -> float:
-    """Return the mean time of the pinning thread for a batch: since it was sent, or since the
-    thread had pinned the one before."""
+def _with_pinning(demands: Sequence[Demand], columns: Columns) -> tuple[Demand, ...]:
+    """Return ``demands`` with the time of the pinning thread for each: since the batch was sent, or
+    since the thread had pinned the one before."""
     order = np.argsort(columns.pinned_s)
     pinned_s, sent_s = columns.pinned_s[order], columns.sent_s[order]
-    free_s = np.fmax(sent_s, np.concatenate([[nan], pinned_s[:-1]]))
-    return float(np.nanmean(pinned_s - free_s))
+    took_s = np.empty(len(order))
+    took_s[order] = pinned_s - np.fmax(sent_s, np.concatenate([[nan], pinned_s[:-1]]))
+    took_s[np.isnan(took_s)] = np.nanmean(took_s)
+    return tuple(
+        replace(each, pin_s=float(pin_s)) for each, pin_s in zip(demands, took_s, strict=True)
+    )
 
 
 def _blocked_s(columns: Columns, cpu_s: Floats) -> Floats:

@@ -104,11 +104,21 @@ class _Transfers:
 
 
 def _dispatched_s(run: Measured) -> Floats:
-    """Return when each batch was dispatched, assuming order: when the batch so many before it was
-    handed out. [batches]"""
-    columns, ahead = run.columns, run.setting.in_flight
-    handed_out = dict(zip(columns.index, columns.delivered_s, strict=True))
-    return np.array([handed_out.get(index - ahead, nan) for index in columns.index])
+    """Return when each batch was dispatched. [batches]
+
+    That is when an earlier one was handed out. In order, it is the batch so many before. In any
+    order, it is the one that the same worker fetched so many before.
+    """
+    columns, setting = run.columns, run.setting
+    if setting.in_order:
+        handed_out = dict(zip(columns.index, columns.delivered_s, strict=True))
+        return np.array([handed_out.get(each - setting.in_flight, nan) for each in columns.index])
+    dispatched_s = np.full(len(columns), nan)
+    rows = np.lexsort((columns.fetch_start_s, columns.worker))
+    before, after = rows[: -setting.prefetch_factor], rows[setting.prefetch_factor :]
+    same = columns.worker[before] == columns.worker[after]
+    dispatched_s[after[same]] = columns.delivered_s[before[same]]
+    return dispatched_s
 
 
 def _typical(
