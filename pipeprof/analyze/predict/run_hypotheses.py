@@ -207,7 +207,8 @@ def _with_pinning(demands: Sequence[Demand], columns: Columns) -> tuple[Demand, 
     pinned_s, sent_s = columns.pinned_s[order], columns.sent_s[order]
     took_s = np.empty(len(order))
     took_s[order] = pinned_s - np.fmax(sent_s, np.concatenate([[nan], pinned_s[:-1]]))
-    took_s[np.isnan(took_s)] = np.nanmean(took_s)
+    known = ~np.isnan(took_s)
+    took_s[~known] = took_s[known].mean() if known.any() else 0.0
     return tuple(
         replace(each, pin_s=float(pin_s)) for each, pin_s in zip(demands, took_s, strict=True)
     )
