@@ -105,7 +105,7 @@ _BLACK_BOXES = (
     ),
     Pipeline(
         "python", "computes in pure Python: a finished batch waits for the interpreter",
-        (computes(0.005, locked=True),),
+        (computes(0.008, locked=True),),  # well above a hand-over, which may take 4 ms
         Truth("starved", ("fetch", "worker-cpu"), (*_ALWAYS, *TRANSFER, "cpu"),
               awaited_in=(*TRANSFER, "fetch")),
         batches=150,

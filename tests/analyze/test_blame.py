@@ -78,6 +78,14 @@ def test_a_hand_over_that_waits_for_the_interpreter_is_what_the_worker_did_then(
     assert ms(places(columns)) == pytest.approx({"transfer": 19.0, "main": 1.0})
 
 
+def test_one_hand_over_of_an_idle_worker_shows_how_little_it_needs():
+    columns = interpreter_waited_for()
+    arrived_s = columns.arrived_s.copy()
+    arrived_s[25] = columns.received_s[25] + 0.5e-3  # before the next fetch; 0.4 of it computing
+    charges, _ = causes(replaced(columns, arrived_s=arrived_s))
+    assert ms(charges, slice(5, 25))["transfer"] == pytest.approx(0.2 + 0.4 + 0.1 + 0.7, abs=0.3)
+
+
 def test_of_the_next_batch_it_is_the_stage_that_ran_meanwhile():
     # of 18 ms the first 2 are read, the next 6 decoded: both lie in the hand-over of the one before
     charges, _ = causes(interpreter_waited_for(read_s=2e-3, decode_s=6e-3, turns=2.0))

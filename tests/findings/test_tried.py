@@ -105,10 +105,12 @@ def test_two_hundred_tiny_tensors_are_packed_or_made_where_they_are_used():
     now = {"num_workers": 2}
     profile = profiled(30, fetch, 0.010, **now)
     assert cause(profile) == {"many-small-tensors"}
-    assert {advice.setting for advice in profile.recommendations} == {"collate_fn", "num_workers"}
+    # where each tensor takes long, a core more helps, too, but that cannot be tried
+    tried = [advice for advice in profile.recommendations if advice.setting != "cores"]
+    assert {advice.setting for advice in tried} == {"collate_fn", "num_workers"}
     assert not advises_more_workers(profile)
     assert "of 200 tensors" in profile.diagnosis.headline
-    for advice in profile.recommendations:
+    for advice in tried:
         assert faster(1.5, 12, fetch, 0.010, now, {**now, **settings_of(advice)})
 
 

@@ -140,7 +140,7 @@ def test_a_batch_that_waits_for_its_workers_interpreter_is_not_slow_to_travel(na
     act, options, stage = COUNTING[name]
     profile = measured(Act(act, 1200), 0.003, batch_size=8, **options)
     assert profile.diagnosis.bottleneck in (stage, "worker-cpu"), profile.blame
-    assert profile.blame.get("transfer", 0.0) < 0.4 * profile.stall_s
+    assert profile.blame.get("transfer", 0.0) < 0.5 * profile.stall_s
     assert sum(profile.awaited_in.values()) == pytest.approx(profile.stall_s)
     worth = profile.worth
     assert worth[profile.diagnosis.bottleneck].cheaper.share > 0.12

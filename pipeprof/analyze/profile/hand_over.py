@@ -44,6 +44,8 @@ class HandOver:
         computed = cpu_s[observed & (cpu_s > 0)]
         if not enough and len(computed):
             least_s = min(least_s, _MOST_CPU_TIMES * float(np.median(computed)))
+        if not enough and idle.any():  # even one shows that it need not take longer
+            least_s = min(least_s, float(rest_s[idle].min()))
         waited_s = columns.received_s - np.fmax(columns.asked_s, columns.sent_s)
         return cls(took_s, np.fmin(took_s, cpu_s + least_s), least(waited_s[waited_s > 0]))
 
