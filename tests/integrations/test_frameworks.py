@@ -58,8 +58,10 @@ def check(answer: Answer, bare: Answer, stages: Collection[str], name: str = "tr
     assert sum(epoch["batches"] for epoch in profile["epochs"]) == len(answer.losses)
     assert profile["lost_records"] == 0
     assert profile["diagnosis"]["verdict"] == "starved"
-    # the clock counts the framework's own work between two steps, too, which is no wait
-    assert answer.waited - 0.25 < profile["diagnosis"]["starved_fraction"] < answer.waited + 0.05
+    # the clock counts the framework's own work between two steps, too, which is no wait, and is
+    # most of that time on a slow machine
+    starved = profile["diagnosis"]["starved_fraction"]
+    assert 0.4 * answer.waited < starved < answer.waited + 0.05
 
 
 def pauses(profile: dict[str, Any]) -> set[str]:
