@@ -121,8 +121,7 @@ def test_handing_over_single_samples_needs_larger_batches():
     profile = profiled(400, fetch, step_s, **now)
     assert profile.diagnosis.verdict == "starved"
     (advice,) = profile.recommendations
-    if advice.setting == "transfer":  # the same cure without a size, where main is slow to receive
-        assert profile.stages["unpickle"].mean_s > 0.0015
+    if advice.setting == "transfer":  # the same cure, without a size that would be a guess
         assert "larger batches" in advice.proposed
         return
     assert (advice.setting, advice.current) == ("batch_size", "1")

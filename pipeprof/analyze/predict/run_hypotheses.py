@@ -187,6 +187,7 @@ def scaled_costs(demands: Sequence[Demand], scale: float) -> tuple[Demand, ...]:
         replace(
             each, latency_s=scale * each.latency_s, link_bytes=scale * each.link_bytes,
             cpu_s=scale * each.cpu_s, send_s=scale * each.send_s, receive_s=scale * each.receive_s,
+            pin_s=scale * each.pin_s,
         )
         for each in demands
     )  # fmt: skip
