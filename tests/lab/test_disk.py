@@ -84,7 +84,9 @@ def test_a_disk_of_known_latency_is_blamed_and_its_cores_are_not(blocks: Path) -
     places = random.Random(1).sample(range(BLOCKS * BLOCK // 4096), 300)
     with slow_disk(blocks.parent, requests_per_s=100):
         profile = run(Blocks(blocks, [place * 4096 for place in places], 4096), 1)
-    assert profile.stages["read"].mean_s == pytest.approx(0.010, rel=0.2), "in bursts"
+    assert profile.throughput.batches_per_s == pytest.approx(100, rel=0.25)
+    # the kernel lets ten pass at a time; the worker's own time between reads counts as theirs, too
+    assert 0.005 < profile.stages["read"].mean_s < 0.012
     assert profile.diagnosis.bottleneck == "read"
     blocked, cpu = profile.resources["blocked"], profile.resources["cpu"]
     assert blocked.mean_s > 5 * cpu.mean_s
