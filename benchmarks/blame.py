@@ -14,7 +14,8 @@ all costs of the same turn.
 The cause that is blamed first should be the one whose cut gained most, or be within the noise of
 that. The noise is the largest difference between two equal gains in 95 % of cases, estimated from
 the turns of the loader. For each cause, the gain that a profile promises is compared with the mean
-gain of all turns, and its interval with the gain of its own turn. *worker-cpu* is cut by cutting
+gain of all turns, and its interval with the gain of its own turn; both in proportion to how much
+cheaper the cut made the cause (`benchmarks.realised_cuts`). *worker-cpu* is cut by cutting
 all that workers compute. It is compared with other causes only where it is blamed first. The
 default seed is the time; ``--seed`` draws the same loaders again. ``--keep`` writes the runs to a
 file, and ``--kept`` evaluates those of such files by the present analysis.
@@ -28,7 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import erf, inf
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ from benchmarks.blame_judge import Held, Judged
 from benchmarks.blame_runs import Tried, try_out
 from benchmarks.random_loader_runs import keep, lab_kinds, load, say_if_busy, tell
 from benchmarks.random_loaders import draw
+from benchmarks.realised_cuts import QUARTER
 from pipeprof.model import Speedup
 from pipeprof.units import percent
 
@@ -88,7 +90,7 @@ def print_loader(one: Judged) -> None:
         kinds = " + ".join(f"{cost.place} {cost.kind}" for cost in cut)
         print(
             f"    {cause:<11}{one.gain(cause) * 100:+6.1f} % ± {one.noise * 100:.1f}, promised "
-            f"{promises} ({kinds})",
+            f"{promises} ({kinds}, {percent(one.realised.get(cause, QUARTER))} cheaper)",
             flush=True,
         )
 
@@ -111,11 +113,18 @@ def print_noise(every: Sequence[Judged]) -> None:
     """Print the noise of the measured gains, without which the other figures say little."""
     noise = np.array([one.noise for one in every]) * 100
     apart = float(np.median([one.difference_by_chance for one in every]))
+    within = [
+        erf(_WITHIN[0] / one.noise / 2**0.5) for one in every for _ in one.held() if one.noise
+    ]
     print(
         f"noise of a measured gain (standard error): {np.median(noise):.1f} points in the middle, "
         f"{np.percentile(noise, 90):.1f} in one loader of ten; two gains are distinct if they "
         f"differ by {apart * 100:.1f} points or more, in the middle"
     )
+    if within:
+        print(
+            f"of exact promises, that noise would leave {percent(float(np.mean(within)))} within 5"
+        )
     say_if_busy([one.others for one in every])
 
 
@@ -148,6 +157,7 @@ def print_promises(every: Sequence[Judged]) -> None:
         f"{_bar(near >= _WITHIN[1], percent(_WITHIN[1]))}; intervals hold {percent(holds)}"
         f"{_bar(_HOLDS[0] <= holds <= _HOLDS[1], '85 to 97 %')}"
     )
+    print_cuts(every, held)
     print(f"{'points':<15}{'promises':>9}{'median':>8}{'90 %':>8}{'worst':>8}{'≤ 5':>7}{'held':>7}")
     print_group("all", held)
     print_group("blamed first", [of for of in held if of.held.first])
@@ -157,6 +167,22 @@ def print_promises(every: Sequence[Judged]) -> None:
         print_group(name, [of for of in held if of.loader.spec.num_workers in counts])
     for name, (least, most) in _KNOWN.items():
         print_group(name, [of for of in held if least <= of.loader.noise < most])
+
+
+def print_cuts(every: Sequence[Judged], held: Sequence[Of]) -> None:
+    """Print how much cheaper the cuts made their causes, and what disregarding that would give."""
+    came = [share for one in every for share in one.realised.values()]
+    if not came:
+        return
+    low, middle = np.percentile(came, [10, 50])
+    full = np.abs([of.held.full_error for of in held])
+    print(
+        f"a cut made its cause {percent(float(middle))} cheaper in the middle, "
+        f"{percent(float(low))} in one of ten; promises are compared in proportion. "
+        f"With all promises for 25 %: median "
+        f"error {np.median(full) * 100:.1f} points, within 5 points "
+        f"{percent(float(np.mean(full <= _WITHIN[0])))}"
+    )
 
 
 _WORKERS = {

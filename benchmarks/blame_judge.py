@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error
 from benchmarks.random_loader_runs import starved
 from benchmarks.random_loaders import LoaderSpec
+from benchmarks.realised_cuts import QUARTER, realised
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.model import Speedup, Worth
@@ -63,7 +64,10 @@ class Held:
     first: bool
     """Whether the promise is of the cause that is blamed first."""
     error: float
-    """Promised gain minus the mean gain of all turns; 0.01 is one percentage point."""
+    """Promised gain minus the mean gain of all turns; 0.01 is one percentage point. The promise is
+    in proportion to how much cheaper the cut made the cause."""
+    full_error: float
+    """The same with the promise for a whole quarter, however much the cut made of it."""
     holds: bool | None
     """Whether the interval contains the gain of its own turn. ``None``: there is no interval, as
     the cause is not blamed at all."""
@@ -82,6 +86,8 @@ class Judged:
     gains: Mapping[Cut, tuple[float, ...]]
     others: float | None = None
     """Share of all cores, 0..1, that other processes used during the runs."""
+    realised: Mapping[str, float] = field(default_factory=dict)
+    """Cause → share by which its cut made it cheaper; a quarter where it is not there."""
 
     @classmethod
     def of(cls, tried: Tried) -> Judged:
@@ -94,6 +100,7 @@ class Judged:
             cuts,
             {cut: tuple(turn.gain(cut) for turn in tried.turns) for cut in cuts.values()},
             tried.others,
+            {cause: realised(cause, cut, tried.turns) for cause, cut in cuts.items()},
         )
 
     def gain(self, cause: str) -> float:
@@ -130,11 +137,13 @@ class Judged:
                 # a resource that is not blamed limits none of its costs, so nothing is promised
                 if promise is None or (promise is _NOTHING and cause == WORKER_CPU):
                     continue
+                part = self.realised.get(cause, QUARTER) / QUARTER
                 low, high = promise.interval
-                holds = low <= self.gains[cut][turn] - 1 <= high
-                error = promise.share - self.gain(cause)
+                holds = part * low <= self.gains[cut][turn] - 1 <= part * high
+                gain = self.gain(cause)
+                errors = part * promise.share - gain, promise.share - gain
                 told = None if promise is _NOTHING else holds
-                found.append(Held(cause, cut, cause == said.first, error, told))
+                found.append(Held(cause, cut, cause == said.first, *errors, told))
         return found
 
     def _log_gain(self, cause: str) -> float:

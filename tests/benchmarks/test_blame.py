@@ -13,6 +13,7 @@ from benchmarks.blame_judge import JUDGED, Judged, Said
 from benchmarks.blame_runs import Tried, cuts_of, standard_error, try_out
 from benchmarks.random_loader_runs import keep, load, rate
 from benchmarks.random_loaders import Cost, LoaderSpec
+from benchmarks.realised_cuts import QUARTER
 from pipeprof.model import Speedup, Worth
 
 READ, DECODE = Cost("sleep", "read", 1, 0.010), Cost("python", "decode", 1, 0.005)
@@ -101,6 +102,16 @@ def test_an_interval_is_held_against_its_own_turn_and_an_error_against_all():
     assert [each.error for each in of_read] == pytest.approx([0.0] * 3, abs=0.001)
 
 
+def test_a_promise_is_compared_in_proportion_to_what_the_cut_made_of_its_cause():
+    """A stage of which half is not the drawn cost becomes half as much cheaper as the cost."""
+    one = judged({"read": 3.0}, (1.10,) * 3, promised={"read": worth(0.20)})
+    one = replace(one, realised={"read": 0.125})
+    of_read = [each for each in one.held() if each.cause == "read"]
+    assert [each.error for each in of_read] == pytest.approx([0.0] * 3, abs=0.001)
+    assert [each.full_error for each in of_read] == pytest.approx([0.10] * 3, abs=0.001)
+    assert all(each.holds for each in of_read)
+
+
 def test_what_is_not_blamed_promises_nothing():
     one = judged({"read": 3.0}, promised={"read": worth(0.15)})
     decode = next(each for each in one.held() if each.cause == "decode")
@@ -155,6 +166,8 @@ def test_a_loader_is_run_whole_and_cut_over_the_same_batches(tmp_path: Path):
     longer = Judged.of(Tried(spec, tried.turns * 2))
     assert len(longer.profiles) == JUDGED
     assert len(longer.gains[spec.costs]) == 2 * len(tried.turns), "all tell what was gained"
+    # a sleep of 4 ms is cut by a quarter, and the rest of its stage is little
+    assert 0.15 < one.realised["read"] <= QUARTER
 
 
 def test_a_loader_that_is_fed_is_not_tried():
