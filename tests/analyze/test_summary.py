@@ -25,7 +25,9 @@ def test_a_run_that_was_folded_on_the_way_gives_the_same_profile(run, cuts):
     rest = slice_log(recording.batches, start, 60)
     parts = assemble(replace(recording, batches=rest), earlier=earlier)
     assert parts.measured_batches == whole.measured_batches
-    assert parts.blame == pytest.approx(whole.blame)
+    # the last batch of a piece is not known to be followed by one that is waited for
+    assert parts.blame == pytest.approx(whole.blame, abs=0.0011 * len(cuts))
+    assert sum(parts.blame.values()) == pytest.approx(sum(whole.blame.values()))
     assert astuple(parts.throughput)[:3] == pytest.approx(astuple(whole.throughput)[:3])
     assert parts.throughput.interval == pytest.approx(whole.throughput.interval)
     assert parts.diagnosis.headline == whole.diagnosis.headline

@@ -28,7 +28,7 @@ def test_workers_that_are_too_slow_are_faster_by_what_is_cut():
     profile = assemble(seen(workers_run(200), main=MAIN, runqueue_s=0.0))
     assert profile.worth["fetch"].cheaper.share == pytest.approx(1 / (1 - 0.25 / 4) - 1, abs=0.03)
     assert profile.worth["decode"].cheaper.share == pytest.approx(1 / (1 - 0.25 / 4) - 1, abs=0.03)
-    assert profile.worth["transfer"].cheaper.share == pytest.approx(0.0, abs=0.02)
+    assert "transfer" not in profile.worth, "a worker already makes the next batch meanwhile"
 
 
 def test_a_free_cost_is_worth_no_more_than_what_is_next():

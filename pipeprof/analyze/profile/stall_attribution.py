@@ -15,6 +15,10 @@ each moment to what delayed the batch:
   it was started is `start-up`.
 - `unknown` is what no record shows.
 
+So is a finished batch charged while no worker sets the pace (`pace`). While one does, that time is
+charged to what this worker does: main could have the batch sooner, and would then wait longer for
+the next.
+
 `places` says in which stage the awaited batch was meanwhile, which is not why. Both add up to the
 stall.
 """
@@ -24,7 +28,13 @@ from __future__ import annotations
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, Rows
+from pipeprof.analyze.profile.core_wait import (
+    computing_share,
+    core_wait_shares,
+    runnable_core_wait,
+)
 from pipeprof.analyze.profile.hand_over import HandOver, least
+from pipeprof.analyze.profile.pace import Pace
 from pipeprof.analyze.profile.worker_activity import (
     IDLE,
     SENDING,
@@ -105,11 +115,12 @@ class _BackwardWalk:
         self._columns = columns
         self._activity = Activity(columns)
         self._hand_over = HandOver.of(columns, self._activity)
-        self._core_wait = _core_wait_shares(columns)
-        computing = _computing_share(columns)
+        self._pace = Pace(columns)
+        self._core_wait = core_wait_shares(columns)
+        computing = computing_share(columns)
         self._blocks_interpreter = computing >= _LEAST_COMPUTING_SHARE
         """Whether a worker that fetches keeps its interpreter from its other threads."""
-        short_of_cores = _runnable_core_wait(columns) >= _LEAST_CORE_WAIT
+        short_of_cores = runnable_core_wait(columns) >= _LEAST_CORE_WAIT
         self._core_contention = computing if short_of_cores else 0.0
         """Share of a core that a worker wants while it fetches, where cores are short; else 0."""
         self._start = columns.delivered_s - columns.stall_s
@@ -130,6 +141,27 @@ class _BackwardWalk:
         for charges in (self.charges, self.blocked) if blocked else (self.charges,):
             charges.setdefault(cause, np.zeros(len(self._columns)))[rows] += seconds
 
+    def _charge_after_fetch(
+        self, cause: str, rows: Rows, start: Floats, end: Floats, seconds: Floats | None = None
+    ) -> None:
+        """Charge time between ``start`` and ``end`` in which a finished batch was sent, received,
+        pinned or handed out: all of it, or ``seconds``. While a worker sets the pace, it is charged
+        to what that worker did."""
+        took_s = end - start
+        seconds = took_s if seconds is None else seconds
+        part = seconds / np.maximum(took_s, 1e-12)
+        batch, begun, ended = self._pace.within(start, end)
+        hidden_s = np.zeros(len(rows))
+        paced = batch >= 0
+        share = self._core_wait[batch[paced]]
+        for name, spent in self._activity.between(batch[paced], begun[paced], ended[paced]).items():
+            if name in STAGES:
+                spent = spent * part[paced]
+                self._charge(name, rows[paced], spent * (1 - share))
+                self._charge(WORKER_CPU, rows[paced], spent * share)
+                hidden_s[paced] += spent
+        self._charge(cause, rows, np.maximum(0.0, seconds - hidden_s))
+
     def _charge_inline(self, rows: Rows) -> None:
         """Charge stalls for batches that main fetched itself."""
         columns = self._columns
@@ -149,7 +181,7 @@ class _BackwardWalk:
         at = columns.delivered_s[rows]
         free = self._back(at, _or(self._free[rows], columns.fetch_end_s[rows]), rows)
         picked = np.fmin(at - free, np.nan_to_num(columns.sampler_s[rows]))
-        self._charge(SAMPLER, rows, picked)
+        self._charge_after_fetch(SAMPLER, rows, free, at, picked)
         self._charge_hand_out(rows, free, at - picked)
         batch, at = rows, free
         while len(rows):
@@ -161,7 +193,7 @@ class _BackwardWalk:
         own_s = np.minimum(took_s, least(took_s[took_s > 0]))
         core_wait_s = self._core_wait_probability(start, end) * (took_s - own_s)
         self._charge(WORKER_CPU, rows, core_wait_s)
-        self._charge(MAIN, rows, took_s - core_wait_s)
+        self._charge_after_fetch(MAIN, rows, start, end, took_s - core_wait_s)
 
     def _core_wait_probability(self, start: Floats, end: Floats) -> Floats:
         """Return the probability that a wait between ``start`` and ``end`` was for a core, 0..1."""
@@ -172,14 +204,16 @@ class _BackwardWalk:
         for which main was busy with another batch before, that batch, and when main had it."""
         columns = self._columns
         arrived = self._back(at, columns.arrived_s[batch], rows)
-        self._charge(PIN, rows, at - arrived)
+        self._charge_after_fetch(PIN, rows, arrived, at)
         received = self._back(arrived, columns.received_s[batch], rows)
         self._charge_receipt(rows, batch, received, arrived)
         before = self._before[batch]
         freed = np.where(before >= 0, self._free[before], -np.inf)
         main_was_busy = (freed > columns.sent_s[batch]) & (received > self._start[rows])
         freed = self._back(received, freed, rows)
-        self._charge(TRANSFER, rows[main_was_busy], (received - freed)[main_was_busy])
+        self._charge_after_fetch(
+            TRANSFER, rows[main_was_busy], freed[main_was_busy], received[main_was_busy]
+        )
         idle = ~main_was_busy
         self._charge_worker(rows[idle], batch[idle], received[idle])
         return rows[main_was_busy], before[main_was_busy], freed[main_was_busy]
@@ -189,7 +223,7 @@ class _BackwardWalk:
         hand_over = self._hand_over
         share = (end - start) / np.maximum(hand_over.took_s[batch], 1e-12)
         own_s = np.fmin(end - start, hand_over.own_s[batch] * share)
-        self._charge(TRANSFER, rows, own_s)
+        self._charge_after_fetch(TRANSFER, rows, start, end, own_s)
         self._charge_blocked(rows, batch, start, end, end - start - own_s)
 
     def _charge_worker(self, rows: Rows, batch: Rows, at: Floats) -> None:
@@ -197,11 +231,11 @@ class _BackwardWalk:
         columns = self._columns
         sent = self._back(at, columns.sent_s[batch], rows)
         piped_s = np.fmin(at - sent, self._hand_over.piped_s)
-        self._charge(TRANSFER, rows, piped_s)
+        self._charge_after_fetch(TRANSFER, rows, sent, at, piped_s)
         self._charge_blocked(rows, batch, sent, at, at - sent - piped_s)
         made = self._back(sent, columns.fetch_end_s[batch], rows)
         own_s = np.fmin(sent - made, columns.serialised_cpu_s[batch])  # all of it where unknown
-        self._charge(TRANSFER, rows, own_s)
+        self._charge_after_fetch(TRANSFER, rows, made, sent, own_s)
         self._charge_blocked(rows, batch, made, sent, sent - made - own_s)
         begun = self._back(made, columns.fetch_start_s[batch], rows)
         self._charge_fetch(rows, batch, begun, made)
@@ -258,33 +292,6 @@ def _received_before(columns: Columns) -> Rows:
     order = order[: int(np.isfinite(columns.received_s).sum())]
     before[order[1:]] = order[:-1]
     return before
-
-
-def _core_wait_shares(columns: Columns) -> Floats:
-    """Return the share of each batch's fetch in which its worker waited for a core; the mean share
-    for batches whose resources were not sampled."""
-    made_s = columns.made_s
-    sampled = np.isfinite(columns.runqueue_s) & (made_s > 0)
-    if not sampled.any():
-        return np.zeros(len(columns))
-    mean = columns.runqueue_s[sampled].sum() / made_s[sampled].sum()
-    share = np.where(sampled, columns.runqueue_s / np.maximum(made_s, 1e-12), mean)
-    return np.clip(share, 0.0, 1.0)
-
-
-def _runnable_core_wait(columns: Columns) -> float:
-    """Return the share of the workers' runnable time in which they waited for a core; 0 unknown."""
-    sampled = np.isfinite(columns.runqueue_s) & np.isfinite(columns.cpu_s)
-    waited_s, ran_s = columns.runqueue_s[sampled].sum(), columns.cpu_s[sampled].sum()
-    return float(waited_s / (waited_s + ran_s)) if waited_s + ran_s > 0 else 0.0
-
-
-def _computing_share(columns: Columns) -> float:
-    """Return the share of the fetch time that is CPU time or waiting for a core; 1 unknown."""
-    runnable_s = columns.cpu_s + columns.runqueue_s
-    sampled = np.isfinite(runnable_s)
-    made_s = columns.made_s[sampled].sum()
-    return float(runnable_s[sampled].sum() / made_s) if made_s > 0 else 1.0
 
 
 def _or(moment: Floats, otherwise: Floats) -> Floats:
