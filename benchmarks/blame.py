@@ -38,7 +38,6 @@ from benchmarks.blame_judge import Held, Judged
 from benchmarks.blame_runs import Tried, try_out
 from benchmarks.random_loader_runs import keep, lab_kinds, load, say_if_busy, tell
 from benchmarks.random_loaders import draw
-from benchmarks.realised_cuts import QUARTER
 from pipeprof.model import Speedup
 from pipeprof.units import percent
 
@@ -90,7 +89,7 @@ def print_loader(one: Judged) -> None:
         kinds = " + ".join(f"{cost.place} {cost.kind}" for cost in cut)
         print(
             f"    {cause:<11}{one.gain(cause) * 100:+6.1f} % ± {one.noise * 100:.1f}, promised "
-            f"{promises} ({kinds}, {percent(one.realised.get(cause, QUARTER))} cheaper)",
+            f"{promises} ({kinds}, {percent(one.realised[cause])} cheaper)",
             flush=True,
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Rows
 from pipeprof.analyze.profile.worker_activity import IDLE, SENDING, Activity
 from pipeprof.analyze.thresholds import LEAST_UNDISTURBED
 
@@ -53,3 +53,9 @@ class HandOver:
 def least(values: Floats) -> float:
     """Return what an undisturbed one of ``values`` takes; 0 where there are none."""
     return float(np.percentile(values, _UNDISTURBED_PERCENTILE)) if len(values) else 0.0
+
+
+def in_order_received(columns: Columns) -> Rows:
+    """Return the rows of the batches that main received, in the order in which it did."""
+    order = np.argsort(columns.received_s, kind="stable")
+    return order[: int(np.isfinite(columns.received_s).sum())]

@@ -33,7 +33,7 @@ from pipeprof.analyze.profile.core_wait import (
     core_wait_shares,
     runnable_core_wait,
 )
-from pipeprof.analyze.profile.hand_over import HandOver, least
+from pipeprof.analyze.profile.hand_over import HandOver, in_order_received, least
 from pipeprof.analyze.profile.pace import Pace
 from pipeprof.analyze.profile.worker_activity import (
     IDLE,
@@ -141,26 +141,30 @@ class _BackwardWalk:
         for charges in (self.charges, self.blocked) if blocked else (self.charges,):
             charges.setdefault(cause, np.zeros(len(self._columns)))[rows] += seconds
 
-    def _charge_after_fetch(
-        self, cause: str, rows: Rows, start: Floats, end: Floats, seconds: Floats | None = None
+    def _charge_stage(
+        self, stage: str, rows: Rows, batch: Rows, seconds: Floats, blocked: bool = False
     ) -> None:
-        """Charge time between ``start`` and ``end`` in which a finished batch was sent, received,
-        pinned or handed out: all of it, or ``seconds``. While a worker sets the pace, it is charged
-        to what that worker did."""
-        took_s = end - start
-        seconds = took_s if seconds is None else seconds
-        part = seconds / np.maximum(took_s, 1e-12)
+        """Charge ``seconds`` of a stage of ``batch``: the share in which its worker had no core to
+        `worker-cpu`."""
+        share = self._core_wait[batch]
+        self._charge(stage, rows, seconds * (1 - share), blocked)
+        self._charge(WORKER_CPU, rows, seconds * share, blocked)
+
+    def _charge_after_fetch(
+        self, cause: str, rows: Rows, start: Floats, end: Floats, seconds: Floats
+    ) -> None:
+        """Charge ``seconds`` between ``start`` and ``end`` in which a finished batch was sent,
+        received, pinned or handed out. While a worker sets the pace, they are charged to what that
+        worker did."""
         batch, begun, ended = self._pace.within(start, end)
-        hidden_s = np.zeros(len(rows))
         paced = batch >= 0
-        share = self._core_wait[batch[paced]]
-        for name, spent in self._activity.between(batch[paced], begun[paced], ended[paced]).items():
-            if name in STAGES:
-                spent = spent * part[paced]
-                self._charge(name, rows[paced], spent * (1 - share))
-                self._charge(WORKER_CPU, rows[paced], spent * share)
-                hidden_s[paced] += spent
-        self._charge(cause, rows, np.maximum(0.0, seconds - hidden_s))
+        part, rest_s = seconds / np.maximum(end - start, 1e-12), seconds.copy()
+        did = self._activity.between(batch[paced], begun[paced], ended[paced])
+        for name in STAGES:
+            spent = did[name] * part[paced]
+            self._charge_stage(name, rows[paced], batch[paced], spent)
+            rest_s[paced] -= spent
+        self._charge(cause, rows, np.maximum(0.0, rest_s))
 
     def _charge_inline(self, rows: Rows) -> None:
         """Charge stalls for batches that main fetched itself."""
@@ -204,16 +208,15 @@ class _BackwardWalk:
         for which main was busy with another batch before, that batch, and when main had it."""
         columns = self._columns
         arrived = self._back(at, columns.arrived_s[batch], rows)
-        self._charge_after_fetch(PIN, rows, arrived, at)
+        self._charge_after_fetch(PIN, rows, arrived, at, at - arrived)
         received = self._back(arrived, columns.received_s[batch], rows)
         self._charge_receipt(rows, batch, received, arrived)
         before = self._before[batch]
         freed = np.where(before >= 0, self._free[before], -np.inf)
         main_was_busy = (freed > columns.sent_s[batch]) & (received > self._start[rows])
         freed = self._back(received, freed, rows)
-        self._charge_after_fetch(
-            TRANSFER, rows[main_was_busy], freed[main_was_busy], received[main_was_busy]
-        )
+        another_s = np.where(main_was_busy, received - freed, 0.0)
+        self._charge_after_fetch(TRANSFER, rows, freed, received, another_s)
         idle = ~main_was_busy
         self._charge_worker(rows[idle], batch[idle], received[idle])
         return rows[main_was_busy], before[main_was_busy], freed[main_was_busy]
@@ -244,9 +247,7 @@ class _BackwardWalk:
     def _charge_fetch(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
         """Charge the time in which ``batch`` was fetched."""
         for name, seconds in self._activity.between(batch, start, end).items():
-            stage, share = name if name in STAGES else STAGES[3], self._core_wait[batch]
-            self._charge(stage, rows, seconds * (1 - share))
-            self._charge(WORKER_CPU, rows, seconds * share)
+            self._charge_stage(name if name in STAGES else STAGES[3], rows, batch, seconds)
 
     def _charge_before_fetch(self, rows: Rows, batch: Rows, start: Floats, end: Floats) -> None:
         """Charge the time in which the worker of ``batch`` had not begun it."""
@@ -259,13 +260,11 @@ class _BackwardWalk:
     ) -> None:
         """Charge the ``seconds`` between ``start`` and ``end`` in which a finished batch waited for
         its worker's interpreter, or for a core."""
-        share = self._core_wait[batch]
         part = seconds / np.maximum(end - start, 1e-12)
         for name, spent in self._activity.between(batch, start, end).items():
             spent = spent * part
             if name in STAGES and self._blocks_interpreter:
-                self._charge(name, rows, spent * (1 - share), blocked=True)
-                self._charge(WORKER_CPU, rows, spent * share, blocked=True)
+                self._charge_stage(name, rows, batch, spent, blocked=True)
             elif name == UNRECORDED:
                 self._charge(UNKNOWN, rows, spent)
             else:  # the interpreter was free: the batch waited for a core, if others used them all
@@ -288,8 +287,7 @@ def _known(columns: Columns) -> Mask:
 def _received_before(columns: Columns) -> Rows:
     """Return the row of the batch that main received before each; -1 where there is none."""
     before = np.full(len(columns), -1)
-    order = np.argsort(columns.received_s, kind="stable")
-    order = order[: int(np.isfinite(columns.received_s).sum())]
+    order = in_order_received(columns)
     before[order[1:]] = order[:-1]
     return before
 

@@ -6,6 +6,8 @@ between two moments are the difference.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Rows
@@ -30,11 +32,9 @@ class Activity:
 
     def __init__(self, columns: Columns) -> None:
         self._worker = columns.worker
-        known = np.isfinite(columns.fetch_start_s) & np.isfinite(columns.fetch_end_s)
         stretch = _stretches(columns)
         self._spent = {
-            worker: _spent_by(columns, np.flatnonzero(known & (self._worker == worker)), stretch)
-            for worker in np.unique(self._worker[known])
+            worker: _spent_by(columns, rows, stretch) for worker, rows in rows_by_worker(columns)
         }
 
     def between(self, rows: Rows, start: Floats, end: Floats) -> dict[str, Floats]:
@@ -85,6 +85,15 @@ class _SpentTime:
         return at_end - np.interp(start, self._moments, self._total)
 
 
+def rows_by_worker(columns: Columns) -> Iterator[tuple[float, Rows]]:
+    """Yield each worker, and the rows of its recorded batches in the order of their fetches; main
+    is -1."""
+    known = np.isfinite(columns.fetch_start_s) & np.isfinite(columns.fetch_end_s)
+    for worker in np.unique(columns.worker[known]):
+        rows = np.flatnonzero(known & (columns.worker == worker))
+        yield float(worker), rows[np.argsort(columns.fetch_start_s[rows], kind="stable")]
+
+
 def _stretches(columns: Columns) -> Rows:
     """Return a number for each stretch of consecutive sampled batches of an epoch. [batches]"""
     begins = np.diff(columns.epoch, prepend=columns.epoch[:1]) != 0
@@ -94,7 +103,6 @@ def _stretches(columns: Columns) -> Rows:
 
 def _spent_by(columns: Columns, rows: Rows, stretch: Rows) -> dict[str, _SpentTime]:
     """Return the time that one worker, whose batches are in ``rows``, spent on each activity."""
-    rows = rows[np.argsort(columns.fetch_start_s[rows], kind="stable")]
     start, end = columns.fetch_start_s[rows], columns.fetch_end_s[rows]
     spent = {name: _SpentTime(*parts) for name, parts in _in_fetch(columns.at(rows)).items()}
 
