@@ -99,6 +99,29 @@ def test_workers_that_start_anew_do_not_add_up():
     assert "worker-memory-grows" not in found(recording)
 
 
+@pytest.mark.parametrize(
+    ("walls_s", "slower"),
+    [
+        ((9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5), True),
+        ((9, 1.0, 1.2, 1.1, 1.3, 1.4, 1.5), True),
+        ((9, 1.0, 1.2, 1.1, 1.3, 1.5, 1.4), False),
+        ((9, 1.0, 1.02, 1.03, 1.04, 1.05, 1.06), False),
+        ((9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), False),
+        ((9, 1.0, 1.1, 1.2, 1.3, 1.4), False),
+    ],
+    ids=["steadily", "all but one pair", "not steadily", "by less than 10 %", "equal", "too few"],
+)
+def test_epochs_that_become_slower(walls_s, slower):
+    run = replace(
+        workers_run(),
+        epochs=tuple(
+            Epoch(n, 10.0 * n, 40, wall_s, 0.0, 0.03, 0.0) for n, wall_s in enumerate(walls_s)
+        ),
+    )
+    text = found(run).get("slower-each-epoch", "")
+    assert slower == text.startswith("Over 7 epochs, the rate fell")
+
+
 def test_descriptors():
     main = MainProcess(descriptors=900, descriptor_limit=1024, sharing="file_descriptor")
     text = found(seen(workers_run(), main, tensors=20, batch_bytes=1e3))["descriptors-near-limit"]

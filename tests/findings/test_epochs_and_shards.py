@@ -115,15 +115,11 @@ class Growing(Dataset):
         return tiny()
 
 
-@pytest.mark.parametrize("more_s", [0.001, 0.0])
-def test_epochs_that_become_slower_and_slower(more_s):
-    loader = pipeprof.wrap(DataLoader(Growing(more_s)))
+def test_epochs_that_become_slower_and_slower():
+    loader = pipeprof.wrap(DataLoader(Growing(0.001)))
     for _ in range(8):
         list(loader)
-    if more_s:
-        assert "Over 8 epochs, the rate fell" in text_of(loader.profile(), "slower-each-epoch")
-    else:
-        assert "slower-each-epoch" not in codes(loader.profile())
+    assert "Over 8 epochs, the rate fell" in text_of(loader.profile(), "slower-each-epoch")
 
 
 @pytest.mark.parametrize("samples", [8, 400])
