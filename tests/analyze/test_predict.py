@@ -39,12 +39,15 @@ def run_of(demands, setting, machine, reads_unknown=False):
     cpu_s[np.arange(len(cpu_s)) % 5 > 0] = np.nan
     sent_s = run.made_s + np.array([asked[number].send_s for number in run.order])
     arrived_s, unknown = run.delivered_s, np.full(len(run.order), np.nan)
+    if setting.pin_memory:
+        arrived_s = run.pinned_s - np.array([asked[number].pin_s for number in run.order])
     received_s = arrived_s - np.array([asked[number].receive_s for number in run.order])
     columns = {field.name: unknown for field in fields(BatchLog)} | {
         "index": np.arange(len(run.order)), "asked_s": run.asked_s,
         "delivered_s": run.delivered_s, "done_s": run.done_s, "fetch_start_s": run.begun_s,
         "fetch_end_s": run.made_s, "sent_s": sent_s, "received_s": received_s,
-        "arrived_s": arrived_s, "worker": run.worker, "cpu_s": cpu_s, "requests": 0 * sent_s,
+        "arrived_s": arrived_s, "pinned_s": run.pinned_s, "worker": run.worker, "cpu_s": cpu_s,
+        "requests": 0 * sent_s,
         "bytes": np.array([asked[number].link_bytes for number in run.order]),
         "logical_bytes": unknown if reads_unknown else 0 * sent_s,
     }  # fmt: skip

@@ -40,7 +40,7 @@ def test_batches_come_when_torchs_own_code_has_them_come(
 ):
     asked = demands(
         batches, seed, latency_s=0.02, cpu_s=0.02, send_s=0.002, receive_s=0.004, step_s=step_s,
-        step_cpu_s=0.001, pin_s=0.006,
+        step_cpu_s=0.001, pin_s=0.006, take_s=0.001,
     )  # fmt: skip
     setting = Setting(workers, prefetch, in_order, pins)
     expected = run_of_torch(asked, setting)

@@ -42,9 +42,11 @@ class FakeWorkers:
         """The next result, waited for."""
         sent_s, number = heappop(self._results)
         if self._pins:
-            self._pinned = max(self._pinned, sent_s) + self._demands[number].pin_s
-        ready_s = self._pinned if self._pins else sent_s
-        self.now = max(self.now, ready_s) + self._demands[number].receive_s
+            demand = self._demands[number]
+            self._pinned = max(self._pinned, sent_s) + demand.receive_s + demand.pin_s
+            self.now = max(self.now, self._pinned) + demand.take_s
+        else:
+            self.now = max(self.now, sent_s) + self._demands[number].receive_s
         return number, number
 
 

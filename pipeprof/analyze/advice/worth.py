@@ -114,7 +114,6 @@ class _SimulatedGains:
     def __init__(self, facts: Facts, run: SingleRun) -> None:
         self._run = run
         columns = run.columns
-        self._pinning_s = np.nan_to_num(columns.pinned_s - columns.arrived_s).tolist()
         stages = {name: np.nan_to_num(getattr(columns, f"{name}_s")) for name in STAGES
                   if name != "fetch"}  # fmt: skip
         stages["fetch"] = np.maximum(0.0, columns.made_s - sum(stages.values()))
@@ -136,7 +135,7 @@ class _SimulatedGains:
         if cause in (MAIN, SAMPLER):
             return self._run.gains(partial(_cut_main, cut * self._main_s(cause)))
         if cause == PIN:
-            return self._run.gains(partial(self._cut_pinning, cut))
+            return self._run.gains(partial(_cut_pinning, cut))
         if cause in (WORKER_CPU, TRANSFER):
             change = self._cut_cpu if cause == WORKER_CPU else self._cut_transfer
             return self._run.gains(partial(change, cut))
@@ -153,17 +152,9 @@ class _SimulatedGains:
         cheaper = replace(demand, cpu_s=demand.cpu_s * (1 - cut))
         return _cut_hand_over_waits(cheaper, cut * self._blocked)
 
-    def _cut_pinning(self, cut: float, demand: Demand, row: int) -> Demand:
-        return replace(demand, pin_s=max(0.0, demand.pin_s - cut * self._pinning_s[row]))
-
     def _cut_transfer(self, cut: float, demand: Demand, row: int) -> Demand:
         left = 1 - cut
-        cheaper = replace(demand, send_s=demand.send_s * left)
-        if demand.pin_s:  # the thread that pins also receives
-            received_s = max(0.0, demand.pin_s - self._pinning_s[row])
-            cheaper = replace(cheaper, pin_s=demand.pin_s - cut * received_s)
-        else:
-            cheaper = replace(cheaper, receive_s=demand.receive_s * left)
+        cheaper = replace(demand, send_s=demand.send_s * left, receive_s=demand.receive_s * left)
         return _cut_hand_over_waits(cheaper, cut * (1 - self._blocked))
 
     def _main_s(self, cause: str) -> float:
@@ -207,7 +198,13 @@ def _waiting_per_cpu(facts: Facts) -> float:
 
 
 def _cut_main(saved_s: float, demand: Demand, row: int) -> Demand:
+    if demand.pin_s:  # a thread receives
+        return replace(demand, take_s=max(0.0, demand.take_s - saved_s))
     return replace(demand, receive_s=max(0.0, demand.receive_s - saved_s))
+
+
+def _cut_pinning(cut: float, demand: Demand, row: int) -> Demand:
+    return replace(demand, pin_s=demand.pin_s * (1 - cut))
 
 
 def _cut_hand_over_waits(demand: Demand, cut: float) -> Demand:

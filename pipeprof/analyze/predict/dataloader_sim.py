@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import cycle
-from math import inf
+from math import inf, nan
 from random import Random
 
 import numpy as np
@@ -62,10 +62,17 @@ class SimulatedRun:
     """When the batch was fetched and collated."""
     sent_s: Floats
     """When the worker had sent the batch; ``made_s`` without workers."""
+    pinned_s: Floats
+    """When a thread had pinned the batch; NaN where none does."""
     worker: npt.NDArray[np.int64]
     """Number of the worker; -1 for main."""
     order: tuple[int, ...] = field(repr=False)
-    """Number of each batch's demand."""
+    """Number of each batch, which is that of its demand."""
+
+    @property
+    def index(self) -> Floats:
+        """Number of each batch, as in a recording."""
+        return np.array(self.order, float)
 
     @property
     def wall_s(self) -> float:
@@ -106,8 +113,9 @@ def simulate(
     fetches = np.array([loader.fetches[number] for number in loader.order])
     begun_s, made_s, worker = fetches.reshape(-1, 3).T
     sent_s = [loader.sent.get(number, loader.fetches[number][1]) for number in loader.order]
+    pinned_s = [loader.pinned.get(number, nan) for number in loader.order]
     return SimulatedRun(
-        asked_s, delivered_s, done_s, begun_s, made_s, np.array(sent_s),
+        asked_s, delivered_s, done_s, begun_s, made_s, np.array(sent_s), np.array(pinned_s),
         worker.astype(np.int64), tuple(loader.order),
     )  # fmt: skip
 
@@ -145,6 +153,8 @@ class _Loader:
         """Batch → when its fetch began and ended, and its worker."""
         self.sent: dict[int, float] = {}
         """Batch → when its worker had sent it."""
+        self.pinned: dict[int, float] = {}
+        """Batch → when a thread had pinned it."""
 
     def main(self) -> Process:
         """Run the training loop over all batches."""
@@ -180,8 +190,8 @@ class _Workers:
         self._loader, setting = loader, loader.setting
         self._results = Mailbox(loader.world)
         """Batches that workers have sent."""
-        self._ready = Mailbox(loader.world) if setting.pin_memory else self._results
-        """Batches that main can take."""
+        self._pinned = Mailbox(loader.world)
+        """Batches that are pinned."""
         self._tasks = [Mailbox(loader.world) for _ in range(setting.num_workers)]
         self._in_flight = [0] * setting.num_workers
         """Batches of each worker that are dispatched and not yet handed out."""
@@ -194,7 +204,7 @@ class _Workers:
         self._early: set[int] = set()
         """Batches that main received out of order, and holds back."""
         self._received_s = -inf
-        """When main received the last batch."""
+        """When the last batch was received."""
         self._busy = [False] * setting.num_workers
         """Whether each worker is fetching a batch."""
         for worker in range(setting.num_workers):
@@ -208,37 +218,47 @@ class _Workers:
 
     def take(self) -> Process:
         """Wait for the next batch. Returns its number."""
-        loader = self._loader
+        setting = self._loader.setting
         while self._due not in self._early:
-            yield self._ready
-            number = self._ready.take()
-            yield loader.time, loader.demands[number].late_s
-            yield loader.cores, self._receive_s(loader.demands[number])
-            blocked_s = loader.demands[number].receive_blocked_s
-            if self._busy[self._worker_of[number]]:
-                yield loader.interpreters.of(self._worker_of[number]), blocked_s
-            elif loader.cores.all_busy:
-                yield loader.time, min(blocked_s, _SWITCH_S)
-            self._received_s = loader.world.now
-            if not loader.setting.in_order:
+            number = yield from self._take_pinned() if setting.pin_memory else self._receive()
+            if not setting.in_order:
                 return self._hand_out(number)
             self._early.add(number)
         self._due += 1
         self._early.remove(self._due - 1)
         return self._hand_out(self._due - 1)
 
+    def _receive(self) -> Process:
+        """Wait for a batch that a worker has sent, and receive it. Returns its number."""
+        loader = self._loader
+        yield self._results
+        number = self._results.take()
+        demand, worker = loader.demands[number], self._worker_of[number]
+        yield loader.time, demand.late_s
+        warm = loader.world.now - self._received_s < WARM_S
+        yield loader.cores, demand.receive_s * (demand.receive_warm if warm else 1.0)
+        if self._busy[worker]:
+            yield loader.interpreters.of(worker), demand.receive_blocked_s
+        elif loader.cores.all_busy:
+            yield loader.time, min(demand.receive_blocked_s, _SWITCH_S)
+        self._received_s = loader.world.now
+        return number
+
     def _pin(self) -> Process:
         """Run main's pinning thread: receive and pin one batch after another."""
+        loader = self._loader
         while True:
-            yield self._results
-            number = self._results.take()
-            yield self._loader.time, self._loader.demands[number].pin_s
-            self._ready.put(number)
+            number = yield from self._receive()
+            yield loader.time, loader.demands[number].pin_s
+            loader.pinned[number] = loader.world.now
+            self._pinned.put(number)
 
-    def _receive_s(self, demand: Demand) -> float:
-        """Return main's CPU time to receive the batch now."""
-        warm = self._loader.world.now - self._received_s < WARM_S
-        return demand.receive_s * (demand.receive_warm if warm else 1.0)
+    def _take_pinned(self) -> Process:
+        """Wait for a pinned batch, and take it. Returns its number."""
+        yield self._pinned
+        number = self._pinned.take()
+        yield self._loader.cores, self._loader.demands[number].take_s
+        return number
 
     def _hand_out(self, number: int) -> int:
         self._in_flight[self._worker_of.pop(number)] -= 1

@@ -1,8 +1,8 @@
-"""Fit the time that main takes to receive a batch, so that simulations repeat whole runs on
-average. Medians of single moments do not achieve that.
+"""Fit the time that main, or the thread that pins, takes to receive a batch, so that simulations
+repeat whole runs on average. Medians of single moments do not achieve that.
 
-While workers compute, main is woken late, and so are they when it asks them for the files of a
-batch's shared memory. With some loaders two workers hand over batches sooner than one.
+While workers compute, the receiver is woken late, and so are they when it asks them for the files
+of a batch's shared memory. With some loaders two workers hand over batches sooner than one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeprof.analyze.predict.dataloader_sim import simulate_steady
+from pipeprof.analyze.predict.dataloader_sim import SimulatedRun, simulate_steady
 from pipeprof.analyze.predict.workload import Demand, Machine, Measured
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.batch_table import Columns, Floats, pinned_before_s
 
 _ITERATIONS = 3
 _HALVINGS = 6
@@ -25,17 +25,16 @@ _LONGEST_S = 0.1
 def fit_receiving(
     demands: tuple[Demand, ...], machine: Machine, runs: Sequence[Measured]
 ) -> tuple[Demand, ...]:
-    """Return ``demands`` with which main receives a batch as fast as in ``runs`` of one setting.
+    """Return ``demands`` with which a batch is received as fast as in ``runs`` of one setting.
 
     If ``demands`` take longer, the waits for workers' interpreters are shortened first, as they are
-    the least certain. Then main's own part is changed.
+    the least certain. Then the receiver's own part is changed.
     """
     setting, step_s = runs[0].setting, runs[0].columns.step_s
     measured_s = float(np.mean(np.concatenate([_receive_s(run.columns) for run in runs])))
 
     def simulated_s(demands: tuple[Demand, ...]) -> float:
-        run = simulate_steady(demands, step_s, setting, machine)
-        return float(np.mean(run.delivered_s - np.maximum(run.asked_s, run.sent_s)))
+        return float(np.mean(_receive_s(simulate_steady(demands, step_s, setting, machine))))
 
     if simulated_s(demands) > measured_s:
         low, high = 0.0, 1.0
@@ -61,10 +60,14 @@ def _scaled_waits(demands: tuple[Demand, ...], scale: float) -> tuple[Demand, ..
     )
 
 
-def _receive_s(columns: Columns) -> Floats:
-    """Return the seconds from when a batch was sent and main waited for it, until main had it."""
-    receive_s: Floats = columns.delivered_s - np.fmax(columns.asked_s, columns.sent_s)
-    return receive_s[~np.isnan(columns.sent_s)]
+def _receive_s(run: Columns | SimulatedRun) -> Floats:
+    """Return the seconds from when a batch was sent and its receiver was free, until main had it,
+    or the thread had pinned it."""
+    free_s, end_s = run.asked_s, run.delivered_s
+    if not np.isnan(run.pinned_s).all():
+        free_s, end_s = pinned_before_s(run.pinned_s, run.index), run.pinned_s
+    receive_s: Floats = end_s - np.maximum(free_s, run.sent_s)
+    return receive_s[~np.isnan(receive_s)]
 
 
 def _delayed(demand: Demand, late_s: float) -> Demand:

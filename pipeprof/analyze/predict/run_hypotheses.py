@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, inf, log, nan
+from math import hypot, inf, log
 
 import numpy as np
 
@@ -138,19 +138,17 @@ class RunHypotheses:
         yield self._received(TransferModel([run], [], most_s).demand)
 
     def _received(self, transfer: Demand) -> Demand:
-        """Return ``transfer`` as main observes it. A thread that pins also receives, while main
-        trains."""
-        transfer = replace(transfer, step_cpu_s=self._step_cpu_s)
+        """Return ``transfer`` with main's own parts."""
+        transfer, columns = replace(transfer, step_cpu_s=self._step_cpu_s), self._run.columns
         if not self._run.setting.pin_memory:
             return transfer
-        columns = self._run.columns
-        taken_s = np.nanmedian(columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s))
-        return replace(transfer, receive_s=float(taken_s), receive_blocked_s=0.0)
+        take_s = columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s)
+        return replace(transfer, take_s=float(np.nanmedian(take_s)))
 
     def _fitted(self, hypothesis: Calibration) -> Calibration:
         """Scale the costs of batches so that the simulation repeats the run."""
         sent = not np.isnan(self._run.columns.sent_s).all()
-        if self._run.setting.num_workers and sent and not self._run.setting.pin_memory:
+        if self._run.setting.num_workers and sent:
             hypothesis = replace(hypothesis, demands=self._with_delays(hypothesis))
         scale, fitted = 1.0, hypothesis
         ratio = self._rate_ratio(hypothesis)
@@ -165,7 +163,7 @@ class RunHypotheses:
         return replace(fitted, disagreement=hypot(_REMAINING_ERROR * log(scale), ratio - 1))
 
     def _with_delays(self, hypothesis: Calibration) -> tuple[Demand, ...]:
-        """Return the demands with which main receives batches as late as it did."""
+        """Return the demands with which batches are received as late as they were."""
         demands = hypothesis.demands[:BATCHES]
         like = fit_receiving(demands, hypothesis.machine, [self._run])[0]
         return tuple(
@@ -187,7 +185,7 @@ def scaled_costs(demands: Sequence[Demand], scale: float) -> tuple[Demand, ...]:
         replace(
             each, latency_s=scale * each.latency_s, link_bytes=scale * each.link_bytes,
             cpu_s=scale * each.cpu_s, send_s=scale * each.send_s, receive_s=scale * each.receive_s,
-            pin_s=scale * each.pin_s,
+            pin_s=scale * each.pin_s, take_s=scale * each.take_s,
         )
         for each in demands
     )  # fmt: skip
@@ -202,16 +200,12 @@ def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _with_pinning(demands: Sequence[Demand], columns: Columns) -> tuple[Demand, ...]:
-    """Return ``demands`` with the time of the pinning thread for each: since the batch was sent, or
-    since the thread had pinned the one before."""
-    order = np.argsort(columns.pinned_s)
-    pinned_s, sent_s = columns.pinned_s[order], columns.sent_s[order]
-    took_s = np.empty(len(order))
-    took_s[order] = pinned_s - np.fmax(sent_s, np.concatenate([[nan], pinned_s[:-1]]))
-    known = ~np.isnan(took_s)
-    took_s[~known] = took_s[known].mean() if known.any() else 0.0
+    """Return ``demands`` with the time that pinning each took; the mean where that is unknown."""
+    pinning_s = columns.pinned_s - columns.arrived_s
+    known = ~np.isnan(pinning_s)
+    pinning_s[~known] = pinning_s[known].mean() if known.any() else 0.0
     return tuple(
-        replace(each, pin_s=float(pin_s)) for each, pin_s in zip(demands, took_s, strict=True)
+        replace(each, pin_s=float(pin_s)) for each, pin_s in zip(demands, pinning_s, strict=True)
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeprof.analyze.predict.dataloader_sim import WARM_S
 from pipeprof.analyze.predict.workload import Demand, Measured
-from pipeprof.analyze.profile.batch_table import Floats, next_of_worker
+from pipeprof.analyze.profile.batch_table import Floats, next_of_worker, pinned_before_s
 from pipeprof.analyze.thresholds import LEAST_UNDISTURBED
 
 
@@ -88,16 +88,21 @@ class _Transfers:
         self.send_room_s = next_made_s - columns.fetch_end_s
         """From the end of the fetch until the end of the worker's next fetch."""
         # a batch received while main waited for another counts in the time of that one
-        awaited = columns.received_s >= columns.asked_s
-        begun_s = np.where(awaited, np.maximum(columns.asked_s, columns.sent_s), nan)
+        pins = run.setting.pin_memory
+        awaited = pins | (columns.received_s >= columns.asked_s)
+        free_s = columns.asked_s
+        if pins:
+            free_s = pinned_before_s(columns.pinned_s, columns.index)
+        begun_s = np.where(awaited, np.maximum(free_s, columns.sent_s), nan)
         self.path_s = columns.arrived_s - begun_s
-        """From sent and asked for until main had unpickled the batch."""
-        self.rest_s = np.where(awaited, columns.delivered_s - columns.arrived_s, nan)
-        """From unpickled to delivered."""
+        """From sent, and the receiver free, until the batch was unpickled."""
+        delivered_s = columns.arrived_s if pins else columns.delivered_s
+        self.rest_s = np.where(awaited, delivered_s - columns.arrived_s, nan)
+        """From unpickled to delivered; 0 where a thread takes the batch to pin it."""
         self.concurrent = next_begun_s < columns.arrived_s
-        """Whether the worker began its next batch before main had this one."""
+        """Whether the worker began its next batch before this one was unpickled."""
         self.room_s = next_made_s - begun_s
-        """From sent and asked for until the end of the worker's next fetch."""
+        """From sent, and the receiver free, until the end of the worker's next fetch."""
         task_waited = of_next(_dispatched_s(run)) < columns.fetch_end_s
         self.gap_s = np.where(task_waited, next_begun_s - columns.fetch_end_s, nan)
         """Between this batch and the next, if that was dispatched by then."""

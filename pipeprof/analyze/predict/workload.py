@@ -26,18 +26,20 @@ class Demand:
     gap_s: float = 0.0
     """CPU time between this batch and the next one of its worker."""
     receive_s: float = 0.0
-    """CPU time of main to unpickle the batch and to dispatch another. Only with workers."""
-    pin_s: float = 0.0
-    """Time of a thread to receive the batch and to pin it, where ``pin_memory`` is on. What is left
-    for main is ``receive_s``."""
+    """CPU time to unpickle the batch, of main or of the thread that pins; main's includes that to
+    dispatch another. Only with workers."""
     receive_warm: float = 1.0
-    """Share of ``receive_s`` that is needed when main has received another batch just before."""
+    """Share of ``receive_s`` that is needed when another batch was received just before."""
     late_s: float = 0.0
-    """Wait before main receives the batch: main is woken late, and so is the worker that hands over
-    the files of its shared memory."""
+    """Wait before a batch is received: main is woken late, and so is the worker that hands over the
+    files of its shared memory."""
     receive_blocked_s: float = 0.0
     """Longest additional wait while its worker fetches another batch instead of handing over these
     files, or while all cores are busy."""
+    pin_s: float = 0.0
+    """Time of a thread to pin the batch, where ``pin_memory`` is on."""
+    take_s: float = 0.0
+    """CPU time of main to take a pinned batch and to dispatch another."""
     step_s: float = 0.0
     """Time of the training step, on main or on the accelerator."""
     step_cpu_s: float = 0.0

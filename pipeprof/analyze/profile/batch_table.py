@@ -129,6 +129,18 @@ def without_pauses(columns: Columns) -> Mask:
     return mask
 
 
+def pinned_before_s(pinned_s: Floats, index: Floats) -> Floats:
+    """Return when the thread that pins was done with the batch before each; NaN where there is none
+    or it was not recorded, so that numbers are missing in ``index``. [batches], seconds."""
+    numbered, order = np.argsort(index), np.argsort(pinned_s)
+    window = np.zeros(len(index))
+    window[numbered[1:]] = np.cumsum(np.diff(index[numbered]) > 1)
+    same = window[order[1:]] == window[order[:-1]]
+    before_s = np.full(len(pinned_s), np.nan)
+    before_s[order[1:][same]] = pinned_s[order[:-1][same]]
+    return before_s
+
+
 def next_of_worker(columns: Columns, order: Floats) -> Rows:
     """Return the row of the batch that each batch's worker fetched next, by ascending ``order``;
     -1 where there is none or it is unknown."""
