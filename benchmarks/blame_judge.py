@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.blame_runs import CHEAPER, Cut, Tried, cuts_of, standard_error
 from benchmarks.random_loader_runs import starved
 from benchmarks.random_loaders import LoaderSpec
-from benchmarks.realised_cuts import QUARTER, realised
+from benchmarks.realised_cuts import QUARTER, in_part, realised
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.model import Speedup, Worth
@@ -137,11 +137,11 @@ class Judged:
                 # a resource that is not blamed limits none of its costs, so nothing is promised
                 if promise is None or (promise is _NOTHING and cause == WORKER_CPU):
                     continue
-                part = self.realised.get(cause, QUARTER) / QUARTER
-                low, high = promise.interval
-                holds = part * low <= self.gains[cut][turn] - 1 <= part * high
+                part = self.realised.get(cause, QUARTER)
+                low, high = (in_part(end, part) for end in promise.interval)
+                holds = low <= self.gains[cut][turn] - 1 <= high
                 gain = self.gain(cause)
-                errors = part * promise.share - gain, promise.share - gain
+                errors = in_part(promise.share, part) - gain, promise.share - gain
                 told = None if promise is _NOTHING else holds
                 found.append(Held(cause, cut, cause == said.first, *errors, told))
         return found

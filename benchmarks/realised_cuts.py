@@ -4,6 +4,9 @@ A cost is drawn, but a stage also takes the time to call it, to read clocks, or 
 cost that is 25 % smaller often makes its stage less than 25 % cheaper: of a read from the page
 cache, the system call itself remains. What a profile promises is about the stage, as it knows no
 costs. So a promise is compared in proportion to how much cheaper its stage became.
+
+A stage that computes is timed by the CPU time of its batches where workers compete for cores. That
+is sampled. So where each process has a core of its own, the time that all batches took is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ QUARTER = 1 - CHEAPER
 def realised(cause: str, cut: Cut, turns: Sequence[Turn]) -> float:
     """Return the share by which a cut made its cause cheaper, from 0 to a quarter. It is a quarter
     where the cause has no time of its own."""
-    computes = all(cost.computes for cost in cut)
+    config, cores = turns[0].base.config, turns[0].base.environment.cores
+    computes = all(cost.computes for cost in cut) and config.num_workers >= cores
     before = sum(_mean_s(turn.base, cause, computes) for turn in turns)
     after = sum(_mean_s(turn.cuts[cut], cause, computes) for turn in turns)
     if not before > 0 or not np.isfinite(after):
@@ -32,8 +36,15 @@ def realised(cause: str, cut: Cut, turns: Sequence[Turn]) -> float:
     return min(QUARTER, max(0.0, 1 - after / before))
 
 
+def in_part(gain: float, realised: float) -> float:
+    """Return what of a promised gain comes if its cause becomes only ``realised`` cheaper, and not
+    a quarter: the time that it saves is in proportion."""
+    saved = realised / QUARTER * gain / (1 + gain)
+    return saved / (1 - saved)
+
+
 def _mean_s(recording: Recording, cause: str, computes: bool) -> float:
-    """Return the seconds per batch of a cause: on a core if all its costs compute."""
+    """Return the seconds per batch of a cause: on a core if it ``computes``."""
     own = _own_s(steady_part(recording).columns, cause, computes)
     return float(np.nanmean(own)) if np.isfinite(own).any() else float("nan")
 

@@ -104,11 +104,12 @@ def test_an_interval_is_held_against_its_own_turn_and_an_error_against_all():
 
 def test_a_promise_is_compared_in_proportion_to_what_the_cut_made_of_its_cause():
     """A stage of which half is not the drawn cost becomes half as much cheaper as the cost."""
-    one = judged({"read": 3.0}, (1.10,) * 3, promised={"read": worth(0.20)})
+    # of a batch's time a sixth was to be saved, and half of that is a twelfth
+    one = judged({"read": 3.0}, (12 / 11,) * 3, promised={"read": worth(0.20)})
     one = replace(one, realised={"read": 0.125})
     of_read = [each for each in one.held() if each.cause == "read"]
     assert [each.error for each in of_read] == pytest.approx([0.0] * 3, abs=0.001)
-    assert [each.full_error for each in of_read] == pytest.approx([0.10] * 3, abs=0.001)
+    assert [each.full_error for each in of_read] == pytest.approx([0.20 - 1 / 11] * 3, abs=0.001)
     assert all(each.holds for each in of_read)
 
 
