@@ -2,8 +2,13 @@
 
     python -m benchmarks.overhead_short [--limit SECONDS] [--no-bars]
 
-Epochs without a profiler, with pipeprof, and again without one alternate in random order. Each has
-a loader of its own, and each process runs several rounds.
+Starting a worker takes longer by chance than profiling costs. So the epochs that are compared have
+only as many batches as are recorded from the start: epochs without a profiler, with pipeprof, and
+again without one alternate in random order. Each has a loader of its own, and each process runs
+several rounds.
+
+What an epoch of 200 batches costs follows. Each further batch is only timed, for at most 2 µs, and
+later records may cost 0.2 % of the run's time; both are bars of `benchmarks.overhead`.
 """
 
 from __future__ import annotations
@@ -23,30 +28,40 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from benchmarks.overhead_cases import BATCH_SIZE, Work, repeats
-from benchmarks.overhead_stats import Floats, Verdict, added, judge, say
+from benchmarks.overhead_stats import Estimate, Floats, Verdict, added, judge, say
 
+RECORDED = 24
+"""Batches of the epochs that are compared. The first window of records ends before."""
 BATCHES = 200
-"""Batches per epoch."""
+"""Batches of the epochs whose cost is evaluated."""
 BATCHES_S = (0.0005, 0.0015, 0.005)
+_TIMED_S, _LATER_SHARE = 2e-6, 0.002
+"""Most seconds that a further batch costs, and most of the run's time that later records cost."""
 _ARMS = ("plain", "pipeprof", "plain again")
 _MEASURES = ("wall", "CPU")
-_ROUNDS = 12
+_ROUNDS = 25
 """Rounds per process. The first one is discarded."""
-_MOST, _QUIET = 0.01, 0.005
+_MOST, _QUIET = 0.01, 0.002
+_EPOCHS = 5
+"""Epochs of `BATCHES` batches from which their length is known."""
 
 
 class Short(Work):
     """The samples of one epoch."""
 
+    def __init__(self, repeats: int, batches: int) -> None:
+        super().__init__(repeats)
+        self._batches = batches
+
     def __len__(self) -> int:
-        return BATCHES * BATCH_SIZE
+        return self._batches * BATCH_SIZE
 
 
-def measure(batch_s: float, end: float) -> Floats:
-    """Return the seconds of epochs by [`_MEASURES`, `_ARMS`, processes, rounds]. It measures until
-    ``end``, or until the two plain arms differ little enough."""
-    data, sessions = Short(repeats(batch_s)), []
-    while not sessions or (perf_counter() < end and not _quiet(_stacked(sessions))):
+def measure(end: float, quiet_s: float) -> Floats:
+    """Return the seconds of short epochs by [`_MEASURES`, `_ARMS`, processes, rounds]. It measures
+    until ``end``, or until the two plain arms differ by less than ``quiet_s``."""
+    data, sessions = Short(repeats(BATCHES_S[0]), RECORDED), []
+    while not sessions or (perf_counter() < end and not _quiet(_stacked(sessions), quiet_s)):
         fork = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(1, mp_context=fork) as child:
             sessions.append(child.submit(_session, data, len(sessions)).result())
@@ -55,23 +70,46 @@ def measure(batch_s: float, end: float) -> Floats:
 
 def run(seconds: float) -> list[tuple[Verdict, str]]:
     """Measure, print a table, and return the verdicts."""
-    end, verdicts = perf_counter() + seconds, []
-    print(f"\nwhole epochs of {BATCHES} batches, 1 worker")
-    print(f"  {'about, a batch':<16}{'':>5}{'an epoch':>10}   {'pipeprof':<28}plain again")
-    for left, batch_s in enumerate(reversed(BATCHES_S)):
-        times = measure(batch_s, perf_counter() + (end - perf_counter()) / (len(BATCHES_S) - left))
-        for name, (plain, ours, again) in zip(_MEASURES, times, strict=True):
-            cost = added(ours, plain, again, relative=True)
-            control = added(again, plain, relative=True)
-            what = f"{1e3 * batch_s:g} ms"
-            print(
-                f"  {what:<16}{name:>5}{1e3 * np.median(plain):>7.0f} ms   "
-                f"{say(cost, relative=True):<28}{say(control, relative=True)}   "
-                f"{plain.size:,} rounds", flush=True,
-            )  # fmt: skip
-            line = f"{BATCHES} batches of {what}, start and end too: {name}, at most +1 %: "
-            verdicts.append((judge(cost, control, _MOST, _QUIET), line + say(cost, relative=True)))
+    end = perf_counter() + seconds
+    epochs_s = {batch_s: _epoch_s(batch_s) for batch_s in BATCHES_S}
+    times = measure(end, _QUIET * min(map(min, epochs_s.values())))
+    print(f"\nepochs of {RECORDED} batches of {_ms(BATCHES_S[0])}, 1 worker, start and end too")
+    costs = {}
+    for name, (plain, ours, again) in zip(_MEASURES, times, strict=True):
+        cost = added(ours, plain, again, relative=False)
+        control = added(again, plain, relative=False)
+        costs[name] = cost, control
+        print(
+            f"  {name:<6}{_ms(float(np.median(plain)))}   pipeprof {say(cost, relative=False)}   "
+            f"plain again {say(control, relative=False)}   {plain.size:,} rounds"
+        )
+    print(f"\nof epochs of {BATCHES} batches, the {BATCHES - RECORDED} further ones at "
+          f"{_TIMED_S * 1e6:g} µs and {_LATER_SHARE:.1%}")  # fmt: skip
+    verdicts = []
+    for batch_s, lengths_s in epochs_s.items():
+        for name, epoch_s in zip(_MEASURES, lengths_s, strict=True):
+            cost, control = (_share(each, epoch_s) for each in costs[name])
+            more = _TIMED_S * (BATCHES - RECORDED) / epoch_s + _LATER_SHARE
+            whole = Estimate(*(each + more for each in (cost.middle, cost.low, cost.high)))
+            line = f"{_ms(batch_s)} a batch, {_ms(epoch_s)} an epoch: {name}, at most +1 %: "
+            verdict = judge(whole, control, _MOST, _QUIET)
+            verdicts.append((verdict, line + say(whole, relative=True)))
     return verdicts
+
+
+def _share(cost: Estimate, epoch_s: float) -> Estimate:
+    return Estimate(*(each / epoch_s for each in (cost.middle, cost.low, cost.high)))
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def _epoch_s(batch_s: float) -> tuple[float, ...]:
+    """Return the usual seconds of a plain epoch of `BATCHES` batches, by `_MEASURES`."""
+    data = Short(repeats(batch_s), BATCHES)
+    times = [_epoch(data, profiled=False) for _ in range(_EPOCHS)]
+    return tuple(map(float, np.median(times, axis=0)))
 
 
 def _session(data: Short, seed: int) -> Floats:
@@ -105,8 +143,8 @@ def _stacked(sessions: list[Floats]) -> Floats:
     return np.stack(sessions, axis=2)
 
 
-def _quiet(times: Floats) -> bool:
-    return all(added(again, plain, relative=True).within(_QUIET) for plain, _, again in times)
+def _quiet(times: Floats, bound_s: float) -> bool:
+    return all(added(again, plain, relative=False).within(bound_s) for plain, _, again in times)
 
 
 def main() -> int:
