@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from _pytest.mark.expression import Expression
 
+from tests.support.env import UNWATCHED
 from tests.support.tiers import SLOW
 
 
@@ -47,3 +50,30 @@ def test_each_test_is_run_by_one_target_alone(repo: Path) -> None:
     runs = [Expression.compile(quoted or bare) for quoted, bare in chosen]
     for mix in mixes:
         assert sum(run.evaluate(lambda name, mix=mix, **_: name in mix) for run in runs) == 1, mix
+
+
+def test_what_fails_in_parallel_is_run_again_by_itself(repo: Path) -> None:
+    command = ["make", "-n", "tests", "test-all", "integrations"]
+    lines = subprocess.run(command, cwd=repo, text=True, capture_output=True, check=True).stdout
+    parallel = re.findall(r"-m pytest -m ('.+?') .*-n \d", lines)
+    assert len(parallel) == 3
+    assert re.findall(r"--last-failed .*-m ('.+?')", lines) == parallel
+
+
+@pytest.mark.parametrize(("passes", "code"), [(1, 0), (9, 2)], ids=["passes", "never passes"])
+def test_a_test_that_fails_again_fails_the_target(
+    passes: int, code: int, repo: Path, tmp_path: Path
+) -> None:
+    """The test passes from its second try on, or from its tenth."""
+    python = f"{sys.executable} -m pytest -p no:xdist"
+    again = re.search(r"--last-failed.*none", (repo / "Makefile").read_text())
+    assert again is not None
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n"
+        "def test_it():\n"
+        "    tries = Path('tries'); tries.open('a').write('x')\n"
+        f"    assert len(tries.read_text()) > {passes}\n"
+    )
+    (tmp_path / "Makefile").write_text(f"it:\n\t{python} || {{ {python} {again[0]}; }}\n")
+    done = subprocess.run(["make", "it"], cwd=tmp_path, env=UNWATCHED, capture_output=True)
+    assert done.returncode == code
