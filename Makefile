@@ -8,9 +8,11 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
 # a process more than there are cores, since many tests wait; up to eight
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist worksteal
-# what fails while other tests use the cores must pass by itself
-ALONE := printf '\n\033[1m== what failed, by itself\033[0m\n'; \
-	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+# $(call in_parallel,MARKS,OPTIONS): a test that fails while others use the cores (pytest's exit code
+# 1, and no other) must pass by itself
+in_parallel = $(BIN)/python -m pytest -m '$(1)' $(2) || { test $$? -eq 1 && \
+	printf '\n\033[1m== what failed, by itself\033[0m\n' && \
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m '$(1)'; }
 # collecting tests takes seconds, so only files with a test of that kind are looked at
 TIMED := $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
 # tests that need root or a framework's packages have targets of their own
@@ -44,8 +46,7 @@ test: $(READY) ## a guard for every promise: lint, types, layers, tests; five mi
 
 test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
 	$(SAY) "pytest, the slow ones, side by side"
-	@$(BIN)/python -m pytest -m 'slow and not timed and $(ORDINARY)' $(SIDE_BY_SIDE) || \
-		{ $(ALONE) -m 'slow and not timed and $(ORDINARY)'; }
+	@$(call in_parallel,slow and not timed and $(ORDINARY),$(SIDE_BY_SIDE))
 	$(SAY) "pytest, the slow ones, one by one"
 	@$(BIN)/python -m pytest -m 'slow and timed and $(ORDINARY)' $(TIMED)
 
@@ -53,8 +54,7 @@ check: lint tests
 
 integrations: $(READY) $(FRAMEWORKS) ## trainings with the released packages of each framework
 	$(SAY) "integrations, side by side"
-	@$(BIN)/python -m pytest -m 'integrations and not timed' -n 2 tests/integrations || \
-		{ $(ALONE) -m 'integrations and not timed' tests/integrations; }
+	@$(call in_parallel,integrations and not timed,-n 2 tests/integrations)
 	$(SAY) "integrations, one by one"
 	@$(BIN)/python -m pytest -m 'integrations and timed' tests/integrations
 
@@ -80,8 +80,7 @@ lint: $(READY) ## style, types, who may import whom, errors caught in silence, n
 
 tests: $(READY) ## the tests: side by side, and one by one what is held to time
 	$(SAY) "pytest, side by side"
-	@$(BIN)/python -m pytest -m 'not slow and not timed and $(ORDINARY)' $(SIDE_BY_SIDE) || \
-		{ $(ALONE) -m 'not slow and not timed and $(ORDINARY)'; }
+	@$(call in_parallel,not slow and not timed and $(ORDINARY),$(SIDE_BY_SIDE))
 	$(SAY) "pytest, one by one"
 	@$(BIN)/python -m pytest -m 'not slow and timed and $(ORDINARY)' $(TIMED)
 

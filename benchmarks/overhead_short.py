@@ -7,8 +7,9 @@ only as many batches as are recorded from the start: epochs without a profiler, 
 again without one alternate in random order. Each has a loader of its own, and each process runs
 several rounds.
 
-What an epoch of 200 batches costs follows. Each further batch is only timed, for at most 2 µs, and
-later records may cost 0.2 % of the run's time; both are bars of `benchmarks.overhead`.
+What an epoch of 200 batches costs is estimated from that. Two parts are assumed, not measured here:
+each further batch, which is only timed, costs 2 µs, and later records cost all of their budget,
+0.2 % of the run's time (`pipeprof.loaders.instrument.sampling`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from torch.utils.data import DataLoader
 import pipeprof
 from benchmarks.overhead_cases import BATCH_SIZE, Work, repeats
 from benchmarks.overhead_stats import Estimate, Floats, Verdict, added, judge, say
+from pipeprof.units import format_duration as duration
 
 RECORDED = 24
 """Batches of the epochs that are compared. The first window of records ends before."""
@@ -36,14 +38,12 @@ BATCHES = 200
 """Batches of the epochs whose cost is evaluated."""
 BATCHES_S = (0.0005, 0.0015, 0.005)
 _TIMED_S, _LATER_SHARE = 2e-6, 0.002
-"""Most seconds that a further batch costs, and most of the run's time that later records cost."""
+"""Assumed: seconds that a further batch costs, and share of the time that later records cost."""
 _ARMS = ("plain", "pipeprof", "plain again")
 _MEASURES = ("wall", "CPU")
 _ROUNDS = 25
 """Rounds per process. The first one is discarded."""
 _MOST, _QUIET = 0.01, 0.002
-_EPOCHS = 5
-"""Epochs of `BATCHES` batches from which their length is known."""
 
 
 class Short(Work):
@@ -57,41 +57,48 @@ class Short(Work):
         return self._batches * BATCH_SIZE
 
 
-def measure(end: float, quiet_s: float) -> Floats:
-    """Return the seconds of short epochs by [`_MEASURES`, `_ARMS`, processes, rounds]. It measures
-    until ``end``, or until the two plain arms differ by less than ``quiet_s``."""
+def measure(end: float) -> tuple[Floats, Floats]:
+    """Return the seconds of short epochs by [`_MEASURES`, `_ARMS`, processes, rounds], and the
+    usual seconds of long plain ones by [`BATCHES_S`, `_MEASURES`]. Both are measured in turns,
+    until ``end`` or until the two plain arms differ by little of the shortest long epoch."""
     data, sessions = Short(repeats(BATCHES_S[0]), RECORDED), []
-    while not sessions or (perf_counter() < end and not _quiet(_stacked(sessions), quiet_s)):
+    long_data = [Short(repeats(batch_s), BATCHES) for batch_s in BATCHES_S]
+    long_s: list[list[tuple[float, float]]] = []
+    while not sessions or not (perf_counter() > end or _quiet(_stacked(sessions), _usual(long_s))):
+        long_s.append([_epoch(each, profiled=False) for each in long_data])
         fork = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(1, mp_context=fork) as child:
             sessions.append(child.submit(_session, data, len(sessions)).result())
-    return _stacked(sessions)
+    return _stacked(sessions), _usual(long_s)
 
 
 def run(seconds: float) -> list[tuple[Verdict, str]]:
     """Measure, print a table, and return the verdicts."""
     end = perf_counter() + seconds
-    epochs_s = {batch_s: _epoch_s(batch_s) for batch_s in BATCHES_S}
-    times = measure(end, _QUIET * min(map(min, epochs_s.values())))
-    print(f"\nepochs of {RECORDED} batches of {_ms(BATCHES_S[0])}, 1 worker, start and end too")
+    times, epochs_s = measure(end)
+    print(
+        f"\nepochs of {RECORDED} batches of {duration(BATCHES_S[0])}, 1 worker, start and end too"
+    )
     costs = {}
     for name, (plain, ours, again) in zip(_MEASURES, times, strict=True):
         cost = added(ours, plain, again, relative=False)
         control = added(again, plain, relative=False)
         costs[name] = cost, control
+        usual = duration(float(np.median(plain)))
         print(
-            f"  {name:<6}{_ms(float(np.median(plain)))}   pipeprof {say(cost, relative=False)}   "
+            f"  {name:<6}{usual}   pipeprof {say(cost, relative=False)}   "
             f"plain again {say(control, relative=False)}   {plain.size:,} rounds"
         )
-    print(f"\nof epochs of {BATCHES} batches, the {BATCHES - RECORDED} further ones at "
+    print(f"\nof epochs of {BATCHES} batches, the {BATCHES - RECORDED} further ones are assumed at "
           f"{_TIMED_S * 1e6:g} µs and {_LATER_SHARE:.1%}")  # fmt: skip
     verdicts = []
-    for batch_s, lengths_s in epochs_s.items():
+    for batch_s, lengths_s in zip(BATCHES_S, epochs_s.tolist(), strict=True):
         for name, epoch_s in zip(_MEASURES, lengths_s, strict=True):
             cost, control = (_share(each, epoch_s) for each in costs[name])
             more = _TIMED_S * (BATCHES - RECORDED) / epoch_s + _LATER_SHARE
             whole = Estimate(*(each + more for each in (cost.middle, cost.low, cost.high)))
-            line = f"{_ms(batch_s)} a batch, {_ms(epoch_s)} an epoch: {name}, at most +1 %: "
+            what = f"{duration(batch_s)} a batch, {duration(epoch_s)} an epoch"
+            line = f"{what}: {name}, at most +1 %: "
             verdict = judge(whole, control, _MOST, _QUIET)
             verdicts.append((verdict, line + say(whole, relative=True)))
     return verdicts
@@ -99,17 +106,6 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
 
 def _share(cost: Estimate, epoch_s: float) -> Estimate:
     return Estimate(*(each / epoch_s for each in (cost.middle, cost.low, cost.high)))
-
-
-def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms"
-
-
-def _epoch_s(batch_s: float) -> tuple[float, ...]:
-    """Return the usual seconds of a plain epoch of `BATCHES` batches, by `_MEASURES`."""
-    data = Short(repeats(batch_s), BATCHES)
-    times = [_epoch(data, profiled=False) for _ in range(_EPOCHS)]
-    return tuple(map(float, np.median(times, axis=0)))
 
 
 def _session(data: Short, seed: int) -> Floats:
@@ -143,7 +139,12 @@ def _stacked(sessions: list[Floats]) -> Floats:
     return np.stack(sessions, axis=2)
 
 
-def _quiet(times: Floats, bound_s: float) -> bool:
+def _usual(long_s: list[list[tuple[float, float]]]) -> Floats:
+    return np.median(np.array(long_s), axis=0)
+
+
+def _quiet(times: Floats, epochs_s: Floats) -> bool:
+    bound_s = _QUIET * float(epochs_s.min())
     return all(added(again, plain, relative=False).within(bound_s) for plain, _, again in times)
 
 

@@ -60,20 +60,30 @@ def test_what_fails_in_parallel_is_run_again_by_itself(repo: Path) -> None:
     assert re.findall(r"--last-failed .*-m ('.+?')", lines) == parallel
 
 
-@pytest.mark.parametrize(("passes", "code"), [(1, 0), (9, 2)], ids=["passes", "never passes"])
-def test_a_test_that_fails_again_fails_the_target(
-    passes: int, code: int, repo: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [("assert False", "pass", 0), ("assert False", "assert False", 2),
+     ("raise KeyboardInterrupt", "pass", 2)],
+    ids=["passes by itself", "fails again", "is interrupted"],
+)  # fmt: skip
+def test_only_a_test_that_fails_in_parallel_has_a_second_try(
+    first: str, second: str, code: int, repo: Path, tmp_path: Path
 ) -> None:
-    """The test passes from its second try on, or from its tenth."""
-    python = f"{sys.executable} -m pytest -p no:xdist"
-    again = re.search(r"--last-failed.*none", (repo / "Makefile").read_text())
-    assert again is not None
     (tmp_path / "test_it.py").write_text(
         "from pathlib import Path\n"
         "def test_it():\n"
-        "    tries = Path('tries'); tries.open('a').write('x')\n"
-        f"    assert len(tries.read_text()) > {passes}\n"
+        "    tries = Path('tries')\n"
+        "    if tries.exists():\n"
+        f"        {second}\n"
+        "    else:\n"
+        "        tries.touch()\n"
+        f"        {first}\n"
     )
-    (tmp_path / "Makefile").write_text(f"it:\n\t{python} || {{ {python} {again[0]}; }}\n")
-    done = subprocess.run(["make", "it"], cwd=tmp_path, env=UNWATCHED, capture_output=True)
-    assert done.returncode == code
+    (tmp_path / "Makefile").write_text(
+        f"include {repo}/Makefile\nit:\n\t@$(call in_parallel,not lab,-p no:xdist)\n"
+    )
+    done = subprocess.run(
+        ["make", f"BIN={Path(sys.executable).parent}", "it"],
+        cwd=tmp_path, env=UNWATCHED, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout.decode()

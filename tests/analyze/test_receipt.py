@@ -37,6 +37,12 @@ def test_with_batches_missing_the_thread_that_pins_is_as_late():
     assert found.late_s == pytest.approx(0.003, rel=0.1)
 
 
+def test_with_no_two_consecutive_batches_nothing_is_fitted():
+    run = run_of(KNOWN, Setting(2, 2, pin_memory=True), MACHINE)
+    recorded = replace(run, columns=run.columns.take(np.arange(len(run.columns)) % 2 == 0))
+    assert fit_receiving(tuple(KNOWN), MACHINE, [recorded]) == tuple(KNOWN)
+
+
 def test_the_batch_pinned_before_is_unknown_where_it_was_not_recorded():
     index, pinned_s = np.array([3.0, 4, 5, 8, 9]), np.array([0.1, 0.4, 0.3, 0.7, 0.6])
     before_s = pinned_before_s(pinned_s, index)

@@ -31,10 +31,15 @@ def fit_receiving(
     the least certain. Then the receiver's own part is changed.
     """
     setting, step_s = runs[0].setting, runs[0].columns.step_s
-    measured_s = float(np.mean(np.concatenate([_receive_s(run.columns) for run in runs])))
+    pins = setting.pin_memory
+    known_s = np.concatenate([_receive_s(run.columns, pins) for run in runs])
+    if not len(known_s):
+        return demands
+    measured_s = float(known_s.mean())
 
     def simulated_s(demands: tuple[Demand, ...]) -> float:
-        return float(np.mean(_receive_s(simulate_steady(demands, step_s, setting, machine))))
+        run = simulate_steady(demands, step_s, setting, machine)
+        return float(np.mean(_receive_s(run, pins)))
 
     if simulated_s(demands) > measured_s:
         low, high = 0.0, 1.0
@@ -60,11 +65,11 @@ def _scaled_waits(demands: tuple[Demand, ...], scale: float) -> tuple[Demand, ..
     )
 
 
-def _receive_s(run: Columns | SimulatedRun) -> Floats:
+def _receive_s(run: Columns | SimulatedRun, pins: bool) -> Floats:
     """Return the seconds from when a batch was sent and its receiver was free, until main had it,
-    or the thread had pinned it."""
+    or the thread had pinned it. Batches for which that is unknown are left out."""
     free_s, end_s = run.asked_s, run.delivered_s
-    if not np.isnan(run.pinned_s).all():
+    if pins:
         free_s, end_s = pinned_before_s(run.pinned_s, run.index), run.pinned_s
     receive_s: Floats = end_s - np.maximum(free_s, run.sent_s)
     return receive_s[~np.isnan(receive_s)]
