@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pipeprof.analyze.advice.advise import advise
-from pipeprof.analyze.advice.disagreements import disagreements
+from pipeprof.analyze.advice.disagreements import disagreements, worth_differs
 from pipeprof.analyze.advice.findings import findings
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.more_workers import Simulate, more_workers, simulated_run
@@ -182,13 +182,14 @@ def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Anal
     facts = replace(facts, more_workers=more_workers(facts, simulate))
     proposals = advise(facts)
     found = disagreements(
-        facts.diagnosis, blame, worths, next(iter(allowed), None),
+        facts.diagnosis, blame, next(iter(allowed), None),
         proposals[0].setting if proposals else None, recording.config.num_workers,
     )  # fmt: skip
     named = headline_figures(summary, blame, storage)
     diagnosis = replace(
         facts.diagnosis,
         headline=headline(facts.diagnosis, {**named, "reads_elsewhere": facts.reads_elsewhere}),
+        worth_note=" ".join(explanations(worth_differs(facts.diagnosis, blame, worths))),
         disagreements=explanations(found),
     )
     return _Analysis(

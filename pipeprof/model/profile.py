@@ -106,8 +106,10 @@ class Diagnosis:
     evidence: str = ""
     """Why a part of storage is the bottleneck, or why the part is unknown. Empty when storage is
     not to blame."""
+    worth_note: str = ""
+    """Why another cause is worth more than the first one. Empty where none is."""
     disagreements: tuple[str, ...] = ()
-    """Why parts of the report name different causes, one sentence each."""
+    """Why other parts of the report name different causes, one sentence each."""
     more_batches: int | None = None
     """When inconclusive: approximate number of further batches that would decide the verdict."""
     has_step: bool = True

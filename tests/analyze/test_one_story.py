@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.analyze.advice.disagreements import disagreements, same
+from pipeprof.analyze.advice.disagreements import disagreements, same, worth_differs
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.wording.report import explanations
 from pipeprof.model import Diagnosis, Speedup, Worth
@@ -23,28 +23,32 @@ def worth(share):
     )
 
 
-def story(
-    blame=("decode", "transfer"), worths=(0.3, 0.01), ceiling="workers", setting=None, workers=2
-):
-    found = disagreements(
-        STARVED,
-        {name: 1.0 / (place + 1) for place, name in enumerate(blame)},
-        {name: worth(share) for name, share in zip(blame, worths, strict=True)},
-        ceiling,
-        setting,
-        workers,
-    )
-    return explanations(found)
+BLAME = {"decode": 1.0, "transfer": 0.5}
+
+
+def story(ceiling="workers", setting=None, workers=2):
+    return explanations(disagreements(STARVED, BLAME, ceiling, setting, workers))
+
+
+def of_worth(*shares):
+    worths = {name: worth(share) for name, share in zip(BLAME, shares, strict=True)}
+    return explanations(worth_differs(STARVED, BLAME, worths))
 
 
 def test_parts_that_agree_need_no_words():
     assert story(setting="num_workers") == ()
+    assert of_worth(0.3, 0.01) == ()
 
 
 def test_another_cause_that_is_worth_more_is_explained():
-    (why,) = story(worths=(0.02, 0.3))
+    (why,) = of_worth(0.02, 0.3)
     assert why.startswith("transfer is worth more than decode")
-    (why,) = story(worths=(0.10, 0.13))
+
+
+def test_gains_of_one_run_share_its_noise_and_differ_only_by_the_error_of_the_model():
+    (why,) = of_worth(0.05, 0.13)  # intervals of runs would overlap
+    assert why.startswith("transfer is worth more")
+    (why,) = of_worth(0.10, 0.13)
     assert "worth the same" in why
 
 
@@ -86,13 +90,14 @@ def random_run(chance):
     return set_to(run, in_order=chance.random() < 0.8)
 
 
-def agree(profile):
-    """Of each pair of parts, whether they name the same, as a reader would see it."""
-    cause = next(name for name in profile.blame if name != "unknown")
+def is_worth_most(cause, worths):
+    most = max((each.cheaper.share for each in worths.values()), default=0.0)
+    return cause not in worths or worths[cause].cheaper.share >= most - 0.01
+
+
+def agree(profile, cause):
+    """Of the ceilings and the advice, whether they name the cause, as a reader would see it."""
     yield same(cause, next(iter(profile.ceilings), cause))
-    if cause in profile.worth:
-        most = max(each.cheaper.share for each in profile.worth.values())
-        yield profile.worth[cause].cheaper.share >= most - 0.01
     if profile.recommendations:
         cures = {
             "collate_fn": ("transfer", "main", "pin", "sampler"),
@@ -113,7 +118,9 @@ def test_a_starved_report_names_one_thing_or_says_why_not(seed):
     bottleneck = next(iter(profile.blame))
     headline = profile.diagnosis.headline
     assert bottleneck in headline
-    assert all(agree(profile)) or profile.diagnosis.disagreements
+    cause = next(name for name in profile.blame if name != "unknown")
+    assert is_worth_most(cause, profile.worth) or profile.diagnosis.worth_note
+    assert all(agree(profile, cause)) or profile.diagnosis.disagreements
 
 
 def test_a_cause_that_is_mostly_unknown_is_said_to_be():

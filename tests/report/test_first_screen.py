@@ -14,11 +14,15 @@ from tests.report.html.pages import PAGES
 from tests.samples import RECOMMENDATION, fed_profile, sample_profile
 from tests.sweep_samples import sample_conversion, sample_sweep, sample_trial
 
+WHY = "read is worth more than decode, which caused more of the wait. " * 2
 URLS = [f"s3://bucket/run-{number:02d}" for number in range(12)]
 RESULTS: dict[str, Profile | SweepResult] = {
     **PAGES,
     "many-changes": sample_profile(recommendations=(RECOMMENDATION,) * 5, notes=("a note",) * 9),
-    "many-causes": sample_profile(blame={f"cause-{number}": 1.0 for number in range(14)}),
+    "many-causes": sample_profile(
+        blame={f"cause-{number}": 1.0 for number in range(14)},
+        diagnosis=replace(sample_profile().diagnosis, worth_note=WHY),
+    ),
     "no-trial": sample_sweep(trials=(), advice=(), planned=8),
     "many-data-sets": sample_sweep(
         trials=tuple(sample_trial("parquet", url=url) for url in URLS), advice=()
@@ -46,6 +50,12 @@ def test_a_profile_says_what_is_wrong_and_what_to_do() -> None:
                      "predicted 99,800 samples/s", "    num_workers=4,", "profiler overhead 0.4 %")
     ]  # fmt: skip
     assert places == sorted(places)
+
+
+def test_it_says_why_a_cause_further_down_is_worth_more() -> None:
+    diagnosis = replace(sample_profile().diagnosis, worth_note=WHY)
+    lines = shown(sample_profile(diagnosis=diagnosis)).splitlines()
+    assert any(line.strip().startswith("read is worth more than decode") for line in lines)
 
 
 def test_a_healthy_profile_is_short() -> None:

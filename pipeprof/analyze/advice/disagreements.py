@@ -9,8 +9,11 @@ why and which to follow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import hypot
 
 from pipeprof.analyze.advice.proposal import Figures
+from pipeprof.analyze.advice.worth import MODEL_ERROR
+from pipeprof.analyze.profile.intervals import NORMAL_90
 from pipeprof.analyze.profile.stall_attribution import (
     DISPATCH,
     MAIN,
@@ -24,6 +27,8 @@ from pipeprof.analyze.profile.stall_attribution import (
 from pipeprof.analyze.profile.worker_activity import STAGES
 from pipeprof.model import Diagnosis, Worth
 
+_LEAST_DIFFERENCE = 0.01
+"""Difference of two gains that is worth a sentence."""
 _FETCHING = frozenset((*STAGES, DISPATCH, "workers", "storage-bandwidth", "storage-latency",
                      "storage-client"))  # fmt: skip
 _CORES = frozenset((WORKER_CPU,))
@@ -53,29 +58,43 @@ Disagreement = tuple[str, Figures]
 def disagreements(
     diagnosis: Diagnosis,
     blame: Mapping[str, float],
-    worth: Mapping[str, Worth],
     lowest: str | None,
     changes: str | None,
     workers: int,
 ) -> tuple[Disagreement, ...]:
-    """Return the disagreements between the parts of a report; none unless the run is starved.
+    """Return why other parts of a report do not name its cause; empty unless the run is starved.
 
     Args:
         diagnosis: The verdict of the run.
         blame: Seconds of stall by cause, largest first.
-        worth: The gain from each cause if it were cheaper.
         lowest: The resource with the lowest ceiling, if any is known.
         changes: The setting that the first recommendation changes, if there is one.
         workers: Number of workers of the loader.
     """
-    cause = next((name for name in blame if name != UNKNOWN), None)
-    if diagnosis.verdict != "starved" or cause is None:
+    cause = _cause(diagnosis, blame)
+    if cause is None:
         return ()
-    found = [
-        *_by_unknown(blame), *_by_worth(cause, worth), *_by_ceiling(cause, lowest, workers),
-        *_by_advice(cause, changes),
-    ]  # fmt: skip
-    return tuple(found)
+    return (
+        *_by_unknown(blame), *_by_ceiling(cause, lowest, workers), *_by_advice(cause, changes)
+    )  # fmt: skip
+
+
+def worth_differs(
+    diagnosis: Diagnosis, blame: Mapping[str, float], worth: Mapping[str, Worth]
+) -> tuple[Disagreement, ...]:
+    """Return why another cause is worth more than the first; empty where none is, and unless the
+    run is starved. Both gains are of the same simulated run, so only the model's error counts."""
+    cause = _cause(diagnosis, blame)
+    if cause is None or cause not in worth:
+        return ()
+    best = max(worth, key=lambda name: worth[name].cheaper.share)
+    own, most = worth[cause].cheaper.share, worth[best].cheaper.share
+    if best == cause or most < own + _LEAST_DIFFERENCE:
+        return ()
+    figures = {"cause": cause, "best": best}
+    if most - own <= NORMAL_90 * MODEL_ERROR * hypot(own, most):
+        return (("worth-the-same", figures),)
+    return (("worth-more-on-cores" if WORKER_CPU in (cause, best) else "worth-more", figures),)
 
 
 def same(cause: str, other: str) -> bool:
@@ -83,25 +102,15 @@ def same(cause: str, other: str) -> bool:
     return cause == other or any(cause in group and other in group for group in _SYNONYMS)
 
 
+def _cause(diagnosis: Diagnosis, blame: Mapping[str, float]) -> str | None:
+    """Return the first known cause of a starved run."""
+    starved = diagnosis.verdict == "starved"
+    return next((name for name in blame if name != UNKNOWN), None) if starved else None
+
+
 def _by_unknown(blame: Mapping[str, float]) -> Iterator[Disagreement]:
     if next(iter(blame)) == UNKNOWN:
         yield "unknown-cause", {"share": blame[UNKNOWN] / sum(blame.values())}
-
-
-def _by_worth(cause: str, worth: Mapping[str, Worth]) -> Iterator[Disagreement]:
-    if cause not in worth:
-        return
-    best = max(worth, key=lambda name: worth[name].cheaper.share)
-    own, largest = worth[cause].cheaper, worth[best].cheaper
-    if best == cause or largest.share < own.share + 0.01:
-        return
-    figures = {"cause": cause, "best": best}
-    if largest.interval[0] <= own.interval[1]:
-        yield "worth-the-same", figures
-    elif WORKER_CPU in (cause, best):
-        yield "worth-more-on-cores", figures
-    else:
-        yield "worth-more", figures
 
 
 def _by_ceiling(cause: str, lowest: str | None, workers: int) -> Iterator[Disagreement]:

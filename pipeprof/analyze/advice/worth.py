@@ -32,7 +32,7 @@ _LEAST_STALL_SHARE = 0.01
 """Share of the stall below which the worth of a cause is not computed."""
 _LEAST_NOISE = 0.02
 """Standard deviation of a run's log rate, at the least."""
-_MODEL_ERROR = 0.15
+MODEL_ERROR = 0.15
 """Relative standard deviation of a predicted gain (`make bench-blame`)."""
 _CAUSES = (*STAGES, WORKER_CPU, SAMPLER, MAIN, PIN, TRANSFER)
 """The causes whose worth can be computed."""
@@ -61,7 +61,7 @@ def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
 
 def _speedup(gains: Sequence[float], noise: float) -> Speedup:
     gain = float(np.mean(gains))
-    half = NORMAL_90 * hypot(noise, _MODEL_ERROR * gain / (1 + gain))
+    half = NORMAL_90 * hypot(noise, MODEL_ERROR * gain / (1 + gain))
     low, high = (1 + min(gains)) * exp(-half), (1 + max(gains)) * exp(half)
     return Speedup(gain, (low - 1, high - 1))
 

@@ -27,7 +27,8 @@ def stall(profile: Profile) -> doc.Section:
         f"({format_share(most / profile.stall_s)}) is charged to {name}."
     )
     chart = doc.Chart("blame", "Blame", text, _bars(causes, profile.stall_s))
-    notes = (_legend(profile), _where_awaited(profile), *profile.diagnosis.disagreements)
+    why = (profile.diagnosis.worth_note, *profile.diagnosis.disagreements)
+    notes = (_legend(profile), _where_awaited(profile), *why)
     return doc.section(
         "stall", _title(profile), chart, _table(profile, causes), *notes, note=_share(profile)
     )
@@ -47,11 +48,13 @@ def first_causes(profile: Profile) -> doc.Section:
     causes = _causes(profile)
     if not causes:
         return doc.section("stall", _title(profile))
-    left = len(causes) - _MOST_CAUSES
-    more = f"{counted(left, 'more cause')}. " if left > 0 else ""
+    why = profile.diagnosis.worth_note
+    shown = causes[: _MOST_CAUSES - bool(why)]
+    left = len(causes) - len(shown)
+    more = f"{counted(left, 'more cause')}. " if left else ""
     text = f"{more}{_legend(profile)}".strip()
-    table = _table(profile, causes[:_MOST_CAUSES])
-    return doc.section("stall", _title(profile), table, text, note=_share(profile))
+    table = _table(profile, shown)
+    return doc.section("stall", _title(profile), table, text, why, note=_share(profile))
 
 
 def _causes(profile: Profile) -> list[tuple[str, float]]:
@@ -97,10 +100,7 @@ def _speedup(speedup: Speedup) -> str:
 def _legend(profile: Profile) -> str:
     if not profile.worth:
         return ""
-    return (
-        "25 % cheaper, free: estimated gain in samples/s if the cause took less or no time "
-        "(90 % interval)."
-    )
+    return "25 % cheaper, free: estimated gain in samples/s (90 % interval)."
 
 
 def _where_awaited(profile: Profile) -> str:
