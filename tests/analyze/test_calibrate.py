@@ -69,12 +69,13 @@ def test_without_workers_batches_are_not_collated_into_shared_memory():
     demands = batches(cpu_s=0.015, send_s=0.0003, receive_s=0.0004)
     in_workers = [replace(each, cpu_s=each.cpu_s + more_s) for each in demands]
 
-    def seen(setting, system_s=more_s, collate_s=0.006):
+    def seen(setting, system_s=more_s, collate_s=0.006, collate_cpu_s=np.nan):
         run = run_of(in_workers, setting, machine)
         arrays = {name: getattr(run.columns, name) for name in (f.name for f in fields(BatchLog))}
         count = len(run.columns)
         arrays |= {
             "collate_s": np.full(count, collate_s), "system_s": np.full(count, system_s),
+            "collate_cpu_s": np.full(count, collate_cpu_s),
             "arrived_s": run.columns.delivered_s - rest_s,
         }  # fmt: skip
         return Measured(setting, Columns(arrays))
@@ -91,3 +92,5 @@ def test_without_workers_batches_are_not_collated_into_shared_memory():
     assert off(system_s=0.009, collate_s=0.004 / 0.85) == pytest.approx(0.0, abs=0.03), (
         "whatever else the kernel did, to collate took no longer"
     )
+    waits = {"system_s": 0.009, "collate_s": 0.02, "collate_cpu_s": 0.004 / 0.85}
+    assert off(**waits) == pytest.approx(0.0, abs=0.03), "waiting needs no shared memory"

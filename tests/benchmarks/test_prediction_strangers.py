@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.prediction_strangers import Stranger, Sweep, asked_of, met, print_summary
+from benchmarks.prediction_strangers import asked_of, in_pairs, kept, met, print_summary
 from benchmarks.random_loader_runs import keep, load
 from benchmarks.random_loaders import Cost, LoaderSpec, draw
+from benchmarks.stranger_sweeps import Stranger, Sweep
 from pipeprof.analyze.predict.workload import Machine, Setting
 from pipeprof.model import BatchLog, LoaderConfig
 from tests.analyze.pipelines import workers_run
@@ -97,13 +98,35 @@ def test_the_cheapest_of_those_as_fast_is_chosen(waiting):
 def test_a_choice_is_behind_by_what_the_pairs_tell(waiting):
     one = Sweep(waiting, (waiting.runs[ONE][0],), ())
     assert one.chosen == ONE
-    behind, paired = one.behind()
-    assert (behind > 1, paired) == (True, False), "as the bouts tell"
-    pairs = {(ONE, waiting.best): ((10.0, 10.5), (10.0, 10.2), (10.0, 11.0))}
-    behind, paired = replace(one, stranger=replace(waiting, pairs=pairs)).behind()
-    assert (behind, paired) == (pytest.approx(0.05), True)
-    best = Sweep(waiting, (waiting.runs[waiting.best][0],), ())
-    assert best.behind() == (0.0, True), "there is nothing to be told"
+    behind = one.behind()
+    assert (behind.share > 1, behind.pairs) == (True, 0), "as the bouts tell"
+    pairs = {(ONE, waiting.best): ((10.0, 10.5), (10.0, 10.2), (10.0, 10.8))}
+    behind = replace(one, stranger=replace(waiting, judging=pairs)).behind()
+    assert behind.share == pytest.approx(0.05, abs=0.001)
+    assert behind.interval[0] < 0.05 < behind.interval[1]
+    assert behind.pairs == 3
+    best = Sweep(waiting, (waiting.runs[waiting.best][0],), ()).behind()
+    assert (best.share, best.pairs) == (0.0, None), "there is nothing to be told"
+
+
+def test_pairs_run_until_they_are_exact_or_too_many(waiting, monkeypatch):
+    one = Sweep(waiting, (waiting.runs[ONE][0],), ())
+    monkeypatch.setattr("benchmarks.prediction_strangers.run", lambda spec, *_: spec)
+    monkeypatch.setattr(Sweep, "of", lambda stranger, cores: replace(one, stranger=stranger))
+
+    def pairs(rate):
+        monkeypatch.setattr("benchmarks.prediction_strangers.rate", rate)
+        found = in_pairs(waiting, None, asked_of(["--pairs", "12"]), CORES)
+        return len(found.judging[(ONE, waiting.best)])
+
+    assert pairs(lambda spec: float(spec.num_workers)) == 4, "all are the same"
+    chance = np.random.default_rng(0)
+    assert pairs(lambda spec: chance.uniform(1, 2)) == 12
+
+
+def test_a_run_of_the_setting_itself_is_the_control(cells):
+    errors = replace(cells[0], rates=(100.0, 110.0)).errors_of_runs
+    assert errors == [pytest.approx(-1 / 11), pytest.approx(0.1)]
 
 
 def test_where_two_settings_may_be_as_good_pairs_of_runs_decide(waiting):
@@ -131,7 +154,7 @@ def test_a_sweep_that_asks_again_is_given_another_run(waiting, monkeypatch):
             self.trial, self.outlooks = trial, ()
 
     asked = iter([ONE, FOUR, ONE, None])
-    monkeypatch.setattr("benchmarks.prediction_strangers.plan", lambda *_: Plan(next(asked)))
+    monkeypatch.setattr("benchmarks.stranger_sweeps.plan", lambda *_: Plan(next(asked)))
     first, other, again = Sweep.of(waiting, CORES).tried
     assert (first.setting, other.setting, again.setting) == (ONE, FOUR, ONE)
     assert first.batches_per_s != again.batches_per_s
@@ -141,6 +164,7 @@ def test_the_summary_says_which_bars_are_met(waiting, sweep, cells, capsys):
     print_summary([sweep], cells)
     said = capsys.readouterr().out
     assert "chosen within 3 % of the best" in said
+    assert "had the setting been run instead: median" in said
     bad = Sweep(waiting, (waiting.runs[ONE][0],), ())
     wrong = [replace(each, batches_per_s=2 * each.batches_per_s, interval=(0.0, 0.1), most=0.1)
              for each in cells]  # fmt: skip
@@ -170,4 +194,8 @@ def test_a_stranger_is_run_in_each_setting(monkeypatch, tmp_path: Path):
     assert [set(each) for each in stranger.bouts] == [set(grid)] * 2
     for setting in grid:
         assert all(each > 0 for each in stranger.rates(setting))
-    assert (tmp_path / "kept").exists()
+    again = asked_of(["--kept", str(tmp_path / "kept"), "--keep", str(tmp_path / "more")])
+    (found,) = kept(again, CORES)
+    assert found.rates(grid[1]) == stranger.rates(grid[1])
+    assert Sweep.of(found, CORES).behind().pairs != 0
+    assert (tmp_path / "more").exists()

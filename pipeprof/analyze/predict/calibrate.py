@@ -170,9 +170,12 @@ def _inline(
 def _shared_memory_s(runs: Sequence[Measured]) -> float:
     """Return the CPU time per batch that workers spend on shared memory and main would not. In a
     worker, torch's ``default_collate`` stacks tensors into new shared memory, which the kernel has
-    to create and clear. It is part of the collation, and in the kernel."""
+    to create and clear. It is part of the collation, and in the kernel. Other stages use the kernel
+    too, and a collation may wait, so the CPU time of the collation is the limit where known."""
     kernel_s = np.concatenate([run.columns.system_s for run in runs])
-    collate_s = np.concatenate([run.columns.collate_s for run in runs])
+    collate_s = np.concatenate([run.columns.collate_cpu_s for run in runs])
+    if np.isnan(collate_s).all():
+        collate_s = np.concatenate([run.columns.collate_s for run in runs])
     if np.isnan(kernel_s).all() or np.isnan(collate_s).all():
         return 0.0
     return float(min(np.nanmean(kernel_s), _MOST_SHARED_MEMORY * np.nanmean(collate_s)))
