@@ -119,13 +119,11 @@ def in_pairs(
     if sweep.doubt and sweep.pairs and sweep.doubt not in stranger.pairs:
         rates = _paired(stranger, sweep.doubt, sweep.pairs, around, options.seconds)
         stranger = replace(stranger, pairs={**stranger.pairs, sweep.doubt: rates})
-        sweep = replace(sweep, stranger=stranger)
-    while not _settled(sweep, options.pairs):
+    while not _settled(sweep := replace(sweep, stranger=stranger), options.pairs):
         rates = _paired(stranger, sweep.judged, _PAIRS_AT_ONCE, around, options.seconds)
         earlier = stranger.judging.get(sweep.judged, ())
         judging = {**stranger.judging, sweep.judged: (*earlier, *rates)}
         stranger = replace(stranger, judging=judging)
-        sweep = replace(sweep, stranger=stranger)
     return stranger
 
 
@@ -143,8 +141,8 @@ def _paired(
 ) -> Rates:
     """Run ``pair`` in ``count`` pairs, as long as those of a sweep whose trials take ``trial_s``.
     Return their batches/s."""
-    in_pairs = (*stranger.pairs.values(), *stranger.judging.values())
-    earlier = len(stranger.bouts) * len(GRID) + 2 * sum(map(len, in_pairs))
+    paired = (*stranger.pairs.values(), *stranger.judging.values())
+    earlier = len(stranger.bouts) * len(GRID) + 2 * sum(map(len, paired))
     turns = itertools.count(earlier + 1)
     seconds = paired_spec(replace(SPEC, trial_s=trial_s)).trial_s
 
@@ -256,7 +254,7 @@ def asked_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         prog="python -m benchmarks.prediction_strangers", description=__doc__
     )
     parser.add_argument("--strangers", type=int, default=16)
-    parser.add_argument("--bouts", type=int, default=2, help="in each of which all settings run")
+    parser.add_argument("--bouts", type=int, default=2, help="2 or more; each runs all settings")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
     parser.add_argument("--pairs", type=int, default=24, help="at most, to judge a choice")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is drawn")

@@ -179,7 +179,6 @@ class Cell:
     interval: tuple[float, float]
     """90 % interval of the rate of a run that is as long."""
     rates: tuple[float, ...]
-
     noise: float
     """What runs of one setting of this stranger differ by: relative standard deviation."""
 
