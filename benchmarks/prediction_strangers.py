@@ -13,7 +13,7 @@ of that mean, estimated from runs of the same setting. As a control, a run of th
 compared with its other runs, as if the sweep had tried it.
 
 The sweep chooses the cheapest setting within 3 % of the fastest that it tried. If another one that
-it tried may be as good, both are run alternately as `pipeprof sweep` does, and these pairs decide.
+it tried may be as good, both are run alternately as `pipeprof sweep` does, until that decides.
 Then the choice is run alternately with the setting that is fastest over all runs, until the
 interval of their ratio is ±2 % or ``--pairs`` have run. *Behind* is by how much the latter is
 faster. The default seed is the time; ``--seed`` draws the same loaders again. Workers are forked,
@@ -30,8 +30,9 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,7 @@ from benchmarks.random_loaders import LoaderSpec, draw
 from benchmarks.stranger_sweeps import SPEC, STARVED, Cell, Pair, Rates, Stranger, Sweep
 from pipeprof.analyze.predict.workload import Setting
 from pipeprof.analyze.thresholds import EQUALLY_FAST
+from pipeprof.model import PairedRuns
 from pipeprof.sweep.pairs import paired_spec, run_pairs
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
@@ -71,7 +73,6 @@ _MOST_DRAWN = 20
 """Most loaders drawn for each stranger that is requested."""
 _EXACT = 0.02
 """Half width of the interval of *behind* that ends its pairs."""
-_PAIRS_AT_ONCE = 4
 
 
 def met(options: argparse.Namespace, cores: float) -> Iterator[Stranger]:
@@ -116,31 +117,32 @@ def in_pairs(
     """Run the pairs that decide the choice, and those that compare it with the best setting. Pairs
     that the stranger has already are not run again."""
     sweep = Sweep.of(stranger, cores)
+    alternate = partial(_alternate, around=around, trial_s=options.seconds)
     if sweep.doubt and sweep.pairs and sweep.doubt not in stranger.pairs:
-        rates = _paired(stranger, sweep.doubt, sweep.pairs, around, options.seconds)
+        rates = alternate(stranger, sweep.doubt, sweep.pairs, sweep.decided)
         stranger = replace(stranger, pairs={**stranger.pairs, sweep.doubt: rates})
-    while not _settled(sweep := replace(sweep, stranger=stranger), options.pairs):
-        rates = _paired(stranger, sweep.judged, _PAIRS_AT_ONCE, around, options.seconds)
-        earlier = stranger.judging.get(sweep.judged, ())
-        judging = {**stranger.judging, sweep.judged: (*earlier, *rates)}
-        stranger = replace(stranger, judging=judging)
+    sweep = replace(sweep, stranger=stranger)
+    if sweep.behind().pairs == 0:
+        rates = alternate(stranger, sweep.judged, options.pairs, _exact)
+        stranger = replace(stranger, judging={**stranger.judging, sweep.judged: rates})
     return stranger
 
 
-def _settled(sweep: Sweep, most: int) -> bool:
-    """Whether enough pairs show how far the choice is behind."""
-    behind = sweep.behind()
-    if behind.pairs is None or behind.pairs >= most:
-        return True
-    low, high = behind.interval
-    return bool(behind.pairs) and high - low <= 2 * _EXACT
+def _exact(found: PairedRuns) -> bool:
+    low, high = found.speed_interval
+    return high - low <= 2 * _EXACT
 
 
-def _paired(
-    stranger: Stranger, pair: Pair, count: int, around: Surroundings, trial_s: float
+def _alternate(
+    stranger: Stranger,
+    pair: Pair,
+    most: int,
+    until: Callable[[PairedRuns], bool],
+    around: Surroundings,
+    trial_s: float,
 ) -> Rates:
-    """Run ``pair`` in ``count`` pairs, as long as those of a sweep whose trials take ``trial_s``.
-    Return their batches/s."""
+    """Run ``pair`` alternately, ``most`` times at most, as long as in a sweep whose trials take
+    ``trial_s``. Return their batches/s."""
     paired = (*stranger.pairs.values(), *stranger.judging.values())
     earlier = len(stranger.bouts) * len(GRID) + 2 * sum(map(len, paired))
     turns = itertools.count(earlier + 1)
@@ -149,7 +151,7 @@ def _paired(
     def once(setting: Setting, nth: int, of: int) -> float:
         return rate(run(_with(stranger.spec, setting), around, next(turns), seconds))
 
-    return run_pairs(once, (0, 1), pair, count).samples_per_s
+    return run_pairs(once, (0, 1), pair, most, until).samples_per_s
 
 
 def kept(options: argparse.Namespace, cores: float) -> Iterator[Stranger]:

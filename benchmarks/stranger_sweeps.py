@@ -18,9 +18,10 @@ from benchmarks.random_loader_runs import starved, steady_part
 from benchmarks.random_loaders import LoaderSpec
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.sweep.pairs import paired
+from pipeprof.analyze.sweep.recommend import is_decided, preferred
 from pipeprof.analyze.sweep.search import Outlook, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
-from pipeprof.model import Recording, SweepSpec
+from pipeprof.model import PairedRuns, Recording, SweepSpec
 from pipeprof.sweep.pairs import pair_count
 
 STARVED = 0.05
@@ -135,13 +136,21 @@ class Sweep:
         rates = self.stranger.pairs.get(self.doubt) if self.doubt else None
         if self.doubt is None or not rates:
             return self.first_choice
-        told = paired(0, 1, rates).difference
-        return min(self.doubt, key=cost) if told == "none" else self.doubt[told == "slower"]
+        return self.doubt[preferred(paired(0, 1, rates), self._cheaper)]
 
     @property
     def pairs(self) -> int:
         """Number of pairs that the sweep may run to decide its choice."""
         return pair_count(SPEC, len(self.tried)) if self.doubt else 0
+
+    def decided(self, found: PairedRuns) -> bool:
+        """Whether pairs of `doubt` have decided the choice."""
+        return is_decided(found, self._cheaper)
+
+    @property
+    def _cheaper(self) -> int:
+        """The index of the cheaper setting of `doubt`."""
+        return min((0, 1), key=lambda index: cost((self.doubt or ())[index]))
 
     @property
     def judged(self) -> Pair:

@@ -187,8 +187,8 @@ class SweepAdvice:
     headline: str
     best_trial: int
     """Index into ``trials`` of the cheapest setting that feeds the accelerator, else of the
-    cheapest within 3 % of the fastest. Where two were run in pairs, the result of the pairs
-    decides."""
+    cheapest within 3 % of the fastest. Where two were run in pairs, it is the one with the higher
+    mean in the pairs, or the cheaper one where the means differ by less than 3 %."""
     recommendation: Recommendation | None
     """The change from the first setting tried to the best."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 
 from pipeprof.analyze.sweep.conversion import evaluate
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
-from pipeprof.analyze.sweep.recommend import choose
+from pipeprof.analyze.sweep.recommend import cheaper_of, choose, is_decided
 from pipeprof.errors import PipeprofError
 from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
@@ -163,7 +164,8 @@ class SweepRunner:
             if self._out_of_time():
                 return
             one, other = (setting_of(trials[index], self._settings) for index in doubt)
-            runs = run_pairs(self._run_briefly, doubt, (one, other), pairs)
+            until = partial(is_decided, cheaper=cheaper_of(trials, doubt))
+            runs = run_pairs(self._run_briefly, doubt, (one, other), pairs, until)
             paired = {**self.result.paired, url: runs}
             self._save(replace(self.result, paired=paired, advice=choose(trials, spec, paired)))
 

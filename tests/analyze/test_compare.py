@@ -9,7 +9,9 @@ import pytest
 
 from pipeprof.analyze.sweep.pairs import in_doubt, paired
 from pipeprof.analyze.sweep.recommend import choose
+from pipeprof.report.document.build import full_report
 from tests.analyze.test_choose import SPEC, trial
+from tests.sweep_samples import sample_sweep
 
 URL = "data/csv"
 
@@ -69,6 +71,25 @@ def test_the_better_in_pairs_is_advised_and_the_cheaper_where_they_are_equal(
     assert trials[advice.best_trial].config.num_workers == workers
     assert advice.recommendation is not None
     assert advice.recommendation.proposed.startswith(f"{workers} workers")
+
+
+@pytest.mark.parametrize(
+    ("speed", "best", "said"),
+    [(1.10, 1, "the one with the higher mean"), (1.02, 0, "the cheaper setting")],
+)
+def test_where_chance_hides_the_difference_the_mean_decides(
+    speed: float, best: int, said: str
+) -> None:
+    trials = (trial(2, 9_900, 0.6, "starved"), trial(4, 10_000, 0.6, "starved"))
+    pairs = {URL: paired(1, 0, [(chance * speed, 1.0) for chance in (0.8, 1.25, 0.7, 1 / 0.7)])}
+    assert pairs[URL].difference == "none"
+    advice = choose(trials, SPEC, pairs)
+    assert advice[0].best_trial == best
+    result = sample_sweep(
+        spec=SPEC, trials=trials, planned=2, advice=advice, paired=pairs, headspace={}, noise={}
+    )
+    written = " ".join(str(full_report(result)).split())
+    assert f"no difference can be shown, so {said} is recommended" in written
 
 
 def test_of_two_batch_sizes_that_are_equal_the_one_that_was_best_stays() -> None:

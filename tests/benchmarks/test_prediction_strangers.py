@@ -134,7 +134,7 @@ def test_where_two_settings_may_be_as_good_pairs_of_runs_decide(waiting):
     sweep = Sweep(waiting, several, ())
     first, rival = sweep.doubt
     assert sweep.chosen == first
-    assert sweep.pairs == 8
+    assert sweep.pairs == 12
 
     def chosen(rates):
         pairs = {sweep.doubt: tuple(rates)}

@@ -27,7 +27,7 @@ def _advise(
     url: str, trials: Sequence[Trial], spec: SweepSpec, pairs: PairedRuns | None
 ) -> SweepAdvice:
     own = [index for index, trial in enumerate(trials) if trial.url == url]
-    best = _better_of_pair(pairs, trials) if pairs else best_trial(trials, own)
+    best = _best_of_pair(pairs, trials) if pairs else best_trial(trials, own)
     chosen, first = trials[best], trials[own[0]]
     return SweepAdvice(
         url=url,
@@ -52,11 +52,29 @@ def candidates(trials: Sequence[Trial], own: Sequence[int]) -> Sequence[int]:
     return [index for index in own if trials[index].verdict == "fed"] or own
 
 
-def _better_of_pair(pairs: PairedRuns, trials: Sequence[Trial]) -> int:
-    """Return the faster of the two trials, or the cheaper where they do not differ."""
-    if pairs.difference == "none":
-        return min((pairs.trial, pairs.against), key=lambda index: _cost(trials[index])[:2])
-    return pairs.trial if pairs.difference == "faster" else pairs.against
+def _best_of_pair(pairs: PairedRuns, trials: Sequence[Trial]) -> int:
+    return preferred(pairs, cheaper_of(trials, (pairs.trial, pairs.against)))
+
+
+def cheaper_of(trials: Sequence[Trial], pair: tuple[int, int]) -> int:
+    """Return the trial of the cheaper setting of ``pair``, as an index."""
+    return min(pair, key=lambda index: _cost(trials[index])[:2])
+
+
+def preferred(pairs: PairedRuns, cheaper: int) -> int:
+    """Return the trial of the faster setting of a pair, or the ``cheaper`` one if the other is
+    faster by less than 3 %. Where chance hides the difference, the mean is the best guess."""
+    if abs(pairs.speed - 1) < EQUALLY_FAST:
+        return cheaper
+    return pairs.trial if pairs.speed > 1 else pairs.against
+
+
+def is_decided(pairs: PairedRuns, cheaper: int) -> bool:
+    """Return whether further pairs are unlikely to change what is preferred: one setting is faster,
+    or the other one is certainly faster than the ``cheaper`` by less than 3 %."""
+    low, high = pairs.speed_interval
+    loss = high if cheaper == pairs.against else 1 / low
+    return pairs.difference != "none" or loss < 1 + EQUALLY_FAST
 
 
 def _cost(trial: Trial) -> tuple[float, ...]:

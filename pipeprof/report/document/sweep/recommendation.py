@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import expm1
 
-from pipeprof.model import Headspace, PairedRuns, RunNoise, SweepAdvice, SweepResult
+from pipeprof.model import Headspace, PairedRuns, RunNoise, SweepAdvice, SweepResult, Trial
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import DataSet, trial_at
 from pipeprof.report.document.wording import gain, settings, times
@@ -46,7 +46,7 @@ def _advice(sweep: SweepResult, data: DataSet, advised: SweepAdvice) -> list[doc
     rows = [("gain", _gain(data)), ("why", advice.why)]
     pairs, noise = sweep.paired.get(data.url), sweep.noise.get(data.url)
     if pairs is not None:
-        rows.append(("paired runs", _paired(sweep, pairs)))
+        rows.append(("paired runs", _paired(sweep, pairs, advised.best_trial)))
     if noise is not None and (pairs is None or pairs.difference == "none"):
         rows.append(("noise", _noise(noise)))
     if data.url in sweep.headspace:
@@ -63,8 +63,9 @@ def _gain(data: DataSet) -> str:
     return gain(advice, data.trials[0].samples_per_s)
 
 
-def _paired(sweep: SweepResult, pairs: PairedRuns) -> str:
-    """Compare the two best settings by paired runs; empty if the file names no such trials."""
+def _paired(sweep: SweepResult, pairs: PairedRuns, best: int) -> str:
+    """Compare the two best settings by paired runs, of which ``best`` is recommended; empty if the
+    file names no such trials."""
     both = [trial_at(sweep, index) for index in (pairs.trial, pairs.against)]
     one, other = (settings(trial.config) if trial else "" for trial in both)
     if not (one and other):
@@ -72,11 +73,17 @@ def _paired(sweep: SweepResult, pairs: PairedRuns) -> str:
     low, high = pairs.speed_interval
     conclusion = f"it is {pairs.difference}"
     if pairs.difference == "none":
-        conclusion = "no difference can be shown, so the cheaper setting is recommended"
+        cheaper = min((pairs.trial, pairs.against), key=lambda index: _cost(sweep.trials[index]))
+        chosen = "the cheaper setting" if best == cheaper else "the one with the higher mean"
+        conclusion = f"no difference can be shown, so {chosen} is recommended"
     return (
         f"in {len(pairs.samples_per_s)} pairs of short runs {one} gives {pairs.speed:.3f}× the "
         f"samples/s of {other} (95 %: {low:.3f}–{high:.3f}): {conclusion}"
     )
+
+
+def _cost(trial: Trial) -> tuple[int, int]:
+    return trial.config.num_workers, trial.config.prefetch_factor or 0
 
 
 def _noise(noise: RunNoise) -> str:
