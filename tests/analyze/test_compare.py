@@ -50,9 +50,15 @@ def test_the_order_of_the_best_and_the_next_is_in_doubt_where_they_are_close() -
 
 
 def test_what_feeds_is_held_against_what_feeds() -> None:
-    trials = [trial(2, 9_900, 0.06, "starved"), trial(4, 10_000, 0.02, "fed")]
+    trials = [trial(2, 9_900, 0.06, "starved"), trial(4, 10_000, 0.04, "fed")]
     assert in_doubt(trials, URL) is None
-    assert in_doubt([*trials, trial(8, 10_050, 0.01, "fed")], URL) == (1, 2)
+    assert in_doubt([*trials, trial(8, 10_050, 0.03, "fed")], URL) == (1, 2)
+
+
+def test_there_is_no_doubt_where_nothing_could_be_faster() -> None:
+    """Four workers leave the accelerator waiting for 2 % of the time."""
+    trials = [trial(4, 10_000, 0.02, "fed"), trial(8, 10_050, 0.01, "fed")]
+    assert in_doubt(trials, URL) is None
 
 
 @pytest.mark.parametrize(

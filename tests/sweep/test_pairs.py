@@ -20,7 +20,7 @@ from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
 from pipeprof.sweep.plan import TrialSetting, plan_remaining, plan_sweep
 from pipeprof.sweep.runner import run_sweep
 from tests.analyze.test_choose import SPEC, trial
-from tests.sweep.test_own_loader import HEAD, SLEEPING
+from tests.sweep.test_own_loader import HEAD
 from tests.sweep.test_sweep import Listener
 
 TWO, FOUR = TrialSetting("data", 32, 2, 2), TrialSetting("data", 32, 4, 2)
@@ -119,6 +119,21 @@ def never(found: PairedRuns) -> bool:
     return False
 
 
+ONE_AT_A_TIME = """
+import fcntl, time
+class Locked:
+    def __len__(self):
+        return 960
+    def __getitem__(self, index):
+        with open(__file__) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            time.sleep(0.003)
+        return index
+def make(num_workers, prefetch_factor=None):
+    return DataLoader(Locked(), 4, num_workers=num_workers, prefetch_factor=prefetch_factor)
+"""
+
+
 class Impatient(Listener):
     def pairing(self, setting: TrialSetting, number: int, planned: int) -> None:
         if number == 1:
@@ -129,9 +144,9 @@ class Impatient(Listener):
 def test_a_real_sweep_ends_with_alternating_runs_of_its_two_best_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Batches that take 10 ms, for a step of 10: two workers feed it as three and four do. It is
-    interrupted among the pairs, and begins them anew."""
-    (tmp_path / "mine.py").write_text(HEAD + SLEEPING.replace("return 96", "return 960"))
+    """Workers wait for a lock, so that any number of them makes a batch in 12 ms, for a step of 10.
+    It is interrupted among the pairs, and begins them anew."""
+    (tmp_path / "mine.py").write_text(HEAD + ONE_AT_A_TIME)
     text = f"{tmp_path / 'mine.py'}:make"
     spec = SweepSpec(
         (text,), (1, 2, 3, 4), (2,), (), 0.010, trial_s=0.2, warmup_s=0.05, loader=text

@@ -14,6 +14,7 @@ import numpy as np
 from pipeprof.analyze.compare.ratios import bounded_log, difference, ratio
 from pipeprof.analyze.profile.intervals import standard_error, student_t
 from pipeprof.analyze.sweep.recommend import best_trial, candidates
+from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import PairedRuns, Trial
 
 DRIFT = 0.10
@@ -22,12 +23,15 @@ DRIFT = 0.10
 
 def in_doubt(trials: Sequence[Trial], url: str, drift: float = DRIFT) -> tuple[int, int] | None:
     """Return the best trial of a data set and the fastest other one, if they do not differ.
-    ``None`` means that the trials have decided. ``drift`` is half a 95 % interval of the log ratio
-    of two runs of one setting."""
+    ``None`` means that the trials have decided, or that the best one feeds an accelerator so well
+    that nothing could be faster by `EQUALLY_FAST`. ``drift`` is half a 95 % interval of the log
+    ratio of two runs of one setting."""
     own = [index for index, trial in enumerate(trials) if trial.url == url]
     if not own:
         return None
     best = best_trial(trials, own)
+    if trials[best].verdict == "fed" and trials[best].starved_fraction < EQUALLY_FAST:
+        return None
     others = [
         index for index in candidates(trials, own)
         if _setting(trials[index]) != _setting(trials[best])
