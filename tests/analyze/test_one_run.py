@@ -229,7 +229,7 @@ def test_a_thread_that_pins_is_a_stage_of_its_own(demands: list[Demand]) -> None
     base = run_of(demands, PINS, TWO).batches_per_s
     for faster in (pins_faster, made_faster):
         cut = run_of([faster(each) for each in demands], PINS, TWO).batches_per_s
-        assert np.mean(single.gains(faster)) == pytest.approx(cut / base - 1, abs=0.03)
+        assert np.mean(single.gains(faster)) == pytest.approx(cut / base - 1, abs=0.04)
     more = run_of(demands, replace(PINS, num_workers=4), TWO).batches_per_s
     assert single.predict(4).batches_per_s == pytest.approx(more, rel=0.05)
 

@@ -159,11 +159,11 @@ def test_a_worker_that_makes_another_batch_holds_up_the_last():
 
 
 def test_who_is_held_up_by_a_worker_goes_on_when_that_has_made_its_batch():
-    held = [Demand(latency_s=0.01, gap_s=0.001, receive_s=0.002, receive_blocked_s=1.0)] * 400
-    run = simulate(held, Setting(1))
-    assert run.batches_per_s == pytest.approx(1 / 0.011, rel=0.02)
+    held = Demand(latency_s=0.01, gap_s=0.001, send_s=0.003, receive_s=0.002, receive_blocked_s=1.0)
+    run = simulate([held] * 400, Setting(1))
+    assert run.batches_per_s == pytest.approx(1 / 0.012, rel=0.02), "made, and then unpickled"
     wait_s = (run.delivered_s - run.made_s)[5:-5]
-    assert wait_s == pytest.approx(0.011), "until the next one is made"
+    assert wait_s == pytest.approx(0.014), "until the next one is made, and then unpickled"
 
 
 def test_a_worker_takes_a_moment_between_two_batches():

@@ -235,12 +235,13 @@ class _Workers:
         number = self._results.take()
         demand, worker = loader.demands[number], self._worker_of[number]
         yield loader.time, demand.late_s
-        warm = loader.world.now - self._received_s < WARM_S
-        yield loader.cores, demand.receive_s * (demand.receive_warm if warm else 1.0)
+        # unpickling needs the files of the batch, so the wait for the worker comes first
         if self._busy[worker]:
             yield loader.interpreters.of(worker), demand.receive_blocked_s
         elif loader.cores.all_busy:
             yield loader.time, min(demand.receive_blocked_s, _SWITCH_S)
+        warm = loader.world.now - self._received_s < WARM_S
+        yield loader.cores, demand.receive_s * (demand.receive_warm if warm else 1.0)
         self._received_s = loader.world.now
         return number
 
