@@ -13,8 +13,6 @@ SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist worksteal
 in_parallel = $(BIN)/python -m pytest -m '$(1)' $(2) || { test $$? -eq 1 && \
 	printf '\n\033[1m== what failed, by itself\033[0m\n' && \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m '$(1)'; }
-# collecting tests takes seconds, so only files with a test of that kind are looked at
-TIMED := $(shell grep -rl --include='test_*.py' 'mark\.timed' tests)
 # tests that need root or a framework's packages have targets of their own
 ORDINARY := not lab and not integrations
 FUZZ_S ?= 600
@@ -45,18 +43,14 @@ test: $(READY) ## a guard for every promise: lint, types, layers, tests; five mi
 	exit $$status
 
 test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
-	$(SAY) "pytest, the slow ones, side by side"
-	@$(call in_parallel,slow and not timed and $(ORDINARY),$(SIDE_BY_SIDE))
-	$(SAY) "pytest, the slow ones, one by one"
-	@$(BIN)/python -m pytest -m 'slow and timed and $(ORDINARY)' $(TIMED)
+	$(SAY) "pytest, the slow ones"
+	@$(call in_parallel,slow and $(ORDINARY),$(SIDE_BY_SIDE))
 
 check: lint tests
 
 integrations: $(READY) $(FRAMEWORKS) ## trainings with the released packages of each framework
-	$(SAY) "integrations, side by side"
-	@$(call in_parallel,integrations and not timed,-n 2 tests/integrations)
-	$(SAY) "integrations, one by one"
-	@$(BIN)/python -m pytest -m 'integrations and timed' tests/integrations
+	$(SAY) "integrations"
+	@$(call in_parallel,integrations,-n 2 tests/integrations)
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
@@ -78,11 +72,9 @@ lint: $(READY) ## style, types, who may import whom, errors caught in silence, n
 	$(SAY) "names and sentences"
 	@$(BIN)/python -m scripts.words_check
 
-tests: $(READY) ## the tests: side by side, and one by one what is held to time
-	$(SAY) "pytest, side by side"
-	@$(call in_parallel,not slow and not timed and $(ORDINARY),$(SIDE_BY_SIDE))
-	$(SAY) "pytest, one by one"
-	@$(BIN)/python -m pytest -m 'not slow and timed and $(ORDINARY)' $(TIMED)
+tests: $(READY) ## the tests, side by side
+	$(SAY) "pytest"
+	@$(call in_parallel,not slow and $(ORDINARY),$(SIDE_BY_SIDE))
 
 coverage: $(READY) ## the share of lines that tests run, which slows them down a lot
 	@$(BIN)/coverage erase

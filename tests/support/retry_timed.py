@@ -1,5 +1,5 @@
 """A timed test is tried up to three times, as another process may have had the cores. A test that
-fails three times has failed."""
+fails three times has failed. In parallel it has one try: the Makefile runs it again by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return None
     place = {"nodeid": item.nodeid, "location": item.location}
     item.ihook.pytest_runtest_logstart(**place)
-    for number in range(1, TRIES + 1):
+    tries = 1 if hasattr(item.config, "workerinput") else TRIES
+    for number in range(1, tries + 1):
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
         failed = [report for report in reports if report.failed]
         if not failed:
