@@ -15,8 +15,7 @@ from pipeprof.model import PairedRuns, SweepSpec
 _RUNS_PER_TRIAL = 4
 """How many runs of a pair take as long as one trial. A script always runs to its end."""
 _MIN_PAIRS, _MAX_PAIRS = 4, 12
-"""The number of pairs; the interval of fewer would be too wide. Of equal settings whose runs differ
-by 3 to 15 %, at most 7 % are called different when each second pair may be the last."""
+"""The number of pairs; the interval of fewer would be too wide."""
 
 Setting = TypeVar("Setting")
 
