@@ -9,7 +9,7 @@ from statistics import mean
 
 import numpy as np
 
-from pipeprof.analyze.predict.event_engine import Mailbox, Process, SharedResource, World
+from pipeprof.analyze.predict.event_engine import Mailbox, Process, SharedResource, Time, World
 
 STEPS = 60
 """Simulated steps of a run."""
@@ -92,7 +92,7 @@ class _Simulation:
         shape = (cluster.nodes, STEPS)
         self._reads = _spread(random, cluster.read_spread, shape)
         self._steps = _spread(random, cluster.step_spread, shape)
-        self._time = SharedResource()
+        self._time = Time()
         # a node's concurrent fetches share its network bandwidth equally
         each = cluster.client_bandwidth / cluster.ahead
         self._link = SharedResource(cluster.storage_bandwidth, each)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from pipeprof.analyze.predict.event_engine import Locks, Mailbox, SharedResource, TokenBucket, World
+from pipeprof.analyze.predict.event_engine import (
+    Locks,
+    Mailbox,
+    SharedResource,
+    Time,
+    TokenBucket,
+    World,
+)
 
 
 def uses(world, told, name, *wants):
@@ -37,7 +44,7 @@ def test_a_bucket_is_fast_until_it_is_empty():
 
 
 def test_a_lock_is_waited_for_until_its_owner_lets_go():
-    time, locks, told = SharedResource(), Locks(), []
+    time, locks, told = Time(), Locks(), []
     world = World([time, locks])
 
     def owner():
@@ -61,7 +68,7 @@ def test_what_takes_nothing_is_not_waited_for():
 
 
 def test_several_may_wait_at_one_mailbox_and_each_gets_one_thing():
-    time = SharedResource()
+    time = Time()
     world = World([time])
     box, got = Mailbox(world), []
 
@@ -84,7 +91,7 @@ def test_several_may_wait_at_one_mailbox_and_each_gets_one_thing():
 
 
 def test_whoever_is_woken_too_late_waits_again():
-    time = SharedResource()
+    time = Time()
     world = World([time])
     box, got = Mailbox(world), []
 
@@ -108,6 +115,6 @@ def test_whoever_is_woken_too_late_waits_again():
 
 
 def test_a_world_in_which_nothing_can_happen_ends():
-    world = World([SharedResource()])
+    world = World([Time()])
     world.run(iter([Mailbox(world)]))
     assert world.now == pytest.approx(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from math import nan
 from pathlib import Path
 from string import Formatter
@@ -70,12 +71,12 @@ def test_each_name_is_a_figure_of_the_advice_or_of_the_run(code: str) -> None:
     )
 
 
-def given() -> set[str]:
+@cache
+def given() -> frozenset[str]:
     """Words and arguments in the advice's own code, among which are the names of its figures."""
     nodes = [
         node for path in ADVICE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
     ]
     words = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    return {str(word) for word in words} | {
-        str(node.arg) for node in nodes if isinstance(node, ast.keyword)
-    }
+    arguments = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+    return frozenset(map(str, words | arguments))

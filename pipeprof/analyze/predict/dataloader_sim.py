@@ -8,9 +8,9 @@ one is handed out. Without workers main fetches each batch when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import cycle
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import cycle, islice
 from math import inf, nan
 from random import Random
 
@@ -22,7 +22,7 @@ from pipeprof.analyze.predict.event_engine import (
     Locks,
     Mailbox,
     Process,
-    SharedResource,
+    Time,
     TokenBucket,
     World,
 )
@@ -103,11 +103,15 @@ class SimulatedRun:
 
 
 def simulate(
-    demands: Sequence[Demand], setting: Setting, machine: Machine | None = None
+    demands: Sequence[Demand],
+    setting: Setting,
+    machine: Machine | None = None,
+    step_s: Iterable[float] | None = None,
 ) -> SimulatedRun:
     """Simulate a run over ``demands``, one batch after another. Without ``machine`` nothing is
-    scarce."""
-    loader = _Loader(demands, setting, machine or Machine())
+    scarce; without ``step_s`` the training steps are those of the demands."""
+    steps = [each.step_s for each in demands] if step_s is None else step_s
+    loader = _Loader(demands, setting, machine or Machine(), list(islice(steps, len(demands))))
     loader.world.run(loader.main())
     asked_s, delivered_s, done_s = np.array(loader.moments).reshape(-1, 3).T
     fetches = np.array([loader.fetches[number] for number in loader.order])
@@ -125,18 +129,22 @@ def simulate_steady(
 ) -> SimulatedRun:
     """Return the steady part of a run with training steps of ``step_s``, which are repeated where
     they are fewer than the batches."""
-    steps = cycle(step_s.tolist())
-    stepped = [replace(each, step_s=step_s) for each, step_s in zip(demands, steps, strict=False)]
-    return simulate(stepped, setting, machine).steady(setting)
+    return simulate(demands, setting, machine, cycle(step_s.tolist())).steady(setting)
 
 
 class _Loader:
     """The main process, and what it shares with its workers."""
 
-    def __init__(self, demands: Sequence[Demand], setting: Setting, machine: Machine) -> None:
-        self.demands, self.setting = demands, setting
+    def __init__(
+        self,
+        demands: Sequence[Demand],
+        setting: Setting,
+        machine: Machine,
+        step_s: Sequence[float],
+    ) -> None:
+        self.demands, self.setting, self.step_s = demands, setting, step_s
         link = machine.link
-        self.time = SharedResource()
+        self.time = Time()
         self.cores = Cores(machine.cores, machine.contention_factor)
         self.link = TokenBucket(link.total, link.each, link.burst, link.peak)
         self.interpreters = Locks()
@@ -164,7 +172,7 @@ class _Loader:
             number = (yield from workers.take()) if workers else (yield from self.fetch(batch))
             delivered_s = self.world.now
             yield self.cores, self.demands[number].step_cpu_s
-            yield self.time, self.demands[number].step_s
+            yield self.time, self.step_s[number]
             self.moments.append((asked_s, delivered_s, self.world.now))
             self.order.append(number)
             asked_s = self.world.now

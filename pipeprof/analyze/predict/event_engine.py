@@ -15,54 +15,130 @@ from itertools import count
 from math import inf
 from typing import Any, TypeAlias
 
-Wanted: TypeAlias = "tuple[SharedResource | Lock, float] | Mailbox"
+Wanted: TypeAlias = "tuple[Time | SharedResource | Lock, float] | Mailbox"
 Process: TypeAlias = Generator[Wanted, None, Any]
+
+
+class Time:
+    """Time, which passes for all who wait."""
+
+    def __init__(self) -> None:
+        self.due_s = inf
+        """Time of the next event here, if nobody arrives; infinite for none."""
+        self._users: list[tuple[float, int, Process]] = []
+        """A heap of processes: when the wait ends, order of arrival, process."""
+        self._arrivals = count()
+
+    def add(self, amount: float, process: Process, now: float) -> None:
+        """Let ``process`` wait for ``amount`` seconds."""
+        heappush(self._users, (now + amount, next(self._arrivals), process))
+        self.due_s = self._users[0][0]
+
+    def fire_due(self, now: float) -> Process | None:
+        """Carry out the event that is due. Returns the process whose wait has ended, if any."""
+        process = heappop(self._users)[2]
+        self.due_s = self._users[0][0] if self._users else inf
+        return process
+
+
+class Locks(Time):
+    """Locks that their owners keep for long while others want them. A wait ends after the given
+    seconds, or as soon as the owner releases the lock.
+
+    A Python thread waits for its interpreter like this: the thread that computes releases it every
+    few milliseconds, and whenever it has to wait itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: dict[int, list[Process]] = {}
+        """Owner → processes that wait for its lock, or whose wait has ended meanwhile."""
+
+    def of(self, owner: int) -> Lock:
+        """Return the lock of ``owner``."""
+        return Lock(self, owner)
+
+    def wait(self, owner: int, seconds: float, process: Process, now: float) -> None:
+        """Let ``process`` wait for the lock of ``owner``, at most ``seconds``."""
+        self._waiting.setdefault(owner, []).append(process)
+        self.add(seconds, process, now)
+
+    def release(self, owner: int) -> None:
+        """End all waits for the lock of ``owner``."""
+        freed = self._waiting.pop(owner, None)
+        if freed:
+            ends = [(-inf, *user[1:]) if user[2] in freed else user for user in self._users]
+            heapify(ends)
+            self._users = ends
+            self.due_s = ends[0][0] if ends else inf
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The lock of one owner."""
+
+    locks: Locks
+    owner: int
+
+    def add(self, amount: float, process: Process, now: float) -> None:
+        """Let ``process`` wait for the lock, at most ``amount`` seconds."""
+        self.locks.wait(self.owner, amount, process, now)
 
 
 class SharedResource:
     """A capacity that its users share evenly, none faster than ``each``: processor sharing.
 
     For CPU cores ``total`` is their number, ``each`` is 1, and amounts are in seconds. For a link
-    ``total`` and ``each``, that of a stream, are in bytes per second, and amounts in bytes. For
-    time, which passes for all users concurrently, ``total`` is infinite and ``each`` is 1.
+    ``total`` and ``each``, that of a stream, are in bytes per second, and amounts in bytes.
     """
 
     def __init__(self, total: float = inf, each: float = 1.0) -> None:
+        self.due_s = inf
+        """Time of the next event here, if no user arrives; infinite for none."""
         self._total, self._each = total, each
         self._served = 0.0
-        """Amount that a user present since the start has been served."""
+        """Amount that a user present since the start has been served until ``_settled_s``."""
+        self._settled_s = 0.0
+        """Time of the last event here, or arrival."""
         self._users: list[tuple[float, int, Process]] = []
         """A heap of users: ``_served`` when its amount is reached, order of arrival, process."""
         self._arrivals = count()
         self._speed = each
-        """Amount per second of each user, as the last `due_s` found it."""
+        """Amount per second of each user since ``_settled_s``."""
 
-    def add(self, amount: float, process: Process) -> None:
+    def add(self, amount: float, process: Process, now: float) -> None:
         """Let ``process`` wait until it has been served ``amount``."""
+        self._settle(now)
         heappush(self._users, (self._served + amount, next(self._arrivals), process))
+        self._schedule()
 
-    def due_s(self) -> float:
-        """Return the seconds until the next event here, if no user arrives; infinite for none."""
-        if not self._users:
-            return inf
-        self._speed = self._rate()
-        return (self._users[0][0] - self._served) / self._speed
-
-    def advance(self, seconds: float) -> None:
-        """Let time pass, at most until the next event, as `due_s` has just returned it."""
-        if self._users and seconds:
-            self._served += self._speed * seconds
-
-    def fire_due(self) -> Process | None:
+    def fire_due(self, now: float) -> Process | None:
         """Carry out the event that is due. Returns the process that was fully served, if any."""
+        self._settle(now)
         self._served, _, process = heappop(self._users)
         if not self._users:
             self._served = 0.0  # small numbers are exact
+        self._schedule()
         return process
 
-    def _rate(self) -> float:
+    def _settle(self, now: float) -> None:
+        """Serve the users for the time since the last event."""
+        elapsed_s = now - self._settled_s
+        if elapsed_s and self._users:  # a speed may be infinite
+            self._served += self._speed * elapsed_s
+        self._settled_s = now
+
+    def _schedule(self) -> None:
+        """Find the next event, after users have come or gone."""
+        if not self._users:
+            self.due_s = inf
+            return
+        self._speed = speed = self._rate(len(self._users))
+        self.due_s = self._settled_s + (self._users[0][0] - self._served) / speed
+
+    def _rate(self, users: int) -> float:
         """Return the amount per second of each user."""
-        shared = self._total / len(self._users)
+        shared = self._total / users
         return shared if shared < self._each else self._each
 
 
@@ -81,63 +157,12 @@ class Cores(SharedResource):
         """Whether no core is free."""
         return len(self._users) >= self._cores
 
-    def _rate(self) -> float:
-        alone = super()._rate()
-        if not self._lost or self._cores <= 1:
+    def _rate(self, users: int) -> float:
+        alone = super()._rate(users)
+        if not self._lost or self._cores <= 1 or users == 1:
             return alone
-        busy = min(len(self._users), self._cores)
-        return alone * (1.0 - self._lost * max(0.0, (busy - 1) / (self._cores - 1)))
-
-
-class Locks(SharedResource):
-    """Locks that their owners keep for long while others want them. A wait ends after the given
-    seconds, or as soon as the owner releases the lock.
-
-    A Python thread waits for its interpreter like this: the thread that computes releases it every
-    few milliseconds, and whenever it has to wait itself.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._waiting: dict[int, list[Process]] = {}
-        """Owner → processes that wait for its lock, or whose wait has ended meanwhile."""
-        self._freed: deque[Process] = deque()
-        """Processes whose wait a release has ended."""
-
-    def of(self, owner: int) -> Lock:
-        """Return the lock of ``owner``."""
-        return Lock(self, owner)
-
-    def wait(self, owner: int, seconds: float, process: Process) -> None:
-        """Let ``process`` wait for the lock of ``owner``, at most ``seconds``."""
-        self._waiting.setdefault(owner, []).append(process)
-        super().add(seconds, process)
-
-    def release(self, owner: int) -> None:
-        """End all waits for the lock of ``owner``."""
-        for process in self._waiting.pop(owner, ()):
-            remaining = [user for user in self._users if user[2] is not process]
-            if len(remaining) < len(self._users):
-                heapify(remaining)
-                self._users = remaining
-                self._freed.append(process)
-
-    def due_s(self) -> float:
-        return 0.0 if self._freed else super().due_s()
-
-    def fire_due(self) -> Process | None:
-        return self._freed.popleft() if self._freed else super().fire_due()
-
-
-@dataclass(frozen=True)
-class Lock:
-    """The lock of one owner."""
-
-    locks: Locks
-    owner: int
-
-    def add(self, amount: float, process: Process) -> None:
-        self.locks.wait(self.owner, amount, process)
+        busy = users if users < self._cores else self._cores
+        return alone * (1.0 - self._lost * (busy - 1) / (self._cores - 1))
 
 
 class TokenBucket(SharedResource):
@@ -151,32 +176,33 @@ class TokenBucket(SharedResource):
         self._runs_empty = False
         """Whether the next event is that no tokens are left."""
 
-    def due_s(self) -> float:
-        done_s, empty_s = super().due_s(), self._empty_s()
-        self._runs_empty = empty_s < done_s
-        return min(done_s, empty_s)
+    def fire_due(self, now: float) -> Process | None:
+        if not self._runs_empty:
+            return super().fire_due(now)
+        self._settle(now)
+        self._tokens = 0.0  # the link is slower from now on
+        self._schedule()
+        return None
 
-    def advance(self, seconds: float) -> None:
-        if not seconds:
-            return
-        if not self._users and self._tokens == self._burst:
-            return  # the bucket is full
-        drawn = self._speed * len(self._users)
-        super().advance(seconds)
-        self._tokens += (self._total - drawn) * seconds
-        self._tokens = min(self._burst, max(0.0, self._tokens))
+    def _settle(self, now: float) -> None:
+        elapsed_s = now - self._settled_s
+        if elapsed_s and (self._users or self._tokens < self._burst):
+            drawn = self._speed * len(self._users)
+            tokens = self._tokens + (self._total - drawn) * elapsed_s
+            self._tokens = min(self._burst, max(0.0, tokens))
+        super()._settle(now)
 
-    def fire_due(self) -> Process | None:
-        if self._runs_empty:  # the link is slower from now on
-            self._tokens = 0.0
-            return None
-        return super().fire_due()
+    def _schedule(self) -> None:
+        super()._schedule()
+        empty_s = self._settled_s + self._lasts_s()
+        self._runs_empty = empty_s < self.due_s
+        self.due_s = min(self.due_s, empty_s)
 
-    def _rate(self) -> float:
+    def _rate(self, users: int) -> float:
         total = self._peak if self._tokens > 0 else self._total
-        return min(self._each, total / len(self._users))
+        return min(self._each, total / users)
 
-    def _empty_s(self) -> float:
+    def _lasts_s(self) -> float:
         """Return the seconds until no tokens are left; infinite where they last."""
         if not self._users or self._tokens <= 0:
             return inf
@@ -213,7 +239,7 @@ class Mailbox:
 class World:
     """The simulated time, and the resources and processes in it."""
 
-    def __init__(self, resources: Iterable[SharedResource]) -> None:
+    def __init__(self, resources: Iterable[Time | SharedResource]) -> None:
         self.now = 0.0
         """Seconds since the start."""
         self._resources = tuple(resources)
@@ -236,20 +262,17 @@ class World:
                     return
             next_s, resource = inf, None
             for each in self._resources:
-                due_s = each.due_s()
-                if due_s < next_s:
-                    next_s, resource = due_s, each
+                if each.due_s < next_s:
+                    next_s, resource = each.due_s, each
             if resource is None:
                 return
-            self.now += next_s
-            for each in self._resources:
-                each.advance(next_s)
-            served = resource.fire_due()
+            if next_s > self.now:
+                self.now = next_s
+            served = resource.fire_due(self.now)
             if served is not None:
                 self.wake(served)
 
-    @staticmethod
-    def _advance(process: Process) -> bool:
+    def _advance(self, process: Process) -> bool:
         """Let ``process`` continue until it must wait. Returns whether it has ended."""
         for wanted in process:
             if isinstance(wanted, Mailbox):
@@ -257,6 +280,6 @@ class World:
                     wanted.wait(process)
                     return False
             elif wanted[1] > 0:
-                wanted[0].add(wanted[1], process)
+                wanted[0].add(wanted[1], process, self.now)
                 return False
         return True
