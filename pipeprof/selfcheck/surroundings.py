@@ -42,9 +42,11 @@ def shielded(loader: Iterable[Any]) -> Iterator[Any]:
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return iter(loader)
+        # a local: a pending signal is raised below, and an iterator waits for workers when dropped
+        iterator = iter(loader)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return iterator
 
 
 @contextmanager

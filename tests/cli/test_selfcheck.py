@@ -176,7 +176,7 @@ def test_ctrl_c_ends_it_without_a_word_from_the_workers(after_s, tmp_path_factor
     # a short name: multiprocessing makes sockets in it, whose paths have 107 characters at most
     tmp_path = tmp_path_factory.mktemp("check")
     running = subprocess.Popen(
-        [sys.executable, "-m", "pipeprof", "selfcheck", "--only", "spawn"],
+        [sys.executable, "-X", "faulthandler", "-m", "pipeprof", "selfcheck", "--only", "spawn"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**UNWATCHED, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
@@ -186,7 +186,11 @@ def test_ctrl_c_ends_it_without_a_word_from_the_workers(after_s, tmp_path_factor
     time.sleep(after_s)
     # as a terminal does: to the whole group, workers included
     os.killpg(running.pid, signal.SIGINT)
-    stdout, stderr = running.communicate(timeout=60)
+    try:
+        stdout, stderr = running.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.kill(running.pid, signal.SIGABRT)  # it then prints where it stands
+        pytest.fail(f"it did not end: {running.communicate()[1]}")
     assert (running.returncode, stdout) == (130, "")
     # of a semaphore that is being removed just then, multiprocessing's tracker has its own to say
     printed = re.sub(r".*resource_tracker.*\n  warnings\.warn\(.*\n", "", stderr)
