@@ -28,8 +28,8 @@ CODE = {
     if (found := blocks(path.read_text(), "python")) and path.stem != "frameworks"
 }
 """What needs a framework is tested by `make integrations`."""
-BEFORE = """
-import sys
+PROGRAM = """
+import os, sys, traceback
 from unittest import mock
 import mlflow
 import torch, wandb
@@ -44,7 +44,21 @@ for batch in loader:
 profile, sweep = pipeprof.load("run.json"), pipeprof.load("sweep.json")
 mlflow.set_tracking_uri("file:mlruns")
 known = dict(globals())
+for name, blocks in CODE.items():
+    sys.stdout.flush()
+    if child := os.fork():
+        if os.waitpid(child, 0)[1]:
+            print("FAILED:", name)
+        continue
+    try:
+        for block in blocks:
+            exec(block, dict(known))
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 """
+"""Runs each document in a process of its own, which does not import everything again."""
 
 
 @pytest.fixture(scope="module")
@@ -73,18 +87,15 @@ def test_commands_do_what_they_say(block: str, folder: Path, surrounded: dict[st
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("code", CODE.values(), ids=CODE.keys())
-def test_python_does_what_it_says(
-    code: list[str], folder: Path, surrounded: dict[str, str]
-) -> None:
+def test_python_does_what_it_says(folder: Path, surrounded: dict[str, str]) -> None:
     """Each block by itself: names in it are those of its own story."""
-    script = "\n".join([BEFORE, *(f"exec({block!r}, dict(known))" for block in code)])
     quiet = {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", f"CODE = {CODE!r}\n{PROGRAM}"],
         cwd=folder, env=surrounded | quiet, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "FAILED" not in done.stdout, done.stdout + done.stderr
 
 
 def test_there_are_commands_and_code_in_the_guides() -> None:
