@@ -54,7 +54,7 @@ integrations: $(READY) $(FRAMEWORKS) ## trainings with the released packages of 
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
-	@$(BIN)/python -m pytest -m lab tests/lab
+	@$(call in_parallel,lab,-n 2 --dist worksteal tests/lab)
 
 fuzz: $(READY) ## damage what the readers read, for FUZZ_S=600 seconds
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)

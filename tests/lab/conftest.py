@@ -1,4 +1,4 @@
-"""What each test found stands beside the truth in a table, after the last of them."""
+"""Print what each test found beside the truth, in a table after the last of them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ from collections.abc import Callable
 
 import pytest
 
-Told = Callable[[str, str, str], None]
-"""What was measured, its truth, and what we found."""
+RecordTruth = Callable[[str, str, str], None]
+"""Takes what was measured, its truth, and what pipeprof found."""
 
-_rows = pytest.StashKey[list[tuple[str, str, str]]]()
+_ROW = "known truth"
 
 
 @pytest.fixture
-def told(request: pytest.FixtureRequest) -> Told:
-    def tell(*row: str) -> None:
-        request.config.stash.setdefault(_rows, [("", "truth", "found")]).append(row)
-
-    return tell
+def record_truth(record_property: Callable[[str, object], None]) -> RecordTruth:
+    """Return a function that adds a row to the table."""
+    return lambda measured, truth, found: record_property(_ROW, (measured, truth, found))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    rows = config.stash.get(_rows, [])
-    widths = [max(len(row[place]) for row in rows) for place in range(3)] if rows else []
-    for what, truth, found in rows:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [each for those in terminalreporter.stats.values() for each in those]
+    rows = [
+        row
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+        for name, row in report.user_properties
+        if name == _ROW
+    ]
+    if not rows:
+        return
+    table = [("", "truth", "found"), *rows]
+    widths = [max(len(row[place]) for row in table) for place in range(3)]
+    for what, truth, found in table:
         terminalreporter.write_line(
             f"{what:<{widths[0]}}  {truth:>{widths[1]}}  {found:>{widths[2]}}"
         )

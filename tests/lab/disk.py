@@ -1,4 +1,4 @@
-"""A disk of known speed: this process and its children read no faster than told (root, Linux)."""
+"""A disk of known speed: this process and its children read no faster than the limits (root)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _V1, _V2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
 
 @contextmanager
 def slow_disk(folder: Path, bytes_per_s: int = 0, requests_per_s: int = 0) -> Iterator[None]:
-    """While the body runs, reads from the device under ``folder`` are throttled; 0 is no limit.
+    """While the body runs, reads from the device under ``folder`` are throttled; 0 means no limit.
     Only what is not in the page cache reaches the device."""
     device = _device_of(folder)
     group, root = _make_group(device, bytes_per_s, requests_per_s)

@@ -10,7 +10,7 @@ import pytest
 
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.cli.app import run
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordTruth
 from tests.lab.disk import slow_disk
 from tests.lab.far import BUCKET, NO_ETAG, far_store
 from tests.s3.conftest import lead_to
@@ -28,8 +28,8 @@ Captured = pytest.CaptureFixture[str]
 class Swept:
     """Sweeps one setting, and says what it blames."""
 
-    def __init__(self, capsys: Captured, out: Path, told: Told) -> None:
-        self._capsys, self._out, self._told = capsys, out, told
+    def __init__(self, capsys: Captured, out: Path, record_truth: RecordTruth) -> None:
+        self._capsys, self._out, self._record_truth = capsys, out, record_truth
 
     def blames(self, case: str, truth: str, url: str, *options: str) -> str:
         """Once more where it is not the truth: something may have disturbed a trial of seconds."""
@@ -42,13 +42,13 @@ class Swept:
             (trial,) = result["trials"]
             assert trial["verdict"] == "starved"
             found.append(str(trial["bottleneck"]))
-        self._told(f"sweep's blame: {case}", truth, ", then ".join(found))
+        self._record_truth(f"sweep's blame: {case}", truth, ", then ".join(found))
         return found[-1]
 
 
 @pytest.fixture
-def swept(capsys: Captured, tmp_path: Path, told: Told) -> Swept:
-    return Swept(capsys, tmp_path / "out", told)
+def swept(capsys: Captured, tmp_path: Path, record_truth: RecordTruth) -> Swept:
+    return Swept(capsys, tmp_path / "out", record_truth)
 
 
 def generated(folder: Path, kind: str, format_name: str, size_bytes: int, shards: int) -> str:

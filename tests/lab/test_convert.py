@@ -20,7 +20,7 @@ MIB = 2**20
 """Small parts, so that a trial sees many of them."""
 
 
-def test_on_a_slow_disk_the_gain_is_that_in_bytes(tmp_path: Path, told) -> None:
+def test_on_a_slow_disk_the_gain_is_that_in_bytes(tmp_path: Path, record_truth) -> None:
     url, out = str(tmp_path / "data"), tmp_path / "out"
     generate(GenerateSpec(url, "tabular", "csv", 20_000_000, shards=8))
     spec = SweepSpec(
@@ -32,7 +32,7 @@ def test_on_a_slow_disk_the_gain_is_that_in_bytes(tmp_path: Path, told) -> None:
         result = run_sweep(plan_sweep(spec, out), WritingListener()).result
     assert result.conversion is not None
     [gain] = result.conversion.gains
-    told(
+    record_truth(
         "sweep of formats on a throttled disk: speed of parquet:zstd over CSV",
         f"{1 / gain.read:.2f}×",
         f"{gain.speed:.2f}× ({gain.speed_interval[0]:.2f} to {gain.speed_interval[1]:.2f})",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from benchmarks.blame_judge import Judged
 from benchmarks.blame_runs import try_out
 from benchmarks.random_loaders import Cost, Jitter, LoaderSpec
+from tests.lab.conftest import RecordTruth
 
 pytestmark = [
     pytest.mark.lab,
@@ -35,14 +34,16 @@ they compute is the cost, whether it is named by its stage or by the cores."""
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_blamed_first_gains_most(case: str, told: Callable[[str, str, str], None]) -> None:
+def test_what_is_blamed_first_gains_most(case: str, record_truth: RecordTruth) -> None:
     spec, cause = CASES[case]
     tried = try_out(spec, turns=2, seconds=1.5, threshold=0.05)
     assert tried is not None
     one = Judged.of(tried)
     firsts = ", ".join(str(said.first) for said in one.profiles)
-    told(f"blamed, {case}", cause, firsts)
-    told(f"gain where {cause} is 25 % cheaper, {case}", "up to 33 %", f"{one.gain(cause):.0%}")
+    record_truth(f"blamed, {case}", cause, firsts)
+    record_truth(
+        f"gain where {cause} is 25 % cheaper, {case}", "up to 33 %", f"{one.gain(cause):.0%}"
+    )
     assert 0.08 < one.gain(cause) < 0.55
     assert "wrong" not in {one.outcome(said) for said in one.profiles}
     assert all(said.first in one.cuts for said in one.profiles), firsts

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pipeprof.units import format_duration, format_rate
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordTruth
 from tests.lab.net import Link, shaped_link
 
 pytestmark = pytest.mark.lab
@@ -52,14 +52,14 @@ def far_end(link: Link) -> Iterator[socket.socket]:
 @pytest.mark.parametrize("round_trip_ms", [0, 5, 20])
 @pytest.mark.parametrize("mbit_per_s", [80, 400])
 def test_a_link_has_its_rate_and_its_round_trip(
-    mbit_per_s: int, round_trip_ms: int, told: Told
+    mbit_per_s: int, round_trip_ms: int, record_truth: RecordTruth
 ) -> None:
     with shaped_link(mbit_per_s, round_trip_ms) as link, far_end(link) as near:
         round_trip_s = float(np.median([round_trip(near) for _ in range(60)]))
         bytes_per_s = rate(near)
     name = f"link of {mbit_per_s} Mbit/s and {round_trip_ms} ms, plain sockets:"
-    told(f"{name} rate", format_rate(link.bytes_per_s), format_rate(bytes_per_s))
-    told(f"{name} round trip", f"{round_trip_ms} ms", format_duration(round_trip_s))
+    record_truth(f"{name} rate", format_rate(link.bytes_per_s), format_rate(bytes_per_s))
+    record_truth(f"{name} round trip", f"{round_trip_ms} ms", format_duration(round_trip_s))
     # the kernel's timers and a woken process come on top: 0.1 ms here, 0.4 ms on a busier machine
     assert -0.0001 <= round_trip_s - link.round_trip_s <= 0.0015
     assert bytes_per_s == pytest.approx(link.bytes_per_s, rel=0.03)

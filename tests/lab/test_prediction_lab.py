@@ -30,7 +30,7 @@ def test_four_workers_get_what_the_disk_or_the_link_gives_and_no_more(name):
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 @pytest.mark.parametrize("name", ["sleeping", "computing", "mixed", *LIMITS])
-def test_settings_that_were_not_run_are_predicted_within_15_percent(name, told):
+def test_settings_that_were_not_run_are_predicted_within_15_percent(name, record_truth):
     """From runs of 0, 1 and 2 workers; the runs that are predicted draw other samples."""
     step_s, seed = 0.004, 1
     with place(name):
@@ -40,7 +40,7 @@ def test_settings_that_were_not_run_are_predicted_within_15_percent(name, told):
             job = Job(name, workers, prefetch, step_s, seed)
             real = measure(job, 1.5)
             said = predict(found, job.setting, real.columns.step_s, batches=len(real.columns))
-            told(
+            record_truth(
                 f"predicted, {name}, {workers} workers",
                 f"{real.batches_per_s:.1f}/s",
                 f"{said.batches_per_s:.1f}/s",
@@ -48,7 +48,7 @@ def test_settings_that_were_not_run_are_predicted_within_15_percent(name, told):
             assert said.batches_per_s == pytest.approx(real.batches_per_s, rel=0.15)
 
 
-def test_of_a_full_disk_it_is_told_how_much_faster_it_would_have_to_be():
+def test_of_a_full_disk_the_report_says_how_much_faster_it_would_have_to_be():
     """It gives 20 MB/s; an accelerator that takes 8 samples of 32 KiB each 4 ms wants three times
     that."""
     with place("throttled disk"):

@@ -35,23 +35,23 @@ def probed(file: Path, seconds: float, *blocks: int) -> ProbeResult:
 
 
 @pytest.mark.parametrize("bytes_per_s", [20_000_000, 60_000_000])
-def test_bandwidth(file, bytes_per_s, told):
+def test_bandwidth(file, bytes_per_s, record_truth):
     with slow_disk(file.parent, bytes_per_s=bytes_per_s):
         found = probed(file, 14.0, 1 << 20).limits
     assert found is not None
-    told("probe of a throttled disk: bandwidth", format_rate(bytes_per_s),
+    record_truth("probe of a throttled disk: bandwidth", format_rate(bytes_per_s),
          format_rate(found.bytes_per_s))  # fmt: skip
     assert found.bytes_per_s == pytest.approx(bytes_per_s, rel=0.05)
 
 
-def test_latency(file, told):
+def test_latency(file, record_truth):
     """One request at a time takes 5 ms: on the mean, since the kernel lets a slice's worth of them
     through at once, and the next one then waits for the next slice, of 0.1 s at most."""
     with slow_disk(file.parent, requests_per_s=200):
         found = probed(file, 12.0, 4096).limits
     assert found is not None
     alone = found.latency
-    told("probe of a throttled disk: mean latency", "5 ms", format_duration(alone.mean_s))
+    record_truth("probe of a throttled disk: mean latency", "5 ms", format_duration(alone.mean_s))
     assert alone.mean_s == pytest.approx(0.005, rel=0.05)
     assert alone.requests_per_s * alone.mean_s == pytest.approx(1, rel=0.05), "one at a time"
     assert alone.p50_s < alone.mean_s < alone.p99_s <= alone.most_s < 0.15
@@ -59,10 +59,10 @@ def test_latency(file, told):
 
 
 @pytest.mark.parametrize("requests_per_s", [200, 1000])
-def test_requests(file, requests_per_s, told):
+def test_requests(file, requests_per_s, record_truth):
     with slow_disk(file.parent, requests_per_s=requests_per_s):
         found = probed(file, 14.0, 4096).limits
     assert found is not None
-    told("probe of a throttled disk: requests/s", f"{requests_per_s}",
+    record_truth("probe of a throttled disk: requests/s", f"{requests_per_s}",
          f"{found.requests_per_s:.1f}")  # fmt: skip
     assert found.requests_per_s == pytest.approx(requests_per_s, rel=0.05)

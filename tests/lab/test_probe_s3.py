@@ -12,7 +12,7 @@ from pipeprof.probe.concurrency_ramp import ProbeSpec, probe
 from pipeprof.probe.result import Limits
 from pipeprof.probe.target import open_target
 from pipeprof.units import format_duration, format_rate
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordTruth
 from tests.lab.far import BUCKET, NO_ETAG, Far, far_store
 from tests.s3.conftest import lead_to
 from tests.s3.server import serving
@@ -49,11 +49,11 @@ def test_bandwidth(
     round_trip_ms: int,
     data: Path,
     monkeypatch: pytest.MonkeyPatch,
-    told: Told,
+    record_truth: RecordTruth,
 ) -> None:
     with far_store(mbit_per_s, round_trip_ms, data, monkeypatch) as far:
         found = probed(12.0, 2 << 20, most_in_flight=16)
-    told(
+    record_truth(
         f"probe of S3 behind {mbit_per_s} Mbit/s and {round_trip_ms} ms: bandwidth",
         format_rate(far.link.bytes_per_s),
         format_rate(found.bytes_per_s),
@@ -61,7 +61,9 @@ def test_bandwidth(
     assert found.bytes_per_s == pytest.approx(far.link.bytes_per_s, rel=0.05)
 
 
-def test_latency_and_requests(data: Path, monkeypatch: pytest.MonkeyPatch, told: Told) -> None:
+def test_latency_and_requests(
+    data: Path, monkeypatch: pytest.MonkeyPatch, record_truth: RecordTruth
+) -> None:
     """Of a GET: one round trip, and what the server takes. That is known from a link without delay,
     asked as seldom as it is over this one: whoever has slept is slower at first. How many a second
     come to is known from as many plain sockets, side by side over the same link: each of their GETs
@@ -73,13 +75,15 @@ def test_latency_and_requests(data: Path, monkeypatch: pytest.MonkeyPatch, told:
         with far_store(400, round_trip_ms, data, monkeypatch) as far:
             found = probed(6.0, _SMALL, most_in_flight=4)
             expected = side_by_side(far, 4)
-        told(
+        record_truth(
             f"probe of S3 behind 400 Mbit/s and {round_trip_ms} ms: latency, p50",
             format_duration(truth_s),
             format_duration(found.latency.p50_s),
         )
         assert abs(found.latency.p50_s - truth_s) <= 0.1 * truth_s + 0.001, "the bar is 0.3 ms more"
-    told("the last, four at a time: requests/s", f"{expected:.0f}", f"{found.requests_per_s:.0f}")
+    record_truth(
+        "the last, four at a time: requests/s", f"{expected:.0f}", f"{found.requests_per_s:.0f}"
+    )
     assert found.requests_per_s == pytest.approx(expected, rel=0.15)
 
 
@@ -90,8 +94,8 @@ def side_by_side(far: Far, at_once: int) -> float:
         return sum(1 / each.result() for each in took)
 
 
-def test_a_client_that_limits_is_told_from_the_store(
-    data: Path, monkeypatch: pytest.MonkeyPatch, told: Told
+def test_a_client_that_limits_is_distinguished_from_the_store(
+    data: Path, monkeypatch: pytest.MonkeyPatch, record_truth: RecordTruth
 ) -> None:
     """s3fs, in Python, needs more than a millisecond of CPU a request; the server, with nothing in
     between, gives more to another client."""
@@ -101,7 +105,7 @@ def test_a_client_that_limits_is_told_from_the_store(
         if not slow.requests_client_bound:  # something else may have had the cores for a moment
             slow = probed(6.0, _SMALL, 8, client="s3fs")
         other = probed(6.0, _SMALL, 8, client="pyarrow")
-    told(
+    record_truth(
         "probe of S3 on this machine, by s3fs: requests/s",
         f"≥ {other.requests_per_s:,.0f} (pyarrow)",
         f"{'≥ ' if slow.requests_client_bound else ''}{slow.requests_per_s:,.0f}",

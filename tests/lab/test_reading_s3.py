@@ -13,7 +13,7 @@ import pipeprof
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.model import ReadOptions
 from pipeprof.units import format_rate
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordTruth
 from tests.lab.far import BUCKET, far_store
 
 pytestmark = [
@@ -42,7 +42,7 @@ def test_a_link_with_delay_is_filled(
     num_workers: int,
     data: Path,
     monkeypatch: pytest.MonkeyPatch,
-    told: Told,
+    record_truth: RecordTruth,
 ) -> None:
     """By two requests at a time of each process: one would leave a round trip between two.
 
@@ -57,7 +57,7 @@ def test_a_link_with_delay_is_filled(
             storage_options={"s3_client": "pyarrow"},
         )
         rate = delivered_per_s(DataLoader(dataset, batch_size=None, num_workers=num_workers))
-    told(
+    record_truth(
         f"open_dataset, {format_name}, {num_workers} workers, 8 MiB ranges, 20 ms: rate",
         format_rate(far.link.bytes_per_s),
         format_rate(rate),
