@@ -60,6 +60,20 @@ def test_a_lock_is_waited_for_until_its_owner_lets_go():
     assert told == [("given it", 2.0), ("patient", 3.0), ("another's", 5.0)]
 
 
+def test_who_has_stopped_to_wait_for_a_lock_is_not_woken_by_its_release():
+    time, locks, told = Time(), Locks(), []
+    world = World([time, locks])
+
+    def owner():
+        yield time, 3.0
+        locks.release(1)
+        yield time, 10.0
+
+    world.wake(uses(world, told, "next", (locks.of(1), 2.0), (locks.of(2), 5.0)))
+    world.run(owner())
+    assert told == [("next", 2.0), ("next", 7.0)]
+
+
 def test_what_takes_nothing_is_not_waited_for():
     cores, told = SharedResource(total=1), []
     world = World([cores])

@@ -29,10 +29,12 @@ class Time:
         """A heap of processes: when the wait ends, order of arrival, process."""
         self._arrivals = count()
 
-    def add(self, amount: float, process: Process, now: float) -> None:
-        """Let ``process`` wait for ``amount`` seconds."""
-        heappush(self._users, (now + amount, next(self._arrivals), process))
+    def add(self, amount: float, process: Process, now: float) -> int:
+        """Let ``process`` wait for ``amount`` seconds. Returns the number of its arrival."""
+        number = next(self._arrivals)
+        heappush(self._users, (now + amount, number, process))
         self.due_s = self._users[0][0]
+        return number
 
     def fire_due(self, now: float) -> Process | None:
         """Carry out the event that is due. Returns the process whose wait has ended, if any."""
@@ -51,8 +53,8 @@ class Locks(Time):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: dict[int, list[Process]] = {}
-        """Owner → processes that wait for its lock, or whose wait has ended meanwhile."""
+        self._waiting: dict[int, set[int]] = {}
+        """Owner → arrivals that wait for its lock, or whose wait has ended meanwhile."""
 
     def of(self, owner: int) -> Lock:
         """Return the lock of ``owner``."""
@@ -60,14 +62,14 @@ class Locks(Time):
 
     def wait(self, owner: int, seconds: float, process: Process, now: float) -> None:
         """Let ``process`` wait for the lock of ``owner``, at most ``seconds``."""
-        self._waiting.setdefault(owner, []).append(process)
-        self.add(seconds, process, now)
+        number = self.add(seconds, process, now)
+        self._waiting.setdefault(owner, set()).add(number)
 
     def release(self, owner: int) -> None:
         """End all waits for the lock of ``owner``."""
         freed = self._waiting.pop(owner, None)
         if freed:
-            ends = [(-inf, *user[1:]) if user[2] in freed else user for user in self._users]
+            ends = [(-inf, *user[1:]) if user[1] in freed else user for user in self._users]
             heapify(ends)
             self._users = ends
             self.due_s = ends[0][0] if ends else inf
