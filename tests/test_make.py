@@ -60,6 +60,7 @@ def test_what_fails_in_parallel_is_run_again_by_itself(repo: Path) -> None:
     assert re.findall(r"--last-failed .*-m ('.+?')", lines) == parallel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "code"),
     [("assert False", "pass", 0), ("assert False", "assert False", 2),

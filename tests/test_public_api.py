@@ -36,6 +36,7 @@ def test_a_saved_file_is_read_and_shown_without_torch_or_pyarrow(tmp_path: Path)
     assert heavy_after(code, tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_to_profile_torchs_own_loader_starts_no_thread_beside_which_it_would_fork(
     tmp_path: Path,
 ) -> None:

@@ -207,6 +207,7 @@ def test_the_warm_up_of_each_epoch_is_left_out() -> None:
     assert two_runs(profile, profile, FILES).before.kept_batches == 192
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(values(Profile), values(Profile))
 def test_whatever_the_types_allow_can_be_compared(before: Profile, after: Profile) -> None:

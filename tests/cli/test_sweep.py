@@ -50,6 +50,7 @@ def test_it_reports_on_stdout_and_progress_on_stderr(data, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_json_is_all_that_is_on_stdout(data, tmp_path, capsys):
     assert run(["sweep", data, *QUICK, "--out", str(tmp_path / "out"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

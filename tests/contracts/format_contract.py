@@ -78,6 +78,7 @@ class FormatContract:
             found = read(self.fmt, data, SMALL.column_names, self.small_types(), options)
             assert found.equals(SMALL), f"split_bytes={split_bytes}"
 
+    @pytest.mark.slow
     def test_every_block_size_gives_the_same_rows(self) -> None:
         for compression in self.fmt.compressions:
             data = encode(self.fmt, SMALL, compression, batch_rows=3)
@@ -150,6 +151,7 @@ class FormatContract:
                 assert compression in ("none", "snappy"), f"{compression}, {kept} bytes"
                 assert self.rows_survive(SMALL, part, kept, data), f"{kept} bytes"
 
+    @pytest.mark.slow
     def test_one_flipped_bit_in_every_byte(self) -> None:
         for compression in self.fmt.compressions[: self.damaged_compressions]:
             data = encode(self.fmt, SMALL, compression, batch_rows=3)

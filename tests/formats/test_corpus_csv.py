@@ -131,6 +131,7 @@ except CorruptData as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "fill"), [("", "x"), ('a,b\n1,"', "x\n")], ids=["without line ends", "within quotes"]
 )

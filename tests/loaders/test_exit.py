@@ -36,7 +36,7 @@ for each in iterators:
     ("workers", "end"),
     [
         ("2", "half-way"),
-        ("0", "exhausted"),
+        pytest.param("0", "exhausted", marks=pytest.mark.slow),
         pytest.param("0", "half-way", marks=pytest.mark.slow),
         pytest.param("2", "exhausted", marks=pytest.mark.slow),
     ],

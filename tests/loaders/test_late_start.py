@@ -146,6 +146,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False])
 def test_under_run_each_batch_is_measured_once(before: bool, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.replace("BEFORE", str(before)))

@@ -190,6 +190,7 @@ class Tensors(Quick):
         return torch.tensor(super().__getitem__(index))
 
 
+@pytest.mark.slow
 def test_a_fast_loader_is_watched_in_stretches_as_without(monkeypatch):
     """The live view asks for rows before there are many of them."""
     monkeypatch.setattr("pipeprof.loaders.live.periodic.MOST_SHARE", 1.0)

@@ -113,6 +113,7 @@ def test_a_plain_loop_that_validates_with_another_loader() -> None:
     assert val.profile().pauses is None
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_a_script_that_nobody_edited(tmp_path: Path, repo: Path) -> None:
     script = tmp_path / "train.py"

@@ -173,6 +173,7 @@ def test_one_slow_batch_holds_up_those_that_come_after_it():
     assert profile.diagnosis.bottleneck == "fetch"
 
 
+@pytest.mark.slow
 def test_a_black_box_is_split_by_resource():
     clock = FakeClock()
     busy = measured(Act(lambda index: clock.compute(500.0), 60), clock=clock, num_workers=1)

@@ -204,7 +204,7 @@ def nothing_of_others():
 
 
 @pytest.mark.usefixtures("nothing_of_others")
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(cases())
 def test_batches_randomness_errors_and_warnings_are_the_same(case):
     assert outcome(case, wrapped=True) == outcome(case, wrapped=False)

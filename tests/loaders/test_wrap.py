@@ -67,7 +67,10 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(form, marks=pytest.mark.slow) if form == "spawn" else form for form in FORMS],
+)
 def test_fetch_collate_and_step_are_the_sleeps_that_were_put_there(form):
     clock = FakeClock()
     inner = DataLoader(Sleepy(clock), 4, collate_fn=SlowCollate(clock), **FORMS[form])

@@ -83,7 +83,7 @@ def watch_in_worker(worker):
     patch_reads()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_worker_sees_both_whatever_main_does(method, tmp_path):
     (tmp_path / "data").write_bytes(DATA)
     loader = DataLoader(

@@ -61,6 +61,7 @@ def test_both_clocks_agree(run, trace):
     assert median(apart_s) < 1e-3
 
 
+@pytest.mark.slow
 def test_waits_get_the_category_that_the_plugin_counts(run, trace):
     merged = merge(trace, run[1])
     waits = [each for each in merged["traceEvents"] if each["name"] == LOADER]

@@ -32,6 +32,7 @@ SLOW = (
     "cli/test_run_live.py",
     "cli/test_run_loaders.py",
     "cli/test_run_ranks.py",
+    "cli/test_run_whole.py",
     "cli/test_run_tune.py",
     "cli/test_selfcheck.py",
     "cli/test_sweep_convert.py",

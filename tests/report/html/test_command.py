@@ -97,6 +97,7 @@ def test_a_page_is_written_without_torch_and_in_any_locale(saved: Path) -> None:
     assert "100 µs" in saved.with_name("a.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_run_writes_a_page_beside_each_profile(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "from torch.utils.data import DataLoader\nfor batch in DataLoader(range(40), 2): pass\n"

@@ -77,6 +77,7 @@ def test_without_a_stage_in_common_there_is_no_chart_of_them() -> None:
     assert list(specs(page)) == ["throughput"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "comparison"),
     [

@@ -78,6 +78,7 @@ def test_extreme_values_make_a_page(result: Result) -> None:
     assert list(specs(page)) == re.findall('data-chart="([a-z0-9-]+)"', page)
 
 
+@pytest.mark.slow
 def test_a_long_run_has_no_larger_page_than_a_short_one() -> None:
     short, long = (len(full_page(profile_of(batches)).encode()) for batches in (2000, 40_000))
     assert long == pytest.approx(short, rel=0.05)

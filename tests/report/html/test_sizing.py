@@ -113,6 +113,7 @@ def test_the_command_writes_it_and_nothing_else(
     assert "is a folder; name the file to write" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_opens_well_on_a_screen_and_on_a_phone(opened: Opener, repo: Path) -> None:
     view = document(sizings(64, 512, 8192, simulate=True, storage_bandwidth=5e11))
     page = opened(render_html(view))
