@@ -48,7 +48,8 @@ test-all: $(READY) ## the tests that make test leaves out: see tests/support/tie
 
 check: lint tests
 
-integrations: $(READY) $(FRAMEWORKS) ## trainings with the released packages of each framework
+integrations: $(READY) ## trainings with the released packages of each framework
+	@$(MAKE) --no-print-directory -j2 $(FRAMEWORKS)
 	$(SAY) "integrations"
 	@$(call in_parallel,integrations,-n 2 tests/integrations)
 
