@@ -99,36 +99,36 @@ class SharedResource:
         """Time of the next event here, if no user arrives; infinite for none."""
         self._total, self._each = total, each
         self._served = 0.0
-        """Amount that a user present since the start has been served until ``_settled_s``."""
-        self._settled_s = 0.0
+        """Amount that a user present since the start has been served until ``_updated_s``."""
+        self._updated_s = 0.0
         """Time of the last event here, or arrival."""
         self._users: list[tuple[float, int, Process]] = []
         """A heap of users: ``_served`` when its amount is reached, order of arrival, process."""
         self._arrivals = count()
         self._speed = each
-        """Amount per second of each user since ``_settled_s``."""
+        """Amount per second of each user since ``_updated_s``."""
 
     def add(self, amount: float, process: Process, now: float) -> None:
         """Let ``process`` wait until it has been served ``amount``."""
-        self._settle(now)
+        self._update(now)
         heappush(self._users, (self._served + amount, next(self._arrivals), process))
         self._schedule()
 
     def fire_due(self, now: float) -> Process | None:
         """Carry out the event that is due. Returns the process that was fully served, if any."""
-        self._settle(now)
+        self._update(now)
         self._served, _, process = heappop(self._users)
         if not self._users:
             self._served = 0.0  # small numbers are exact
         self._schedule()
         return process
 
-    def _settle(self, now: float) -> None:
+    def _update(self, now: float) -> None:
         """Serve the users for the time since the last event."""
-        elapsed_s = now - self._settled_s
+        elapsed_s = now - self._updated_s
         if elapsed_s and self._users:  # a speed may be infinite
             self._served += self._speed * elapsed_s
-        self._settled_s = now
+        self._updated_s = now
 
     def _schedule(self) -> None:
         """Find the next event, after users have come or gone."""
@@ -136,7 +136,7 @@ class SharedResource:
             self.due_s = inf
             return
         self._speed = speed = self._rate(len(self._users))
-        self.due_s = self._settled_s + (self._users[0][0] - self._served) / speed
+        self.due_s = self._updated_s + (self._users[0][0] - self._served) / speed
 
     def _rate(self, users: int) -> float:
         """Return the amount per second of each user."""
@@ -181,22 +181,22 @@ class TokenBucket(SharedResource):
     def fire_due(self, now: float) -> Process | None:
         if not self._runs_empty:
             return super().fire_due(now)
-        self._settle(now)
+        self._update(now)
         self._tokens = 0.0  # the link is slower from now on
         self._schedule()
         return None
 
-    def _settle(self, now: float) -> None:
-        elapsed_s = now - self._settled_s
+    def _update(self, now: float) -> None:
+        elapsed_s = now - self._updated_s
         if elapsed_s and (self._users or self._tokens < self._burst):
             drawn = self._speed * len(self._users)
             tokens = self._tokens + (self._total - drawn) * elapsed_s
             self._tokens = min(self._burst, max(0.0, tokens))
-        super()._settle(now)
+        super()._update(now)
 
     def _schedule(self) -> None:
         super()._schedule()
-        empty_s = self._settled_s + self._lasts_s()
+        empty_s = self._updated_s + self._lasts_s()
         self._runs_empty = empty_s < self.due_s
         self.due_s = min(self.due_s, empty_s)
 
