@@ -21,6 +21,7 @@ from pipeprof.cli.output import raise_if_starved, write_page
 from pipeprof.errors import PipeprofError, StarvedError
 from pipeprof.integrations.under_run import has_other_profiles
 from pipeprof.log import log_caught
+from pipeprof.measure.job_place import find_job_place
 
 if TYPE_CHECKING:
     from pipeprof.cli.run_options import ReportOptions
@@ -49,9 +50,9 @@ class RunReporter:
     def __post_init__(self) -> None:
         self._ending: Ending | None = None
         """``None`` until the script has run."""
-        rank = os.environ.get("RANK", "")
-        self._rank = int(rank) if re.fullmatch("[0-9]{1,9}", rank) else None
-        """Rank of this process under torchrun; ``None`` without it."""
+        place = find_job_place()
+        self._rank = place.rank if place else None
+        """Rank of this process in its job; ``None`` where it is alone."""
         out = self.options.out
         self._shown_folder = out if self._rank is None else out / f"rank{self._rank}"
         self._folder = Path(os.path.abspath(self._shown_folder))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from pipeprof.errors import OutputError, UsageError
+from pipeprof.measure.job_place import find_job_place
 
 FORMS = "jsonl[:FILE], prometheus[:FILE or :PORT] or otlp[:URL]"
 MOST_BYTES = 16_000_000
@@ -63,9 +64,9 @@ def make_sink(export: str) -> FigureSink:
     """
     kind, _, target = export.partition(":")
     labels = {"host": socket.gethostname()}
-    if rank := os.environ.get("RANK"):
-        labels["rank"] = rank
-    suffix = f".rank{rank}" if rank else ""
+    if place := find_job_place():
+        labels["rank"] = str(place.rank)
+    suffix = f".rank{place.rank}" if place else ""
     if kind == "jsonl":
         return JsonLines((target or "pipeprof-metrics.jsonl") + suffix, labels)
     if kind == "prometheus":

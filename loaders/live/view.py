@@ -7,7 +7,6 @@ make Python warn of forks. So while the loop stands still, the view does, too.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pipeprof.loaders.live.periodic import Periodic
 from pipeprof.loaders.live.terminal_region import TerminalRegion
+from pipeprof.measure.job_place import find_job_place
 from pipeprof.report.live import line, panel
 from pipeprof.report.text import to_ascii
 
@@ -74,5 +74,6 @@ class Live(Periodic):
 
 
 def _is_first_rank() -> bool:
-    """Return whether this is rank 0 of torchrun; the loaders of other ranks are much the same."""
-    return os.environ.get("RANK", "0") in ("", "0")
+    """Return whether this is rank 0 of its job; the loaders of other ranks are much the same."""
+    place = find_job_place()
+    return place is None or place.rank == 0

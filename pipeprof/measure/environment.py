@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 import os
 import platform
-import re
+import socket
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from pipeprof.model import Environment
+from pipeprof.measure.job_place import find_job_place
+from pipeprof.model import Environment, JobPlace
 from pipeprof.version import __version__
-
-_LOCAL_RANKS = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
-"""Variables in which torchrun, Open MPI and MPICH give the number of ranks on this machine."""
-_RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-"""Variables in which they give the rank of the process."""
 
 READERS = (
     *("pyarrow", "pandas", "polars", "duckdb", "datasets", "h5py", "zarr", "lance", "torchvision"),
@@ -28,6 +23,7 @@ READERS = (
 
 def read_environment(accelerator: str) -> Environment:
     """Describe this machine and process; ``accelerator`` is what consumes the batches."""
+    place = find_job_place()
     return Environment(
         pipeprof=__version__,
         python=platform.python_version(),
@@ -37,9 +33,11 @@ def read_environment(accelerator: str) -> Environment:
         cores_visible=os.cpu_count() or 1,
         ram_bytes=_ram_bytes(),
         accelerator=accelerator,
-        ranks=sharing_ranks(),
-        rank=own_rank(),
+        ranks=sharing_ranks(place),
+        rank=place.rank if place else None,
         readers=loaded_readers(),
+        host=socket.gethostname(),
+        job=place,
     )
 
 
@@ -53,19 +51,12 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     return max(1, min(cores, math.ceil(quota))) if quota else cores
 
 
-def sharing_ranks(environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many ranks a launcher has started on this machine; 1 where each is bound to its
-    own cores."""
+def sharing_ranks(place: JobPlace | None) -> int:
+    """Return how many processes of the job share this one's cores; 1 where each is bound to its own
+    cores, or their number is unknown."""
     if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) < (os.cpu_count() or 1):
         return 1
-    given = (environment.get(name, "") for name in _LOCAL_RANKS)
-    return next((int(ranks) for ranks in given if ranks.isdecimal() and int(ranks) > 0), 1)
-
-
-def own_rank(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the rank that a launcher has given to this process, if any."""
-    given = (environment.get(name, "") for name in _RANK)
-    return next((int(rank) for rank in given if re.fullmatch("[0-9]{1,9}", rank)), None)
+    return max(1, place.local_world_size or 1) if place else 1
 
 
 def _cgroup_cores(cgroup: Path) -> float | None:

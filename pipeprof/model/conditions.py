@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 
@@ -23,6 +23,30 @@ class LoaderConfig:
     """``fork``, ``forkserver`` or ``spawn``; ``None`` without workers."""
     kind: Literal["map", "iterable", "other"] = "other"
     """Kind of data set: indexed, iterated, or not of a DataLoader."""
+
+
+@dataclass(frozen=True)
+class JobPlace:
+    """The place of a process in a job of several processes, by its launcher's variables."""
+
+    launcher: str
+    """``torchrun``, ``Slurm``, ``Open MPI``, ``MPICH`` or ``Kubernetes``; ``RANK`` for others that
+    set torch's variables, such as DeepSpeed's and Ray Train's."""
+    rank: int
+    """Number of the process in the job."""
+    world_size: int | None = None
+    """Processes of the job; ``None`` here and below: the launcher did not say."""
+    local_rank: int | None = None
+    """Number of the process on its node."""
+    local_world_size: int | None = None
+    """Processes of the job on this node."""
+    node: int | None = None
+    """Number of the node in the job."""
+    job_id: str | None = None
+    attempt: int | None = None
+    """How many times the job was restarted before."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Field above → environment variable that it came from."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +72,10 @@ class Environment:
     readers: Mapping[str, str] | None = None
     """Decoding libraries loaded in this process → versions. ``None``: the profile was saved before
     they were recorded."""
+    host: str | None = None
+    """Name of the machine. ``None``: the profile was saved before it was recorded."""
+    job: JobPlace | None = None
+    """``None``: no launcher of several processes was recognised."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 import sys
 
-from tests.cli.running import call
+from tests.cli.running import RUN, call
 from tests.cli.test_run_loaders import delivered, profiles
+from tests.support.env import UNWATCHED
 
 RANKS = """
 import torch
@@ -34,3 +35,34 @@ def test_under_torchrun_each_rank_has_its_profiles_and_the_first_reports(tmp_pat
         assert delivered(profile) == 10
     assert done.stderr.count("\nConfidence\n") == 1
     assert "pipeprof: rank 1: saved pipeprof-run/rank1/script.py-11.json" in done.stderr
+
+
+ALONE = """
+import torch
+from torch.utils.data import DataLoader
+
+for batch in DataLoader(torch.arange(40.0), 4):
+    pass
+"""
+
+
+def test_under_srun_ranks_do_not_write_over_one_another(tmp_path):
+    """Two processes as `srun -n 2` starts them: it sets no RANK."""
+    (tmp_path / "script.py").write_text(ALONE)
+    step = {"SLURM_JOB_ID": "4711", "SLURM_STEP_NUM_TASKS": "2", "SLURM_NODEID": "0",
+            "SLURM_STEP_TASKS_PER_NODE": "2"}  # fmt: skip
+    done = [
+        call([*RUN, "--full", "script.py"], tmp_path, UNWATCHED | step | {"SLURM_PROCID": rank})
+        for rank in ("0", "1")
+    ]
+    assert [each.returncode for each in done] == [0, 0]
+    assert "rank 0 of 2 on " in " ".join(done[0].stderr.split())
+    assert "Slurm job 4711" in " ".join(done[0].stderr.split())
+    assert "pipeprof: rank 1: saved pipeprof-run/rank1/script.py-5.json" in done[1].stderr
+    assert "Confidence" not in done[1].stderr
+    places = []
+    for rank in (0, 1):
+        (profile,) = profiles(tmp_path / f"pipeprof-run/rank{rank}").values()
+        places.append(profile["environment"]["job"])
+    assert [place["rank"] for place in places] == [0, 1]
+    assert {place["launcher"] for place in places} == {"Slurm"}

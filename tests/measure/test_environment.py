@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.measure.environment import (
-    own_rank,
     read_environment,
     sharing_ranks,
     usable_cores,
 )
+from pipeprof.model import JobPlace
 
 
 def test_affinity_counts():
@@ -61,34 +61,15 @@ def test_it_names_the_libraries_that_decode(monkeypatch):
     assert not readers.keys() & {"pandas", "h5py"}
 
 
-@pytest.mark.parametrize(
-    ("told", "ranks"),
-    [
-        ({}, 1),
-        ({"LOCAL_WORLD_SIZE": "8"}, 8),
-        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 4),
-        ({"LOCAL_WORLD_SIZE": "", "MPI_LOCALNRANKS": "2"}, 2),
-        ({"LOCAL_WORLD_SIZE": "many"}, 1),
-        ({"LOCAL_WORLD_SIZE": "0"}, 1),
-    ],
-)
-def test_ranks_share_the_cores(told, ranks):
-    assert sharing_ranks(told) == ranks
+def of_node(processes: int | None) -> JobPlace:
+    return JobPlace("torchrun", 0, local_world_size=processes)
 
 
 @pytest.mark.parametrize(
-    ("told", "rank"),
-    [
-        ({}, None),
-        ({"RANK": "0"}, 0),
-        ({"RANK": "", "OMPI_COMM_WORLD_RANK": "12"}, 12),
-        ({"PMI_RANK": "3"}, 3),
-        ({"RANK": "first"}, None),
-        ({"RANK": "9" * 5000}, None),
-    ],
+    ("place", "ranks"), [(None, 1), (of_node(8), 8), (of_node(None), 1), (of_node(0), 1)]
 )
-def test_the_launcher_says_which_rank_it_is(told, rank):
-    assert own_rank(told) == rank
+def test_ranks_share_the_cores(place, ranks):
+    assert sharing_ranks(place) == ranks
 
 
 def test_a_rank_that_is_bound_to_cores_has_them_for_itself():
@@ -97,6 +78,6 @@ def test_a_rank_that_is_bound_to_cores_has_them_for_itself():
         pytest.skip("one core cannot be divided")
     try:
         os.sched_setaffinity(0, {min(before)})
-        assert sharing_ranks({"LOCAL_WORLD_SIZE": "8"}) == 1
+        assert sharing_ranks(of_node(8)) == 1
     finally:
         os.sched_setaffinity(0, before)

@@ -11,6 +11,7 @@ from pipeprof.model import (
     DataSource,
     Diagnosis,
     Environment,
+    JobPlace,
     LoaderConfig,
     Recommendation,
     Trial,
@@ -133,7 +134,20 @@ def machine(environment: Environment) -> str:
     words.append(cores)
     if environment.ram_bytes is not None:
         words.append(f"{format_bytes(environment.ram_bytes)} RAM")
+    if environment.job is not None:
+        words.append(_place(environment.job, environment.host))
     return ", ".join(words)
+
+
+def _place(job: JobPlace, host: str | None) -> str:
+    """Return where in its job a process ran: ``"rank 5 of 8 on gpu-07, Slurm job 4711"``."""
+    words = f"rank {job.rank}" + (f" of {job.world_size}" if job.world_size else "")
+    words += f" on {host}" if host else ""
+    if job.job_id:
+        words += f", {job.launcher} job {job.job_id}"
+    if job.attempt:
+        words += f", restarted {counted(job.attempt, 'time')}"
+    return words
 
 
 def gain(advice: Recommendation, now_per_s: float) -> str:
