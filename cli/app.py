@@ -21,6 +21,7 @@ COMMANDS = {
     "probe": "Measure the bandwidth, request rate and latency of a file system or bucket.",
     "report": "Show a saved profile or sweep.",
     "compare": "Compare runs, and say which differences are more than chance.",
+    "gather": "Join the profiles of a job's ranks, and report who holds the job up.",
     "trace": "Add a profile to a trace of torch.profiler.",
     "selfcheck": "Check the figures of pipeprof on this machine with loaders of known behaviour.",
 }

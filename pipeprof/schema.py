@@ -23,6 +23,7 @@ FILES: Final[dict[str, type[Any]]] = {
     "profile.schema.json": model.Profile,
     "sweep.schema.json": model.SweepResult,
     "comparison.schema.json": model.Comparison,
+    "job.schema.json": model.TrainingJob,
 }
 """File name in ``docs/`` → the type that it describes."""
 

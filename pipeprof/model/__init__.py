@@ -32,6 +32,9 @@ from pipeprof.model.conversion import Copy as Copy
 from pipeprof.model.conversion import Gain as Gain
 from pipeprof.model.conversion import Sample as Sample
 from pipeprof.model.headspace import Headspace as Headspace
+from pipeprof.model.job import Cure as Cure
+from pipeprof.model.job import JobRank as JobRank
+from pipeprof.model.job import TrainingJob as TrainingJob
 from pipeprof.model.pauses import BY_LENGTH as BY_LENGTH
 from pipeprof.model.pauses import PauseEvidence as PauseEvidence
 from pipeprof.model.pauses import PauseKind as PauseKind

@@ -1,0 +1,164 @@
+"""Put the steps of all ranks side by side.
+
+Ranks that synchronise end each step together, so a step with its wait lasts equally long for all of
+them, whatever their clocks say. The later a rank has its batch, the less it waits within the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, warmed_up
+from pipeprof.analyze.profile.stall_attribution import causes
+from pipeprof.model import Profile
+
+_SLACK = 0.05
+"""Share of a median step. Ranks that are ready within it of each other may each be the last one."""
+_LEAST_LAST = 10
+"""Fewest steps from which to see whether a rank's step becomes shorter as it waits longer."""
+_VARIED = 0.01
+"""Standard deviation of these waits, as a share of a median step. Less shows no slope."""
+_SHORTER = -0.5
+"""Slope of a rank's step over its wait. A rank that waits for others has -1, the last one 0."""
+_LEAST_STEP = 5.0
+"""Percentile of a rank's steps that is taken for a step in which it did not wait for others. Lower
+ones are chance."""
+
+
+@dataclass(frozen=True)
+class JobSteps:
+    """What each rank did in the steps that all ranks have. [ranks, steps], seconds."""
+
+    stalls_s: npt.NDArray[np.float64]
+    """How long each rank waited for its batch."""
+    steps_s: npt.NDArray[np.float64]
+    """How long its step lasted, with what it waited for other ranks."""
+    causes: tuple[dict[str, Floats], ...]
+    """Of each rank: cause → seconds of the stall of each step."""
+    pace_s: Floats
+    """Seconds in which each rank's workers can build a batch; 0 without workers. [ranks]"""
+
+    @classmethod
+    def of(cls, profiles: Sequence[Profile], warmup: int) -> JobSteps:
+        """Return the steps that all ``profiles`` have, without the first ``warmup`` of an epoch."""
+        tables = [Columns.of(profile.batches) for profile in profiles]
+        kept = [_by_step(table, warmup) for table in tables]
+        common = sorted(set.intersection(*map(set, kept)))
+        rows = [np.array([places[step] for step in common], dtype=int) for places in kept]
+        paused = [_seems_paused(table)[row] for table, row in zip(tables, rows, strict=True)]
+        rows = [row[~np.all(paused, axis=0)] for row in rows]
+        charges = [
+            {cause: seconds[row] for cause, seconds in causes(table)[0].items()}
+            for table, row in zip(tables, rows, strict=True)
+        ]
+        return cls(
+            np.array([table.stall_s[row] for table, row in zip(tables, rows, strict=True)]),
+            np.array([_rest(table)[row] for table, row in zip(tables, rows, strict=True)]),
+            tuple(_charged(each, profile) for each, profile in zip(charges, profiles, strict=True)),
+            np.array([_pace(*pair) for pair in zip(tables, profiles, strict=True)]),
+        )
+
+    @property
+    def cycles_s(self) -> Floats:
+        """Duration of each step with its wait; the median over the ranks. [steps]"""
+        return np.median(self.stalls_s + self.steps_s, axis=0)
+
+    @cached_property
+    def last(self) -> npt.NDArray[np.int64]:
+        """The rank for whose batch all others waited in each step. [steps]
+
+        Its wait, and a step as short as its shortest ones, end last. In its shortest steps a rank
+        waited for nobody, unless it always waits for others. Such a rank's steps become shorter
+        the longer it waits for its batch, so that all end together; it is taken out.
+        """
+        shortest_s = np.percentile(self.steps_s, _LEAST_STEP, axis=1, keepdims=True)
+        ready_s = self.stalls_s + shortest_s
+        while True:
+            may_be = ready_s >= ready_s.max(axis=0) - _SLACK * np.median(self.cycles_s)
+            last: npt.NDArray[np.int64] = np.where(may_be, self.stalls_s, -1.0).argmax(axis=0)
+            waiting = [rank for rank in range(len(ready_s)) if self._waits(rank, last == rank)]
+            if not waiting or np.isinf(ready_s).sum(axis=0).max() + len(waiting) >= len(ready_s):
+                return last
+            ready_s[waiting] = -np.inf
+
+    def _waits(self, rank: int, taken: npt.NDArray[np.bool_]) -> bool:
+        """Return whether ``rank`` waits for others in the steps in which it is taken for the last
+        one."""
+        stalls_s, steps_s = self.stalls_s[rank, taken], self.steps_s[rank, taken]
+        if len(stalls_s) < _LEAST_LAST or stalls_s.std() < _VARIED * np.median(self.cycles_s):
+            return False
+        slope = np.cov(stalls_s, steps_s)[0, 1] / stalls_s.var(ddof=1)
+        return bool(slope < _SHORTER)
+
+    @property
+    def stall_s(self) -> Floats:
+        """How long the last rank of each step waited for its batch: the job's stall. [steps]"""
+        stall_s: Floats = self.stalls_s[self.last, np.arange(self.stalls_s.shape[1])]
+        return stall_s
+
+    def own_steps_s(self) -> npt.NDArray[np.float64]:
+        """Return how long each step would last if no rank waited for others. [ranks, steps]
+
+        Known where the rank was last; elsewhere it is the median of those steps. A rank that was
+        hardly ever last is taken to compute like those that were, as all train one model.
+        """
+        counts = np.bincount(self.last, minlength=len(self.steps_s))
+        medians = [
+            float(np.median(steps_s[self.last == rank])) if count >= _LEAST_LAST else None
+            for rank, (steps_s, count) in enumerate(zip(self.steps_s, counts, strict=True))
+        ]
+        of_others = median([each for each in medians if each is not None] or [inf])
+        own: npt.NDArray[np.float64] = self.steps_s.copy()
+        for rank, usual in enumerate(medians):
+            at_most = of_others if usual is None else usual
+            alone = self.last == rank
+            own[rank] = np.where(alone, own[rank], np.minimum(own[rank], at_most))
+        return own
+
+    def gain_with(self, stalls_s: npt.NDArray[np.float64]) -> float:
+        """Return the relative gain in steps/s if ranks waited ``stalls_s`` for their batches.
+
+        No rank is faster than its workers, who now have less time for each batch.
+        """
+        cycles_s = (stalls_s + self.own_steps_s()).max(axis=0)
+        total_s = max(float(cycles_s.sum()), float(self.pace_s.max()) * len(cycles_s))
+        return max(0.0, float(self.cycles_s.sum()) / total_s - 1)
+
+
+def _by_step(table: Columns, warmup: int) -> dict[tuple[float, float], int]:
+    """Return (epoch, position in it) → row, of the batches after warm-up without a known pause."""
+    named = (table.paused_s > 0) & (table.pause_kind >= 0)
+    rows = np.flatnonzero(warmed_up(table, warmup) & ~named)
+    return {(table.epoch[row], table.nth[row]): int(row) for row in rows}
+
+
+def _seems_paused(table: Columns) -> Mask:
+    """Return which steps are long as if there were a pause in them, or come after one. Where it is
+    so for one rank alone, it waited for another one. [batches]"""
+    return (table.paused_s > 0) | np.isfinite(table.rested)
+
+
+def _rest(table: Columns) -> Floats:
+    """Return what of each cycle is not the stall. [batches], seconds"""
+    return table.done_s - table.asked_s - table.stall_s
+
+
+def _charged(charges: dict[str, Floats], profile: Profile) -> dict[str, Floats]:
+    """Return ``charges`` under the profile's only cause, where it names but one: a storage that all
+    workers share, say, which no single batch shows."""
+    if len(profile.blame) != 1:
+        return charges
+    return {next(iter(profile.blame)): np.sum(list(charges.values()), axis=0)}
+
+
+def _pace(table: Columns, profile: Profile) -> float:
+    made_s = table.made_s[np.isfinite(table.made_s)]
+    workers = profile.config.num_workers
+    return float(made_s.mean()) / workers if workers and len(made_s) else 0.0

@@ -1,0 +1,150 @@
+"""`pipeprof gather`: one report from the profiles of a job's ranks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeprof.cli.app import run
+from pipeprof.model import JobPlace, Profile
+from tests.analyze.test_job import STEPS, of_rank
+from tests.cli.running import call
+
+WAITS_S = np.array([[0.001] * STEPS, [0.011] * STEPS])
+MOMENTS_S = np.arange(STEPS + 1) * 0.021
+
+
+def profile(rank: int, job_id: str = "one", created: str = "2026-11-26T10:00:00Z") -> Profile:
+    made = of_rank(rank, MOMENTS_S, WAITS_S[rank], "a", "decode_s")
+    place = JobPlace("Slurm", rank, world_size=2, job_id=job_id)
+    environment = replace(made.environment, job=place)
+    return replace(made, environment=environment, created=created, name="train.py:7")
+
+
+def save(folder: Path, *profiles: Profile) -> Path:
+    for number, each in enumerate(profiles):
+        rank = folder / f"rank{each.environment.rank}"
+        rank.mkdir(parents=True, exist_ok=True)
+        each.save(rank / f"train.py-7-{number}.json")
+    return folder
+
+
+def gathered(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[dict]:
+    assert run(["gather", str(folder), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_report_fits_a_screen(tmp_path, capsys):
+    assert run(["gather", str(save(tmp_path, profile(0), profile(1)))]) == 0
+    printed = capsys.readouterr().out
+    assert "STARVED" in printed
+    assert "Rank 1 is to be cured first" in " ".join(printed.split())
+    assert "rank 1 loads like the others" in printed
+    assert len(printed.splitlines()) <= 45
+
+
+def test_a_page_and_markdown_hold_the_same(tmp_path, capsys):
+    folder = save(tmp_path / "run", profile(0), profile(1))
+    assert run(["gather", str(folder), "--html", str(tmp_path / "job.html")]) == 0
+    assert "Rank 1 is to be cured first" in (tmp_path / "job.html").read_text()
+    capsys.readouterr()
+    assert run(["gather", str(folder), "--markdown"]) == 0
+    assert "Rank 1 is to be cured first" in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_used(tmp_path, capsys):
+    folder = save(tmp_path, profile(0), profile(1))
+    (folder / "rank1" / "half.json").write_text('{"schema": "pipeprof.prof')
+    (found,) = gathered(folder, capsys)
+    assert [rank["rank"] for rank in found["ranks"]] == [1, 0]
+    assert "half.json" in found["notes"][0]
+
+
+def test_the_newest_of_two_jobs_is_shown_and_the_newest_profile_of_a_rank(tmp_path, capsys):
+    later = [profile(rank, "two", "2026-11-26T12:00:00Z") for rank in (0, 1)]
+    again = profile(1, "two", "2026-11-26T13:00:00Z")
+    (found,) = gathered(save(tmp_path, profile(0), profile(1), *later, again), capsys)
+    assert found["created"] == "2026-11-26T13:00:00Z"
+    assert "The newest job is shown; the folder also holds one." in found["notes"]
+    assert "Older profiles of the same ranks are left out: 1." in found["notes"]
+
+
+@pytest.mark.parametrize("there", ["nothing", "one rank", "no rank"])
+def test_a_folder_without_two_ranks_says_how_to_get_them(there, tmp_path, capsys):
+    alone = profile(0)
+    if there != "nothing":
+        rank = 0 if there == "one rank" else None
+        environment = replace(alone.environment, rank=rank)
+        replace(alone, environment=environment).save(tmp_path / "run.json")
+    assert run(["gather", str(tmp_path)]) == 1
+    assert "torchrun … -m pipeprof run train.py" in capsys.readouterr().err
+
+
+def test_what_is_no_folder_is_named(tmp_path, capsys):
+    assert run(["gather", str(tmp_path / "none")]) == 2
+    assert "none is no folder" in capsys.readouterr().err
+
+
+SCRIPT = """
+import os
+import random
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Dataset
+
+RANK, KIND = int(os.environ["RANK"]), sys.argv[1]
+
+class Napping(Dataset):
+    def __len__(self):
+        return 120
+    def __getitem__(self, index):
+        random.seed(1000 * RANK + index)
+        late = KIND == "turns" and random.random() < 0.1
+        time.sleep(0.050 if late else 0.025 if KIND == "slow" and RANK == 1 else 0.002)
+        return torch.tensor([float(index)])
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    for batch in DataLoader(Napping(), num_workers=1, prefetch_factor=1):
+        time.sleep(0.030 if KIND == "computes" and RANK == 1 else 0.010)
+        dist.all_reduce(batch)
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+@pytest.mark.parametrize("kind", ["slow", "turns", "computes"])
+def test_real_ranks(kind, tmp_path, capsys):
+    """Rank 1 loads a batch in 25 ms for steps of 10; each rank is late now and then; rank 1 takes
+    30 ms for its step, and loads as fast as the other."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = call(
+        [*launch, "-m", "pipeprof", "run", "--quiet", "--whole", "train.py", kind], tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = gathered(tmp_path / "pipeprof-run", capsys)
+    assert found["steps"] > 100
+    gains = {cure["of"] + cure["name"]: cure["gain"] for cure in found["cures"]}
+    if kind == "slow":
+        assert (found["verdict"], found["straggling"]) == ("starved", "rank")
+        assert (found["ranks"][0]["rank"], next(iter(found["blame"]))) == (1, "fetch")
+        assert 0.4 < found["starved_fraction"] < 0.75
+        assert 0.7 < gains["rank1"] < 1.8, "a step of 25 ms becomes one of 11"
+    elif kind == "turns":
+        assert (found["verdict"], found["straggling"]) == ("starved", "turns")
+        assert 0.2 < found["starved_fraction"] < 0.6
+        assert gains["tails"] > max(gains.get("rank0", 0), gains.get("rank1", 0))
+    else:
+        assert found["straggling"] in ("none", "all")
+        assert found["starved_fraction"] < 0.15, "the hand-over, on a busy machine"
+        assert max(gains.get("rank0", 0), gains.get("rank1", 0)) < 0.05
