@@ -37,15 +37,20 @@ def more_workers_than_cores() -> Iterator[None]:
 
 def shielded(loader: Iterable[Any]) -> Iterator[Any]:
     """Start to iterate with workers that ignore Ctrl-C. While they load Python, each would print a
-    traceback. This process receives the signal and ends them."""
+    traceback. This process receives the signal when all have started, and ends them."""
     # start the tracker first: starting it later would unblock the signal
     resource_tracker.ensure_running()
+    interrupts: list[int] = []
+    # another thread, such as one of a library, may receive the signal that is blocked here
+    handler = signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        # a local: a pending signal is raised below, and an iterator waits for workers when dropped
         iterator = iter(loader)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:  # the iterator, a local, is dropped after its workers have been ended
+        raise KeyboardInterrupt
     return iterator
 
 
