@@ -103,8 +103,9 @@ class JobSteps:
         stall_s: Floats = self.stalls_s[self.last, np.arange(self.stalls_s.shape[1])]
         return stall_s
 
+    @cached_property
     def own_steps_s(self) -> npt.NDArray[np.float64]:
-        """Return how long each step would last if no rank waited for others. [ranks, steps]
+        """How long each step would last if no rank waited for others. [ranks, steps]
 
         Known where the rank was last; elsewhere it is the median of those steps. A rank that was
         hardly ever last is taken to compute like those that were, as all train one model.
@@ -122,13 +123,14 @@ class JobSteps:
             own[rank] = np.where(alone, own[rank], np.minimum(own[rank], at_most))
         return own
 
-    def gain_with(self, stalls_s: npt.NDArray[np.float64]) -> float:
+    def gain_with(self, stalls_s: npt.NDArray[np.float64], pace_s: Floats) -> float:
         """Return the relative gain in steps/s if ranks waited ``stalls_s`` for their batches.
 
-        No rank is faster than its workers, who now have less time for each batch.
+        No rank is faster than its workers, who then have less time for each batch and need
+        ``pace_s``.
         """
-        cycles_s = (stalls_s + self.own_steps_s()).max(axis=0)
-        total_s = max(float(cycles_s.sum()), float(self.pace_s.max()) * len(cycles_s))
+        cycles_s = (stalls_s + self.own_steps_s).max(axis=0)
+        total_s = max(float(cycles_s.sum()), float(pace_s.max()) * len(cycles_s))
         return max(0.0, float(self.cycles_s.sum()) / total_s - 1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 import numpy as np
 
@@ -151,31 +150,30 @@ def _stands_out(shares: Sequence[float]) -> bool:
 def _cures(steps: JobSteps, profiles: Sequence[Profile]) -> Iterator[Cure]:
     """Yield what each cure would give. A rank, or the ranks of a host, wait no longer than the
     median of the others; no batch is later than the rank's median one; or data are free."""
-    stalls_s, places = steps.stalls_s, range(len(profiles))
-    for place in places:
+    stalls_s, pace_s = steps.stalls_s, steps.pace_s
+    was_last = np.unique(steps.last).tolist()
+    for place in was_last:
         if (gain := _gain_of(steps, [place])) > 0:
             yield Cure("rank", str(_rank(profiles[place])), gain)
     hosts: dict[str, list[int]] = {}
-    for place in places:
-        hosts.setdefault(profiles[place].environment.host or "", []).append(place)
+    for place, profile in enumerate(profiles):
+        hosts.setdefault(profile.environment.host or "", []).append(place)
     for host, members in hosts.items():
-        if 1 < len(members) < len(profiles) and (gain := _gain_of(steps, members)) > 0:
+        several = 1 < len(members) < len(profiles) and not set(members).isdisjoint(was_last)
+        if several and (gain := _gain_of(steps, members)) > 0:
             yield Cure("host", host, gain)
     usual_s = np.minimum(stalls_s, np.median(stalls_s, axis=1, keepdims=True))
-    yield Cure("tails", "", steps.gain_with(usual_s))
-    free = JobSteps(steps.stalls_s, steps.steps_s, steps.causes, np.zeros(len(profiles)))
-    yield Cure("loading", "", free.gain_with(np.zeros_like(stalls_s)))
+    yield Cure("tails", "", steps.gain_with(usual_s, pace_s))
+    yield Cure("loading", "", steps.gain_with(np.zeros_like(stalls_s), np.zeros(len(profiles))))
 
 
 def _gain_of(steps: JobSteps, cured: Sequence[int]) -> float:
     """Return the gain if the ``cured`` ranks waited no longer than the others do."""
-    others = [place for place in range(len(steps.stalls_s)) if place not in cured]
+    others = np.delete(np.arange(len(steps.stalls_s)), cured)
     stalls_s, pace_s = steps.stalls_s.copy(), steps.pace_s.copy()
-    as_others_s = np.median(stalls_s[others], axis=0)
-    for place in cured:
-        stalls_s[place] = np.minimum(stalls_s[place], as_others_s)
-        pace_s[place] = min(pace_s[place], median(pace_s[others]))
-    return JobSteps(steps.stalls_s, steps.steps_s, steps.causes, pace_s).gain_with(stalls_s)
+    stalls_s[cured] = np.minimum(stalls_s[cured], np.median(stalls_s[others], axis=0))
+    pace_s[cured] = np.minimum(pace_s[cured], np.median(pace_s[others]))
+    return steps.gain_with(stalls_s, pace_s)
 
 
 def _rank(profile: Profile) -> int:
