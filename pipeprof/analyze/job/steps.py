@@ -110,9 +110,11 @@ class JobSteps:
         Known where the rank was last; elsewhere it is the median of those steps. A rank that was
         hardly ever last is taken to compute like those that were, as all train one model.
         """
-        counts = np.bincount(self.last, minlength=len(self.steps_s))
+        ranks, steps = self.steps_s.shape
+        counts = np.bincount(self.last, minlength=ranks)
+        enough = max(_LEAST_LAST, steps / ranks / 2)  # a few may be taken wrongly
         medians = [
-            float(np.median(steps_s[self.last == rank])) if count >= _LEAST_LAST else None
+            float(np.median(steps_s[self.last == rank])) if count >= enough else None
             for rank, (steps_s, count) in enumerate(zip(self.steps_s, counts, strict=True))
         ]
         of_others = median([each for each in medians if each is not None] or [inf])
