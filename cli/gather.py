@@ -13,10 +13,12 @@ from pipeprof.cli.output import (
     html_option,
     json_option,
     markdown_option,
+    print_json,
     print_markdown,
     refuse_clashes,
     write_page,
 )
+from pipeprof.cli.saved import refuse_overwrite
 from pipeprof.errors import ProfileError, UsageError
 
 if TYPE_CHECKING:
@@ -60,13 +62,13 @@ def command(folder: Path, html: Path | None, markdown: bool, as_json: bool) -> N
     from pipeprof.report.document.job import job_document
 
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps([job.to_dict() for job in jobs], option=orjson.OPT_INDENT_2))
+        print_json([job.to_dict() for job in jobs])
         return
     for job in jobs:
         document = job_document(job)
         if html is not None:
+            for rank in job.ranks:
+                refuse_overwrite(Path(rank.file), html)
             write_page(document, html)
         elif markdown:
             print_markdown(document)

@@ -48,7 +48,7 @@ def shielded(loader: Iterable[Any]) -> Iterator[Any]:
         iterator = iter(loader)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
     if interrupts:  # the iterator, a local, is dropped after its workers have been ended
         raise KeyboardInterrupt
     return iterator

@@ -57,6 +57,15 @@ def test_a_page_and_markdown_hold_the_same(tmp_path, capsys):
     assert "Rank 1 is to be cured first" in capsys.readouterr().out
 
 
+def test_a_page_never_replaces_a_profile(tmp_path, capsys):
+    folder = save(tmp_path, profile(0), profile(1))
+    (file,) = (folder / "rank0").iterdir()
+    before = file.read_bytes()
+    assert run(["gather", str(folder), "--html", str(file)]) == 2
+    assert file.read_bytes() == before
+    assert "is the input file" in capsys.readouterr().err
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_is_used(tmp_path, capsys):
     folder = save(tmp_path, profile(0), profile(1))
     (folder / "rank1" / "half.json").write_text('{"schema": "pipeprof.prof')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.measure.job_place import find_job_place, tasks_of
-from pipeprof.model import JobPlace
 
 TORCHRUN = {
     "RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "GROUP_RANK": "1",
@@ -88,7 +87,3 @@ def test_it_says_which_variable_each_figure_is_from():
 )  # fmt: skip
 def test_slurm_lists_the_tasks_of_all_nodes(counts, node, tasks):
     assert tasks_of(counts, node) == tasks
-
-
-def test_a_place_without_a_launcher_has_no_variables():
-    assert JobPlace("torchrun", 0).variables == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def job_of(
         cures=cures,
     )
     headline = job_headline(job, hosts)
-    return TrainingJob(**{**vars(job), "headline": headline, "notes": (*notes, *job_notes(job))})
+    return replace(job, headline=headline, notes=(*notes, *job_notes(job)))
 
 
 def _starved(steps: JobSteps) -> tuple[float, tuple[float, float]]:
