@@ -34,9 +34,10 @@ from pipeprof.loaders.instrument.observed_start import ObservedStart
 from pipeprof.loaders.instrument.overhead import measure_overhead
 from pipeprof.loaders.instrument.rebuilds import origin_of
 from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
-from pipeprof.log import log_caught
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
+from pipeprof.measure.job_place import note_process_group
 from pipeprof.measure.loader_pass import Pass
 from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.rows import Arrays
@@ -88,6 +89,8 @@ class LoaderProfiler:
         self._rebuilt_from = origin.config if origin is not None else None
         self._dispatch = dispatch_of(sys._getframe())
         self._host.begin_pass(self._start.info.config)
+        with suppress_and_log(_log, "the rank in torch's process group is not known"):
+            note_process_group()
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         loader_pass = self._recorder.begin()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipeprof.model import JobPlace
 
@@ -52,12 +54,16 @@ _LAUNCHERS = (
     _Launcher("Kubernetes", "JOB_COMPLETION_INDEX"),
 )
 """The launcher nearest to the process comes first: torchrun may run within a Slurm job."""
+_group: dict[int, JobPlace] = {}
+"""This process → its place in torch's process group. A fork has another one."""
 _JOB_IDS = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
 _ATTEMPTS = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
 
 
 def find_job_place(variables: Variables = os.environ) -> JobPlace | None:
     """Return the place of this process in its job; ``None`` where it is alone.
+
+    What `note_process_group` saw counts where a launcher set no variables or other ones.
 
     Args:
         variables: The environment variables to look at.
@@ -66,11 +72,28 @@ def find_job_place(variables: Variables = os.environ) -> JobPlace | None:
         >>> find_job_place({"RANK": "3", "WORLD_SIZE": "8"}).rank
         3
     """
+    group = _group.get(os.getpid())
     for launcher in _LAUNCHERS:
         rank = _number(variables, launcher.rank)
         if rank is not None and launcher.started(variables):
-            return _place(launcher, rank, variables)
-    return None
+            place = _place(launcher, rank, variables)
+            return place if group is None or group.rank == rank else group
+    return group
+
+
+def note_process_group() -> None:
+    """Remember this process's place in torch's process group, if there is one of several ranks.
+
+    A script that starts its ranks itself, as `torch.multiprocessing.spawn` does, may set no
+    variables, or the same for all; and the group may be gone when the run has ended.
+    """
+    dist: Any = sys.modules.get("torch.distributed")
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    if world_size > 1:
+        variables = dict.fromkeys(("rank", "world_size"), "torch.distributed")
+        _group[os.getpid()] = JobPlace("torch", rank, variables=variables, world_size=world_size)
 
 
 def _place(launcher: _Launcher, rank: int, variables: Variables) -> JobPlace:

@@ -31,7 +31,8 @@ class JobPlace:
 
     launcher: str
     """``torchrun``, ``Slurm``, ``Open MPI``, ``MPICH`` or ``Kubernetes``; ``RANK`` for others that
-    set torch's variables, such as DeepSpeed's and Ray Train's."""
+    set torch's variables, such as DeepSpeed's and Ray Train's; ``torch`` for a process group
+    without a launcher."""
     rank: int
     """Number of the process in the job."""
     world_size: int | None = None
@@ -46,7 +47,7 @@ class JobPlace:
     attempt: int | None = None
     """How many times the job was restarted before."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Field above → environment variable that it came from."""
+    """Field above → environment variable that it came from, or ``torch.distributed``."""
 
 
 @dataclass(frozen=True)
