@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -25,17 +27,28 @@ def some(mean_s: float, ranks: int = 4, jitter: float = 0.2) -> Times:
 
 
 def job(
-    waits_s: Times, own_steps_s: Times, hosts: str = "aaaa", cause: str = "decode_s"
+    waits_s: Times,
+    own_steps_s: Times,
+    hosts: str = "aaaa",
+    cause: str = "decode_s",
+    worker_s: Mapping[int, float] = MappingProxyType({}),
 ) -> TrainingJob:
     """Return the job of ranks that wait for batches and compute as given, and for each other.
 
-    The clock of each rank is an hour behind that of the one before.
+    The clock of each rank is an hour behind that of the one before. Those of ``worker_s`` load in
+    one worker, which needs this time for a batch.
     """
     ends_s = np.cumsum((waits_s + own_steps_s).max(axis=0))
     profiles = [
         of_rank(rank, 3600.0 * rank + np.concatenate(([0.0], ends_s)), wait_s, hosts[rank], cause)
         for rank, wait_s in enumerate(waits_s)
     ]
+    for rank, made_s in worker_s.items():
+        log, config = profiles[rank].batches, LoaderConfig(1)
+        begins_s = tuple(end - made_s for end in log.fetch_end_s)
+        profiles[rank] = replace(
+            profiles[rank], batches=replace(log, fetch_start_s=begins_s), config=config
+        )
     return job_of(profiles, [f"rank{rank}.json" for rank in range(len(profiles))])
 
 
@@ -73,6 +86,15 @@ def test_a_rank_that_is_always_last():
     assert "Rank 2 is to be cured first" in found.headline
     assert "mostly for decode" in found.headline
     assert max(one.starved_fraction for one in found.ranks) < 1
+
+
+def test_a_rank_whose_only_worker_sets_the_pace():
+    """The longer it computes, the shorter it waits, and so does a rank that waits for others."""
+    own_steps_s, waits_s = some(STEP_S, jitter=0.3), some(0.001, jitter=0.5)
+    waits_s[1] = 0.025 - own_steps_s[1]
+    found = job(waits_s, own_steps_s, worker_s={1: 0.025})
+    assert (found.straggling, found.ranks[0].rank) == ("rank", 1)
+    assert found.starved_fraction == pytest.approx(15 / 25, abs=0.03)
 
 
 def test_a_late_batch_of_now_one_and_now_another():

@@ -27,6 +27,8 @@ _VARIED = 0.01
 """Standard deviation of these waits, as a share of a median step. Less shows no slope."""
 _SHORTER = -0.5
 """Slope of a rank's step over its wait. A rank that waits for others has -1, the last one 0."""
+_OWN_PACE = 0.9
+"""Share of a median step that a rank's workers need for a batch, from which on they set the pace."""
 _LEAST_STEP = 5.0
 """Percentile of a rank's steps that is taken for a step in which it did not wait for others. Lower
 ones are chance."""
@@ -77,13 +79,19 @@ class JobSteps:
         Its wait, and a step as short as its shortest ones, end last. In its shortest steps a rank
         waited for nobody, unless it always waits for others. Such a rank's steps become shorter
         the longer it waits for its batch, so that all end together; it is taken out.
+        So do those of a rank whose own workers set the pace, but it waits for nobody.
         """
         shortest_s = np.percentile(self.steps_s, _LEAST_STEP, axis=1, keepdims=True)
-        ready_s = self.stalls_s + shortest_s
+        own_pace = self.pace_s >= _OWN_PACE * np.median(self.cycles_s)
+        ready_s = self.stalls_s + np.where(own_pace[:, None], self.steps_s, shortest_s)
         while True:
             may_be = ready_s >= ready_s.max(axis=0) - _SLACK * np.median(self.cycles_s)
             last: npt.NDArray[np.int64] = np.where(may_be, self.stalls_s, -1.0).argmax(axis=0)
-            waiting = [rank for rank in range(len(ready_s)) if self._waits(rank, last == rank)]
+            waiting = [
+                rank
+                for rank in np.flatnonzero(~own_pace).tolist()
+                if self._waits(rank, last == rank)
+            ]
             if not waiting or np.isinf(ready_s).sum(axis=0).max() + len(waiting) >= len(ready_s):
                 return last
             ready_s[waiting] = -np.inf
