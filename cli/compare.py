@@ -35,7 +35,7 @@ Examples:
   pipeprof compare main.json branch.json --fail-if-slower 10%
   pipeprof compare main.json branch.json --markdown | gh pr comment --body-file -
   pipeprof compare pipeprof-results/sweep-20260131-142501 pipeprof-results/sweep-20260207-093012
-  pipeprof compare pipeprof-run/rank*/train.py-42.json
+  pipeprof compare pipeprof-run/*/rank*/train.py-42.json
 """
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles
 from pipeprof.cli.output import (
     html_option,
     json_option,
@@ -20,9 +21,10 @@ from pipeprof.cli.output import (
 )
 from pipeprof.cli.saved import refuse_overwrite
 from pipeprof.errors import ProfileError, UsageError
+from pipeprof.storage.urls import is_local, local_path, redact
 
 if TYPE_CHECKING:
-    from pipeprof.model import Profile, TrainingJob
+    from pipeprof.model import Profile
 
 EXAMPLE = """\b
 Examples:
@@ -31,31 +33,28 @@ Examples:
 """
 
 
-@dataclass
-class _Found:
-    """The profiles of one loader in one job."""
-
-    profiles: dict[int, tuple[Path, Profile]] = field(default_factory=dict)
-    """Rank → its newest profile."""
-    replaced: int = 0
-    """Profiles of the same rank that are older."""
-
-
 @click.command(epilog=EXAMPLE)
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("folder", metavar="FOLDER")
 @html_option
 @markdown_option
 @json_option
-def command(folder: Path, html: Path | None, markdown: bool, as_json: bool) -> None:
+def command(folder: str, html: Path | None, markdown: bool, as_json: bool) -> None:
     """Join the profiles of a job's ranks, and report who holds the job up.
 
-    FOLDER is where `pipeprof run` saved them, one folder for each rank. Ranks synchronise in each
-    step, so all wait for the one whose batch comes last. The report says how much of the job's time
-    that takes, for which ranks, hosts and causes, and what each cure would give.
+    FOLDER is the path or URL where `pipeprof run` saved them, one folder for each rank. Ranks
+    synchronise in each step, so all wait for the one whose batch comes last. The report says how
+    much of the job's time that takes, for which ranks, hosts and causes, and what each cure would
+    give.
     """
     refuse_clashes(markdown, as_json, html)
     notes: list[str] = []
-    jobs = [_job(found, notes) for found in _newest(folder, _profiles(folder, notes), notes)]
+    ranks = newest_job(_profiles(folder, notes), notes)
+    if ranks is None:
+        raise ProfileError(
+            f"{redact(folder)} does not hold the profiles of two ranks of one job. Start each rank "
+            f"under pipeprof: torchrun … -m pipeprof run train.py, or srun … pipeprof run train.py."
+        )
+    jobs = [job_of_ranks(found, notes) for found in ranks]
     if html is not None and len(jobs) > 1:
         names = ", ".join(job.name for job in jobs)
         raise UsageError(f"--html writes one page, and there are several loaders: {names}.")
@@ -78,72 +77,10 @@ def command(folder: Path, html: Path | None, markdown: bool, as_json: bool) -> N
             print_document(document)
 
 
-def _profiles(folder: Path, notes: list[str]) -> Iterator[tuple[Path, Profile]]:
-    """Yield the profiles below ``folder`` that belong to a rank. Files that cannot be read become
-    notes."""
-    from pipeprof.model import Profile
-    from pipeprof.store import load
+def _profiles(folder: str, notes: list[str]) -> Iterator[tuple[str, Profile]]:
+    """Yield the profiles below ``folder``. Files that cannot be read become notes."""
+    from pipeprof.storage.write import objects_below
 
-    if not folder.is_dir():
+    if is_local(folder) and not os.path.isdir(local_path(folder)):
         raise UsageError(f"{folder} is no folder; name the one where pipeprof run saved profiles.")
-    for path in sorted(folder.rglob("*.json")):
-        try:
-            profile = load(path)
-        except ProfileError as error:
-            notes.append(f"left out: {error}")
-            continue
-        if isinstance(profile, Profile) and profile.environment.rank is not None:
-            yield path, profile
-
-
-def _newest(
-    folder: Path, profiles: Iterable[tuple[Path, Profile]], notes: list[str]
-) -> list[_Found]:
-    """Return the loaders of the newest job with at least two ranks."""
-    jobs: dict[str, dict[str, _Found]] = {}
-    for path, profile in profiles:
-        place = profile.environment.job
-        loaders = jobs.setdefault((place and place.job_id) or "", {})
-        found = loaders.setdefault(profile.name, _Found())
-        rank = profile.environment.rank
-        assert rank is not None
-        other = found.profiles.get(rank)
-        found.replaced += other is not None
-        if other is None or other[1].created <= profile.created:
-            found.profiles[rank] = path, profile
-    joined = {
-        job: [found for found in loaders.values() if len(found.profiles) > 1]
-        for job, loaders in jobs.items()
-    }
-    joined = {job: founds for job, founds in joined.items() if founds}
-    if not joined:
-        raise ProfileError(
-            f"{folder} does not hold the profiles of two ranks of one job. Start each rank under "
-            f"pipeprof: torchrun … -m pipeprof run train.py, or srun … pipeprof run train.py."
-        )
-    newest = max(joined, key=lambda job: max(map(_created, joined[job])))
-    others = sorted(job or "a job without a name" for job in joined if job != newest)
-    if others:
-        notes.append(f"the newest job is shown; the folder also holds {', '.join(others)}")
-    return joined[newest]
-
-
-def _created(found: _Found) -> str:
-    return max(profile.created for _, profile in found.profiles.values())
-
-
-def _job(found: _Found, notes: Iterable[str]) -> TrainingJob:
-    from pipeprof.analyze.job.verdict import job_of
-
-    ranks = sorted(found.profiles)
-    files = [str(found.profiles[rank][0]) for rank in ranks]
-    profiles = [found.profiles[rank][1] for rank in ranks]
-    versions = sorted({profile.environment.pipeprof for profile in profiles})
-    remarks = [*notes]
-    if found.replaced:
-        remarks.append(f"older profiles of the same ranks are left out: {found.replaced}")
-    if len(versions) > 1:
-        remarks.append(f"the ranks ran different versions of pipeprof: {', '.join(versions)}")
-    return job_of(
-        profiles, files, [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in remarks]
-    )
+    yield from read_profiles(sorted(objects_below(folder)), notes)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NoReturn
+from tempfile import mkdtemp
+from typing import NoReturn
 
 import click
 
 from pipeprof.cli.run_options import LiveOptions, ReportOptions, live_options, report_options
 from pipeprof.errors import UsageError
 from pipeprof.loaders.autopatch.overrides import Override, parse_override
-
-if TYPE_CHECKING:
-    from pipeprof.loaders.tune.tune import TunedLoader
 
 EXAMPLE = """\b
 Examples:
@@ -26,6 +24,7 @@ Examples:
   pipeprof run --set num_workers=8,prefetch_factor=4 train.py --epochs 1
   pipeprof run --set train.py:42:num_workers=8 -m package.train
   torchrun --nproc-per-node 8 -m pipeprof run train.py
+  pipeprof run -m torch.distributed.run --nproc-per-node 8 train.py
 """
 
 
@@ -52,6 +51,8 @@ def settings(text: str) -> Override:
               "faster. Samples of a map-style data set stay in order.")  # fmt: skip
 @click.option("--tuned", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Like --tune; FILE keeps what was found for the next run.")  # fmt: skip
+@click.option("--follow/--no-follow", default=True, show_default=True,
+              help="Also profile the processes that SCRIPT starts.")  # fmt: skip
 @live_options
 @report_options
 @click.argument("script")
@@ -64,49 +65,55 @@ def command(
     whole: bool,
     tune: bool,
     tuned: Path | None,
+    follow: bool,
     live: LiveOptions,
     report: ReportOptions,
 ) -> NoReturn:
     """Run SCRIPT with its ARGS, and profile every DataLoader that it iterates.
 
-    The script runs as under python itself, and its exit code is kept. At its end, the verdict on
-    each loader is printed to stderr and its profile is saved. With --json, an array of the profiles
+    So do the processes that it starts, but for workers of DataLoaders. The script runs as under
+    python itself, and its exit code is kept. At its end, the verdict on each loader is printed to
+    stderr and its profile is saved. With --json, an array of the profiles
     follows the script's own output on stdout; with --markdown, the reports do. A script that is
     killed leaves neither report nor profile.
     """
     from pipeprof.cli.run_end import RunReporter
+    from pipeprof.cli.run_followed import Once, leave_at_end
+    from pipeprof.cli.run_save import absolute
+    from pipeprof.cli.run_settings import RunSettings
     from pipeprof.cli.script import find_program, run_program
     from pipeprof.integrations import under_run
-    from pipeprof.loaders.autopatch.call_sites import CallSites
-    from pipeprof.loaders.autopatch.session import Session
 
     program = find_program(script, is_module)
-    tuner = None
-    if tune or tuned:
-        if whole:
-            raise UsageError("--tune cannot be combined with --whole: give one of them")
+    if whole and (tune or tuned):
+        raise UsageError("--tune cannot be combined with --whole: give one of them")
+    outputs = live.outputs()
+    folder = mkdtemp(prefix="pipeprof-run-")
+    atexit.register(Once(partial(shutil.rmtree, folder, ignore_errors=True)))
+    if tune and not tuned:
         # so that a loader which is made again starts with what was found for the last one
-        folder = TemporaryDirectory(prefix="pipeprof-tuned-")
-        tuner = partial(_tune, tuned or Path(folder.name) / "tuned.json", report.quiet)
-    session = Session(CallSites(program.folder), overrides, live.outputs(), whole, tuner)
-    reporter = RunReporter(session, script, report)
+        tuned = Path(folder, "tuned.json")
+    settings = RunSettings(
+        overrides=tuple(each.text for each in overrides),
+        whole=whole,
+        tuned=str(tuned.absolute()) if tuned else None,
+        export=live.export,
+        export_every=live.export_every,
+        threshold=report.threshold,
+        out=absolute(report.out),
+        html=report.html,
+        quiet=report.quiet,
+        follow=follow,
+        scratch=folder,
+    )
+    session = settings.session(program.folder, outputs, lambda: leave_at_end(settings, session))
+    reporter = RunReporter(session, script, report, settings)
     # handlers run in reverse order, so this one runs after those of the script
     atexit.register(reporter.report)
     session.install()
-    under_run.install(report.out.absolute())
+    under_run.install(settings.out)
+    if follow:
+        settings.hand_on()
     ending = run_program(program, arguments)
     # exit here: the caller would flush stdout, which the script may have closed
     sys.exit(reporter.exit_code(ending))
-
-
-def _tune(file: Path, quiet: bool, name: str, loader: Any) -> TunedLoader:
-    """Tune ``loader``, and say what will not stay the same. This imports torch, which the script
-    has imported by then."""
-    from pipeprof.loaders.tune.tune import tune
-
-    tuned = tune(loader, tuned=file)
-    tuning = tuned.tuning()
-    if tuning.state != "off" and not quiet:
-        for note in tuning.notes:
-            click.echo(f"pipeprof: {name}, to be tuned: {note}", err=True)
-    return tuned

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
@@ -18,6 +18,7 @@ from pipeprof.cli.output import (
     markdown_option,
     refuse_clashes,
 )
+from pipeprof.storage.urls import is_local, local_path
 
 if TYPE_CHECKING:
     from pipeprof.loaders.live.periodic import Periodic
@@ -61,7 +62,8 @@ class ReportOptions:
     """What is reported when the script has ended."""
 
     threshold: float
-    out: Path
+    out: str
+    """A path or a URL, as the user wrote it."""
     html: bool
     full: bool
     markdown: bool
@@ -77,6 +79,13 @@ class ReportOptions:
         if self.as_json or self.markdown:
             return "json" if self.as_json else "markdown"
         return "full" if self.full else "report"
+
+
+def folder(text: str) -> str:
+    """Return a path or a URL, and refuse a file."""
+    if is_local(text) and os.path.isfile(local_path(text)):
+        raise click.BadParameter(f"{text} is a file; name a folder.")
+    return text
 
 
 live_options = gathered(
@@ -100,8 +109,8 @@ report_options = gathered(
     click.option("--threshold", type=SHARE, default="5%", show_default=True,
                  help="Starved fraction from which a loader counts as starved."),
     fail_if_starved_option,
-    click.option("--out", type=click.Path(path_type=Path, file_okay=False), default="pipeprof-run",
-                 show_default=True, help="Folder for the profiles, one per loader."),
+    click.option("--out", type=folder, default="pipeprof-run", metavar="FOLDER", show_default=True,
+                 help="Folder for the profiles, one per loader: a path or a URL."),
     click.option("--html", is_flag=True, help="Also write each report as an HTML page."),
     click.option("--quiet", is_flag=True, help="Save the profiles, and print only errors."),
     full_option,

@@ -152,7 +152,7 @@ def _find_module(name: str) -> ModuleSpec:
 
 
 def _ending_of(error: BaseException) -> Ending:
-    _strip_own_frames(error)
+    strip_own_frames(error)
     if isinstance(error, SystemExit):
         if error.code in (None, 0):
             return Ending(error.code)
@@ -164,7 +164,7 @@ def _ending_of(error: BaseException) -> Ending:
         return Ending(exit_.code, f"raised {type(error).__name__}")
     except BaseException as broken:
         log_caught(_log, broken, "the script's own excepthook failed")
-        _strip_own_frames(broken)
+        strip_own_frames(broken)
         print("Error in sys.excepthook:", file=sys.stderr)
         sys.__excepthook__(type(broken), broken, broken.__traceback__)
         print("\nOriginal exception was:", file=sys.stderr)
@@ -174,7 +174,7 @@ def _ending_of(error: BaseException) -> Ending:
     return Ending(1, f"raised {type(error).__name__}")
 
 
-def _strip_own_frames(error: BaseException) -> None:
+def strip_own_frames(error: BaseException) -> None:
     """Remove frames of pipeprof from the tracebacks of ``error`` and of the errors behind it."""
     visited: set[int] = set()
     chain: list[BaseException | None] = [error]

@@ -43,7 +43,8 @@ def is_running() -> bool:
 
 
 class Session:
-    """Profiles the loaders of this process; processes that it forks are left alone."""
+    """Profiles the loaders of this process, and of those that it forks where these are followed.
+    Workers of DataLoaders are left alone."""
 
     def __init__(
         self,
@@ -52,17 +53,20 @@ class Session:
         outputs: Callable[[], Sequence[Periodic]] | None = None,
         whole: bool = False,
         tune: Callable[[str, Any], TunedLoader] | None = None,
+        in_fork: Callable[[], None] | None = None,
     ) -> None:
         """Prepare a session; `install` starts it. ``outputs`` returns where figures are shown and
         exported, and is called when a loader is first iterated. With ``whole`` every batch is
         recorded in full, whatever that costs. ``tune`` tunes a loader, given its name; ``None``
-        where none is tuned."""
+        where none is tuned. ``in_fork`` is called in a forked process once it iterates a loader;
+        with ``None`` such processes are not measured."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
         self._call_sites = call_sites
         self._overrides = overrides
         self._outputs, self._whole, self._tune = outputs, whole, tune
+        self._in_fork = in_fork
         self._live: dict[str, LiveLoader] = {}
         """What is shown of each loader, by its name."""
         self._tuned: dict[str, TunedLoader] = {}
@@ -128,8 +132,30 @@ class Session:
 
     @property
     def is_profiled_process(self) -> bool:
-        """False in a process that was forked from the profiled one, such as a worker."""
+        """False in a process that was forked from the profiled one, and has iterated no loader."""
         return os.getpid() == self._process
+
+    def _is_measured_here(self) -> bool:
+        """Return whether loaders of this process are measured; in a fork, begin anew."""
+        if not self.is_profiled_process and self._may_be_measured():
+            assert self._in_fork is not None
+            self._process = os.getpid()
+            self.problems = []
+            self._profilers, self._wrapped, self._tuned = {}, [], {}
+            # what shows and exports has threads, which a fork does not copy
+            self._outputs, self._live = None, {}
+            try:
+                self._in_fork()
+            except Exception as error:
+                self._failed("a forked process is not measured", error)
+        return self.is_profiled_process
+
+    def _may_be_measured(self) -> bool:
+        """Return whether this process, forked or not, is none of a DataLoader's workers."""
+        if self.is_profiled_process or self._in_fork is None:
+            return self.is_profiled_process
+        workers: Any = sys.modules.get("torch.utils.data")
+        return workers is not None and workers.get_worker_info() is None
 
     def _hook_torch(self, module: ModuleType) -> None:
         try:
@@ -144,7 +170,7 @@ class Session:
         def wrapper(original: Method) -> Method:
             @wraps(original)
             def hooked_iter(loader: Any) -> Any:
-                if self.is_profiled_process and loader._profiler not in self._wrapped:
+                if self._is_measured_here() and loader._profiler not in self._wrapped:
                     self._wrapped.append(loader._profiler)
                     self._show(loader._profiler)
                 return original(loader)
@@ -155,7 +181,7 @@ class Session:
 
     def _register(self, loader: Any) -> None:
         """Name ``loader``, which is being created, and hook its class."""
-        if not self.is_profiled_process:
+        if not self._may_be_measured():
             return
         try:
             name = self._call_sites.name(sys._getframe(2), type(loader).__name__)
@@ -181,7 +207,7 @@ class Session:
 
         @wraps(original)
         def hooked_init(loader: Any, *args: Any, **kwargs: Any) -> None:
-            if self.is_profiled_process:
+            if self._may_be_measured():
                 args, kwargs = self._override(signature, loader, args, kwargs)
             original(loader, *args, **kwargs)
 
@@ -214,7 +240,7 @@ class Session:
     def _wrap_iter(self, original: Method) -> Method:
         @wraps(original)
         def hooked_iter(loader: Any) -> Any:
-            if not self.is_profiled_process or self._is_measured(loader) or self._is_trial(loader):
+            if not self._is_measured_here() or self._is_measured(loader) or self._is_trial(loader):
                 return original(loader)
             return self._iterate(loader, lambda: original(loader))
 

@@ -23,7 +23,7 @@ RAY_OUT = "PIPEPROF_RAY_OUT"
 """Variable that names the folder in which Ray's callback saves profiles."""
 
 
-def install(out: Path) -> None:
+def install(out: str) -> None:
     """Act on each framework as soon as the script imports it. ``out`` is the folder for profiles of
     other processes."""
     when_imported("ray.train", lambda _: _profile_ray_workers(out))
@@ -36,16 +36,16 @@ def install(out: Path) -> None:
         when_imported(module, partial(_name_checkpoints, name=name, methods=methods))
 
 
-def has_other_profiles(out: Path) -> bool:
+def has_other_profiles(out: str) -> bool:
     """Return whether the workers of Ray Train left profiles in ``out``."""
-    return os.environ.get(RAY_OUT) == str(out) and any(out.glob("worker*/*.json"))
+    return os.environ.get(RAY_OUT) == out and any(Path(out).glob("worker*/*.json"))
 
 
-def _profile_ray_workers(out: Path) -> None:
+def _profile_ray_workers(out: str) -> None:
     callbacks = os.environ.get("RAY_TRAIN_CALLBACKS")
     ours = "pipeprof.integrations.ray.PipeprofRayCallback"
     os.environ["RAY_TRAIN_CALLBACKS"] = f"{callbacks},{ours}" if callbacks else ours
-    os.environ[RAY_OUT] = str(out)
+    os.environ[RAY_OUT] = out
 
 
 def lightning_callbacks() -> list[Any]:

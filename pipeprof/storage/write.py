@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from pipeprof.atomic import Writable, whole_file, write_all
 from pipeprof.errors import OutputError
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.storage.errors import classify
-from pipeprof.storage.urls import filesystem, is_local, local_path, redact
+from pipeprof.storage.urls import filesystem, is_local, join, local_path, redact
 from pipeprof.units import format_bytes
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+Stamp = tuple[object, ...]
+_STAMPS = ("size", "mtime", "ino", "LastModified", "last_modified", "updated", "created", "ETag")
+"""Entries of fsspec's file systems that change when an object is written again."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.EEXIST)
@@ -114,6 +118,27 @@ def object_sizes(folder: str, options: Mapping[str, Any] | None = None) -> dict[
     return {
         name.rpartition("/")[2] + ("/" if entry["type"] == "directory" else ""): entry["size"] or 0
         for name, entry in entries.items()
+    }
+
+
+def objects_below(folder: str, pattern: str = "**") -> dict[str, Stamp]:
+    """Map the URL of each object below ``folder`` to a stamp, which changes when the object is
+    written again. ``pattern`` is a glob within the folder.
+
+    The result is empty when there is no such folder. Raises `OutputError` when it cannot be listed.
+    """
+    fs, root = _place(folder, None)
+    root = root.rstrip("/")
+    with _output_errors(folder, "listed"):
+        fs.invalidate_cache(root)
+        try:
+            found: dict[str, dict[str, Any]] = fs.glob(join(escape(root), pattern), detail=True)
+        except FileNotFoundError:
+            return {}
+    return {
+        join(folder, name.removeprefix(root).lstrip("/")): tuple(map(entry.get, _STAMPS))
+        for name, entry in found.items()
+        if entry["type"] == "file"
     }
 
 

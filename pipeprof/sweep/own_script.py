@@ -55,8 +55,8 @@ def run_script(text: str, setting: TrialSetting, threshold: float, log: Path) ->
     loaders = [each for each in profiles if isinstance(each, Profile)]
     if not loaders:
         raise PipeprofError(
-            "your script iterated no DataLoader in its own process, so there is nothing to "
-            f"measure (all its output is in {log})"
+            "your script iterated no DataLoader, and no process that it started did, so there is "
+            f"nothing to measure (all its output is in {log})"
         )
     return max(loaders, key=lambda profile: profile.wall_s)
 

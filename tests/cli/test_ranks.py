@@ -39,7 +39,7 @@ def test_the_slow_one_of_two_ranks_is_named(tmp_path, capsys):
         env={**UNWATCHED, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    files = sorted(map(str, tmp_path.glob("pipeprof-run/rank*/*.json")))
+    files = sorted(map(str, tmp_path.glob("pipeprof-run/*/rank*/train*.json")))
     assert len(files) == 2
     assert run(["compare", *files]) == 0
     printed = " ".join(capsys.readouterr().out.split())

@@ -40,7 +40,10 @@ def test_a_module_runs_as_under_python(module, tmp_path):
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("pass", "pipeprof: script.py iterated no DataLoader in its own process, so nothing was"),
+        (
+            "pass",
+            "pipeprof: script.py iterated no DataLoader, and no process that it started did,",
+        ),
         (
             "1 / 0",
             "pipeprof: script.py raised ZeroDivisionError; no loader was measured until then.",
@@ -109,7 +112,7 @@ def test_a_script_that_may_not_be_read(tmp_path):
         (["--treshold", "5%", "script.py"], "Did you mean '--threshold'?"),
         (["--set", "workers=2", "script.py"], "'workers' cannot be set; what can: num_workers,"),
         (["--set", "num_workers=many", "script.py"], "num_workers=many is not a whole number"),
-        (["--out", "script.py", "script.py"], "Directory 'script.py' is a file"),
+        (["--out", "script.py", "script.py"], "script.py is a file; name a folder"),
     ],
 )
 def test_a_wrong_call_is_explained_before_anything_runs(arguments, says, tmp_path):

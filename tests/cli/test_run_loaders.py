@@ -18,7 +18,7 @@ def line(script, mark):
 
 def profiles(folder):
     documents = [json.loads(path.read_bytes()) for path in folder.rglob("*.json")]
-    return {document["name"]: document for document in documents}
+    return {document["name"]: document for document in documents if "schema" in document}
 
 
 def delivered(profile):
@@ -54,7 +54,7 @@ def all_of(loader):
     return torch.cat(list(loader)).flatten().tolist()
 
 def child():
-    all_of(DataLoader(Numbers(), 4))
+    all_of(DataLoader(Numbers(), 4))  # forked
 
 def train():
     for epoch in range(3):
@@ -110,6 +110,7 @@ def test_each_loader_that_was_iterated_has_one_profile_named_by_its_line(run):
         line(LOADERS, "doubled"): 10,
         line(LOADERS, "apart"): 10,
         "own name": 10,
+        line(LOADERS, "forked"): 10,
         line(LOADERS, "left"): 10,
     }
 
@@ -132,9 +133,11 @@ def test_a_subclass_that_uses_torchs_iterator_is_seen_whole_and_another_from_out
 def test_the_report_and_the_places_of_the_files_come_last_on_stderr(run):
     done, found = run
     heads = [text for text in done.stderr.splitlines() if text.startswith("pipeprof: ")]
-    assert {head.removeprefix("pipeprof: ") for head in heads[:-1]} == set(found)
-    rebuilt = line(LOADERS, "rebuilt").replace(":", "-")
-    assert heads[-1].startswith(f"pipeprof: saved pipeprof-run/{rebuilt}.json, pipeprof-run/")
+    assert {head.removeprefix("pipeprof: ") for head in heads[:-2]} == set(found)
+    rebuilt, forked = (line(LOADERS, mark).replace(":", "-") for mark in ("rebuilt", "forked"))
+    assert heads[-2].startswith(f"pipeprof: saved pipeprof-run/{rebuilt}.json, pipeprof-run/")
+    assert heads[-1].startswith("pipeprof: process ")
+    assert heads[-1].endswith(f"/{forked}.json")
     assert done.stderr.count("\nConfidence\n") == len(found)
 
 
@@ -258,7 +261,7 @@ def test_an_error_of_the_data_set_is_shown_as_without_us(workers, tmp_path):
     assert done.stderr.startswith(expected.stderr)
     ours = done.stderr.removeprefix(expected.stderr)
     assert ours.startswith("pipeprof: script.py raised ValueError; its loaders were measured")
-    assert "pipeprof: /proc/nowhere cannot be created: " in ours
+    assert "pipeprof: /proc/nowhere/script.py-20.json cannot be written: " in ours
     assert re.search("[345] batches", ours)
 
 

@@ -1,0 +1,109 @@
+"""Measure in a process that a script under `pipeprof run` started, and leave a note of it.
+
+Nothing is printed there: the process that the user started reports on all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.cli.run_note import NOTE
+from pipeprof.cli.run_options import LiveOptions
+from pipeprof.cli.run_ranks import OtherRanks
+from pipeprof.cli.run_save import ProfileFolder, save_and_note
+from pipeprof.cli.run_settings import RunSettings
+from pipeprof.cli.script import strip_own_frames
+from pipeprof.integrations import under_run
+from pipeprof.loaders.autopatch.session import Session, is_running
+from pipeprof.log import log_caught, say
+from pipeprof.measure.job_place import find_job_place
+from pipeprof.storage.urls import join
+
+if TYPE_CHECKING:
+    from pipeprof.loaders.live.periodic import Periodic
+
+_log = logging.getLogger(__name__)
+
+
+def start() -> None:
+    """Measure every DataLoader that this new process creates from now on."""
+    if is_running():
+        return
+    try:
+        _start(RunSettings.handed_on())
+    except Exception as error:  # the process is to run as without us
+        log_caught(_log, error, "a followed process is not measured", logging.WARNING)
+        say(f"process {os.getpid()} is not measured ({type(error).__name__}).")
+
+
+def _start(settings: RunSettings) -> None:
+    session = settings.session(
+        _script_folder(), _outputs(settings), lambda: leave_at_end(settings, session)
+    )
+    session.install()
+    under_run.install(settings.out)
+    sys.excepthook = partial(_without_own_frames, sys.excepthook)
+    leave_at_end(settings, session)
+
+
+def _without_own_frames(
+    shown: Callable[..., Any], kind: type[BaseException], error: BaseException, trace: Any
+) -> None:
+    """Let ``shown`` print an uncaught error as without pipeprof."""
+    strip_own_frames(error)
+    shown(kind, error, error.__traceback__)
+
+
+def leave_at_end(settings: RunSettings, session: Session) -> None:
+    """Save the profiles of this process when it ends, and leave a note of them."""
+    leave = Once(partial(_leave, settings, session, OtherRanks(settings.out)))
+    ProfileFolder(settings.out).prepare(settings.html)
+    atexit.register(leave)
+    # a process of multiprocessing runs no exit handlers; this is its last finalizer
+    if multiprocessing := sys.modules.get("multiprocessing.util"):
+        multiprocessing.Finalize(None, leave, exitpriority=-100)
+
+
+class Once:
+    """Calls a function once, and only in this process."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function, self._process = function, os.getpid()
+
+    def __call__(self) -> None:
+        if self._process == os.getpid():
+            self._process = 0
+            self._function()
+
+
+def _leave(settings: RunSettings, session: Session, others: OtherRanks) -> None:
+    try:
+        profiles = session.profiles(settings.threshold)
+        if profiles or session.problems:
+            note = save_and_note(settings, profiles, session.problems, followed=True)
+            if os.path.isdir(settings.scratch):  # not so on another host
+                note.write(join(settings.scratch, f"{note.host}-{note.process}{NOTE}"))
+        place = find_job_place()
+        if place and not place.rank and place.local_world_size not in (None, place.world_size):
+            others.wait(place)  # the first process of this host reports on other hosts, too
+    except Exception as error:  # the process is to end as without us
+        log_caught(_log, error, "a followed process has left no profile", logging.WARNING)
+
+
+def _script_folder() -> str:
+    """Return the folder of the script that this process runs; it may run none."""
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    return os.path.dirname(os.path.realpath(script)) if script else os.getcwd()
+
+
+def _outputs(settings: RunSettings) -> Callable[[], Sequence[Periodic]] | None:
+    """Return where a rank exports its figures. Other processes would share a file or a port."""
+    if settings.export is None or find_job_place() is None:
+        return None
+    return LiveOptions(False, 10.0, settings.export, settings.export_every).outputs()

@@ -1,0 +1,109 @@
+"""Wait for what the other ranks of a job save, at the end of rank 0 under a launcher."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from pipeprof.cli.run_note import RANK_NOTE, Note, read_note
+from pipeprof.errors import PipeprofError
+from pipeprof.integrations.rank_store import RankStore
+from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.model import JobPlace
+from pipeprof.storage.urls import is_local, join
+from pipeprof.storage.write import objects_below, open_object, read_object
+
+_log = logging.getLogger(__name__)
+
+_IDLE_S = 15.0
+"""How long to wait after the last rank has come."""
+_PAUSE_S = 0.1
+FOLDER = "folder"
+"""Key under which a rank sends the name of its folder."""
+
+
+class OtherRanks:
+    """What other ranks of this job save in a folder from now on."""
+
+    def __init__(self, out: str, idle_s: float = _IDLE_S) -> None:
+        """Look in ``out``, a path or a URL. After ``idle_s`` without another rank, `wait` stops
+        waiting."""
+        self._out, self._idle_s = out, idle_s
+        self._earlier = self._notes()
+        self._read: dict[str, Note] = {}
+
+    def now(self) -> list[Note]:
+        """Return the notes of the ranks that have ended by now."""
+        for url, stamp in self._notes().items():
+            if url not in self._read and self._earlier.get(url) != stamp:
+                with suppress(PipeprofError):  # it may be half a file, or another's
+                    self._read[url] = read_note(url)
+        return [*self._read.values()]
+
+    def wait(self, place: JobPlace) -> list[Note]:
+        """Return the notes of the other ranks when all have ended. ``place`` is that of rank 0.
+
+        It does not wait for ranks of this host that are dead. For those of other hosts it stops
+        waiting when none has come for some seconds.
+        """
+        others = set(range(place.world_size or 1)) - {place.rank}
+        alone = place.local_world_size is not None and place.local_world_size == place.world_size
+        store = None if alone or not is_local(self._out) else RankStore.of_launcher(place)
+        last, count = time.monotonic(), 0
+        while True:
+            ended = alone and not any(_relatives())
+            notes = self.now()  # after looking for live ones: a rank writes before it ends
+            missing = others - {note.rank for note in notes}
+            if store is not None:
+                for rank in missing:
+                    self._receive(store, rank)
+            if len(notes) > count:
+                last, count = time.monotonic(), len(notes)
+            if ended or not missing or time.monotonic() - last > self._idle_s:
+                return [note for note in notes if note.rank != place.rank]
+            time.sleep(_PAUSE_S)
+
+    def _receive(self, store: RankStore, rank: int) -> None:
+        """Save what ``rank`` has sent, as it did itself."""
+        files = store.receive(rank)
+        if files is None:
+            return
+        with suppress_and_log(_log, f"what rank {rank} sent is not saved"):
+            folder = files.pop(FOLDER).decode()
+            note = files.pop(RANK_NOTE)
+            for name, data in [*files.items(), (RANK_NOTE, note)]:
+                with open_object(join(self._out, f"{folder}/{name}")) as sink:
+                    sink.write(data)
+
+    def _notes(self) -> dict[str, tuple[object, ...]]:
+        """Return the stamps of all notes in the folder, by their URLs."""
+        try:
+            return objects_below(self._out, f"*/rank*/{RANK_NOTE}")
+        except PipeprofError as error:
+            log_caught(_log, error, "the profiles of other ranks are not found")
+            return {}
+
+
+def send_to_rank_0(place: JobPlace, folder: str, urls: Iterable[str]) -> None:
+    """Send the files ``urls``, the note among them, to rank 0 if that runs on another node.
+    ``folder`` is the one within that of the job."""
+    if place.node is None or place.node == 0 or not all(map(is_local, urls)):
+        return
+    store = RankStore.of_launcher(place)
+    if store is not None:
+        files = {url.rpartition("/")[2]: read_object(url) for url in urls}
+        store.send({**files, FOLDER: folder.encode()})
+
+
+def _relatives(root: str = "/proc") -> Iterator[int]:
+    """Yield the live processes that this one, or its parent, has started."""
+    parents = {os.getpid(), os.getppid()} - {1}
+    for name in filter(str.isdecimal, os.listdir(root)):
+        with suppress(OSError, ValueError):
+            with open(f"{root}/{name}/stat", encoding="utf-8", errors="replace") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+            if int(parent) in parents and int(name) != os.getpid() and state not in "ZX":
+                yield int(name)
