@@ -37,7 +37,7 @@ from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
-from pipeprof.measure.job_place import note_process_group
+from pipeprof.measure.job_place import find_job_place, note_process_group
 from pipeprof.measure.loader_pass import Pass
 from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.rows import Arrays
@@ -91,6 +91,7 @@ class LoaderProfiler:
         self._host.begin_pass(self._start.info.config)
         with suppress_and_log(_log, "the rank in torch's process group is not known"):
             note_process_group()
+            self.schedule.is_rank = find_job_place() is not None
         if self._indexed is None:
             self._indexed = IndexedData(loader)
         loader_pass = self._recorder.begin()

@@ -8,6 +8,7 @@ the windows are only timed, in the main process.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pipeprof.loaders.instrument.inline_observer import InlineObserver, Observer
@@ -30,6 +31,10 @@ INLINE_COST_S = 20e-6
 """The same in a loader without workers, where there is no hand-over to observe."""
 _SHARE = 0.002
 """Share of the run's time that recording may cost."""
+_SPENT_BY_RANKS = 0.8
+"""Share of the budget that ranks spend, so that it always pays for the next of their windows."""
+_LATE = 4
+"""How many tasks later than another rank's a window of a rank may begin."""
 _MOST_SAVED = 2 * LONGEST
 """Most batches that the budget saves up, for example during a validation."""
 
@@ -43,6 +48,25 @@ def shortest_window(capacity: int) -> int:
 def recorded_per_s(cost_s: float) -> float:
     """Return how many batches a second may be recorded in the long run, at ``cost_s`` each."""
     return _SHARE / cost_s
+
+
+def window_of_ranks(task: int, per_batch: float, least: int) -> tuple[int, int]:
+    """Return the first task, from ``task`` on, and the length of the next window of a rank.
+
+    The ranks of a job make the same step at the same time, but a budget is never spent at the same
+    step by two of them. So their windows begin at multiples of a period, a power of two: where two
+    ranks have different ones, the windows of the longer period are among those of the shorter.
+
+    Args:
+        task: The first task that a window may begin with.
+        per_batch: The batches that may be recorded for each one that is delivered, below 1.
+        least: The fewest batches of a window.
+    """
+    income = _SPENT_BY_RANKS * per_batch
+    period = 1 << max(0, math.ceil(math.log2(least / income)))
+    late = task % period
+    first = task if late <= _LATE else task + period - late
+    return first, max(least, int(period * income))
 
 
 def sampling_note(batches: int, only_timed: int) -> tuple[str, ...]:
@@ -106,7 +130,13 @@ class SamplingSchedule:
     recorded, whatever that costs."""
 
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._whole = whole
+        self.is_rank = False
+        """Whether other ranks make the same steps, and are to record the same batches."""
+        self._whole, self._now = whole, clock.now
+        self._checked: tuple[float, int] | None = None
+        """When the last check was, and after how many batches of the pass."""
+        self._cycle_s = math.inf
+        """Mean time of a batch before that check, in seconds."""
         self._budget = SamplingBudget(clock)
         self._taken = 0
         """Batches that the pass that began last took from the budget."""
@@ -115,7 +145,7 @@ class SamplingSchedule:
         """Set the first window of a pass, before its workers fetch any batch. ``capacity`` is the
         number of batches that the workers prefetch."""
         length = shortest_window(capacity)
-        self._taken = 0
+        self._taken, self._checked = 0, None
         if self._whole:
             length = ALL_TASKS
         elif self._budget.begin(length):
@@ -148,6 +178,8 @@ class SamplingSchedule:
     ) -> tuple[bool, int]:
         """Decide whether the next batch is recorded, and after how many batches to check again.
         ``recorded`` says whether the previous batch was, ``delivered`` how many the pass had."""
+        if self.is_rank:
+            self._time_batches(delivered)
         if isinstance(observer, InlineObserver):
             return self._check_inline(observer, delivered)
         if not isinstance(observer, WorkerObserver):
@@ -171,9 +203,14 @@ class SamplingSchedule:
         if self._whole:
             observer.window_end = ALL_TASKS
         elif delivered >= observer.window_end:
-            length = self._budget.next_length(_SHORTEST) if delivered else _SHORTEST
+            first, length = delivered, _SHORTEST
+            if delivered:
+                first, length = self._next_window(delivered, _SHORTEST, INLINE_COST_S)
             if self._budget.is_new:
                 length = CHECK_EVERY
+            if first > delivered:
+                observer.set_active(False)
+                return False, min(first - delivered, CHECK_EVERY)
             if self._budget.begin(length, INLINE_COST_S):
                 observer.window_end = delivered + length
         remaining = observer.window_end - delivered
@@ -195,7 +232,7 @@ class SamplingSchedule:
         if remaining > 0 or task >= end:
             return max(0, remaining)
         length = shortest_window(observer.capacity)
-        if not self._budget.take(length):
+        if self._keeps_step(COST_S) or not self._budget.take(length):
             return end - task
         ring.set_window(first, end + length)
         return length
@@ -205,18 +242,33 @@ class SamplingSchedule:
         task: int = iterator._rcvd_idx
         first, end = observer.ring.window()
         if task >= end:
-            length = self._next_length(observer)
-            if not length:
+            least, sent = shortest_window(observer.capacity), iterator._send_idx
+            first, length = self._next_window(sent, least, COST_S)
+            if first > sent:
+                return min(first - sent, CHECK_EVERY)
+            if not self._whole and not self._budget.take(length):
                 return CHECK_EVERY
-            first = iterator._send_idx
             observer.ring.set_window(first, first + length)
             observer.record_from_next_task(iterator)
             observer.set_active(True)  # batches in flight now are recorded in part
         return max(0, first - task)
 
-    def _next_length(self, observer: WorkerObserver) -> int:
-        """Return the length of the next window; 0 while the budget does not allow one."""
+    def _next_window(self, task: int, least: int, cost_s: float) -> tuple[int, int]:
+        """Return the first task, from ``task`` on, and the length of the next window."""
         if self._whole:
-            return ALL_TASKS
-        length = self._budget.next_length(shortest_window(observer.capacity))
-        return length if self._budget.take(length) else 0
+            return task, ALL_TASKS
+        if self._keeps_step(cost_s):
+            return window_of_ranks(task, recorded_per_s(cost_s) * self._cycle_s, least)
+        return task, self._budget.next_length(least)
+
+    def _keeps_step(self, cost_s: float) -> bool:
+        """Return whether windows begin where those of other ranks do. Else the budget may pay for
+        all batches."""
+        return self.is_rank and recorded_per_s(cost_s) * self._cycle_s < 1
+
+    def _time_batches(self, delivered: int) -> None:
+        """Note how long a batch took since the last check."""
+        now = self._now()
+        if self._checked is not None and delivered > self._checked[1]:
+            self._cycle_s = (now - self._checked[0]) / (delivered - self._checked[1])
+        self._checked = now, delivered
