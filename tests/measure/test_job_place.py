@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
-from pipeprof.measure.job_place import find_job_place, tasks_of
+from pipeprof.measure import job_place
+from pipeprof.measure.job_place import find_job_place, note_process_group, tasks_of
 
 TORCHRUN = {
     "RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "GROUP_RANK": "1",
@@ -63,6 +67,34 @@ def test_the_launcher_within_another_counts():
 )  # fmt: skip
 def test_one_process_has_no_place(alone):
     assert find_job_place(alone) is None
+
+
+def group_of(rank, world_size, monkeypatch):
+    """Pretend that torch has a process group, and that a loader is iterated meanwhile."""
+    group = SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: rank,
+        get_world_size=lambda: world_size,
+    )  # fmt: skip
+    monkeypatch.setattr(job_place, "_group", {})
+    with monkeypatch.context() as while_iterated:
+        while_iterated.setitem(sys.modules, "torch.distributed", group)
+        note_process_group()
+
+
+def test_the_process_group_counts_where_no_launcher_set_a_variable(monkeypatch):
+    group_of(1, 2, monkeypatch)
+    assert place_of({}) == ("torch", 1, 2, None, None, None, None, None)
+
+
+def test_or_where_one_set_the_same_for_all(monkeypatch):
+    group_of(1, 2, monkeypatch)
+    assert place_of({"RANK": "0", "WORLD_SIZE": "2"})[:2] == ("torch", 1)
+    assert place_of(TORCHRUN | {"RANK": "1"})[:2] == ("torchrun", 1), "which knows more"
+
+
+def test_a_group_of_one_is_no_job(monkeypatch):
+    group_of(0, 1, monkeypatch)
+    assert find_job_place({}) is None
 
 
 def test_a_wrong_number_is_unknown():
