@@ -28,7 +28,7 @@ _VARIED = 0.01
 _SHORTER = -0.5
 """Slope of a rank's step over its wait. A rank that waits for others has -1, the last one 0."""
 _OWN_PACE = 0.9
-"""Share of a median step that a rank's workers need for a batch, from which on they set the pace."""
+"""Share of a median step that a rank's workers need for a batch. From here on they set the pace."""
 _LEAST_STEP = 5.0
 """Percentile of a rank's steps that is taken for a step in which it did not wait for others. Lower
 ones are chance."""
