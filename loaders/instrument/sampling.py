@@ -54,7 +54,7 @@ def window_of_ranks(task: int, per_batch: float, least: int) -> tuple[int, int]:
     """Return the first task, from ``task`` on, and the length of the next window of a rank.
 
     The ranks of a job make the same step at the same time, but a budget is never spent at the same
-    step by two of them. So their windows begin at multiples of a period, a power of two: where two
+    step by two of them. So their windows begin at multiples of a period, a power of two. Where two
     ranks have different ones, the windows of the longer period are among those of the shorter.
 
     Args:
@@ -242,7 +242,8 @@ class SamplingSchedule:
         task: int = iterator._rcvd_idx
         first, end = observer.ring.window()
         if task >= end:
-            least, sent = shortest_window(observer.capacity), iterator._send_idx
+            least = shortest_window(observer.capacity)
+            sent: int = iterator._send_idx
             first, length = self._next_window(sent, least, COST_S)
             if first > sent:
                 return min(first - sent, CHECK_EVERY)
