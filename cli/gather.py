@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles
+from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles, steps_of
 from pipeprof.cli.output import (
     html_option,
     json_option,
@@ -24,7 +24,7 @@ from pipeprof.errors import ProfileError, UsageError
 from pipeprof.storage.urls import is_local, local_path, redact
 
 if TYPE_CHECKING:
-    from pipeprof.model import Profile
+    from pipeprof.analyze.job.rank_steps import RankSteps
 
 EXAMPLE = """\b
 Examples:
@@ -48,7 +48,7 @@ def command(folder: str, html: Path | None, markdown: bool, as_json: bool) -> No
     """
     refuse_clashes(markdown, as_json, html)
     notes: list[str] = []
-    ranks = newest_job(_profiles(folder, notes), notes)
+    ranks = newest_job(_steps(folder, notes), notes)
     if ranks is None:
         raise ProfileError(
             f"{redact(folder)} does not hold the profiles of two ranks of one job. Start each rank "
@@ -77,10 +77,11 @@ def command(folder: str, html: Path | None, markdown: bool, as_json: bool) -> No
             print_document(document)
 
 
-def _profiles(folder: str, notes: list[str]) -> Iterator[tuple[str, Profile]]:
-    """Yield the profiles below ``folder``. Files that cannot be read become notes."""
+def _steps(folder: str, notes: list[str]) -> Iterator[RankSteps]:
+    """Yield the steps of the ranks below ``folder``. Files that cannot be read become notes."""
     from pipeprof.storage.write import objects_below
 
     if is_local(folder) and not os.path.isdir(local_path(folder)):
         raise UsageError(f"{folder} is no folder; name the one where pipeprof run saved profiles.")
-    yield from read_profiles(sorted(objects_below(folder)), notes)
+    files = [url for url in sorted(objects_below(folder)) if url.endswith(".json")]
+    yield from steps_of(read_profiles(files, notes), len(files))

@@ -11,21 +11,26 @@ from pipeprof.errors import PipeprofError
 from pipeprof.storage.urls import is_local, redact
 
 if TYPE_CHECKING:
+    from pipeprof.analyze.job.rank_steps import RankSteps
     from pipeprof.model import Profile, TrainingJob
+
+
+_MOST_EXACT = 64
+"""Most profiles of which each step is charged by itself."""
 
 
 @dataclass
 class LoaderRanks:
-    """The profiles of one loader in one job."""
+    """The ranks of one loader in one job."""
 
-    profiles: dict[int, tuple[str, Profile]] = field(default_factory=dict)
-    """Rank → the URL of its newest profile, and that profile."""
+    ranks: dict[int, RankSteps] = field(default_factory=dict)
+    """Rank → its newest profile's steps."""
     replaced: int = 0
     """Profiles of the same rank that are older."""
 
     @property
     def created(self) -> str:
-        return max(profile.created for _, profile in self.profiles.values())
+        return max(rank.created for rank in self.ranks.values())
 
 
 def read_profiles(urls: Iterable[str], notes: list[str]) -> Iterator[tuple[str, Profile]]:
@@ -46,23 +51,28 @@ def read_profiles(urls: Iterable[str], notes: list[str]) -> Iterator[tuple[str, 
             yield redact(url), result
 
 
-def newest_job(
-    profiles: Iterable[tuple[str, Profile]], notes: list[str]
-) -> list[LoaderRanks] | None:
+def steps_of(profiles: Iterable[tuple[str, Profile]], count: int) -> Iterator[RankSteps]:
+    """Yield the steps of those ``profiles``, about ``count``, that have a rank. No profile is
+    kept, as a job may have thousands."""
+    from pipeprof.analyze.job.rank_steps import RankSteps
+
+    for url, profile in profiles:
+        if profile.environment.rank is not None:
+            yield RankSteps.of(profile, url, count <= _MOST_EXACT)
+
+
+def newest_job(ranks: Iterable[RankSteps], notes: list[str]) -> list[LoaderRanks] | None:
     """Return the loaders of the newest job with at least two ranks; ``None`` without one."""
     jobs: dict[str, dict[str, LoaderRanks]] = {}
-    for url, profile in profiles:
-        place, rank = profile.environment.job, profile.environment.rank
-        if rank is None:
-            continue
-        loaders = jobs.setdefault((place and place.job_id) or "", {})
-        found = loaders.setdefault(profile.name, LoaderRanks())
-        other = found.profiles.get(rank)
+    for steps in ranks:
+        loaders = jobs.setdefault(steps.job_id or "", {})
+        found = loaders.setdefault(steps.name, LoaderRanks())
+        other = found.ranks.get(steps.rank)
         found.replaced += other is not None
-        if other is None or other[1].created <= profile.created:
-            found.profiles[rank] = url, profile
+        if other is None or other.created <= steps.created:
+            found.ranks[steps.rank] = steps
     joined = {
-        job: [found for found in loaders.values() if len(found.profiles) > 1]
+        job: [found for found in loaders.values() if len(found.ranks) > 1]
         for job, loaders in jobs.items()
     }
     joined = {job: founds for job, founds in joined.items() if founds}
@@ -79,15 +89,11 @@ def job_of_ranks(found: LoaderRanks, notes: Iterable[str]) -> TrainingJob:
     """Return the job whose ranks were ``found``."""
     from pipeprof.analyze.job.verdict import job_of
 
-    ranks = sorted(found.profiles)
-    files = [found.profiles[rank][0] for rank in ranks]
-    profiles = [found.profiles[rank][1] for rank in ranks]
-    versions = sorted({profile.environment.pipeprof for profile in profiles})
+    ranks = [found.ranks[rank] for rank in sorted(found.ranks)]
+    versions = sorted({rank.version for rank in ranks})
     remarks = [*notes]
     if found.replaced:
         remarks.append(f"older profiles of the same ranks are left out: {found.replaced}")
     if len(versions) > 1:
         remarks.append(f"the ranks ran different versions of pipeprof: {', '.join(versions)}")
-    return job_of(
-        profiles, files, [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in remarks]
-    )
+    return job_of(ranks, [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in remarks])

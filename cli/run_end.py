@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles
+from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles, steps_of
 from pipeprof.cli.output import raise_if_starved
 from pipeprof.cli.run_note import NOTE, Note, in_order, read_note
 from pipeprof.cli.run_ranks import OtherRanks
@@ -209,8 +210,8 @@ class RunReporter:
         place = find_job_place()  # where a rank 0 was started by this process, it has waited
         others = self._others.wait(place) if place else self._others.now()
         urls = [url for note in others if note.rank not in ranks for url in note.profiles]
-        remote = read_profiles(urls, notes)
-        found = newest_job([*here, *remote], notes)
+        every = chain(here, read_profiles(urls, notes))
+        found = newest_job(steps_of(every, len(here) + len(urls)), notes)
         return [job_of_ranks(each, notes) for each in found or ()]
 
     @cached_property

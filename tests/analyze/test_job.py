@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from pipeprof.analyze.job.rank_steps import RankSteps
 from pipeprof.analyze.job.verdict import job_of
 from pipeprof.model import BatchLog, JobPlace, LoaderConfig, Profile, TrainingJob
 from tests.comparisons import drawn
@@ -49,7 +50,7 @@ def job(
         profiles[rank] = replace(
             profiles[rank], batches=replace(log, fetch_start_s=begins_s), config=config
         )
-    return job_of(profiles, [f"rank{rank}.json" for rank in range(len(profiles))])
+    return job_of([RankSteps.of(each, f"rank{rank}.json") for rank, each in enumerate(profiles)])
 
 
 def of_rank(rank: int, moments_s: Times, wait_s: Times, host: str, cause: str) -> Profile:
@@ -114,6 +115,18 @@ def test_a_late_batch_of_now_one_and_now_another():
     assert "No rank is always the last" in found.headline
 
 
+def test_the_last_of_many_ranks_whose_batches_are_late_now_and_then():
+    """They are late while all wait for it anyway. None of them ever makes a step by itself."""
+    ranks = 64
+    waits_s = some(0.001, ranks)
+    waits_s[RANDOM.random(waits_s.shape) < 0.02] = 0.020
+    waits_s[40] += 0.040
+    found = job(waits_s, some(STEP_S, ranks, jitter=0.02), hosts="a" * ranks)
+    assert (found.straggling, found.ranks[0].rank) == ("rank", 40)
+    assert found.ranks[0].last_share > 0.95
+    assert found.starved_fraction == pytest.approx(41 / 51, abs=0.03)
+
+
 def test_a_rank_whose_step_is_slow_is_not_blamed_for_its_loading():
     """It waits no longer than the others for batches, and they wait for it within their steps."""
     own_steps_s = some(STEP_S, jitter=0.02)
@@ -161,7 +174,7 @@ def test_no_rank_is_faster_than_its_workers_once_the_slow_one_is_cured():
                   fetch_start_s=tuple(moments_s[:-1] - 0.04),
                   fetch_end_s=tuple(moments_s[:-1] - 0.025))  # fmt: skip
     busy = replace(slow, batches=log, config=LoaderConfig(1, prefetch_factor=2))
-    found = job_of([busy, other], ["a", "b"])
+    found = job_of([RankSteps.of(busy, "a"), RankSteps.of(other, "b")])
     assert gains(found)["rank 1"] == pytest.approx(20 / 15 - 1, abs=0.02)
 
 
@@ -179,6 +192,6 @@ def test_profiles_without_a_common_step():
     moments_s = np.arange(STEPS + 1) * 0.020
     one, other = (of_rank(rank, moments_s, waits_s[rank], "a", "decode_s") for rank in (0, 1))
     apart = replace(other, batches=replace(other.batches, epoch=(7,) * STEPS))
-    found = job_of([one, apart], ["a", "b"])
+    found = job_of([RankSteps.of(one, "a"), RankSteps.of(apart, "b")])
     assert (found.verdict, found.steps, found.ranks, found.cures) == ("inconclusive", 0, (), ())
     assert "have no step in common" in found.headline

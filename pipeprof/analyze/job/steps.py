@@ -15,10 +15,11 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, warmed_up
-from pipeprof.analyze.profile.stall_attribution import causes
-from pipeprof.model import Profile
+from pipeprof.analyze.job.rank_steps import RankSteps
+from pipeprof.analyze.profile.batch_table import Floats
 
+Times = npt.NDArray[np.float64]
+"""[ranks, steps], seconds."""
 _SLACK = 0.05
 """Share of a median step. Ranks that are ready within it of each other may each be the last one."""
 _LEAST_LAST = 10
@@ -38,36 +39,32 @@ ones are chance."""
 class JobSteps:
     """What each rank did in the steps that all ranks have. [ranks, steps], seconds."""
 
-    stalls_s: npt.NDArray[np.float64]
+    stalls_s: Times
     """How long each rank waited for its batch."""
-    steps_s: npt.NDArray[np.float64]
+    steps_s: Times
     """How long its step lasted, with what it waited for other ranks."""
-    causes: tuple[dict[str, Floats], ...]
-    """Of each rank: cause → seconds of the stall of each step."""
     pace_s: Floats
     """Seconds in which each rank's workers can build a batch; 0 without workers. [ranks]"""
+    rows: npt.NDArray[np.intp]
+    """Where each step is among those of the rank. [ranks, steps]"""
 
     @classmethod
-    def of(cls, profiles: Sequence[Profile], warmup: int) -> JobSteps:
-        """Return the steps that all ``profiles`` have, without the first ``warmup`` of an epoch."""
-        tables = [Columns.of(profile.batches) for profile in profiles]
-        kept = [_by_step(table, warmup) for table in tables]
-        common = sorted(set.intersection(*map(set, kept)))
-        rows = [np.array([places[step] for step in common], dtype=int) for places in kept]
-        paused = [_seems_paused(table)[row] for table, row in zip(tables, rows, strict=True)]
-        rows = [row[~np.all(paused, axis=0)] for row in rows]
-        charges = [
-            {cause: seconds[row] for cause, seconds in causes(table)[0].items()}
-            for table, row in zip(tables, rows, strict=True)
-        ]
+    def of(cls, ranks: Sequence[RankSteps]) -> JobSteps:
+        """Return the steps that all ``ranks`` have."""
+        common = ranks[0].steps
+        for rank in ranks[1:]:
+            common = np.intersect1d(common, rank.steps, assume_unique=True)
+        rows = np.array([np.searchsorted(rank.steps, common) for rank in ranks])
+        paused = [rank.paused[row] for rank, row in zip(ranks, rows, strict=True)]
+        rows = rows[:, ~np.all(paused, axis=0)]
         return cls(
-            np.array([table.stall_s[row] for table, row in zip(tables, rows, strict=True)]),
-            np.array([_rest(table)[row] for table, row in zip(tables, rows, strict=True)]),
-            tuple(_charged(each, profile) for each, profile in zip(charges, profiles, strict=True)),
-            np.array([_pace(*pair) for pair in zip(tables, profiles, strict=True)]),
+            np.array([rank.stall_s[row] for rank, row in zip(ranks, rows, strict=True)]),
+            np.array([rank.rest_s[row] for rank, row in zip(ranks, rows, strict=True)]),
+            np.array([rank.pace_s for rank in ranks]),
+            rows,
         )
 
-    @property
+    @cached_property
     def cycles_s(self) -> Floats:
         """Duration of each step with its wait; the median over the ranks. [steps]"""
         return np.median(self.stalls_s + self.steps_s, axis=0)
@@ -83,7 +80,9 @@ class JobSteps:
         """
         shortest_s = np.percentile(self.steps_s, _LEAST_STEP, axis=1, keepdims=True)
         own_pace = self.pace_s >= _OWN_PACE * np.median(self.cycles_s)
-        ready_s = self.stalls_s + np.where(own_pace[:, None], self.steps_s, shortest_s)
+        # no later than it was: a rank that is never alone has no short step
+        at_most_s = np.where(own_pace[:, None], self.steps_s, np.minimum(shortest_s, self.steps_s))
+        ready_s = self.stalls_s + at_most_s
         while True:
             may_be = ready_s >= ready_s.max(axis=0) - _SLACK * np.median(self.cycles_s)
             last: npt.NDArray[np.int64] = np.where(may_be, self.stalls_s, -1.0).argmax(axis=0)
@@ -105,14 +104,14 @@ class JobSteps:
         slope = np.cov(stalls_s, steps_s)[0, 1] / stalls_s.var(ddof=1)
         return bool(slope < _SHORTER)
 
-    @property
+    @cached_property
     def stall_s(self) -> Floats:
         """How long the last rank of each step waited for its batch: the job's stall. [steps]"""
         stall_s: Floats = self.stalls_s[self.last, np.arange(self.stalls_s.shape[1])]
         return stall_s
 
     @cached_property
-    def own_steps_s(self) -> npt.NDArray[np.float64]:
+    def own_steps_s(self) -> Times:
         """How long each step would last if no rank waited for others. [ranks, steps]
 
         Known where the rank was last; elsewhere it is the median of those steps. A rank that was
@@ -126,14 +125,14 @@ class JobSteps:
             for rank, (steps_s, count) in enumerate(zip(self.steps_s, counts, strict=True))
         ]
         of_others = median([each for each in medians if each is not None] or [inf])
-        own: npt.NDArray[np.float64] = self.steps_s.copy()
+        own: Times = self.steps_s.copy()
         for rank, usual in enumerate(medians):
             at_most = of_others if usual is None else usual
             alone = self.last == rank
             own[rank] = np.where(alone, own[rank], np.minimum(own[rank], at_most))
         return own
 
-    def gain_with(self, stalls_s: npt.NDArray[np.float64], pace_s: Floats) -> float:
+    def gain_with(self, stalls_s: Times, pace_s: Floats) -> float:
         """Return the relative gain in steps/s if ranks waited ``stalls_s`` for their batches.
 
         No rank is faster than its workers, who then have less time for each batch and need
@@ -142,35 +141,3 @@ class JobSteps:
         cycles_s = (stalls_s + self.own_steps_s).max(axis=0)
         total_s = max(float(cycles_s.sum()), float(pace_s.max()) * len(cycles_s))
         return max(0.0, float(self.cycles_s.sum()) / total_s - 1)
-
-
-def _by_step(table: Columns, warmup: int) -> dict[tuple[float, float], int]:
-    """Return (epoch, position in it) → row, of the batches after warm-up without a known pause."""
-    named = (table.paused_s > 0) & (table.pause_kind >= 0)
-    rows = np.flatnonzero(warmed_up(table, warmup) & ~named)
-    return {(table.epoch[row], table.nth[row]): int(row) for row in rows}
-
-
-def _seems_paused(table: Columns) -> Mask:
-    """Return which steps are long as if there were a pause in them, or come after one. Where it is
-    so for one rank alone, it waited for another one. [batches]"""
-    return (table.paused_s > 0) | np.isfinite(table.rested)
-
-
-def _rest(table: Columns) -> Floats:
-    """Return what of each cycle is not the stall. [batches], seconds"""
-    return table.done_s - table.asked_s - table.stall_s
-
-
-def _charged(charges: dict[str, Floats], profile: Profile) -> dict[str, Floats]:
-    """Return ``charges`` under the profile's only cause, where it names but one: a storage that all
-    workers share, say, which no single batch shows."""
-    if len(profile.blame) != 1:
-        return charges
-    return {next(iter(profile.blame)): np.sum(list(charges.values()), axis=0)}
-
-
-def _pace(table: Columns, profile: Profile) -> float:
-    made_s = table.made_s[np.isfinite(table.made_s)]
-    workers = profile.config.num_workers
-    return float(made_s.mean()) / workers if workers and len(made_s) else 0.0

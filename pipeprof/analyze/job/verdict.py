@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from pipeprof.analyze.job.cures import cures
+from pipeprof.analyze.job.rank_steps import RankSteps
 from pipeprof.analyze.job.steps import JobSteps
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.wording.job import job_headline, job_notes
-from pipeprof.model import Cure, JobRank, Profile, TrainingJob
+from pipeprof.model import JobRank, TrainingJob
 from pipeprof.model.job import Straggling
 from pipeprof.model.profile import Verdict
 
@@ -22,51 +24,42 @@ _NEXT = 0.5
 """Most of that share that the next rank, or host, may have. Two that alternate have half each."""
 _TOGETHER = 0.7
 """Share of the last rank's wait that the median rank waits too, from which on all are slow."""
-_WARMUP = 8
-"""Batches at the beginning of an epoch that are left out, as workers are only starting."""
 
 
-def job_of(
-    profiles: Sequence[Profile], files: Sequence[str], notes: Sequence[str] = ()
-) -> TrainingJob:
-    """Return the job whose ranks have these ``profiles``, one each, of the same loader.
+def job_of(ranks: Sequence[RankSteps], notes: Sequence[str] = ()) -> TrainingJob:
+    """Return the job of these ``ranks``, at least two, of the same loader.
 
     Args:
-        profiles: At least two, with known ranks.
-        files: Their paths, as the user gave them.
+        ranks: One for each rank.
         notes: What the reader has to know of how they were found.
     """
-    steps = JobSteps.of(profiles, _WARMUP)
+    steps = JobSteps.of(ranks)
     count = steps.stalls_s.shape[1]
     cycle_s = float(steps.cycles_s.mean()) if count else 0.0
     starved, interval = _starved(steps)
-    verdict = _verdict(interval, count, profiles[0].diagnosis.threshold)
-    ranks = _ranks(steps, profiles, files) if count else ()
-    hosts = _host_shares(ranks)
-    straggling = _straggling(steps, ranks, hosts) if verdict == "starved" else "none"
-    cures = tuple(sorted(_cures(steps, profiles), key=lambda cure: -cure.gain)) if count else ()
-    found = {_rank(profile) for profile in profiles}
-    world_size = max([len(found), *map(_world_size, profiles)])
-    missing = tuple(sorted(set(range(world_size)) - found))
-    samples = sum(profile.throughput.samples_per_s / profile.throughput.batches_per_s
-                  for profile in profiles if profile.throughput.batches_per_s)  # fmt: skip
+    verdict = _verdict(interval, count, ranks[0].threshold)
+    charges = _charges(steps, ranks) if count else []
+    job_ranks = _ranks(steps, ranks, charges) if count else ()
+    hosts = _host_shares(job_ranks)
+    found = {rank.rank for rank in ranks}
+    world_size = max(len(found), *(rank.world_size or 0 for rank in ranks))
     job = TrainingJob(
-        name=profiles[0].name,
-        created=max(profile.created for profile in profiles),
-        pipeprof=profiles[0].environment.pipeprof,
+        name=ranks[0].name,
+        created=max(rank.created for rank in ranks),
+        pipeprof=ranks[0].version,
         world_size=world_size,
-        missing=missing,
+        missing=tuple(sorted(set(range(world_size)) - found)),
         steps=count,
         cycle_s=cycle_s,
-        samples_per_s=samples / cycle_s if cycle_s else 0.0,
+        samples_per_s=sum(rank.samples for rank in ranks) / cycle_s if cycle_s else 0.0,
         verdict=verdict,
         starved_fraction=starved,
         starved_interval=interval,
-        straggling=straggling,
+        straggling=_straggling(steps, job_ranks, hosts) if verdict == "starved" else "none",
         headline="",
-        blame=_blame(steps) if count else {},
-        ranks=ranks,
-        cures=cures,
+        blame=_blame(charges) if count else {},
+        ranks=job_ranks,
+        cures=tuple(sorted(cures(steps, ranks), key=lambda cure: -cure.gain)) if count else (),
     )
     headline = job_headline(job, hosts)
     return replace(job, headline=headline, notes=(*notes, *job_notes(job)))
@@ -87,37 +80,42 @@ def _verdict(interval: tuple[float, float], steps: int, threshold: float) -> Ver
     return "starved" if low >= threshold else "fed" if high < threshold else "inconclusive"
 
 
+def _charges(steps: JobSteps, ranks: Sequence[RankSteps]) -> list[dict[str, float]]:
+    """Return cause → seconds of the job's stall in the steps in which a rank was last, for each."""
+    return [
+        rank.charged(steps.last == place, steps.rows[place]) for place, rank in enumerate(ranks)
+    ]
+
+
 def _ranks(
-    steps: JobSteps, profiles: Sequence[Profile], files: Sequence[str]
+    steps: JobSteps, ranks: Sequence[RankSteps], charges: Sequence[Mapping[str, float]]
 ) -> tuple[JobRank, ...]:
-    last, stall_s, every = steps.last, steps.stall_s, []
+    counts = np.bincount(steps.last, minlength=len(ranks))
+    stall_s = np.bincount(steps.last, weights=steps.stall_s, minlength=len(ranks))
     total_s = float(stall_s.sum())
-    for place, (profile, file) in enumerate(zip(profiles, files, strict=True)):
-        own = last == place
-        charges = {cause: float(s[own].sum()) for cause, s in steps.causes[place].items()}
-        worst = max(charges, key=charges.__getitem__, default=None)
-        own_s = float(stall_s[own].sum())
-        every.append(
-            JobRank(
-                rank=_rank(profile),
-                host=profile.environment.host,
-                file=file,
-                starved_fraction=profile.diagnosis.starved_fraction,
-                last_share=float(own.mean()),
-                stall_share=own_s / total_s if total_s else 0.0,
-                bottleneck=worst if own_s > 0 else None,
-            )
+    every = [
+        JobRank(
+            rank=rank.rank,
+            host=rank.host,
+            file=rank.file,
+            starved_fraction=rank.starved_fraction,
+            last_share=float(counts[place] / len(steps.last)),
+            stall_share=float(stall_s[place]) / total_s if total_s else 0.0,
+            bottleneck=max(charged, key=charged.__getitem__, default=None)
+            if stall_s[place] > 0
+            else None,
         )
+        for place, (rank, charged) in enumerate(zip(ranks, charges, strict=True))
+    ]
     return tuple(sorted(every, key=lambda rank: (-rank.stall_share, rank.rank)))
 
 
-def _blame(steps: JobSteps) -> dict[str, float]:
+def _blame(charges: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return cause → share of the job's stall, each step charged to what its last rank did."""
     sums: dict[str, float] = {}
-    for place, charges in enumerate(steps.causes):
-        own = steps.last == place
-        for cause, seconds in charges.items():
-            sums[cause] = sums.get(cause, 0.0) + float(seconds[own].sum())
+    for charged in charges:
+        for cause, seconds in charged.items():
+            sums[cause] = sums.get(cause, 0.0) + seconds
     total_s = sum(sums.values())
     shares = {cause: seconds / total_s for cause, seconds in sums.items() if seconds > 0}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
@@ -146,43 +144,3 @@ def _stands_out(shares: Sequence[float]) -> bool:
     """Return whether the largest of the ``shares`` is most, and the next one far smaller."""
     *_, second, first = sorted(shares)
     return first >= _MOST and second <= _NEXT * first
-
-
-def _cures(steps: JobSteps, profiles: Sequence[Profile]) -> Iterator[Cure]:
-    """Yield what each cure would give. A rank, or the ranks of a host, wait no longer than the
-    median of the others; no batch is later than the rank's median one; or data are free."""
-    stalls_s, pace_s = steps.stalls_s, steps.pace_s
-    was_last = np.unique(steps.last).tolist()
-    for place in was_last:
-        if (gain := _gain_of(steps, [place])) > 0:
-            yield Cure("rank", str(_rank(profiles[place])), gain)
-    hosts: dict[str, list[int]] = {}
-    for place, profile in enumerate(profiles):
-        hosts.setdefault(profile.environment.host or "", []).append(place)
-    for host, members in hosts.items():
-        several = 1 < len(members) < len(profiles) and not set(members).isdisjoint(was_last)
-        if several and (gain := _gain_of(steps, members)) > 0:
-            yield Cure("host", host, gain)
-    usual_s = np.minimum(stalls_s, np.median(stalls_s, axis=1, keepdims=True))
-    yield Cure("tails", "", steps.gain_with(usual_s, pace_s))
-    yield Cure("loading", "", steps.gain_with(np.zeros_like(stalls_s), np.zeros(len(profiles))))
-
-
-def _gain_of(steps: JobSteps, cured: Sequence[int]) -> float:
-    """Return the gain if the ``cured`` ranks waited no longer than the others do."""
-    others = np.delete(np.arange(len(steps.stalls_s)), cured)
-    stalls_s, pace_s = steps.stalls_s.copy(), steps.pace_s.copy()
-    stalls_s[cured] = np.minimum(stalls_s[cured], np.median(stalls_s[others], axis=0))
-    pace_s[cured] = np.minimum(pace_s[cured], np.median(pace_s[others]))
-    return steps.gain_with(stalls_s, pace_s)
-
-
-def _rank(profile: Profile) -> int:
-    rank = profile.environment.rank
-    assert rank is not None
-    return rank
-
-
-def _world_size(profile: Profile) -> int:
-    job = profile.environment.job
-    return job.world_size or 0 if job else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from itertools import compress
 
@@ -26,10 +26,11 @@ class Columns:
         self._arrays = arrays
 
     @classmethod
-    def of(cls, log: BatchLog) -> Columns:
-        """Return the columns of ``log``."""
+    def of(cls, log: BatchLog, names: Collection[str] | None = None) -> Columns:
+        """Return the columns of ``log``; only those of these ``names``, if they are given."""
         unknown = np.full(len(log.index), np.nan)
-        columns = {field.name: getattr(log, field.name) for field in fields(log)}
+        names = names or [field.name for field in fields(log)]
+        columns = {name: getattr(log, name) for name in names}
         return cls(
             {
                 name: np.array(column, dtype=np.float64) if column else unknown
