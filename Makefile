@@ -24,7 +24,7 @@ FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-soak bench-frameworks bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-soak bench-frameworks bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -99,6 +99,9 @@ bench-run: $(READY) ## what pipeprof run adds to a script's start and end
 
 bench-memory: $(READY) ## a run of ten million batches: what the recorder and the profile take
 	$(KEEP) memory $(BIN)/python benchmarks/endless.py
+
+bench-job: $(READY) ## a job of 4,096 ranks: time and memory to join it, and its page
+	$(KEEP) job $(BIN)/python -m benchmarks.job_ranks
 
 bench-soak: $(READY) ## ten million real batches with export: memory, files
 	$(KEEP) soak $(BIN)/python -m benchmarks.soak

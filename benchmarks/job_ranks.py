@@ -31,7 +31,7 @@ from pipeprof.units import format_bytes, format_duration
 RANKS, OF_HOST, STEPS = 4_096, 8, 1_000
 SLOW = 1_234
 """The rank that loads more slowly."""
-MORE_S = 0.040
+MORE_S = 0.100
 """How much longer it waits for each batch: longer than the late batches of others take."""
 MOST_SECONDS, MOST_MEMORY, MOST_BYTES, MOST_INTERACTIVE_S = 20.0, 1_000_000_000, 3_000_000, 2.0
 MOMENTS = ("fetch_start_s", "fetch_end_s", "sent_s", "received_s", "arrived_s", "pinned_s")
@@ -89,8 +89,8 @@ def made_ranks(
             "environment": document["environment"] | environment,
             "batches": _moved(tables[rank % len(real)].at(row), waits_s[rank], ends_s),
         }
-        options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS | orjson.OPT_INDENT_2
-        yield f"{host}/rank{rank}", orjson.dumps(made, option=options)
+        options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+        yield f"{host}/rank{rank}", orjson.dumps(made, option=options) + b"\n"
 
 
 def _moved(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles, steps_of
+from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_steps
 from pipeprof.cli.output import (
     html_option,
     json_option,
@@ -84,4 +84,4 @@ def _steps(folder: str, notes: list[str]) -> Iterator[RankSteps]:
     if is_local(folder) and not os.path.isdir(local_path(folder)):
         raise UsageError(f"{folder} is no folder; name the one where pipeprof run saved profiles.")
     files = [url for url in sorted(objects_below(folder)) if url.endswith(".json")]
-    yield from steps_of(read_profiles(files, notes), len(files))
+    yield from read_steps(files, notes)

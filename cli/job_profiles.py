@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeprof.cli.run_note import RANK_NOTE
 from pipeprof.errors import PipeprofError
+from pipeprof.measure.environment import usable_cores
 from pipeprof.storage.urls import is_local, redact
 
 if TYPE_CHECKING:
@@ -35,30 +39,60 @@ class LoaderRanks:
 
 def read_profiles(urls: Iterable[str], notes: list[str]) -> Iterator[tuple[str, Profile]]:
     """Yield the profiles among the files ``urls``. Those that cannot be read become ``notes``."""
-    from pipeprof.model import Profile
-    from pipeprof.storage.write import read_object
-    from pipeprof.store import load, loads
-
     for url in urls:
-        if not url.endswith(".json") or url.endswith(f"/{RANK_NOTE}"):
-            continue
-        try:
-            result = load(url) if is_local(url) else loads(read_object(url), redact(url))
-        except PipeprofError as error:
-            notes.append(f"left out: {error}")
-            continue
-        if isinstance(result, Profile):
+        result = _read(url)
+        if isinstance(result, str):
+            notes.append(result)
+        elif result is not None:
             yield redact(url), result
 
 
-def steps_of(profiles: Iterable[tuple[str, Profile]], count: int) -> Iterator[RankSteps]:
-    """Yield the steps of those ``profiles``, about ``count``, that have a rank. No profile is
-    kept, as a job may have thousands."""
+def read_steps(urls: Sequence[str], notes: list[str]) -> Iterator[RankSteps]:
+    """Yield the steps of the ranks among the files ``urls``. Those that cannot be read become
+    ``notes``. Many are read on all cores, and no profile is kept: a job may have thousands."""
+    read = partial(_read_steps, exact=len(urls) <= _MOST_EXACT)
+    few = len(urls) <= _MOST_EXACT
+    with nullcontext() if few else ProcessPoolExecutor(usable_cores()) as pool:
+        for result in map(read, urls) if pool is None else pool.map(read, urls, chunksize=16):
+            if isinstance(result, str):
+                notes.append(result)
+            elif result is not None:
+                yield result
+
+
+def steps_of(profiles: Iterable[tuple[str, Profile]]) -> Iterator[RankSteps]:
+    """Yield the steps of those of ``profiles`` that have a rank."""
     from pipeprof.analyze.job.rank_steps import RankSteps
 
     for url, profile in profiles:
         if profile.environment.rank is not None:
-            yield RankSteps.of(profile, url, count <= _MOST_EXACT)
+            yield RankSteps.of(profile, url)
+
+
+def _read_steps(url: str, exact: bool) -> RankSteps | str | None:
+    """Return the steps of the rank whose profile is at ``url``; as `_read` for other files."""
+    from pipeprof.analyze.job.rank_steps import RankSteps
+
+    result = _read(url)
+    if result is None or isinstance(result, str):
+        return result
+    has_rank = result.environment.rank is not None
+    return RankSteps.of(result, redact(url), exact) if has_rank else None
+
+
+def _read(url: str) -> Profile | str | None:
+    """Return the profile at ``url``, or why it cannot be read; ``None`` for other results."""
+    from pipeprof.model import Profile
+    from pipeprof.storage.write import read_object
+    from pipeprof.store import load, loads
+
+    if not url.endswith(".json") or url.endswith(f"/{RANK_NOTE}"):
+        return None
+    try:
+        result = load(url) if is_local(url) else loads(read_object(url), redact(url))
+    except PipeprofError as error:
+        return f"left out: {error}"
+    return result if isinstance(result, Profile) else None
 
 
 def newest_job(ranks: Iterable[RankSteps], notes: list[str]) -> list[LoaderRanks] | None:

@@ -24,7 +24,13 @@ _TYPES: dict[str, type[Profile] | type[SweepResult]] = {
     SWEEP_SCHEMA: SweepResult,
 }
 # `Stage` is a str and `numpy.float64` a float, so both are valid values
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+class _Declared(msgspec.Struct):
+    """What a file says that it is."""
+
+    schema: str = ""
 
 
 def dumps(result: Profile | SweepResult) -> bytes:
@@ -58,11 +64,12 @@ def _not_finite(value: object, where: str) -> Iterator[str]:
 def loads(data: bytes, where: str = "the data") -> Profile | SweepResult:
     """Return the profile or sweep in ``data``. Raises `ProfileError` for anything else."""
     try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
+        schema = _written_last(data) or msgspec.json.decode(data, type=_Declared).schema
+    except msgspec.ValidationError:  # a list, or another type of schema
+        schema = ""
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"{where} is not JSON, or is cut short ({error}).") from None
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(schema, str) or not schema.startswith("pipeprof."):
+    if not schema.startswith("pipeprof."):
         raise ProfileError(
             f"{where} is JSON, but not a profile or sweep of pipeprof; "
             f'those have "schema": "{PROFILE_SCHEMA}" or "{SWEEP_SCHEMA}".'
@@ -73,9 +80,18 @@ def loads(data: bytes, where: str = "the data") -> Profile | SweepResult:
             f"{PROFILE_SCHEMA} and {SWEEP_SCHEMA}. Open it with the version that wrote it."
         )
     try:
-        return msgspec.convert(document, _TYPES[schema])
+        return msgspec.json.decode(data, type=_TYPES[schema])
     except msgspec.ValidationError as error:
         raise ProfileError(f"{where} says it is {schema}, but it is not: {error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{where} is not JSON, or is cut short ({error}).") from None
+
+
+def _written_last(data: bytes) -> str:
+    """Return the schema with which `dumps` ends a file, without reading all of it; empty for none.
+    """
+    ends = (name for name in _TYPES if data.endswith(f'"schema":"{name}"}}\n'.encode()))
+    return next(ends, "")
 
 
 def load(path: str | PathLike[str]) -> Profile | SweepResult:

@@ -115,7 +115,7 @@ def test_what_is_no_profile_is_refused(data: bytes, complaint: str, tmp_path: Pa
 
 
 def test_a_wrong_value_is_located() -> None:
-    data = dumps(sample_profile()).replace(b'"verdict": "starved"', b'"verdict": "hungry"')
+    data = dumps(sample_profile()).replace(b'"verdict":"starved"', b'"verdict":"hungry"')
     with pytest.raises(ProfileError, match=r"'hungry'.*\$\.diagnosis\.verdict"):
         loads(data, "run.json")
 

@@ -139,7 +139,7 @@ def _newer(path: Path) -> None:
 
 
 def _wrong_type(path: Path) -> None:
-    path.write_bytes(dumps(sample_profile()).replace(b'"stall_s": 12.6', b'"stall_s": "long"'))
+    path.write_bytes(dumps(sample_profile()).replace(b'"stall_s":12.6', b'"stall_s":"long"'))
 
 
 def _missing(path: Path) -> None:

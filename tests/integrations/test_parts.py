@@ -100,9 +100,9 @@ def test_a_framework_that_is_not_as_expected_is_left_alone(monkeypatch, tmp_path
     unknown = ModuleType("transformers.trainer")
     under_run._add_transformers_callback(unknown)
     under_run._name_checkpoints(unknown, "Fabric", ("save", "load"))
-    under_run._profile_ray_workers(tmp_path)
+    under_run._profile_ray_workers(str(tmp_path))
     assert os.environ["RAY_TRAIN_CALLBACKS"].startswith("mine.Callback,pipeprof.")
-    assert not under_run.has_other_profiles(tmp_path)
+    assert not under_run.has_other_profiles(str(tmp_path))
 
 
 @pytest.mark.parametrize(("least", "said"), [("0.0", ""), ("999.1", "999.1 or newer is.")])
