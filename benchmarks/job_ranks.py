@@ -137,7 +137,7 @@ def main() -> None:
         (folder / "empty.html").write_text(EMPTY)
         usable, empty = (sorted(each)[len(each) // 2] for each in
                          interactive([folder / "job.html", folder / "empty.html"]))  # fmt: skip
-        shown = f"Rank {SLOW % count} is to be cured first" in (folder / "job.html").read_text()
+        shown = f"Rank {SLOW % count} on " in (folder / "job.html").read_text()
     print(f"{count:,} ranks of {STEPS:,} steps, {format_bytes(saved)} of profiles")
     print(f"gathered and rendered: {format_duration(seconds)} (bar {MOST_SECONDS:.0f} s), "
           f"{format_bytes(memory)} (bar {format_bytes(MOST_MEMORY)})")  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,6 @@ Examples:
   pipeprof compare main.json branch.json --fail-if-slower 10%
   pipeprof compare main.json branch.json --markdown | gh pr comment --body-file -
   pipeprof compare pipeprof-results/sweep-20260131-142501 pipeprof-results/sweep-20260207-093012
-  pipeprof compare pipeprof-run/*/rank*/train.py-42.json
 """
 
 
@@ -59,8 +59,8 @@ def command(
 
     The report lists changed settings and conditions. It compares throughput, starved fraction,
     stall and each stage, with intervals, and says which differences are more than chance. A sweep
-    is represented by its best setting for each data set. Among ranks of one training, whose steps
-    wait for each other, it names the rank that is slowest to fetch its batches.
+    is represented by its best setting for each data set. Ranks of one job wait for each other: join
+    them by `pipeprof gather`.
     """
     refuse_clashes(markdown, as_json, html)
     paths = _check_paths(files)
@@ -96,7 +96,6 @@ def _check_paths(files: tuple[str, ...]) -> list[Path]:
 
 
 def _compare(paths: list[Path]) -> Comparison:
-    from pipeprof.analyze.compare.ranks import rank_skew
     from pipeprof.analyze.compare.runs import two_runs
     from pipeprof.model import Comparison
 
@@ -116,8 +115,16 @@ def _compare(paths: list[Path]) -> Comparison:
             notes.append(
                 f"{path}: data sets that are not in both sweeps were left out ({unmatched})"
             )
-    profiles = [profile for runs in every for _, profile in runs.values()]
-    return Comparison(tuple(pairs), tuple(notes), rank_skew(profiles))
+    if _are_of_one_job([profile for runs in every for _, profile in runs.values()]):
+        notes.append("these are ranks of one job, which wait for each other: pipeprof gather "
+                     "joins them")  # fmt: skip
+    return Comparison(tuple(pairs), tuple(notes))
+
+
+def _are_of_one_job(profiles: Sequence[Profile]) -> bool:
+    """Return whether these are different ranks, each with a profile of the same loader."""
+    ranks = {profile.environment.rank for profile in profiles} - {None}
+    return len(ranks) == len(profiles) and len({profile.name for profile in profiles}) == 1
 
 
 def _load_runs(paths: list[Path]) -> list[Runs]:

@@ -88,8 +88,7 @@ def loads(data: bytes, where: str = "the data") -> Profile | SweepResult:
 
 
 def _written_last(data: bytes) -> str:
-    """Return the schema with which `dumps` ends a file, without reading all of it; empty for none.
-    """
+    """Return the schema that `dumps` writes last, without reading the rest; empty for none."""
     ends = (name for name in _TYPES if data.endswith(f'"schema":"{name}"}}\n'.encode()))
     return next(ends, "")
 

@@ -16,7 +16,6 @@ from pipeprof.model.comparison import Change as Change
 from pipeprof.model.comparison import Compared as Compared
 from pipeprof.model.comparison import Comparison as Comparison
 from pipeprof.model.comparison import Difference as Difference
-from pipeprof.model.comparison import RankSkew as RankSkew
 from pipeprof.model.comparison import Speed as Speed
 from pipeprof.model.comparison import TwoRuns as TwoRuns
 from pipeprof.model.conditions import NOT_INSPECTED as NOT_INSPECTED
@@ -34,6 +33,8 @@ from pipeprof.model.conversion import Sample as Sample
 from pipeprof.model.headspace import Headspace as Headspace
 from pipeprof.model.job import Cure as Cure
 from pipeprof.model.job import JobRank as JobRank
+from pipeprof.model.job import RankMap as RankMap
+from pipeprof.model.job import RankRow as RankRow
 from pipeprof.model.job import TrainingJob as TrainingJob
 from pipeprof.model.pauses import BY_LENGTH as BY_LENGTH
 from pipeprof.model.pauses import PauseEvidence as PauseEvidence

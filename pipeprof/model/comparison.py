@@ -103,33 +103,12 @@ class TwoRuns:
 
 
 @dataclass(frozen=True)
-class RankSkew:
-    """The ranks of one training compared with each other. Each step waits for all ranks, so their
-    throughput is always equal. This compares how long each rank takes to fetch a batch."""
-
-    ranks: int
-    grade: Literal["even", "warning", "critical"]
-    """How much longer the slowest rank takes than the others. *even*: below 10 % or within chance;
-    *warning*: below 20 %; *critical*: more."""
-    headline: str
-    """One sentence with the numbers."""
-    rank: int | None = None
-    """The slowest rank; ``None`` where the ranks are even."""
-    fetch_s: float | None = None
-    """Seconds that the slowest rank takes to fetch a batch."""
-    others_s: float | None = None
-    """Median over the other ranks, in seconds."""
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Each run compared with the first. ``pipeprof compare --json`` prints one of these."""
 
     pairs: tuple[TwoRuns, ...]
     """One pair per later run; for sweeps, one per data set."""
     notes: tuple[str, ...] = ()
-    ranks: RankSkew | None = None
-    """Present when all runs are ranks of one training."""
     schema: Literal["pipeprof.comparison/1"] = COMPARISON_SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -46,6 +46,27 @@ class Cure:
 
 
 @dataclass(frozen=True)
+class RankRow:
+    """One rank, or consecutive ones, in a `RankMap`."""
+
+    name: str
+    """``rank 3``, a host, or the first and the last of several."""
+    ranks: int
+    late_s: tuple[float, ...]
+    """Seconds in which all ranks waited for a batch of these. [parts]"""
+
+
+@dataclass(frozen=True)
+class RankMap:
+    """For whose batches a job waited, and when."""
+
+    parts_s: tuple[float, ...]
+    """Duration of consecutive parts of the job's steps, in seconds. [parts]"""
+    rows: tuple[RankRow, ...]
+    """In the order of the ranks."""
+
+
+@dataclass(frozen=True)
 class TrainingJob:
     """The ranks of one job, joined step by step. ``pipeprof gather --json`` prints one of these for
     each loader."""
@@ -78,6 +99,8 @@ class TrainingJob:
     """Those with most of the job's stall first."""
     cures: tuple[Cure, ...]
     """The largest gain first."""
+    map: RankMap | None = None
+    """``None`` without common steps."""
     notes: tuple[str, ...] = ()
     schema: Literal["pipeprof.job/1"] = JOB_SCHEMA
 

@@ -195,3 +195,44 @@ def test_profiles_without_a_common_step():
     found = job_of([RankSteps.of(one, "a"), RankSteps.of(apart, "b")])
     assert (found.verdict, found.steps, found.ranks, found.cures) == ("inconclusive", 0, (), ())
     assert "have no step in common" in found.headline
+
+
+def test_the_map_shows_for_whose_batches_the_job_waited_and_when():
+    waits_s = some(0.0001)
+    waits_s[3, STEPS // 2 :] = 0.010
+    found = job(waits_s, some(STEP_S, jitter=0.02)).map
+    assert [row.name for row in found.rows] == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    late = np.array(found.rows[3].late_s) / np.array(found.parts_s)
+    assert late[: len(late) // 2 - 1].max() < 0.05
+    assert late[len(late) // 2 + 1 :].min() > 0.4
+
+
+@pytest.mark.parametrize(
+    ("ranks", "of_host", "rows", "first"),
+    [
+        (32, 8, 32, "rank 0"),
+        (40, 8, 5, "host0"),
+        (40, 40, 1, "host0"),
+        (300, 2, 50, "host0 – host2"),
+    ],
+)
+def test_the_ranks_of_a_host_share_a_row_where_there_are_many(ranks, of_host, rows, first):
+    steps = [
+        rank_steps(rank, f"host{rank // of_host}", np.full(STEPS, 0.001)) for rank in range(ranks)
+    ]
+    found = job_of(steps).map
+    assert (len(found.rows), found.rows[0].name) == (rows, first)
+    assert sum(row.ranks for row in found.rows) == ranks
+    assert sum(found.parts_s) == pytest.approx((STEPS - 8) * 0.011), "without warm-up"
+
+
+def rank_steps(rank: int, host: str, wait_s: Times) -> RankSteps:
+    """Return the steps of a rank that waits so long for each batch, and then computes."""
+    ends_s = np.cumsum(np.concatenate(([0.0], wait_s + STEP_S)))
+    return RankSteps.of(of_rank(rank, ends_s, wait_s, host, "decode_s"), f"{rank}.json", False)
+
+
+def test_where_steps_are_not_charged_one_by_one_the_blame_of_the_profile_counts():
+    waits_s = np.full(STEPS, 0.010)
+    steps = [rank_steps(rank, "host", waits_s) for rank in (0, 1)]
+    assert job_of(steps).blame == pytest.approx({"decode": 2 / 3, "read": 1 / 3})

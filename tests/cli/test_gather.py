@@ -74,6 +74,19 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_used(tmp_path, capsys):
     assert "half.json" in found["notes"][0]
 
 
+def test_many_profiles_are_read_on_all_cores(tmp_path, capsys):
+    """Those of one rank in three load more slowly, and one file is damaged."""
+    profiles = [profile(rank % 2) for rank in range(70)]
+    for rank, each in enumerate(profiles):
+        environment = replace(each.environment, rank=rank)
+        save(tmp_path, replace(each, environment=environment))
+    (tmp_path / "rank69" / "half.json").write_text('{"schema": "pipeprof.prof')
+    (found,) = gathered(tmp_path, capsys)
+    assert len(found["ranks"]) == 70
+    assert {rank["rank"] % 2 for rank in found["ranks"] if rank["stall_share"] > 0} == {1}
+    assert "half.json" in found["notes"][0]
+
+
 def test_the_newest_of_two_jobs_is_shown_and_the_newest_profile_of_a_rank(tmp_path, capsys):
     later = [profile(rank, "two", "2026-11-26T12:00:00Z") for rank in (0, 1)]
     again = profile(1, "two", "2026-11-26T13:00:00Z")
@@ -81,6 +94,13 @@ def test_the_newest_of_two_jobs_is_shown_and_the_newest_profile_of_a_rank(tmp_pa
     assert found["created"] == "2026-11-26T13:00:00Z"
     assert "The newest job is shown; the folder also holds one." in found["notes"]
     assert "Older profiles of the same ranks are left out: 1." in found["notes"]
+
+
+def test_compare_refers_to_it(tmp_path, capsys):
+    save(tmp_path, profile(0), profile(1))
+    files = sorted(map(str, tmp_path.glob("rank*/*.json")))
+    assert run(["compare", *files]) == 0
+    assert "pipeprof gather joins them" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("there", ["nothing", "one rank", "no rank"])

@@ -56,6 +56,14 @@ for batch in DataLoader(torch.arange(40.0), 4):
 """
 
 
+def test_the_nodes_of_a_large_job_are_not_kept_for_its_report(tmp_path):
+    (tmp_path / "script.py").write_text(ALONE)
+    step = {"SLURM_JOB_ID": "1", "SLURM_STEP_NUM_TASKS": "4096", "SLURM_PROCID": "0"}
+    done = call([*RUN, "script.py"], tmp_path, UNWATCHED | step)
+    assert "pipeprof: pipeprof gather pipeprof-run joins all ranks." in done.stderr
+    assert f"pipeprof: rank 0: saved pipeprof-run/{HOST}/rank0/script.py-5.json" in done.stderr
+
+
 def test_under_srun_ranks_do_not_write_over_one_another(tmp_path):
     """Two processes as `srun -n 2` starts them: it sets no RANK."""
     (tmp_path / "script.py").write_text(ALONE)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pipeprof.model import Comparison, Difference, RankSkew
+from pipeprof.model import Comparison, Difference
 from tests.comparisons import compared, drawn, sample_comparison, three_runs
 from tests.contracts.report_samples import HOSTILE, renamed
-from tests.report.full import ESCAPE, full_page, full_text, section
-from tests.report.html.pages import read
+from tests.report.full import ESCAPE, full_text, section
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -87,11 +86,3 @@ def test_it_explains_how_intervals_are_computed() -> None:
     assert "block bootstrap over 1,800 and 12,000 batches" in part
     assert "for stages, over the 1,800 and 2,000 recorded ones" in part
     assert "Widened by 6 %, by which two runs of one setting may differ" in part
-
-
-def test_the_slowest_rank_comes_first() -> None:
-    skew = RankSkew(2, "critical", "Of 2 ranks, rank 1 takes 36.0 ms to fetch a batch.", 1, 0.036)
-    text = full_text(replace(sample_comparison(), ranks=skew))
-    assert text.startswith("Ranks of one training  critical\n  Of 2 ranks, rank 1 takes 36.0 ms")
-    page = read(full_page(replace(sample_comparison(), ranks=skew)))
-    assert "Of 2 ranks, rank 1 takes 36.0 ms" in page

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeprof.analyze.job.cures import cures
+from pipeprof.analyze.job.rank_map import rank_map
 from pipeprof.analyze.job.rank_steps import RankSteps
 from pipeprof.analyze.job.steps import JobSteps
 from pipeprof.analyze.profile.intervals import ratio_interval
@@ -59,6 +60,7 @@ def job_of(ranks: Sequence[RankSteps], notes: Sequence[str] = ()) -> TrainingJob
         headline="",
         blame=_blame(charges) if count else {},
         ranks=job_ranks,
+        map=rank_map(steps, ranks) if count else None,
         cures=tuple(sorted(cures(steps, ranks), key=lambda cure: -cure.gain)) if count else (),
     )
     headline = job_headline(job, hosts)

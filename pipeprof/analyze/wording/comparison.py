@@ -1,4 +1,4 @@
-"""Texts of a comparison: the change in throughput, differences between the runs, slow ranks."""
+"""Texts of a comparison: the change in throughput, and differences between the runs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,4 @@ _TEXTS: Final = {
     "cache": "the cache was {before} in one, {after} in the other",
     "sizes": "batches of other sizes, so times are given per sample",
     "threshold": "verdicts by thresholds of {before:share} and {after:share}",
-    "slow-rank": "Of {ranks:n rank}, rank {rank} takes {own_s:duration} to fetch a batch, the "
-    "others {others_s:duration}: {longer:percent} longer. It waits for batches {own_waits:share} "
-    "of the time, the others {others_wait:share}«{together:if}; the others wait for it in their "
-    "steps». Look at what differs there: its part of the data, its machine, its connection to "
-    "the storage.",
-    "even-ranks": "{ranks:n rank} fetch equally fast, as far as this data shows: the slowest takes "
-    "{longer:percent} longer for a batch than the others, which «{chance:if}may be chance»"
-    "«{chance:unless}is less than {least:percent}».",
 }

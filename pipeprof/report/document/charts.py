@@ -143,4 +143,16 @@ class Timeline:
     """Most batches that can be in flight when one is delivered."""
 
 
-ChartData: TypeAlias = Bars | Stacks | StageSpread | Throughputs | OverWorkers | OverTime | Timeline
+@dataclass(frozen=True)
+class ShareMap:
+    """A map of shares, such as ranks by time."""
+
+    title: str
+    """The title of the horizontal axis."""
+    rows: Mapping[str, tuple[float, ...]]
+    """Row → the share of each column. 0..1"""
+
+
+ChartData: TypeAlias = (
+    Bars | Stacks | StageSpread | Throughputs | OverWorkers | OverTime | Timeline | ShareMap
+)

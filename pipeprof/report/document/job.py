@@ -6,11 +6,15 @@ from typing import Final
 
 from pipeprof.model import Cure, JobRank, TrainingJob
 from pipeprof.report.document import blocks as doc
+from pipeprof.report.document.charts import ShareMap
 from pipeprof.report.document.wording import opening
 from pipeprof.units import counted, format_count, format_duration, format_share, percent
 
 _MOST_RANKS: Final = 10
 """Most ranks in the table; those that hold the job up come first."""
+_STEPS: Final = "from the first common step to the last"
+_SHADES: Final = " ▁▂▃▄▅▆▇█"
+"""How a share is drawn as text, from 0 to 1."""
 _CURES: Final = {
     "rank": "rank {name} loads like the others",
     "host": "the ranks of {name} load like the others",
@@ -31,6 +35,7 @@ def job_document(job: TrainingJob) -> doc.Document:
             _figures(job),
             _blame(job),
             _ranks(job),
+            _map(job),
             _cures(job),
             doc.section("notes", "Notes", *map(doc.Paragraph, job.notes)),
         ),
@@ -80,6 +85,29 @@ def _rank_row(rank: JobRank) -> doc.Row:
         doc.term(rank.bottleneck or "none"),
         format_share(rank.starved_fraction),
     )
+
+
+def _map(job: TrainingJob) -> doc.Section:
+    """Return for whose batches the job waited, from the first common step to the last."""
+    if job.map is None or job.verdict != "starved":
+        return doc.section("map", "")
+    shares = {
+        row.name: tuple(
+            late_s / part_s for late_s, part_s in zip(row.late_s, job.map.parts_s, strict=True)
+        )
+        for row in job.map.rows
+    }
+    text = "how much of the time all ranks waited for a batch of a rank, or of a host's ranks"
+    chart = doc.Chart("map", "Who held the job up, and when", text, ShareMap(_STEPS, shares))
+    worst = sorted(job.map.rows, key=lambda row: -sum(row.late_s))[:_MOST_RANKS]
+    chosen = {row.name for row in worst if sum(row.late_s) > 0}
+    rows = tuple(
+        doc.row(name, "".join(_SHADES[round(each * (len(_SHADES) - 1))] for each in shares[name]))
+        for name in shares
+        if name in chosen
+    )
+    table = doc.Table((doc.Column("", "name"), doc.Column(_STEPS, "name")), rows)
+    return doc.section("map", "Who held the job up, and when", chart, table)
 
 
 def _cures(job: TrainingJob) -> doc.Section:

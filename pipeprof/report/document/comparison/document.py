@@ -47,7 +47,6 @@ def comparison_document(comparison: Comparison) -> doc.Document:
         created=last.created,
         version=last.pipeprof,
         sections=(
-            _ranks(comparison),
             doc.section("verdict", "", *verdicts),
             _throughput(comparison),
             doc.section("runs", "Before and after", *_for_each(pairs, _summary)),
@@ -56,14 +55,6 @@ def comparison_document(comparison: Comparison) -> doc.Document:
             _confidence(comparison),
         ),
     ).filled()
-
-
-def _ranks(comparison: Comparison) -> doc.Section:
-    skew = comparison.ranks
-    name, title = "ranks", "Ranks of one training"
-    if skew is None:
-        return doc.section(name, title)
-    return doc.section(name, title, doc.Paragraph(skew.headline), note=skew.grade)
 
 
 def _named(pairs: Sequence[TwoRuns]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.report.document import charts as data
-from pipeprof.report.html.charts import bars, lines, points, timeline
+from pipeprof.report.html.charts import bars, cells, lines, points, timeline
 from pipeprof.report.html.charts.vega import Spec
 
 
@@ -24,3 +24,5 @@ def spec_of(chart: data.ChartData) -> Spec:
             return lines.over_time(chart)
         case data.Timeline():
             return timeline.timeline(chart)
+        case data.ShareMap():
+            return cells.cells(chart)
