@@ -27,7 +27,6 @@ SLOW = (
     "benchmarks",
     "cli/test_compare.py",
     "cli/test_generate.py",
-    "cli/test_ranks.py",
     "cli/test_run_export.py",
     "cli/test_run_live.py",
     "cli/test_run_loaders.py",
