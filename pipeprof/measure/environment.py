@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from pipeprof.measure.job_place import find_job_place
+from pipeprof.measure.placement import device_address, find_placement
 from pipeprof.model import Environment, JobPlace
 from pipeprof.version import __version__
 
@@ -38,6 +39,7 @@ def read_environment(accelerator: str) -> Environment:
         readers=loaded_readers(),
         host=socket.gethostname(),
         job=place,
+        placement=find_placement(device=device_address()),
     )
 
 

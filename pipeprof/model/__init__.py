@@ -24,6 +24,7 @@ from pipeprof.model.conditions import DataSource as DataSource
 from pipeprof.model.conditions import Environment as Environment
 from pipeprof.model.conditions import JobPlace as JobPlace
 from pipeprof.model.conditions import LoaderConfig as LoaderConfig
+from pipeprof.model.conditions import Placement as Placement
 from pipeprof.model.conditions import Skipped as Skipped
 from pipeprof.model.conversion import Conversion as Conversion
 from pipeprof.model.conversion import ConversionSpec as ConversionSpec

@@ -51,6 +51,24 @@ class JobPlace:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where a process runs in its machine. Nodes are those of non-uniform memory access (NUMA)."""
+
+    cores: tuple[int, ...]
+    """Numbers of the cores that its affinity allows."""
+    core_nodes: tuple[int, ...]
+    """Nodes that hold some of these cores."""
+    memory_nodes: tuple[int, ...]
+    """Nodes of which it may use the memory."""
+    memory_policy: str | None
+    """How its memory is placed, as the kernel calls it: ``default``, ``bind:0``."""
+    device_node: int | None
+    """Node of its accelerator; ``None`` where it has none, or the machine does not say."""
+    nic_nodes: Mapping[str, int]
+    """Network card → node, of those that are up and say it."""
+
+
+@dataclass(frozen=True)
 class Environment:
     """The hardware and the software of a run."""
 
@@ -77,6 +95,8 @@ class Environment:
     """Name of the machine. ``None``: the profile was saved before it was recorded."""
     job: JobPlace | None = None
     """``None``: no launcher of several processes was recognised."""
+    placement: Placement | None = None
+    """``None``: the profile was saved before it was recorded, or the system does not tell it."""
 
 
 @dataclass(frozen=True)

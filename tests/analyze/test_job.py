@@ -236,3 +236,22 @@ def test_where_steps_are_not_charged_one_by_one_the_blame_of_the_profile_counts(
     waits_s = np.full(STEPS, 0.010)
     steps = [rank_steps(rank, "host", waits_s) for rank in (0, 1)]
     assert job_of(steps).blame == pytest.approx({"decode": 2 / 3, "read": 1 / 3})
+
+
+@pytest.mark.parametrize(
+    ("cores", "says"),
+    [
+        (((0, 1), (0, 1)), None),
+        (((0, 1), (2, 3)), None),
+        (((0,), (0,)), "The ranks 0, 1 on host may all run on the same 1 core:"),
+        (((0, 1, 2), (2, 3), (4, 5)), "The ranks 0, 1 on host may all run on the same 1 core:"),
+    ],
+    ids=["all cores for all", "cores of their own", "one core for two", "an overlap"],
+)
+def test_ranks_that_are_bound_to_the_same_cores_are_named(cores, says):
+    steps = [
+        replace(rank_steps(rank, "host", np.full(STEPS, 0.001)), cores=each)
+        for rank, each in enumerate(cores)
+    ]
+    notes = [note for note in job_of(steps).notes if "core" in note]
+    assert [note.startswith(says) for note in notes] == ([True] if says else [])

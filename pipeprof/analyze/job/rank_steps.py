@@ -33,6 +33,8 @@ class RankSteps:
     host: str | None
     job_id: str | None
     world_size: int | None
+    cores: tuple[int, ...]
+    """Cores that its affinity allows; empty for unknown."""
     file: str
     """Path of its profile as the user gave it."""
     created: str
@@ -83,6 +85,7 @@ class RankSteps:
             host=environment.host,
             job_id=job.job_id if job else None,
             world_size=job.world_size if job else None,
+            cores=environment.placement.cores if environment.placement else (),
             file=file,
             created=profile.created,
             version=environment.pipeprof,

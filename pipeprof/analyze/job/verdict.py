@@ -10,6 +10,7 @@ import numpy as np
 from pipeprof.analyze.job.cures import cures
 from pipeprof.analyze.job.rank_map import rank_map
 from pipeprof.analyze.job.rank_steps import RankSteps
+from pipeprof.analyze.job.shared_cores import sharing
 from pipeprof.analyze.job.steps import JobSteps
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.wording.job import job_headline, job_notes
@@ -64,7 +65,7 @@ def job_of(ranks: Sequence[RankSteps], notes: Sequence[str] = ()) -> TrainingJob
         cures=tuple(sorted(cures(steps, ranks), key=lambda cure: -cure.gain)) if count else (),
     )
     headline = job_headline(job, hosts)
-    return replace(job, headline=headline, notes=(*notes, *job_notes(job)))
+    return replace(job, headline=headline, notes=(*notes, *job_notes(job, sharing(ranks))))
 
 
 def _starved(steps: JobSteps) -> tuple[float, tuple[float, float]]:

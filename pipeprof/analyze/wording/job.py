@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pipeprof.analyze.wording.template import fill
@@ -34,13 +34,21 @@ def job_headline(job: TrainingJob, hosts: Mapping[str, float]) -> str:
     return fill(_HEADLINES[code], figures, job) + fill(who, figures, job)
 
 
-def job_notes(job: TrainingJob) -> Iterator[str]:
-    """Yield what limits the result."""
+def job_notes(
+    job: TrainingJob, sharing: Iterable[tuple[str, list[int], int]] = ()
+) -> Iterator[str]:
+    """Yield what limits the result, and which ranks share cores."""
     if job.missing:
-        named = ", ".join(map(str, job.missing[:5])) + (", …" if len(job.missing) > 5 else "")
-        yield fill(_MISSING, {"missing": len(job.missing), "named": named}, job)
+        yield fill(_MISSING, {"missing": len(job.missing), "named": _named(job.missing)}, job)
+    for host, ranks, cores in sharing:
+        figures = {"named": _named(ranks), "on": host, "cores": cores}
+        yield fill(_SHARED, figures, job)
     if job.verdict == "starved":
         yield _LIMIT
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks[:5])) + (", …" if len(ranks) > 5 else "")
 
 
 def _gain(job: TrainingJob) -> float | None:
@@ -71,6 +79,10 @@ _WHO: Final = {
     "« Without the late batches: +{cured:percent}.»",
     "all": "All ranks wait at the same time.« If data were free: +{cured:percent}.»",
 }
+_SHARED: Final = (
+    "The ranks {named} on {on} may all run on the same {cores:n core}: bind each to cores of its "
+    "own, as torchrun --numa-binding=exclusive or srun --cpu-bind=cores does."
+)
 _MISSING: Final = (
     "{missing:n rank} of {world_size} left no profile: {named}. Whether they hold the job up is "
     "unknown."

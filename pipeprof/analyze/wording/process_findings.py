@@ -123,6 +123,13 @@ TEXTS: Final = {
         "Set {cache.option} to {cache.needed_bytes:bytes} or more, if the disk has room. Else "
         "store the data smaller, or nearer.",
     ),
+    "far-from-device": FindingText(
+        "Workers run far from the accelerator",
+        "The device is on NUMA node {node}, and all cores that this process may use are on node "
+        "{nodes}. Each batch crosses the link between the nodes.",
+        "Start each rank on the node of its device: torchrun --numa-binding=node, or numactl "
+        "--cpunodebind={node} --membind={node} before the command.",
+    ),
     "workers-without-data": FindingText(
         "Some workers have no data",
         "{idle:,.0f} of {workers:n worker} delivered no batch. The data set is iterable, and seems "

@@ -41,6 +41,25 @@ def oversubscribing_threads(facts: Facts) -> float:
     return threads if busy and too_many else 0.0
 
 
+@case("far-from-device")
+def far_from_device(facts: Facts) -> Figures | None:
+    """Workers run on cores that are far from the accelerator.
+
+    Reported when the accelerator is starved and none of the cores that the process may use belongs
+    to the NUMA node of its device. Each batch then crosses the link between the nodes.
+
+    Fix: start each rank on the node of its device, with `torchrun --numa-binding=node`, or with
+    `numactl --cpunodebind=N --membind=N`.
+    """
+    place = facts.environment.placement
+    if not facts.starved or place is None or place.device_node is None or not place.core_nodes:
+        return None
+    if place.device_node in place.core_nodes:
+        return None
+    nodes = ", ".join(map(str, place.core_nodes))
+    return {"node": place.device_node, "nodes": nodes}
+
+
 @case("native-threads-oversubscribed")
 def native_threads(facts: Facts) -> Figures | None:
     """Libraries in the workers start threads of their own, more than there are cores.
