@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
+import socket
 import sys
 from functools import partial
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir
 from typing import NoReturn
+from uuid import uuid4
 
 import click
 
@@ -88,10 +91,11 @@ def command(
     if whole and (tune or tuned):
         raise UsageError("--tune cannot be combined with --whole: give one of them")
     outputs = live.outputs()
-    folder = mkdtemp(prefix="pipeprof-run-")
+    folder = os.path.join(gettempdir(), f"pipeprof-run-{uuid4()}")
     atexit.register(Once(partial(shutil.rmtree, folder, ignore_errors=True)))
     if tune and not tuned:
         # so that a loader which is made again starts with what was found for the last one
+        os.mkdir(folder, mode=0o700)
         tuned = Path(folder, "tuned.json")
     settings = RunSettings(
         overrides=tuple(each.text for each in overrides),
@@ -105,6 +109,7 @@ def command(
         quiet=report.quiet,
         follow=follow,
         scratch=folder,
+        host=socket.gethostname(),
     )
     session = settings.session(program.folder, outputs, lambda: leave_at_end(settings, session))
     reporter = RunReporter(session, script, report, settings)

@@ -87,7 +87,8 @@ def _leave(settings: RunSettings, session: Session, others: OtherRanks) -> None:
         profiles = session.profiles(settings.threshold)
         if profiles or session.problems:
             note = save_and_note(settings, profiles, session.problems, followed=True)
-            if os.path.isdir(settings.scratch):  # not so on another host
+            if settings.host == note.host:
+                os.makedirs(settings.scratch, mode=0o700, exist_ok=True)
                 note.write(join(settings.scratch, f"{note.host}-{note.process}{NOTE}"))
         place = find_job_place()
         if place and not place.rank and place.local_world_size not in (None, place.world_size):

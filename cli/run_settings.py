@@ -44,7 +44,10 @@ class RunSettings:
     follow: bool
     """Whether processes that the script starts are measured, too."""
     scratch: str
-    """Folder for what these processes leave for the first one, which removes it at its end."""
+    """Folder for what these processes leave for the first one. Whoever needs it first makes it, and
+    the first process removes it at its end."""
+    host: str
+    """Where that folder is."""
 
     def session(
         self,

@@ -61,7 +61,8 @@ def scripts(tmp_path: Path) -> Path:
 
 def test_a_script_within_a_script(scripts: Path) -> None:
     expected = call([sys.executable, "parent.py"], scripts)
-    done = call([*RUN, "parent.py"], scripts)
+    (scripts / "tmp").mkdir()
+    done = call([*RUN, "parent.py"], scripts, UNWATCHED | {"TMPDIR": str(scripts / "tmp")})
     assert (done.stdout, done.returncode) == (expected.stdout, 0)
     assert done.stdout == "tensor(780) 0 []\nended 3\n"
     found = saved(scripts / "pipeprof-run")
@@ -77,6 +78,7 @@ def test_a_script_within_a_script(scripts: Path) -> None:
     ]
     assert heads[3].startswith("pipeprof: process ")
     assert heads[3].endswith("/child.py-15.json")
+    assert not list((scripts / "tmp").glob("pipeprof-run-*")), "notes are gone at the end"
 
 
 def test_options_hold_in_it_too(scripts: Path) -> None:
