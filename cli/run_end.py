@@ -20,7 +20,7 @@ import click
 from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles, steps_of
 from pipeprof.cli.output import raise_if_starved
 from pipeprof.cli.run_note import NOTE, Note, in_order, read_note
-from pipeprof.cli.run_ranks import OtherRanks
+from pipeprof.cli.run_ranks import OtherRanks, has_other_nodes, is_large
 from pipeprof.cli.run_save import ProfileFolder, save_and_note, shown
 from pipeprof.errors import StarvedError
 from pipeprof.integrations.under_run import has_other_profiles
@@ -41,8 +41,6 @@ _log = logging.getLogger(__name__)
 
 _MOST_SHOWN = 5
 """Most reports that are printed of loaders in processes that the script started."""
-_MOST_RANKS = 256
-"""Most ranks of a job that is reported on at its end; each takes some milliseconds."""
 _NO_LOADER = (
     "{script} iterated no DataLoader, and no process that it started did{made}, so nothing was "
     "measured. Wrap another kind of loader with pipeprof.wrap(loader). Processes on other hosts "
@@ -158,7 +156,9 @@ class RunReporter:
         from pipeprof.report.document.build import first_screen, full_report
         from pipeprof.report.document.job import job_document
 
-        every = [*own, *self._followed]
+        every, place = [*own, *self._followed], find_job_place()
+        if self._others and place and has_other_nodes(place):
+            self._others.wait(place)  # even if nothing is printed: they may send their profiles
         if self.options.mode == "json":
             from pipeprof.store import dumps
 
@@ -182,7 +182,7 @@ class RunReporter:
         if len(alone) > len(shown):
             more = counted(len(alone) - len(shown), "report")
             self._print_line(f"pipeprof report FILE shows {more} more.")
-        if self._is_large():
+        if place and is_large(place):
             self._print_line(f"pipeprof gather {redact(self.options.out)} joins all ranks.")
         if jobs:
             self._print_line("pipeprof report FILE shows what one rank measured by itself.")
@@ -208,21 +208,14 @@ class RunReporter:
         """Return the job of which this process, or one that it started, is rank 0, for each loader;
         none where it has no such rank. ``here`` is what was measured on this host."""
         ranks = {profile.environment.rank for _, profile in here}
-        if self._is_large():
-            return []
-        if 0 not in ranks or self._others is None:
+        place = find_job_place()  # where a rank 0 was started by this process, it has waited
+        if 0 not in ranks or self._others is None or (place and is_large(place)):
             return []
         notes: list[str] = []
-        place = find_job_place()  # where a rank 0 was started by this process, it has waited
         others = self._others.wait(place) if place else self._others.now()
         urls = [url for note in others if note.rank not in ranks for url in note.profiles]
         found = newest_job(steps_of(chain(here, read_profiles(urls, notes))), notes)
         return [job_of_ranks(each, notes) for each in found or ()]
-
-    def _is_large(self) -> bool:
-        """Return whether the job has more ranks than are joined while all of its nodes are kept."""
-        place = find_job_place()
-        return place is not None and (place.world_size or 0) > _MOST_RANKS
 
     @cached_property
     def _profiles(self) -> list[Profile]:

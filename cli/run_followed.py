@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.cli.run_note import NOTE
 from pipeprof.cli.run_options import LiveOptions
-from pipeprof.cli.run_ranks import OtherRanks
+from pipeprof.cli.run_ranks import OtherRanks, has_other_nodes
 from pipeprof.cli.run_save import ProfileFolder, save_and_note
 from pipeprof.cli.run_settings import RunSettings
 from pipeprof.cli.script import strip_own_frames
@@ -91,7 +91,7 @@ def _leave(settings: RunSettings, session: Session, others: OtherRanks) -> None:
                 os.makedirs(settings.scratch, mode=0o700, exist_ok=True)
                 note.write(join(settings.scratch, f"{note.host}-{note.process}{NOTE}"))
         place = find_job_place()
-        if place and not place.rank and place.local_world_size not in (None, place.world_size):
+        if place and not place.rank and has_other_nodes(place):
             others.wait(place)  # the first process of this host reports on other hosts, too
     except Exception as error:  # the process is to end as without us
         log_caught(_log, error, "a followed process has left no profile", logging.WARNING)

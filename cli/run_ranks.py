@@ -20,9 +20,22 @@ _log = logging.getLogger(__name__)
 
 _IDLE_S = 15.0
 """How long to wait after the last rank has come."""
-_PAUSE_S = 0.1
+_PAUSE_S, _REMOTE_PAUSE_S = 0.1, 1.0
+"""Time between two looks into a folder, and into a bucket."""
+_MOST_RANKS = 256
+"""Most ranks of a job that is reported on at its end; each takes some milliseconds."""
 FOLDER = "folder"
 """Key under which a rank sends the name of its folder."""
+
+
+def is_large(place: JobPlace) -> bool:
+    """Return whether the job has more ranks than are waited for, as all its nodes are kept then."""
+    return (place.world_size or 0) > _MOST_RANKS
+
+
+def has_other_nodes(place: JobPlace) -> bool:
+    """Return whether ranks of the job run on other nodes, or may do so."""
+    return place.local_world_size is None or place.local_world_size != place.world_size
 
 
 class OtherRanks:
@@ -34,6 +47,7 @@ class OtherRanks:
         self._out, self._idle_s = out, idle_s
         self._earlier = self._notes()
         self._read: dict[str, Note] = {}
+        self._waited = False
 
     def now(self) -> list[Note]:
         """Return the notes of the ranks that have ended by now."""
@@ -47,10 +61,16 @@ class OtherRanks:
         """Return the notes of the other ranks when all have ended. ``place`` is that of rank 0.
 
         It does not wait for ranks of this host that are dead. For those of other hosts it stops
-        waiting when none has come for some seconds.
+        waiting when none has come for some seconds. In a large job it does not wait at all.
         """
+        if not self._waited and not is_large(place):
+            self._waited = True
+            self._wait(place)
+        return [note for note in self.now() if note.rank != place.rank]
+
+    def _wait(self, place: JobPlace) -> None:
         others = set(range(place.world_size or 1)) - {place.rank}
-        alone = place.local_world_size is not None and place.local_world_size == place.world_size
+        alone = not has_other_nodes(place)
         store = None if alone or not is_local(self._out) else RankStore.of_launcher(place)
         last, count = time.monotonic(), 0
         while True:
@@ -63,8 +83,8 @@ class OtherRanks:
             if len(notes) > count:
                 last, count = time.monotonic(), len(notes)
             if ended or not missing or time.monotonic() - last > self._idle_s:
-                return [note for note in notes if note.rank != place.rank]
-            time.sleep(_PAUSE_S)
+                return
+            time.sleep(_PAUSE_S if is_local(self._out) else _REMOTE_PAUSE_S)
 
     def _receive(self, store: RankStore, rank: int) -> None:
         """Save what ``rank`` has sent, as it did itself."""

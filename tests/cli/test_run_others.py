@@ -87,6 +87,12 @@ def test_one_of_another_host_that_never_comes(tmp_path: Path) -> None:
     assert 0.5 <= seconds < 10
 
 
+def test_the_ranks_of_a_large_job_are_not_waited_for(tmp_path: Path) -> None:
+    others = OtherRanks(str(tmp_path), idle_s=60)
+    left = note(tmp_path, 1)
+    assert others.wait(replace(FAR, world_size=4096)) == [left]
+
+
 def test_half_a_note_is_passed_over(tmp_path: Path) -> None:
     others = OtherRanks(str(tmp_path), idle_s=0.1)
     path = tmp_path / "host1" / "rank1" / RANK_NOTE
