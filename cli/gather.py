@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +20,10 @@ from pipeprof.cli.output import (
     refuse_clashes,
     write_page,
 )
+from pipeprof.cli.run_note import RANK_NOTE, Note, read_note
 from pipeprof.cli.saved import refuse_overwrite
-from pipeprof.errors import ProfileError, UsageError
+from pipeprof.errors import PipeprofError, ProfileError, UsageError
 from pipeprof.storage.urls import is_local, local_path, redact
-
-if TYPE_CHECKING:
-    from pipeprof.analyze.job.rank_steps import RankSteps
 
 EXAMPLE = """\b
 Examples:
@@ -48,13 +47,15 @@ def command(folder: str, html: Path | None, markdown: bool, as_json: bool) -> No
     """
     refuse_clashes(markdown, as_json, html)
     notes: list[str] = []
-    ranks = newest_job(_steps(folder, notes), notes)
+    files = _files(folder)
+    ranks = newest_job(read_steps(files, notes), notes)
+    ended = [*_without_profile(files)] if ranks else []
     if ranks is None:
         raise ProfileError(
             f"{redact(folder)} does not hold the profiles of two ranks of one job. Start each rank "
             f"under pipeprof: torchrun … -m pipeprof run train.py, or srun … pipeprof run train.py."
         )
-    jobs = [job_of_ranks(found, notes) for found in ranks]
+    jobs = [job_of_ranks(found, notes, ended) for found in ranks]
     if html is not None and len(jobs) > 1:
         names = ", ".join(job.name for job in jobs)
         raise UsageError(f"--html writes one page, and there are several loaders: {names}.")
@@ -77,11 +78,19 @@ def command(folder: str, html: Path | None, markdown: bool, as_json: bool) -> No
             print_document(document)
 
 
-def _steps(folder: str, notes: list[str]) -> Iterator[RankSteps]:
-    """Yield the steps of the ranks below ``folder``. Files that cannot be read become notes."""
+def _files(folder: str) -> list[str]:
+    """Return the JSON files below ``folder``, profiles and notes."""
     from pipeprof.storage.write import objects_below
 
     if is_local(folder) and not os.path.isdir(local_path(folder)):
         raise UsageError(f"{folder} is no folder; name the one where pipeprof run saved profiles.")
-    files = [url for url in sorted(objects_below(folder)) if url.endswith(".json")]
-    yield from read_steps(files, notes)
+    return [url for url in sorted(objects_below(folder)) if url.endswith(".json")]
+
+
+def _without_profile(files: Sequence[str]) -> Iterator[Note]:
+    """Yield the notes of ranks that left nothing else in their folder."""
+    folders = Counter(url.rpartition("/")[0] for url in files)
+    for url in files:
+        if url.endswith(f"/{RANK_NOTE}") and folders[url.rpartition("/")[0]] == 1:
+            with suppress(PipeprofError):  # another's file of this name
+                yield read_note(url)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipeprof.cli.run_note import RANK_NOTE
+from pipeprof.cli.run_note import RANK_NOTE, Note
 from pipeprof.errors import PipeprofError
 from pipeprof.measure.environment import usable_cores
 from pipeprof.storage.urls import is_local, redact
@@ -119,8 +119,11 @@ def newest_job(ranks: Iterable[RankSteps], notes: list[str]) -> list[LoaderRanks
     return joined[newest]
 
 
-def job_of_ranks(found: LoaderRanks, notes: Iterable[str]) -> TrainingJob:
-    """Return the job whose ranks were ``found``."""
+def job_of_ranks(
+    found: LoaderRanks, notes: Iterable[str], ended: Iterable[Note] = ()
+) -> TrainingJob:
+    """Return the job whose ranks were ``found``. Those of ``ended`` that saved no profile loaded
+    nothing."""
     from pipeprof.analyze.job.verdict import job_of
 
     ranks = [found.ranks[rank] for rank in sorted(found.ranks)]
@@ -130,4 +133,10 @@ def job_of_ranks(found: LoaderRanks, notes: Iterable[str]) -> TrainingJob:
         remarks.append(f"older profiles of the same ranks are left out: {found.replaced}")
     if len(versions) > 1:
         remarks.append(f"the ranks ran different versions of pipeprof: {', '.join(versions)}")
-    return job_of(ranks, [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in remarks])
+    mine = (note for note in ended if not note.files and note.job_id == ranks[0].job_id)
+    idle = {note.rank for note in mine if note.rank is not None} - set(found.ranks)
+    return job_of(
+        ranks,
+        [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in remarks],
+        sorted(idle),
+    )

@@ -215,7 +215,7 @@ class RunReporter:
         others = self._others.wait(place) if place else self._others.now()
         urls = [url for note in others if note.rank not in ranks for url in note.profiles]
         found = newest_job(steps_of(chain(here, read_profiles(urls, notes))), notes)
-        return [job_of_ranks(each, notes) for each in found or ()]
+        return [job_of_ranks(each, notes, others) for each in found or ()]
 
     @cached_property
     def _profiles(self) -> list[Profile]:

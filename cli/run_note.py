@@ -28,6 +28,7 @@ class Note:
     host: str
     process: int
     rank: int | None
+    job_id: str | None
     folder: str
     """Where it saved, as an absolute path or a URL."""
     files: tuple[str, ...]
@@ -40,8 +41,8 @@ class Note:
     ) -> Note:
         """Return the note of this process, which saved ``urls`` in ``folder``."""
         names = tuple(url.rpartition("/")[2] for url in urls)
-        rank = place.rank if place else None
-        return cls(socket.gethostname(), os.getpid(), rank, folder, names, tuple(problems))
+        rank, job_id = (place.rank, place.job_id) if place else (None, None)
+        return cls(socket.gethostname(), os.getpid(), rank, job_id, folder, names, tuple(problems))
 
     @property
     def name(self) -> str:

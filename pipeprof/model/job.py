@@ -79,7 +79,7 @@ class TrainingJob:
     world_size: int
     """Ranks of the job; where no launcher gave the number, those that were found."""
     missing: tuple[int, ...]
-    """Ranks without a profile."""
+    """Ranks without a profile, of which nothing is known."""
     steps: int
     """Steps that all profiles contain; those after warm-up and without pauses."""
     cycle_s: float
@@ -101,6 +101,8 @@ class TrainingJob:
     """The largest gain first."""
     map: RankMap | None = None
     """``None`` without common steps."""
+    idle: tuple[int, ...] = ()
+    """Ranks that ended and had loaded nothing."""
     notes: tuple[str, ...] = ()
     schema: Literal["pipeprof.job/1"] = JOB_SCHEMA
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipeprof.cli.app import run
+from pipeprof.cli.run_note import RANK_NOTE, Note
 from pipeprof.model import JobPlace, Profile
 from tests.analyze.test_job import STEPS, of_rank
 from tests.cli.running import call
@@ -94,6 +95,18 @@ def test_the_newest_of_two_jobs_is_shown_and_the_newest_profile_of_a_rank(tmp_pa
     assert found["created"] == "2026-11-26T13:00:00Z"
     assert "The newest job is shown; the folder also holds one." in found["notes"]
     assert "Older profiles of the same ranks are left out: 1." in found["notes"]
+
+
+def test_a_rank_that_loads_nothing_is_not_missing(tmp_path, capsys):
+    """As with pipeline parallelism, where only some ranks have data."""
+    save(tmp_path, profile(0), profile(1))
+    for rank, job_id in ((2, "one"), (3, "another")):
+        (tmp_path / f"rank{rank}").mkdir()
+        note = Note("host", rank, rank, job_id, "", (), ())
+        note.write(str(tmp_path / f"rank{rank}" / RANK_NOTE))
+    (found,) = gathered(tmp_path, capsys)
+    assert (found["world_size"], found["missing"], found["idle"]) == (3, [], [2])
+    assert "1 rank loaded nothing, and held nobody up: 2." in found["notes"]
 
 
 def test_compare_refers_to_it(tmp_path, capsys):

@@ -23,7 +23,7 @@ def note(out: Path, rank: int, files: tuple[str, ...] = ("train.json",)) -> Note
     """Have ``rank`` end in ``out``."""
     folder = out / f"host{rank}" / f"rank{rank}"
     folder.mkdir(parents=True, exist_ok=True)
-    left = Note(f"host{rank}", 100 + rank, rank, str(folder), files, ())
+    left = Note(f"host{rank}", 100 + rank, rank, None, str(folder), files, ())
     left.write(str(folder / RANK_NOTE))
     return left
 
@@ -109,6 +109,6 @@ def test_what_is_no_note_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_ranks_come_first_and_in_order() -> None:
-    notes = [Note("host", process, rank, "", (), ())
+    notes = [Note("host", process, rank, None, "", (), ())
              for process, rank in ((1, None), (2, 1), (3, 0))]  # fmt: skip
     assert [note.name for note in in_order(notes)] == ["rank 0", "rank 1", "process 1"]

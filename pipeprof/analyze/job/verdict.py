@@ -28,12 +28,15 @@ _TOGETHER = 0.7
 """Share of the last rank's wait that the median rank waits too, from which on all are slow."""
 
 
-def job_of(ranks: Sequence[RankSteps], notes: Sequence[str] = ()) -> TrainingJob:
+def job_of(
+    ranks: Sequence[RankSteps], notes: Sequence[str] = (), idle: Sequence[int] = ()
+) -> TrainingJob:
     """Return the job of these ``ranks``, at least two, of the same loader.
 
     Args:
         ranks: One for each rank.
         notes: What the reader has to know of how they were found.
+        idle: Further ranks, which loaded nothing.
     """
     steps = JobSteps.of(ranks)
     count = steps.stalls_s.shape[1]
@@ -44,13 +47,14 @@ def job_of(ranks: Sequence[RankSteps], notes: Sequence[str] = ()) -> TrainingJob
     job_ranks = _ranks(steps, ranks, charges) if count else ()
     hosts = _host_shares(job_ranks)
     found = {rank.rank for rank in ranks}
-    world_size = max(len(found), *(rank.world_size or 0 for rank in ranks))
+    world_size = max(len(found) + len(idle), *(rank.world_size or 0 for rank in ranks))
     job = TrainingJob(
         name=ranks[0].name,
         created=max(rank.created for rank in ranks),
         pipeprof=ranks[0].version,
         world_size=world_size,
-        missing=tuple(sorted(set(range(world_size)) - found)),
+        missing=tuple(sorted(set(range(world_size)) - found - set(idle))),
+        idle=tuple(idle),
         steps=count,
         cycle_s=cycle_s,
         samples_per_s=sum(rank.samples for rank in ranks) / cycle_s if cycle_s else 0.0,

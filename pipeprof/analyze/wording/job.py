@@ -40,6 +40,8 @@ def job_notes(
     """Yield what limits the result, and which ranks share cores."""
     if job.missing:
         yield fill(_MISSING, {"missing": len(job.missing), "named": _named(job.missing)}, job)
+    if job.idle:
+        yield fill(_IDLE, {"idle": len(job.idle), "named": _named(job.idle)}, job)
     for host, ranks, cores in sharing:
         figures = {"named": _named(ranks), "on": host, "cores": cores}
         yield fill(_SHARED, figures, job)
@@ -79,6 +81,7 @@ _WHO: Final = {
     "« Without the late batches: +{cured:percent}.»",
     "all": "All ranks wait at the same time.« If data were free: +{cured:percent}.»",
 }
+_IDLE: Final = "{idle:n rank} loaded nothing, and held nobody up: {named}."
 _SHARED: Final = (
     "The ranks {named} on {on} may all run on the same {cores:n core}: bind each to cores of its "
     "own, as torchrun --numa-binding=exclusive or srun --cpu-bind=cores does."
