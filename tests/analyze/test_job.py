@@ -127,6 +127,20 @@ def test_the_last_of_many_ranks_whose_batches_are_late_now_and_then():
     assert found.starved_fraction == pytest.approx(41 / 51, abs=0.03)
 
 
+def test_a_few_late_batches_of_one_rank_are_chance():
+    """Of six late batches in all, four are of rank 0, and none of them in the last third."""
+    waits_s = some(0.001)
+    waits_s[0, [20, 60, 150, 200]] = 0.4
+    waits_s[1, [300, 350]] = 0.4
+    assert job(waits_s, some(STEP_S, jitter=0.02)).straggling == "turns"
+
+
+def test_a_rank_that_became_slow_is_named():
+    waits_s = some(0.001)
+    waits_s[2, 2 * STEPS // 3 :] = 0.030
+    assert job(waits_s, some(STEP_S, jitter=0.02)).straggling == "rank"
+
+
 def test_a_rank_whose_step_is_slow_is_not_blamed_for_its_loading():
     """It waits no longer than the others for batches, and they wait for it within their steps."""
     own_steps_s = some(STEP_S, jitter=0.02)

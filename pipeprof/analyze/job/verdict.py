@@ -11,7 +11,7 @@ from pipeprof.analyze.job.cures import cures
 from pipeprof.analyze.job.rank_map import rank_map
 from pipeprof.analyze.job.rank_steps import RankSteps
 from pipeprof.analyze.job.shared_cores import sharing
-from pipeprof.analyze.job.steps import JobSteps
+from pipeprof.analyze.job.steps import JobSteps, Times
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.wording.job import job_headline, job_notes
 from pipeprof.model import JobRank, TrainingJob
@@ -24,6 +24,10 @@ _MOST = 0.5
 """Share of the job's stall from which on one rank, or one host, is said to hold the job up."""
 _NEXT = 0.5
 """Most of that share that the next rank, or host, may have. Two that alternate have half each."""
+_PARTS = 3
+"""Parts of the steps in each of which one rank, or one host, has to have most of the stall."""
+_LEAST_OF_PART = 0.1
+"""Share of the job's stall from which on a part counts."""
 _TOGETHER = 0.7
 """Share of the last rank's wait that the median rank waits too, from which on all are slow."""
 
@@ -61,7 +65,7 @@ def job_of(
         verdict=verdict,
         starved_fraction=starved,
         starved_interval=interval,
-        straggling=_straggling(steps, job_ranks, hosts) if verdict == "starved" else "none",
+        straggling=_straggling(steps, ranks, hosts) if verdict == "starved" else "none",
         headline="",
         blame=_blame(charges) if count else {},
         ranks=job_ranks,
@@ -138,16 +142,35 @@ def _host_shares(ranks: Sequence[JobRank]) -> dict[str, float]:
     return shares if None not in hosts and len(shares) > 1 else {}
 
 
-def _straggling(steps: JobSteps, ranks: Sequence[JobRank], hosts: dict[str, float]) -> Straggling:
+def _straggling(
+    steps: JobSteps, ranks: Sequence[RankSteps], hosts: Mapping[str, float]
+) -> Straggling:
     waits_s = np.percentile(steps.stalls_s, 50, axis=0, method="lower")
     if float(waits_s.sum()) >= _TOGETHER * float(steps.stall_s.sum()):
         return "all"
-    if _stands_out([rank.stall_share for rank in ranks]):
+    if _stands_out(_stalls_of(steps, range(len(ranks)))):
         return "rank"
-    return "host" if hosts and _stands_out([*hosts.values()]) else "turns"
+    places = {host: place for place, host in enumerate(hosts)}
+    of_host = [places.get(rank.host or "", 0) for rank in ranks]
+    return "host" if hosts and _stands_out(_stalls_of(steps, of_host)) else "turns"
 
 
-def _stands_out(shares: Sequence[float]) -> bool:
-    """Return whether the largest of the ``shares`` is most, and the next one far smaller."""
-    *_, second, first = sorted(shares)
-    return first >= _MOST and second <= _NEXT * first
+def _stalls_of(steps: JobSteps, groups: Sequence[int]) -> Times:
+    """Return the job's stall by the group of the last rank, and by the part of the steps. [groups,
+    parts], seconds"""
+    stalls_s, count = np.zeros((max(groups) + 1, _PARTS)), len(steps.last)
+    part = np.arange(count) * _PARTS // count
+    np.add.at(stalls_s, (np.array(groups)[steps.last], part), steps.stall_s)
+    return stalls_s
+
+
+def _stands_out(stalls_s: Times) -> bool:
+    """Return whether the group with the largest stall has most of it, and the next one far less,
+    and this is so in each part of the steps: else it may be chance. [groups, parts], seconds"""
+    sums_s, total_s = stalls_s.sum(axis=1), float(stalls_s.sum())
+    *_, second, first = sorted(sums_s.tolist())
+    if first < _MOST * total_s or second > _NEXT * first:
+        return False
+    parts_s = stalls_s.sum(axis=0)
+    counted = parts_s >= _LEAST_OF_PART * total_s
+    return bool(np.all(stalls_s[sums_s.argmax(), counted] >= _MOST * parts_s[counted]))
