@@ -13,7 +13,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.integrations.rank_store import RankStore
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.model import JobPlace
-from pipeprof.storage.urls import is_local, join
+from pipeprof.storage.urls import is_local, join, local_path
 from pipeprof.storage.write import objects_below, open_object, read_object
 
 _log = logging.getLogger(__name__)
@@ -100,6 +100,8 @@ class OtherRanks:
 
     def _notes(self) -> dict[str, tuple[object, ...]]:
         """Return the stamps of all notes in the folder, by their URLs."""
+        if is_local(self._out) and not os.path.isdir(local_path(self._out)):
+            return {}  # without importing fsspec, which takes time
         try:
             return objects_below(self._out, f"*/rank*/{RANK_NOTE}")
         except PipeprofError as error:
