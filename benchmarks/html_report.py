@@ -41,13 +41,18 @@ def profile_of(batches: int) -> Profile:
 
 def render(saved: Path, page: Path) -> tuple[float, int]:
     """Return the seconds, with Python's start, and peak bytes of ``pipeprof report --html``."""
-    command = [sys.executable, "-m", "pipeprof", "report", str(saved), "--html", str(page)]
+    return measured("report", saved, page)
+
+
+def measured(name: str, saved: Path, page: Path) -> tuple[float, int]:
+    """Return the seconds and peak bytes of the command ``name``, which writes a ``page``."""
+    command = [sys.executable, "-m", "pipeprof", name, str(saved), "--html", str(page)]
     began = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit("pipeprof report failed")
+        raise SystemExit(f"pipeprof {name} failed")
     return time.perf_counter() - began, used.ru_maxrss * 1024
 
 

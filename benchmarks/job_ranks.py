@@ -8,11 +8,9 @@ Run with ``make bench-job``; the page needs Chromium (Debian: apt-get install ch
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -22,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from benchmarks.html_report import EMPTY, interactive
+from benchmarks.html_report import EMPTY, interactive, measured
 from pipeprof import load
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.model import BatchLog, JobPlace, Profile
@@ -110,18 +108,6 @@ def _moved(
     return columns
 
 
-def gathered(folder: Path, page: Path) -> tuple[float, int]:
-    """Return the seconds, with Python's start, and peak bytes of ``pipeprof gather --html``."""
-    command = [sys.executable, "-m", "pipeprof", "gather", str(folder), "--html", str(page)]
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit("pipeprof gather failed")
-    return time.perf_counter() - began, used.ru_maxrss * 1024
-
-
 def main() -> None:
     count = int(sys.argv[1]) if sys.argv[1:] else RANKS
     with tempfile.TemporaryDirectory(prefix="pipeprof-job-") as name:
@@ -132,7 +118,7 @@ def main() -> None:
             (folder / "job" / rank).mkdir(parents=True)
             (folder / "job" / rank / "train.json").write_bytes(profile)
             saved += len(profile)
-        seconds, memory = gathered(folder / "job", folder / "job.html")
+        seconds, memory = measured("gather", folder / "job", folder / "job.html")
         size = (folder / "job.html").stat().st_size
         (folder / "empty.html").write_text(EMPTY)
         usable, empty = (sorted(each)[len(each) // 2] for each in

@@ -49,12 +49,12 @@ def command(folder: str, html: Path | None, markdown: bool, as_json: bool) -> No
     notes: list[str] = []
     files = _files(folder)
     ranks = newest_job(read_steps(files, notes), notes)
-    ended = [*_without_profile(files)] if ranks else []
     if ranks is None:
         raise ProfileError(
             f"{redact(folder)} does not hold the profiles of two ranks of one job. Start each rank "
             f"under pipeprof: torchrun … -m pipeprof run train.py, or srun … pipeprof run train.py."
         )
+    ended = [*_without_profile(files)]
     jobs = [job_of_ranks(found, notes, ended) for found in ranks]
     if html is not None and len(jobs) > 1:
         names = ", ".join(job.name for job in jobs)

@@ -50,8 +50,8 @@ def read_profiles(urls: Iterable[str], notes: list[str]) -> Iterator[tuple[str, 
 def read_steps(urls: Sequence[str], notes: list[str]) -> Iterator[RankSteps]:
     """Yield the steps of the ranks among the files ``urls``. Those that cannot be read become
     ``notes``. Many are read on all cores, and no profile is kept: a job may have thousands."""
-    read = partial(_read_steps, exact=len(urls) <= _MOST_EXACT)
     few = len(urls) <= _MOST_EXACT
+    read = partial(_read_steps, exact=few)
     with nullcontext() if few else ProcessPoolExecutor(usable_cores()) as pool:
         for result in map(read, urls) if pool is None else pool.map(read, urls, chunksize=16):
             if isinstance(result, str):

@@ -74,11 +74,11 @@ def command(
 ) -> NoReturn:
     """Run SCRIPT with its ARGS, and profile every DataLoader that it iterates.
 
-    So do the processes that it starts, but for workers of DataLoaders. The script runs as under
-    python itself, and its exit code is kept. At its end, the verdict on each loader is printed to
-    stderr and its profile is saved. With --json, an array of the profiles
-    follows the script's own output on stdout; with --markdown, the reports do. A script that is
-    killed leaves neither report nor profile.
+    DataLoaders in processes that it starts are profiled as well. The script runs as under python
+    itself, and its exit code is kept. At its end, the verdict on each loader is printed to stderr
+    and its profile is saved. With --json, an array of the profiles follows the script's own output
+    on stdout; with --markdown, the reports do. A script that is killed leaves neither report nor
+    profile.
     """
     from pipeprof.cli.run_end import RunReporter
     from pipeprof.cli.run_followed import Once, leave_at_end

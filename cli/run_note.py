@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import OutputError
-from pipeprof.storage.urls import join
+from pipeprof.storage.urls import join, redact
 
 if TYPE_CHECKING:
     from pipeprof.model import JobPlace
@@ -74,7 +74,7 @@ def read_note(url: str) -> Note:
         lists = {key: tuple(given[key]) for key in ("files", "problems")}
         note = Note(**given | lists)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise OutputError(f"{url} is no note of pipeprof.") from None
+        raise OutputError(f"{redact(url)} is no note of pipeprof.") from None
     # the file system may have another name where it was written
     return replace(note, folder=url.rpartition("/")[0]) if url.endswith(RANK_NOTE) else note
 

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeprof.cli.run_note import RANK_NOTE, Note
@@ -98,7 +98,8 @@ def save_and_note(
     note = Note.of(place, folder.url, files, [*problems, *failed])
     if place is not None and not failed:
         with suppress_and_log(_log, "a rank has left no note, or sent none"):
-            note.write(join(folder.url, RANK_NOTE))
+            # whoever finds it there knows the folder, whose URL may have a password
+            replace(note, folder=redact(folder.url)).write(join(folder.url, RANK_NOTE))
             within = folder.url.removeprefix(settings.out).lstrip("/")
             send_to_rank_0(place, within, [*files, join(folder.url, RANK_NOTE)])
     return note

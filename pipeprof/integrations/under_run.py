@@ -16,6 +16,7 @@ from typing import Any
 
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.import_hook import when_imported
+from pipeprof.storage.urls import is_local
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +46,8 @@ def _profile_ray_workers(out: str) -> None:
     callbacks = os.environ.get("RAY_TRAIN_CALLBACKS")
     ours = "pipeprof.integrations.ray.PipeprofRayCallback"
     os.environ["RAY_TRAIN_CALLBACKS"] = f"{callbacks},{ours}" if callbacks else ours
-    os.environ[RAY_OUT] = out
+    if is_local(out):  # the callback saves in folders alone
+        os.environ[RAY_OUT] = out
 
 
 def lightning_callbacks() -> list[Any]:

@@ -12,8 +12,11 @@ import pytest
 
 from pipeprof.cli.run_note import RANK_NOTE, Note, in_order, read_note
 from pipeprof.cli.run_ranks import OtherRanks
+from pipeprof.cli.run_save import save_and_note
+from pipeprof.cli.run_settings import RunSettings
 from pipeprof.errors import OutputError
 from pipeprof.model import JobPlace
+from pipeprof.storage.write import read_object
 
 ALONE = JobPlace("torchrun", 0, world_size=2, local_world_size=2)
 FAR = replace(ALONE, local_world_size=1)
@@ -91,6 +94,16 @@ def test_the_ranks_of_a_large_job_are_not_waited_for(tmp_path: Path) -> None:
     others = OtherRanks(str(tmp_path), idle_s=60)
     left = note(tmp_path, 1)
     assert others.wait(replace(FAR, world_size=4096)) == [left]
+
+
+def test_the_note_of_a_rank_has_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    out = "memory://someone:hunter2@host/run"
+    settings = RunSettings((), False, None, None, 15.0, 0.05, out, False, False, True, "", "")
+    left = save_and_note(settings, [], [], followed=False)
+    written = read_object(f"{left.folder}/{RANK_NOTE}")
+    assert b'"rank": 1' in written
+    assert b"hunter2" not in written
 
 
 def test_half_a_note_is_passed_over(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class RankSteps:
         Args:
             profile: The profile of one loader of a rank.
             file: Its path as the user gave it.
-            exact: Charge each step to what its batch waited for, which takes twenty times as long.
+            exact: Charge each step to what its batch waited for, which takes much longer.
         """
         environment, job = profile.environment, profile.environment.job
         assert environment.rank is not None
