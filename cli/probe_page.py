@@ -52,6 +52,12 @@ def print_load_point(point: LoadPoint) -> None:
 
 
 def probe_document(result: ProbeResult) -> Document:
+    """Return the document of a probe from one host."""
+    return Document(result.url, "probe", tuple(probe_sections(result)))
+
+
+def probe_sections(result: ProbeResult, heading: str = "") -> Iterator[Section]:
+    """Yield what one host measured, below ``heading``."""
     size = f"{counted(result.objects, 'object')}, {format_bytes(result.size_bytes)}"
     limits = result.limits
     opening = [f"{result.url}: {size}", f"{result.client}; caches: {result.cache}"]
@@ -59,15 +65,10 @@ def probe_document(result: ProbeResult) -> Document:
         opening.append("Too few requests ended to report limits; increase --seconds.")
     read = f"Read {format_bytes(result.read_bytes)} in {counted(result.read_requests, 'request')}."
     ending = [*(f"Note: {note.rstrip('.')}." for note in result.notes), read]
-    return Document(
-        title=result.url,
-        subject="probe",
-        sections=(
-            Section("store", "", tuple(map(Paragraph, opening))),
-            *(_limit_sections(result, limits) if limits is not None else ()),
-            Section("reads", "", tuple(map(Paragraph, ending))),
-        ),
-    )
+    yield Section("store", heading, tuple(map(Paragraph, opening)))
+    if limits is not None:
+        yield from _limit_sections(result, limits)
+    yield Section("reads", "", tuple(map(Paragraph, ending)))
 
 
 def _limit_sections(result: ProbeResult, limits: Limits) -> Iterator[Section]:

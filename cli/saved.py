@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeprof.model import Profile
@@ -49,3 +49,20 @@ def refuse_overwrite(path: Path, out: Path) -> None:
 
     if os.path.isfile(out) and os.path.isfile(path) and out.samefile(path):
         raise UsageError(f"--html {out} is the input file; name another.")
+
+
+def load_probe(file: str) -> dict[str, Any]:
+    """Load what ``pipeprof probe --json`` printed. Raises `UsageError`."""
+    import orjson
+
+    from pipeprof.errors import UsageError
+
+    try:
+        found = orjson.loads(Path(file).read_bytes())
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(f"{file} is no result of `pipeprof probe --json`")
+    return found

@@ -19,7 +19,7 @@ from pipeprof.cli.output import (
     refuse_clashes,
     write_page,
 )
-from pipeprof.cli.saved import load_profile
+from pipeprof.cli.saved import load_probe, load_profile
 from pipeprof.errors import UsageError
 from pipeprof.model import Sizing, SizingInput
 from pipeprof.sizing.inputs import INPUTS, Input
@@ -33,6 +33,7 @@ EXAMPLE = """\b
 Examples:
   pipeprof size --workload unet3d --accelerator b200 --gpus 8,64,512 --gpus-per-node 8
   pipeprof size --profile run.json --gpus 64 --gpus-per-node 8 --explain
+  pipeprof size --profile run.json --probe probe.json --gpus 64 --gpus-per-node 8
   pipeprof size --workload retinanet/b200 --gpus 64,512 --gpus-per-node 8 --html sizing.html
   pipeprof size --samples-per-s 2000 --bytes-per-sample 150kB --gpus 1024 --request-bytes 8MiB
       --first-byte-ms 30 --stream-bandwidth 85MB --what-if request-bytes=2x
@@ -45,7 +46,8 @@ _REPLACED_INPUTS = {
     "first_byte_s": {"request_s"},
     "stream_bandwidth": {"request_s"},
 }
-"""Option → inputs of a profile or workload that it replaces, because one follows from the other."""
+"""Input → others that it replaces where it comes from a better source, because one follows from the
+other."""
 _SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 
@@ -91,6 +93,10 @@ def _add_input_options(command: Any) -> Any:
 @click.command(epilog=EXAMPLE)
 @click.option("--profile", "file", default=None, metavar="FILE", help="A saved profile.")
 @click.option(
+    "--probe", default=None, metavar="FILE",
+    help="What `pipeprof probe --json` printed of the existing storage.",
+)  # fmt: skip
+@click.option(
     "--workload", default=None, metavar="NAME", help="A workload of MLPerf Storage, e.g. unet3d."
 )
 @click.option("--accelerator", default=None, metavar="NAME", help="Accelerator, e.g. b200.")
@@ -110,6 +116,7 @@ def _add_input_options(command: Any) -> Any:
 @json_option
 def command(
     file: str | None,
+    probe: str | None,
     workload: str | None,
     accelerator: str | None,
     gpus: tuple[int, ...],
@@ -123,15 +130,16 @@ def command(
 ) -> None:
     """Size storage, hosts, network and checkpoints for --gpus accelerators.
 
-    Start from a --profile, a --workload, or single figures. An explicit figure overrides that of a
-    profile or workload. A required figure without a value is named in the report, never guessed.
+    Start from a --profile, a --workload, or single figures, and what a --probe of the storage
+    measured. An explicit figure overrides all. A required figure without a value is named in the
+    report, never guessed.
     """
     from pipeprof.report.terminal.render import print_document
     from pipeprof.sizing.size import size
     from pipeprof.sizing.sources import pick_workload
 
     refuse_clashes(markdown, as_json, html)
-    given = _collect_inputs(file, workload, accelerator, numbers)
+    given = _collect_inputs(file, probe, workload, accelerator, numbers)
     if workload and html is None and (note := pick_workload(workload, accelerator).note):
         click.echo(note, err=True)  # the HTML page shows it at each number
     changes = (None, what_if) if what_if else (None,)
@@ -160,29 +168,40 @@ def _document(sizings: Sequence[Sizing], explain: bool) -> Document:
 
 def _collect_inputs(
     file: str | None,
+    probe: str | None,
     workload: str | None,
     accelerator: str | None,
     numbers: dict[str, float | None],
 ) -> dict[str, SizingInput]:
-    """Collect the inputs. The profile or workload overrides tables, and options override both."""
+    """Collect the inputs. The profile or workload overrides tables and the probe, and options
+    override all."""
     from pipeprof.sizing import sources
     from pipeprof.sizing.inputs import BY_NAME
 
     if file and workload:
         raise UsageError("--profile and --workload exclude each other; give one")
     given = sources.from_accelerator(accelerator) if accelerator else {}
-    if workload:
-        given |= sources.from_workload(workload, accelerator)
+    found = sources.from_workload(workload, accelerator) if workload else {}
     if file:
-        given |= sources.from_profile(load_profile(file), file)
+        found = sources.from_profile(load_profile(file), file)
+    if probe:
+        given |= sources.from_probe(load_probe(probe), probe)
+    given = _replace(given, found)
     options = {
         name: BY_NAME[name].checked(value, "given")
         for name, value in numbers.items()
         if value is not None
     }
-    for name, replaced in _REPLACED_INPUTS.items():
-        if name in options:
-            given = {each: value for each, value in given.items() if each not in replaced}
     if not given and not options:
         raise UsageError("give a --profile, a --workload, or figures such as --samples-per-s")
-    return given | options
+    return _replace(given, options)
+
+
+def _replace(
+    given: dict[str, SizingInput], better: dict[str, SizingInput]
+) -> dict[str, SizingInput]:
+    """Return the inputs with ``better`` ones in the place of those that they replace."""
+    for name in better:
+        replaced = _REPLACED_INPUTS.get(name, set())
+        given = {each: value for each, value in given.items() if each not in replaced}
+    return given | better

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -27,18 +29,30 @@ class Budget:
             self.requests += 1
             return True
 
+    @property
+    def left(self) -> tuple[int, int]:
+        """Bytes and requests that may still be taken."""
+        return self._most_bytes - self.bytes, self._most_requests - self.requests
+
     def part(self, share: float) -> Budget:
         """Return a ``share`` of what is left; `add` counts what was used of it."""
-        return Budget(
-            int((self._most_bytes - self.bytes) * share),
-            int((self._most_requests - self.requests) * share),
-        )
+        left_bytes, left_requests = self.left
+        return Budget(int(left_bytes * share), int(left_requests * share))
 
     def add(self, part: Budget) -> None:
         """Count what was used of a `part`."""
         self.bytes += part.bytes
         self.requests += part.requests
         self.spent |= part.spent
+
+    @contextmanager
+    def lend(self, share: float) -> Iterator[Budget]:
+        """Yield a `part`, and count what was used of it."""
+        part = self.part(share)
+        try:
+            yield part
+        finally:
+            self.add(part)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}

@@ -141,8 +141,11 @@ def _ramp(
 
 def _needs(
     readers: ReaderPool, spec: ProbeSpec, demand: LoadSpec, budget: Budget, options: dict[str, Any]
-) -> Needs:
-    """Measure the sustained feed and, where writing is allowed, a checkpoint and small files."""
+) -> Needs | None:
+    """Measure the sustained feed and, where writing is allowed, a checkpoint and small files.
+    Returns ``None`` where neither is wanted."""
+    if not spec.feed_seconds and not spec.write_bytes:
+        return None
     feed = None
     if spec.feed_seconds:
         share = 0.5 if spec.write_bytes else 1.0

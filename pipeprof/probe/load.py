@@ -13,7 +13,7 @@ from pipeprof.measure.environment import usable_cores
 from pipeprof.measure.host import idle_s
 from pipeprof.probe.budget import Budget
 from pipeprof.probe.result import LoadPoint, LoadSpec
-from pipeprof.probe.work import Floats, Job
+from pipeprof.probe.work import ALL, Floats, Job, Slice
 from pipeprof.probe.worker_pool import ReaderPool
 
 _WARM_UP_SHARE = 0.2
@@ -37,13 +37,17 @@ def apply_load(
     budget: Budget,
     seed: int,
     share: float = 1.0,
+    part: Slice = ALL,
 ) -> LoadPoint | None:
     """Read with ``demand`` for ``seconds``, and at most a ``share`` of the remaining ``budget``.
-    Returns ``None`` when too few requests ended for a rate. Raises what a read raises."""
+
+    Of the blocks only this host's ``part`` is read. Returns ``None`` when too few requests ended
+    for a rate. Raises what a read raises.
+    """
     used = min(readers.processes, demand.concurrency)
     start, idle_before_s = perf_counter(), idle_s()
     end = start + seconds
-    results = readers.run(_jobs(demand, used, end, budget.part(share), seed))
+    results = readers.run(_jobs(demand, used, end, budget.part(share), seed, part))
     wall_s, idle_after_s = perf_counter() - start, idle_s()
     cores = sum(each.cpu_s for each in results) / wall_s
     spare = None
@@ -67,12 +71,12 @@ def apply_load(
 
 
 def _jobs(
-    demand: LoadSpec, processes: int, end_s: float, budget: Budget, seed: int
+    demand: LoadSpec, processes: int, end_s: float, budget: Budget, seed: int, part: Slice
 ) -> Sequence[Job]:
     """Divide the streams of a load, and its budget, among processes."""
     streams = range(demand.concurrency)
     parts = (streams[first::processes] for first in range(processes))
-    return [Job(demand, p, end_s, budget.part(len(p) / len(streams)), seed) for p in parts]
+    return [Job(demand, p, end_s, budget.part(len(p) / len(streams)), seed, part) for p in parts]
 
 
 def _point(demand: LoadSpec, done: Floats, from_s: float, to_s: float) -> LoadPoint | None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import UnsupportedOperation
 from time import perf_counter
 from typing import Any
@@ -43,13 +44,13 @@ def measure_checkpoint(
 ) -> Checkpoint:
     """Write a checkpoint below ``url`` twice: alone, and while ``readers`` read. Raises
     `StorageError`."""
-    piece = os.urandom(min(_PIECE_BYTES, size_bytes))
-    with _own_folder(url, options) as (fs, folder):
-        alone_s = _write(fs, f"{folder}/alone", piece, size_bytes)
+    piece = checkpoint_piece(size_bytes)
+    with own_folder(url, options) as folder:
+        alone_s = folder.write("alone", piece, size_bytes)
         with ThreadPoolExecutor(1) as pool:
             # the feed lasts about as long as the first checkpoint took
             feed = pool.submit(apply_load, readers, demand, max(1.0, alone_s), budget, 1)
-            feeding_s = _write(fs, f"{folder}/feeding", piece, size_bytes)
+            feeding_s = folder.write("feeding", piece, size_bytes)
         point = feed.result()
     return Checkpoint(size_bytes, size_bytes / alone_s, size_bytes / feeding_s, point)
 
@@ -58,10 +59,11 @@ def measure_small_reads(url: str, options: dict[str, Any], files: int) -> SmallR
     """Write ``files`` small files below ``url``, and read them in random order. Raises
     `StorageError`."""
     content, took = os.urandom(_CODE_BYTES), []
-    with _own_folder(url, options) as (fs, folder):
-        paths = [f"{folder}/{number}.py" for number in range(files)]
-        for path in paths:
-            _write(fs, path, content, len(content))
+    with own_folder(url, options) as folder:
+        fs, names = folder.fs, [f"{number}.py" for number in range(files)]
+        for name in names:
+            folder.write(name, content, len(content))
+        paths = [f"{folder.path}/{name}" for name in names]
         if _is_local(fs):
             evict(paths)
         for number in np.random.default_rng(0).permutation(files).tolist():
@@ -76,34 +78,49 @@ def measure_small_reads(url: str, options: dict[str, Any], files: int) -> SmallR
     return SmallReads(files, files / sum(took), p50, p99)
 
 
+def checkpoint_piece(size_bytes: int) -> bytes:
+    """Return the random bytes that a checkpoint of this size repeats."""
+    return os.urandom(min(_PIECE_BYTES, size_bytes))
+
+
+@dataclass(frozen=True)
+class OwnFolder:
+    """A folder of ours on the probed storage."""
+
+    fs: Any
+    """The file system of fsspec."""
+    path: str
+    """The folder in ``fs``."""
+    url: str
+
+    def write(self, name: str, piece: bytes, size_bytes: int) -> float:
+        """Write ``piece`` repeatedly, ``size_bytes`` in all, and return the seconds until it is
+        stored. A file is stored after fsync, an object when it is closed. Raises `StorageError`."""
+        start, path = perf_counter(), f"{self.path}/{name}"
+        with _explained(path, "written"), self.fs.open(path, "wb") as file:
+            for offset in range(0, size_bytes, len(piece)):
+                file.write(piece[: size_bytes - offset])
+            with suppress(AttributeError, UnsupportedOperation):
+                descriptor = file.fileno()
+                file.flush()
+                os.fsync(descriptor)
+        return perf_counter() - start
+
+
 @contextmanager
-def _own_folder(url: str, options: dict[str, Any]) -> Iterator[tuple[Any, str]]:
-    """Yield a file system and a new folder in it below ``url``; remove the folder afterwards."""
+def own_folder(url: str, options: dict[str, Any]) -> Iterator[OwnFolder]:
+    """Make a new folder below ``url``, and remove it afterwards. Raises `StorageError`."""
     own = join(url, f".pipeprof-probe-{uuid4().hex[:12]}")
     fs, path = filesystem(f"file://{local_path(own)}" if is_local(own) else own, options)
     if _is_local(fs):  # objects need no folder, and a missing bucket must not be created
         with _explained(path, "created"):
             os.mkdir(path)
     try:
-        yield fs, path
+        yield OwnFolder(fs, path, own)
     finally:
         # a store without folders has none where nothing was written
         with _explained(path, "removed; do that by hand"), suppress(FileNotFoundError):
             fs.rm(path, recursive=True)
-
-
-def _write(fs: Any, path: str, piece: bytes, size_bytes: int) -> float:
-    """Write ``piece`` repeatedly, ``size_bytes`` in all, and return the seconds until it is stored.
-    A file is stored after fsync, an object when it is closed."""
-    start = perf_counter()
-    with _explained(path, "written"), fs.open(path, "wb") as file:
-        for offset in range(0, size_bytes, len(piece)):
-            file.write(piece[: size_bytes - offset])
-        with suppress(AttributeError, UnsupportedOperation):
-            descriptor = file.fileno()
-            file.flush()
-            os.fsync(descriptor)
-    return perf_counter() - start
 
 
 @contextmanager

@@ -25,6 +25,18 @@ Request = tuple[ObjectInfo, int, int]
 
 
 @dataclass(frozen=True)
+class Slice:
+    """The blocks that one of several hosts reads: every ``of``-th from ``index`` on."""
+
+    index: int = 0
+    of: int = 1
+
+
+ALL = Slice()
+"""All blocks, where one host reads alone."""
+
+
+@dataclass(frozen=True)
 class Job:
     """The part of a load that one process has."""
 
@@ -35,6 +47,7 @@ class Job:
     """No request begins later, by perf_counter, which is the same clock in all processes."""
     budget: Budget
     seed: int
+    part: Slice = ALL
 
 
 @dataclass(frozen=True)
@@ -53,16 +66,21 @@ class JobResult:
 
 
 class Blocks:
-    """The whole blocks of all objects, numbered from 0; a smaller object is one short block."""
+    """The whole blocks of all objects, numbered from 0, or a part of them. A smaller object is one
+    short block."""
 
-    def __init__(self, objects: Sequence[ObjectInfo], block_bytes: int) -> None:
+    def __init__(self, objects: Sequence[ObjectInfo], block_bytes: int, part: Slice = ALL) -> None:
         self._objects, self._size = objects, block_bytes
         self._ends = list(accumulate(max(1, item.size // block_bytes) for item in objects))
+        total = self._ends[-1]
+        # with fewer blocks than hosts, some hosts read the same one
+        self._numbers = range(part.index % min(part.of, total), total, part.of)
 
     def __len__(self) -> int:
-        return self._ends[-1]
+        return len(self._numbers)
 
-    def __getitem__(self, number: int) -> Request:
+    def __getitem__(self, at: int) -> Request:
+        number = self._numbers[at]
         place = bisect_right(self._ends, number)
         item = self._objects[place]
         offset = (number - (self._ends[place - 1] if place else 0)) * self._size
@@ -82,7 +100,7 @@ class Blocks:
 
 def run_job(target: Target, job: Job) -> JobResult:
     """Read until the job's time or budget ends, or an error."""
-    blocks = Blocks(target.objects, job.demand.block_bytes)
+    blocks = Blocks(target.objects, job.demand.block_bytes, job.part)
     done: list[tuple[float, float, float]] = []
     failed: list[PipeprofError] = []
     stopped: list[float] = []

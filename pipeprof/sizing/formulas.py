@@ -102,6 +102,12 @@ NODES: Final = (
             note="For the training itself and the operating system; below 0, loading does not "
                  "fit."),
     Formula("node_read_bandwidth", "B/s", "read_bandwidth / nodes"),
+    Formula("nodes_fed", "", "gpus_fed / gpus_per_node",
+            note="How many such nodes the given storage feeds."),
+    Formula("gpus_fed_per_node", "",
+            "client_bandwidth / (samples_per_s × bytes_per_sample × target_au)",
+            "MLPerf Storage, required read bandwidth, solved for accelerators.",
+            "How many accelerators of a node the bandwidth of one host feeds."),
     Formula("all_reduce_bandwidth", "B/s",
             "2 × (nodes - 1) / nodes × parameters × gradient_bytes / step_s",
             "ring all-reduce, Patarasuk and Yuan, J. Parallel Distrib. Comput. 69 (2009).",

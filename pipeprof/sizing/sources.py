@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from pipeprof.analyze.thresholds import LEAST_BYTES_READ
 from pipeprof.errors import UsageError
@@ -83,6 +85,44 @@ def from_profile(profile: Profile, file: str) -> Given:
         values |= _from_requests(profile.requests)
     calls = {} if profile.requests is not None else _from_read_calls(profile, samples)
     return _inputs(f"profile {file}, by read calls", **calls) | _inputs(f"profile {file}", **values)
+
+
+def from_probe(probe: Mapping[str, Any], file: str) -> Given:
+    """Return the inputs that a probe measured: what its storage and one host of it give.
+
+    Args:
+        probe: What ``pipeprof probe --json`` printed.
+        file: Its file, as the origin of the inputs.
+
+    Raises:
+        UsageError: It is no result of a probe, or too few requests ended to show a limit.
+    """
+    try:
+        limits = probe["pipeprof probe"]["limits"]
+        if limits is None:
+            raise UsageError(f"{file}: too few requests ended to show a limit; probe for longer")
+        host = float(limits["bytes_per_s"])
+        reads = [(float(job["job options"]["bs"]), job["read"]["clat_ns"]["mean"] / 1e9)
+                 for job in probe["jobs"]
+                 if job["job options"]["rw"] == "randread"
+                 and job["job options"]["numjobs"] == "1"]  # fmt: skip
+        curve = probe["hosts"]["bandwidth"] if "hosts" in probe else None
+        values = {"client_bandwidth": curve["per_host"]["value"] if curve else host}
+        if curve and curve["total"]:
+            values["storage_bandwidth"] = curve["total"]["value"]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{file} is no result of `pipeprof probe --json`") from None
+    return _inputs(f"probe {file}", **values, **_request_of(reads))
+
+
+def _request_of(reads: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Return latency and bandwidth of a single request, by its seconds for the smallest and the
+    largest size."""
+    (small, small_s), (large, large_s) = (min(reads), max(reads)) if reads else ((0, 0), (0, 0))
+    if large_s <= small_s:
+        return {}
+    bandwidth = (large - small) / (large_s - small_s)
+    return {"stream_bandwidth": bandwidth, "first_byte_s": max(0.0, small_s - small / bandwidth)}
 
 
 def _from_requests(requests: RequestStats) -> dict[str, float]:

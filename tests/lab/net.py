@@ -18,7 +18,7 @@ from tests.support.requirements import missing
 _SPACE, _NEAR, _FAR = "pipeprof-lab", "pipeproflab0", "pipeproflab1"
 _HERE, _THERE = "198.18.77.1", "198.18.77.2"
 """Of the addresses that are set aside for the testing of networks (RFC 2544)."""
-_PAYLOAD = 1448 / 1514
+PAYLOAD = 1448 / 1514
 """Of the bytes on the wire: the rest is Ethernet, IP and TCP headers, with time stamps."""
 _QUEUE_MS = 200
 """That the far end holds before it drops packets."""
@@ -40,32 +40,32 @@ class Link:
 def shaped_link(mbit_per_s: float, round_trip_ms: float) -> Iterator[Link]:
     """Of ``mbit_per_s`` on the wire. One at a time on a machine: others wait."""
     with ExitStack() as stack:
-        stack.enter_context(_alone())
+        stack.enter_context(alone())
         _clear()  # what a killed run has left
         stack.callback(_clear)
         try:
-            _ip("netns", "add", _SPACE)
+            ip("netns", "add", _SPACE)
             if round_trip_ms:
                 stack.enter_context(_relay(round_trip_ms / 2000))
             else:
-                _ip("link", "add", _NEAR, "type", "veth", "peer", "name", _FAR)
+                ip("link", "add", _NEAR, "type", "veth", "peer", "name", _FAR)
             _up(mbit_per_s)
         except (OSError, subprocess.CalledProcessError) as error:
             said = str(getattr(error, "stderr", "") or error).strip()
             missing(f"a shaped link (network namespaces, tbf and TAP devices, as root): {said}")
-        yield Link(mbit_per_s * 1e6 / 8 * _PAYLOAD, round_trip_ms / 1000)
+        yield Link(mbit_per_s * 1e6 / 8 * PAYLOAD, round_trip_ms / 1000)
 
 
 def _up(mbit_per_s: float) -> None:
     inside = Link.inside
-    _ip("link", "set", _FAR, "netns", _SPACE)
-    _ip("address", "add", f"{_HERE}/30", "dev", _NEAR)
-    _ip("link", "set", _NEAR, "up")
-    _run(*inside, "ip", "link", "set", "lo", "up")
-    _run(*inside, "ip", "address", "add", f"{_THERE}/30", "dev", _FAR)
-    _run(*inside, "ip", "link", "set", _FAR, "up")
+    ip("link", "set", _FAR, "netns", _SPACE)
+    ip("address", "add", f"{_HERE}/30", "dev", _NEAR)
+    ip("link", "set", _NEAR, "up")
+    run_command(*inside, "ip", "link", "set", "lo", "up")
+    run_command(*inside, "ip", "address", "add", f"{_THERE}/30", "dev", _FAR)
+    run_command(*inside, "ip", "link", "set", _FAR, "up")
     shape = ("tbf", "rate", f"{mbit_per_s}mbit", "burst", "128kb", "latency", f"{_QUEUE_MS}ms")
-    _run(*inside, "tc", "qdisc", "replace", "dev", _FAR, "root", *shape)
+    run_command(*inside, "tc", "qdisc", "replace", "dev", _FAR, "root", *shape)
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _relay(one_way_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     with Path(tempfile.gettempdir(), "pipeprof-lab.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -92,17 +92,17 @@ def _alone() -> Iterator[None]:
 def _clear() -> None:
     """Nothing of ours stays: no process there, no device, no namespace."""
     with suppress(OSError, subprocess.CalledProcessError):
-        for pid in _ip("netns", "pids", _SPACE).split():
+        for pid in ip("netns", "pids", _SPACE).split():
             with suppress(OSError):
                 os.kill(int(pid), signal.SIGKILL)
     for words in (("link", "delete", _NEAR), ("netns", "delete", _SPACE)):
         with suppress(OSError, subprocess.CalledProcessError):
-            _ip(*words)
+            ip(*words)
 
 
-def _ip(*words: str) -> str:
-    return _run("ip", *words)
+def ip(*words: str) -> str:
+    return run_command("ip", *words)
 
 
-def _run(*words: str) -> str:
+def run_command(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout

@@ -33,6 +33,12 @@ BY_HAND = {
         {"storage_bandwidth": 9e9, "samples_per_s": 100, "bytes_per_sample": 1e6,
          "target_au": 0.9}, 100,
     ),
+    "nodes_fed": ({"gpus_fed": 100, "gpus_per_node": 8}, 12.5),
+    # 900 MB/s, each accelerator 90 MB/s
+    "gpus_fed_per_node": (
+        {"client_bandwidth": 9e8, "samples_per_s": 100, "bytes_per_sample": 1e6,
+         "target_au": 0.9}, 10,
+    ),
     "nodes": ({"gpus": 17, "gpus_per_node": 8}, 3),
     # 1,000/s × 0.9 × 5 ms = 4.5 busy
     "workers_per_gpu": ({"samples_per_s": 1000, "target_au": 0.9, "worker_s_per_sample": 0.005}, 5),

@@ -99,6 +99,25 @@ class OverWorkers:
 
 
 @dataclass(frozen=True)
+class RatePoint:
+    """The rate of several hosts together."""
+
+    hosts: int
+    bytes_per_s: float
+    text: str
+    """A sentence about the point, for its tooltip."""
+
+
+@dataclass(frozen=True)
+class OverHosts:
+    """Bandwidth by number of hosts, with the line that was fitted to it."""
+
+    points: tuple[RatePoint, ...]
+    line: tuple[tuple[float, float], ...]
+    """Hosts and bytes/s at the ends of the line and at its knee."""
+
+
+@dataclass(frozen=True)
 class Part:
     """The figures of consecutive batches of a run."""
 
@@ -154,5 +173,13 @@ class ShareMap:
 
 
 ChartData: TypeAlias = (
-    Bars | Stacks | StageSpread | Throughputs | OverWorkers | OverTime | Timeline | ShareMap
+    Bars
+    | Stacks
+    | StageSpread
+    | Throughputs
+    | OverWorkers
+    | OverHosts
+    | OverTime
+    | Timeline
+    | ShareMap
 )

@@ -1,8 +1,8 @@
-"""Draw the rate of batches and the share of waiting over the time of a run."""
+"""Draw rates over the time of a run, and over the hosts that read."""
 
 from __future__ import annotations
 
-from pipeprof.report.document.charts import OverTime
+from pipeprof.report.document.charts import OverHosts, OverTime
 from pipeprof.report.html.charts import vega
 from pipeprof.report.html.charts.vega import Spec
 
@@ -29,3 +29,24 @@ def over_time(data: OverTime) -> Spec:
         drawn = {"mark": "area", "fill": vega.ACCENT}
     figure = vega.layer(encoding={"x": x, "y": y}, interpolate="step-after", **drawn)
     return vega.chart(rows, layer=[shade, figure], height=90)
+
+
+def over_hosts(data: OverHosts) -> Spec:
+    """Draw a point for each load, and the fitted line."""
+    rows = [
+        {"hosts": point.hosts, "rate": point.bytes_per_s, "tip": point.text}
+        for point in data.points
+    ]
+    numbers = sorted({point.hosts for point in data.points})
+    axis = {"values": numbers, "labelExpr": "datum.value", "grid": False}
+    most = max(*(point.bytes_per_s for point in data.points), *(rate for _, rate in data.line))
+    y_axis = {"labelExpr": f"{vega.COUNTS} + 'B/s'", "tickCount": 5}
+    place = {
+        "x": vega.quantity("hosts", "hosts that read", axis, type="log", base=2, padding=14),
+        "y": vega.quantity("rate", None, y_axis, domain=[0, most * 1.1], nice=False),
+    }
+    line = vega.layer("line", place, stroke="var(--decode)", strokeWidth=2, strokeDash=[6, 3])
+    line["data"] = {"values": [{"hosts": hosts, "rate": rate} for hosts, rate in data.line]}
+    dot = {**place, "tooltip": vega.TIP}
+    points = vega.layer("point", dot, filled=True, size=90, opacity=1, fill="var(--read)")
+    return vega.chart(rows, layer=[line, points], height=260)

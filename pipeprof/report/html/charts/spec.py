@@ -20,6 +20,8 @@ def spec_of(chart: data.ChartData) -> Spec:
             return points.throughputs(chart)
         case data.OverWorkers():
             return points.over_workers(chart)
+        case data.OverHosts():
+            return lines.over_hosts(chart)
         case data.OverTime():
             return lines.over_time(chart)
         case data.Timeline():
