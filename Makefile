@@ -24,7 +24,7 @@ FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-probe bench-soak bench-frameworks bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -114,6 +114,9 @@ bench-local: $(READY) ## how local files are read, against plain reads; reading 
 
 bench-s3: $(READY) ## which client reads S3 best
 	$(KEEP) s3 $(BIN)/python -m benchmarks.s3_clients
+
+bench-scale: $(READY) ## how wrong the simulated pace of 2, 4 and 8 ranks is, from the profile of one
+	$(KEEP) scale $(BIN)/python -m benchmarks.scale_ranks
 
 bench-probe: $(READY) ## how wrong a probe from many hosts is, on clusters drawn at random (root)
 	$(KEEP) probe-hosts $(BIN)/python -m benchmarks.probe_hosts

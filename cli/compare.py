@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.compare_jobs import is_job, load_job
 from pipeprof.cli.options import SHARE
 from pipeprof.cli.output import (
     html_option,
@@ -25,7 +26,7 @@ from pipeprof.errors import ProfileError, SlowerError, UsageError
 from pipeprof.units import format_share
 
 if TYPE_CHECKING:
-    from pipeprof.model import Comparison, Profile, SweepResult, TwoRuns
+    from pipeprof.model import Comparison, JobFigures, Profile, SweepResult, TwoRuns
 
     Run = tuple[Path, Profile]
     Runs = dict[str, Run]
@@ -36,6 +37,7 @@ Examples:
   pipeprof compare main.json branch.json --fail-if-slower 10%
   pipeprof compare main.json branch.json --markdown | gh pr comment --body-file -
   pipeprof compare pipeprof-results/sweep-20260131-142501 pipeprof-results/sweep-20260207-093012
+  pipeprof compare pipeprof-run-4711 pipeprof-run-4712
 """
 
 
@@ -55,12 +57,13 @@ def command(
     fail_if_slower: float | None,
     as_json: bool,
 ) -> None:
-    """Compare saved profiles or sweeps, each with the first.
+    """Compare saved profiles, sweeps or jobs, each with the first.
 
     The report lists changed settings and conditions. It compares throughput, starved fraction,
     stall and each stage, with intervals, and says which differences are more than chance. A sweep
-    is represented by its best setting for each data set. Ranks of one job wait for each other: join
-    them by `pipeprof gather`.
+    is represented by its best setting for each data set. A job is the folder with its ranks, and is
+    represented by its first rank and by the figures of all. Ranks of one job wait for each other:
+    join them by `pipeprof gather`.
     """
     refuse_clashes(markdown, as_json, html)
     paths = _check_paths(files)
@@ -87,8 +90,8 @@ def command(
 
 def _check_paths(files: tuple[str, ...]) -> list[Path]:
     if len(files) < 2:
-        raise UsageError("name at least two saved profiles, or two sweeps, to compare.")
-    paths = [locate(file, "compare") for file in files]
+        raise UsageError("name at least two saved profiles, sweeps or jobs to compare.")
+    paths = [Path(file) if is_job(file) else locate(file, "compare") for file in files]
     for one, other in combinations(paths, 2):
         if os.path.isfile(one) and os.path.isfile(other) and one.samefile(other):
             raise UsageError(f"{one} and {other} are the same file; name another run.")
@@ -97,10 +100,11 @@ def _check_paths(files: tuple[str, ...]) -> list[Path]:
 
 def _compare(paths: list[Path]) -> Comparison:
     from pipeprof.analyze.compare.runs import two_runs
-    from pipeprof.model import Comparison
+    from pipeprof.model import Comparison, TwoJobs
 
-    first, *later = every = _load_runs(paths)
-    pairs, notes = [], []
+    jobs: dict[Path, dict[str, JobFigures]] = {}
+    first, *later = every = _load_runs(paths, jobs)
+    pairs, notes, both = [], [], []
     for path, runs in zip(paths[1:], later, strict=True):
         matched = _pair_runs(first, runs)
         if not matched:
@@ -110,6 +114,9 @@ def _compare(paths: list[Path]) -> Comparison:
             )
         for one, other in matched:
             pairs.append(two_runs(one[1], other[1], (str(one[0]), str(other[0]))))
+            if jobs:
+                figures = (jobs[paths[0]][one[1].name], jobs[path][other[1].name])
+                both.append(TwoJobs(*figures))
         unmatched = len(first) + len(runs) - 2 * len(matched)
         if unmatched:
             notes.append(
@@ -118,7 +125,7 @@ def _compare(paths: list[Path]) -> Comparison:
     if _are_of_one_job([profile for runs in every for _, profile in runs.values()]):
         notes.append("these are ranks of one job, which wait for each other: pipeprof gather "
                      "joins them")  # fmt: skip
-    return Comparison(tuple(pairs), tuple(notes))
+    return Comparison(tuple(pairs), tuple(both), tuple(notes))
 
 
 def _are_of_one_job(profiles: Sequence[Profile]) -> bool:
@@ -127,11 +134,20 @@ def _are_of_one_job(profiles: Sequence[Profile]) -> bool:
     return len(ranks) == len(profiles) and len({profile.name for profile in profiles}) == 1
 
 
-def _load_runs(paths: list[Path]) -> list[Runs]:
-    """Load the profile of each file; of a sweep, the best profile of each data set."""
+def _load_runs(paths: list[Path], jobs: dict[Path, dict[str, JobFigures]]) -> list[Runs]:
+    """Load the profile of each file; of a sweep, the best profile of each data set; of a job, the
+    profiles of its first rank. The figures of each job are put into ``jobs``."""
     from pipeprof.model import Profile
     from pipeprof.store import load
 
+    folders = [is_job(str(path)) for path in paths]
+    if all(folders):
+        loaded = [load_job(path) for path in paths]
+        jobs |= {path: figures for path, (_, figures) in zip(paths, loaded, strict=True)}
+        return [runs for runs, _ in loaded]
+    if any(folders):
+        job, other = paths[folders.index(True)], paths[folders.index(False)]
+        raise UsageError(f"{job} is the folder of a job, and {other} is not; compare two jobs.")
     results = [load(path) for path in paths]
     kinds = [isinstance(result, Profile) for result in results]
     if len(set(kinds)) > 1:

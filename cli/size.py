@@ -27,6 +27,7 @@ from pipeprof.units import parse_size
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
+    from pipeprof.model import Profile
     from pipeprof.report.document.blocks import Document
 
 EXAMPLE = """\b
@@ -108,7 +109,10 @@ def _add_input_options(command: Any) -> Any:
     "--what-if", default=None, metavar="NAME=2x", help="Change one input, and compare the results."
 )
 @click.option(
-    "--simulate", is_flag=True, help="Also simulate the cluster over time, to show stragglers."
+    "--simulate",
+    is_flag=True,
+    help="Also simulate the cluster over time, to show stragglers; "
+    "and from a --profile, a job of ranks like this one.",
 )
 @click.option("--explain", is_flag=True, help="Show each formula with its numbers and its source.")
 @html_option
@@ -139,11 +143,16 @@ def command(
     from pipeprof.sizing.sources import pick_workload
 
     refuse_clashes(markdown, as_json, html)
-    given = _collect_inputs(file, probe, workload, accelerator, numbers)
+    if file and workload:
+        raise UsageError("--profile and --workload exclude each other; give one")
+    profile = load_profile(file) if file else None
+    given = _collect_inputs(file, profile, probe, workload, accelerator, numbers)
     if workload and html is None and (note := pick_workload(workload, accelerator).note):
         click.echo(note, err=True)  # the HTML page shows it at each number
     changes = (None, what_if) if what_if else (None,)
-    sizings = [size(given, count, change, simulate) for change in changes for count in gpus]
+    sizings = [
+        size(given, count, change, simulate, profile) for change in changes for count in gpus
+    ]
     if html is not None:
         write_page(_document(sizings, explain=True), html)
     if as_json:
@@ -168,6 +177,7 @@ def _document(sizings: Sequence[Sizing], explain: bool) -> Document:
 
 def _collect_inputs(
     file: str | None,
+    profile: Profile | None,
     probe: str | None,
     workload: str | None,
     accelerator: str | None,
@@ -178,12 +188,10 @@ def _collect_inputs(
     from pipeprof.sizing import sources
     from pipeprof.sizing.inputs import BY_NAME
 
-    if file and workload:
-        raise UsageError("--profile and --workload exclude each other; give one")
     given = sources.from_accelerator(accelerator) if accelerator else {}
     found = sources.from_workload(workload, accelerator) if workload else {}
-    if file:
-        found = sources.from_profile(load_profile(file), file)
+    if file and profile is not None:
+        found = sources.from_profile(profile, file)
     if probe:
         given |= sources.from_probe(load_probe(probe), probe)
     given = _replace(given, found)

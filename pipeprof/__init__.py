@@ -14,6 +14,7 @@ from pipeprof.log import set_up as _set_up_logging
 from pipeprof.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from pipeprof.cli.gather import gather as gather
     from pipeprof.errors import PipeprofError as PipeprofError
     from pipeprof.loaders.dataset.dataset import open_dataset as open_dataset
     from pipeprof.loaders.headspace import headspace as headspace
@@ -36,6 +37,7 @@ _MODULES = {
     "ReadOptions": "pipeprof.model",
     "Stage": "pipeprof.model",
     "SweepResult": "pipeprof.model",
+    "gather": "pipeprof.cli.gather",
     "headspace": "pipeprof.loaders.headspace",
     "load": "pipeprof.store",
     "open_dataset": "pipeprof.loaders.dataset.dataset",

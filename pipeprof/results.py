@@ -7,10 +7,11 @@ declarations in the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipeprof.model import Profile, SweepResult, TableName, Tuning
+from pipeprof.model import Profile, SweepResult, TableName, TrainingJob, Tuning
 
 if TYPE_CHECKING:
     from pipeprof.tables import Frame, Table
@@ -24,6 +25,13 @@ def metrics(profile: Profile, prefix: str = "pipeprof/") -> dict[str, float]:
     from pipeprof.report.metrics import metrics
 
     return metrics(profile, prefix)
+
+
+def job_metrics(job: TrainingJob, prefix: str = "pipeprof/") -> dict[str, float]:
+    """Return flat figures of all ranks together, such as ``pipeprof/job/starved_fraction``."""
+    from pipeprof.report.metrics import job_metrics
+
+    return job_metrics(job, prefix)
 
 
 def profile_to_arrow(profile: Profile, table: TableName = "stages") -> Table:
@@ -92,13 +100,13 @@ def print_in_ipython(result: Result | Tuning, printer: Any, cycle: bool) -> None
     printer.text(str(result))
 
 
-_COMMON_METHODS = {
+_COMMON_METHODS: dict[str, Callable[..., Any]] = {
     "save": save,
     "__str__": as_text,
     "_repr_html_": as_html,
     "_repr_pretty_": print_in_ipython,
 }
-METHODS = {
+METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     Profile: {
         **_COMMON_METHODS,
         "metrics": metrics,
@@ -106,6 +114,7 @@ METHODS = {
         "to_pandas": profile_to_pandas,
     },
     SweepResult: {**_COMMON_METHODS, "to_arrow": sweep_to_arrow, "to_pandas": sweep_to_pandas},
+    TrainingJob: {"metrics": job_metrics},
     Tuning: {"__str__": tuning_as_text, "_repr_pretty_": print_in_ipython},
 }
 """Type → name of the method → function."""

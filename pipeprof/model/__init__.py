@@ -16,7 +16,9 @@ from pipeprof.model.comparison import Change as Change
 from pipeprof.model.comparison import Compared as Compared
 from pipeprof.model.comparison import Comparison as Comparison
 from pipeprof.model.comparison import Difference as Difference
+from pipeprof.model.comparison import JobFigures as JobFigures
 from pipeprof.model.comparison import Speed as Speed
+from pipeprof.model.comparison import TwoJobs as TwoJobs
 from pipeprof.model.comparison import TwoRuns as TwoRuns
 from pipeprof.model.conditions import NOT_INSPECTED as NOT_INSPECTED
 from pipeprof.model.conditions import CacheState as CacheState

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from pipeprof.model.job import Straggling
 from pipeprof.model.profile import Verdict
 
 COMPARISON_SCHEMA: Final = "pipeprof.comparison/1"
@@ -103,11 +104,40 @@ class TwoRuns:
 
 
 @dataclass(frozen=True)
+class JobFigures:
+    """What a comparison shows of all ranks of a job; see `TrainingJob`."""
+
+    folder: str
+    name: str
+    """Of the loader."""
+    ranks: int
+    samples_per_s: float
+    """Of all ranks together."""
+    starved_fraction: float
+    starved_interval: tuple[float, float]
+    straggling: Straggling
+    held_up_by: str
+    """``rank 3`` or a host, where one of them holds the job up; else empty."""
+    bottleneck: str | None
+    """The cause of most of the job's stall; ``None`` for no stall."""
+
+
+@dataclass(frozen=True)
+class TwoJobs:
+    """A loader of two jobs."""
+
+    before: JobFigures
+    after: JobFigures
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Each run compared with the first. ``pipeprof compare --json`` prints one of these."""
 
     pairs: tuple[TwoRuns, ...]
     """One pair per later run; for sweeps, one per data set."""
+    jobs: tuple[TwoJobs, ...] = ()
+    """One per pair, where these are the first ranks of two jobs."""
     notes: tuple[str, ...] = ()
     schema: Literal["pipeprof.comparison/1"] = COMPARISON_SCHEMA
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pipeprof.model.profile import Verdict
 
@@ -109,3 +109,16 @@ class TrainingJob:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as ``pipeprof gather --json`` prints it."""
         return asdict(self)
+
+    if TYPE_CHECKING:  # bound by `pipeprof.results`
+
+        def metrics(self, prefix: str = ...) -> dict[str, float]:
+            """Return flat figures for an experiment tracker.
+
+            Args:
+                prefix: Put before each name.
+
+            Returns:
+                Name to finite number, such as ``pipeprof/job/starved_fraction``: times in seconds,
+                rates per second, shares 0 to 1.
+            """

@@ -1,11 +1,11 @@
-"""Flatten a profile to named figures for W&B, MLflow, TensorBoard scalars and other trackers."""
+"""Flatten a profile or a job to named figures for W&B, MLflow, TensorBoard and other trackers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import isfinite
 
-from pipeprof.model import Profile
+from pipeprof.model import Profile, TrainingJob
 
 
 def metrics(profile: Profile, prefix: str = "pipeprof/") -> dict[str, float]:
@@ -13,11 +13,41 @@ def metrics(profile: Profile, prefix: str = "pipeprof/") -> dict[str, float]:
 
     Times are in seconds, rates per second and shares 0..1. Unknown figures and NaN are left out.
     """
+    return _known(_figures(profile), prefix)
+
+
+def job_metrics(job: TrainingJob, prefix: str = "pipeprof/") -> dict[str, float]:
+    """Return name → figure of all ranks of a job together, as `metrics` does of one."""
+    return _known(((f"job/{name}", value) for name, value in _job_figures(job)), prefix)
+
+
+def _known(figures: Iterable[tuple[str, float | None]], prefix: str) -> dict[str, float]:
     return {
         prefix + name: float(value)
-        for name, value in _figures(profile)
+        for name, value in figures
         if value is not None and isfinite(value)
     }
+
+
+def _job_figures(job: TrainingJob) -> Iterator[tuple[str, float | None]]:
+    yield "ranks", job.world_size
+    yield "missing_ranks", len(job.missing)
+    yield "steps", job.steps
+    if not job.steps:
+        return
+    yield "starved_fraction", job.starved_fraction
+    yield "starved_fraction_low", job.starved_interval[0]
+    yield "starved_fraction_high", job.starved_interval[1]
+    yield "samples_per_s", job.samples_per_s
+    yield "step_s", job.cycle_s
+    for cause, share in job.blame.items():
+        yield f"blame/{cause}", share
+    for cure in job.cures:
+        if cure.of in ("tails", "loading"):
+            yield f"gain_without/{cure.of}", cure.gain
+    if job.ranks:
+        yield "worst_rank", job.ranks[0].rank
+        yield "worst_rank_stall_share", job.ranks[0].stall_share
 
 
 def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:

@@ -97,8 +97,12 @@ class _Simulation:
         each = cluster.client_bandwidth / cluster.ahead
         self._link = SharedResource(cluster.storage_bandwidth, each)
         self._world = World((self._time, self._link))
-        self._asked = [Mailbox(self._world) for _ in range(cluster.nodes)]
-        self._ready = [Mailbox(self._world) for _ in range(cluster.nodes)]
+        slots = range(cluster.ahead)
+        self._asked, self._ready = (
+            [[Mailbox(self._world) for _ in slots] for _ in range(cluster.nodes)] for _ in range(2)
+        )
+        """For each node and concurrent fetch. As with torch's workers, each fetch has every
+        ``ahead``-th step, and data are used in order."""
         self._shares = (0.0, 0.0, 0.0)
 
     def run(self) -> tuple[float, float, float]:
@@ -110,18 +114,19 @@ class _Simulation:
         """Train on all nodes; a step begins with the last data, and ends with the slowest node."""
         cluster = self._cluster
         for node in range(cluster.nodes):
-            for step in range(cluster.ahead):
-                self._world.wake(self._fetch(node))
-                self._asked[node].put(step)
+            for slot in range(cluster.ahead):
+                self._world.wake(self._fetch(node, slot))
+                self._asked[node][slot].put(slot)
         began_s = starved_s = straggled_s = 0.0
         for step in range(STEPS):
             if step == WARMUP:
                 began_s, starved_s, straggled_s = self._world.now, 0.0, 0.0
             asked_s = self._world.now
             for node in range(cluster.nodes):
-                yield self._ready[node]
-                self._ready[node].take()
-                self._asked[node].put(step + cluster.ahead)
+                slot = step % cluster.ahead
+                yield self._ready[node][slot]
+                self._ready[node][slot].take()
+                self._asked[node][slot].put(step + cluster.ahead)
             starved_s += self._world.now - asked_s
             slowest = float(self._steps[:, step].max())
             straggled_s += cluster.step_s * (slowest - 1)
@@ -130,15 +135,15 @@ class _Simulation:
         useful_s = cluster.step_s * (STEPS - WARMUP)
         self._shares = (useful_s / all_s, starved_s / all_s, straggled_s / all_s)
 
-    def _fetch(self, node: int) -> Process:
-        cluster = self._cluster
+    def _fetch(self, node: int, slot: int) -> Process:
+        cluster, asked = self._cluster, self._asked[node][slot]
         while True:
-            yield self._asked[node]
-            step: int = self._asked[node].take()
+            yield asked
+            step: int = asked.take()
             factor = float(self._reads[node, step % STEPS])  # steps beyond the last load the link
             yield self._time, cluster.latency_s * factor
             yield self._link, cluster.bytes_per_step * factor
-            self._ready[node].put(step)
+            self._ready[node][slot].put(step)
 
 
 def _spread(

@@ -86,6 +86,8 @@ INPUTS: Final = (
            "all reads are alike", may_be_zero=True),
     _share("step_spread", "relative standard deviation of step times; for --simulate", 0.0,
            "all steps are alike", may_be_zero=True),
+    Input("sync_s", "sync-ms", "ms", "time to exchange gradients, beyond the profile's steps; for "
+          "--simulate", 0.0, "the profile's steps hold it", may_be_zero=True),
     Input("dataset_samples", "dataset-samples", "count", "samples in the data set"),
     Input("dataset_bytes", "dataset-bytes", "size", "size of the data set on storage"),
     _share("usable_capacity", "usable share of a file system's capacity", 0.8, "common practice"),

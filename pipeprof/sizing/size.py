@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from pipeprof.errors import UsageError
-from pipeprof.model import Sizing, SizingInput
+from pipeprof.model import Profile, Sizing, SizingInput
 from pipeprof.sizing.formulas import FORMULAS, SECTIONS
 from pipeprof.sizing.inputs import BY_NAME, INPUTS
 from pipeprof.sizing.sheet import Sheet
 from pipeprof.sizing.simulated import SIMULATED, simulated
+from pipeprof.sizing.simulated_job import SIMULATED_JOB, simulated_job
 
 _CLOSE: Final = 0.01
 """Relative difference up to which a given and a computed figure agree."""
@@ -22,10 +23,12 @@ def size(
     gpus: float,
     what_if: str | None = None,
     simulate: bool = False,
+    profile: Profile | None = None,
 ) -> Sizing:
     """Compute all figures that the ``given`` inputs and the defaults of the others allow.
     ``what_if`` is a change such as ``"bandwidth=2x"``. ``simulate`` the cluster, too, which takes
-    seconds. Raises `UsageError` if figures contradict one another, or give no finite result."""
+    seconds, and a job of ranks like that of ``profile``. Raises `UsageError` if figures contradict
+    one another, or give no finite result."""
     if not gpus >= 1:
         raise UsageError(f"--gpus is {gpus:g}; it must be at least 1")
     assumed = {
@@ -46,6 +49,8 @@ def size(
     if simulate:
         sections[SIMULATED], unsimulated = simulated(sheet)
         lacking |= unsimulated
+        if profile is not None:
+            sections[SIMULATED_JOB] = simulated_job(sheet, profile)
     used = {number for each in sections.values() for figure in each for number in figure.numbers}
     inputs = [
         replace(each, value=each.value * scaled.get(name, 1.0))

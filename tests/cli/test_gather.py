@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from pipeprof.cli.app import run
@@ -20,8 +21,14 @@ WAITS_S = np.array([[0.001] * STEPS, [0.011] * STEPS])
 MOMENTS_S = np.arange(STEPS + 1) * 0.021
 
 
-def profile(rank: int, job_id: str = "one", created: str = "2026-11-26T10:00:00Z") -> Profile:
-    made = of_rank(rank, MOMENTS_S, WAITS_S[rank], "a", "decode_s")
+def profile(
+    rank: int,
+    job_id: str = "one",
+    created: str = "2026-11-26T10:00:00Z",
+    waits_s: npt.NDArray[np.float64] = WAITS_S,
+    moments_s: npt.NDArray[np.float64] = MOMENTS_S,
+) -> Profile:
+    made = of_rank(rank, moments_s, waits_s[rank], "a", "decode_s")
     place = JobPlace("Slurm", rank, world_size=2, job_id=job_id)
     environment = replace(made.environment, job=place)
     return replace(made, environment=environment, created=created, name="train.py:7")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.far import NO_ETAG
-from tests.lab.net import PAYLOAD, alone, ip, run_command
+from tests.lab.net import PAYLOAD, alone, ip, kill_within, run_command
 from tests.s3.server import KEY, SECRET, serving
 from tests.support.env import UNWATCHED
 from tests.support.requirements import missing
@@ -125,11 +126,15 @@ def _connect(space: str, number: int, sends: float = 0, receives: float = 0) -> 
 
 
 def _clear() -> None:
+    """Nothing of ours stays: no process there, no device, no namespace."""
     with suppress(OSError, subprocess.CalledProcessError):
-        for line in ip("netns", "list").splitlines():
-            space = line.split()[0]
-            if space.startswith("pphosts-"):
+        spaces = [line.split()[0] for line in ip("netns", "list").splitlines()]
+        for space in (each for each in spaces if each.startswith("pphosts-")):
+            kill_within(space)
+            with suppress(OSError, subprocess.CalledProcessError):
+                ip("netns", "delete", space)
+    with suppress(OSError, subprocess.CalledProcessError):
+        for link in json.loads(ip("-json", "link", "show")):
+            if link["ifname"] == _BRIDGE or re.fullmatch(r"pph[0-9]+a", link["ifname"]):
                 with suppress(OSError, subprocess.CalledProcessError):
-                    ip("netns", "delete", space)
-    with suppress(OSError, subprocess.CalledProcessError):
-        ip("link", "delete", _BRIDGE)
+                    ip("link", "delete", link["ifname"])

@@ -91,13 +91,18 @@ def alone() -> Iterator[None]:
 
 def _clear() -> None:
     """Nothing of ours stays: no process there, no device, no namespace."""
-    with suppress(OSError, subprocess.CalledProcessError):
-        for pid in ip("netns", "pids", _SPACE).split():
-            with suppress(OSError):
-                os.kill(int(pid), signal.SIGKILL)
+    kill_within(_SPACE)
     for words in (("link", "delete", _NEAR), ("netns", "delete", _SPACE)):
         with suppress(OSError, subprocess.CalledProcessError):
             ip(*words)
+
+
+def kill_within(space: str) -> None:
+    """Kill every process in a network namespace."""
+    with suppress(OSError, subprocess.CalledProcessError):
+        for pid in ip("netns", "pids", space).split():
+            with suppress(OSError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def ip(*words: str) -> str:

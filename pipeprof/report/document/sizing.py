@@ -21,6 +21,7 @@ from pipeprof.units import (
 )
 
 _KEY: Final = {
+    "job_utilisation": "utilisation, simulated",
     "simulated_au": "AU, simulated",
     "advertised_bandwidth": "storage, as advertised",
     "requests_in_flight": "requests in flight",
@@ -37,6 +38,15 @@ _PARTS: Final = {
     "simulated_starved_fraction": "waiting for data",
 }
 """Simulated figure → what the accelerators' time went into. The three sum up to 1."""
+_JOB_PARTS: Final = {
+    "job_utilisation": "accelerators at work",
+    "job_lost_to_sync": "exchanging gradients",
+    "job_lost_to_slowest_step": "waiting for the slowest step",
+    "job_lost_to_loading": "waiting for data, all alike",
+    "job_lost_to_tails": "waiting for a late batch",
+    "job_lost_to_storage": "waiting for the storage",
+}
+"""The same of a job that is simulated from a profile."""
 _BINARY: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _SPELLINGS: Final = {"s3": "S3", "ram": "RAM", "mfu": "MFU", "mtbf": "MTBF", "gpu": "GPU",
                     "gpus": "GPUs", "au": "AU", "flop": "FLOP"}  # fmt: skip
@@ -58,6 +68,7 @@ def sizing_document(
     """
     first, last = sizings[0], sizings[-1]
     gpus = dict.fromkeys(f"{one.gpus:,.0f}" for one in sizings)
+    alike = [one for one in sizings if one.what_if == first.what_if]
     return doc.Document(
         title=f"What {listed(list(gpus))} GPUs need",
         subject="sizing",
@@ -65,7 +76,8 @@ def sizing_document(
         version=version,
         sections=(
             doc.section("key", "", _key_figures(last)),
-            _cluster([one for one in sizings if one.what_if == first.what_if]),
+            _growth("cluster", "The cluster as it grows", _PARTS, alike),
+            _growth("job", "The job as it grows", _JOB_PARTS, alike),
             *(_size_table(sizings, title, place) for place, title in enumerate(first.sections)),
             doc.section("formulas", "How each number is calculated",
                     *(_formulas(last) if explain else ()), note=f"for {_label(last)}"),
@@ -87,24 +99,26 @@ def _key_figures(sizing: Sizing) -> doc.KeyFigures:
     return doc.KeyFigures(tuple(key[:_MOST_KEY_FIGURES]))
 
 
-def _cluster(sizings: Sequence[Sizing]) -> doc.Section:
-    """Draw what the accelerators' time goes into by cluster size; empty if it was not simulated."""
-    name, title = "cluster", "The cluster as it grows"
+def _growth(
+    name: str, title: str, parts: Mapping[str, str], sizings: Sequence[Sizing]
+) -> doc.Section:
+    """Draw what the accelerators' time goes into by their number; empty if it was not simulated."""
     shares = {}
     for one in sizings:
         known = _by_name(one)
-        if not known.keys() >= _PARTS.keys():
-            return doc.section(name, title)
-        shares[_label(one)] = {part: known[figure].value for figure, part in _PARTS.items()}
+        shares[_label(one)] = {
+            part: known[figure].value for figure, part in parts.items() if figure in known
+        }
+    if not all(shares.values()):
+        return doc.section(name, title)
     text = "; ".join(
-        f"{label}: {format_share(parts['accelerators at work'])} at work, "
-        f"{format_share(parts['waiting for data'])} waiting for data"
-        for label, parts in shares.items()
+        f"{label}: "
+        + ", ".join(f"{format_share(share)} {part}" for part, share in by_part.items() if share)
+        for label, by_part in shares.items()
     )
     heading = "What the accelerators' time goes into"
     data = Stacks("share", "share of their time", shares)
-    chart = doc.Chart("cluster", heading, f"{text}.", data)
-    return doc.section(name, title, chart, note="simulated")
+    return doc.section(name, title, doc.Chart(name, heading, f"{text}.", data), note="simulated")
 
 
 def _size_table(sizings: Sequence[Sizing], title: str, place: int) -> doc.Section:

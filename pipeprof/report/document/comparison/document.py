@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from pipeprof.model import Change, Compared, Comparison, TwoRuns
+from pipeprof.model import Change, Compared, Comparison, TwoJobs, TwoRuns
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import ThroughputPoint, Throughputs
 from pipeprof.report.document.comparison.differences import run_differences, stage_differences
@@ -28,6 +28,14 @@ _WORDS: Final = {
 """`Speed.shown` → what a report opens with."""
 _AREAS: Final = {"loader": "loader", "data": "data", "machine": "machine", "verdict": "rule"}
 """`Change.of` → the first column of the settings that changed."""
+_WHO: Final = {
+    "none": "nobody",
+    "turns": "late batches of any",
+    "all": "all at once",
+    "rank": "one rank",
+    "host": "one host",
+}
+"""Who is last with its batch, in words; `TrainingJob.straggling`."""
 _LONGEST_FILE: Final = 60
 """Most characters of the name of a file."""
 _RULE: Final = "no difference if the interval of the ratio includes 1, or the change is below 3 %"
@@ -49,6 +57,7 @@ def comparison_document(comparison: Comparison) -> doc.Document:
         sections=(
             doc.section("verdict", "", *verdicts),
             _throughput(comparison),
+            _jobs(comparison.jobs),
             doc.section("runs", "Before and after", *_for_each(pairs, _summary)),
             doc.section("changed", "What was changed", *_for_each(pairs, _changes)),
             _stages(pairs),
@@ -94,6 +103,27 @@ def _throughput(comparison: Comparison) -> doc.Section:
         tuple(_run_rows(pairs)),
     )  # fmt: skip
     return doc.section("throughput", title, chart, table)
+
+
+def _jobs(jobs: Sequence[TwoJobs]) -> doc.Section:
+    """Return what all ranks of two jobs do together; empty where no jobs are compared."""
+    every = {(each.folder, each.name): each for pair in jobs for each in (pair.before, pair.after)}
+    several = len({pair.before.name for pair in jobs}) > 1
+    rows = tuple(
+        doc.row(
+            shorten(f"{each.folder}, {each.name}" if several else each.folder, _LONGEST_FILE),
+            str(each.ranks),
+            format_count(each.samples_per_s),
+            f"{format_share(each.starved_fraction)} "
+            f"({percent(each.starved_interval[0])}–{percent(each.starved_interval[1])})",
+            each.held_up_by or _WHO[each.straggling],
+            doc.term(each.bottleneck or "none"),
+        )
+        for each in every.values()
+    )
+    columns = (doc.Column("job", "text"), *doc.columns(("ranks", "samples/s", "starved")),
+               doc.Column("held up by", "name"), doc.Column("cause", "name"))  # fmt: skip
+    return doc.section("jobs", "All ranks together", doc.Table(columns, rows) if rows else None)
 
 
 def _run_rows(pairs: Iterable[TwoRuns]) -> Iterable[doc.Row]:
