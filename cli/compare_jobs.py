@@ -44,14 +44,14 @@ def load_job(folder: Path) -> tuple[dict[str, tuple[Path, Profile]], dict[str, J
 def _figures(folder: str, job: TrainingJob) -> JobFigures:
     from pipeprof.model import JobFigures
 
-    held_up_by = ""
+    slowed_by = ""
     if job.straggling == "rank":
-        held_up_by = f"rank {job.ranks[0].rank}"
+        slowed_by = f"rank {job.ranks[0].rank}"
     elif job.straggling == "host":
         shares = Counter[str]()
         for rank in job.ranks:
             shares[rank.host or ""] += rank.stall_share  # type: ignore[assignment]
-        held_up_by = shares.most_common(1)[0][0]
+        slowed_by = shares.most_common(1)[0][0]
     return JobFigures(
         folder=folder,
         name=job.name,
@@ -60,6 +60,6 @@ def _figures(folder: str, job: TrainingJob) -> JobFigures:
         starved_fraction=job.starved_fraction,
         starved_interval=job.starved_interval,
         straggling=job.straggling,
-        held_up_by=held_up_by,
+        slowed_by=slowed_by,
         bottleneck=next(iter(job.blame), None),
     )

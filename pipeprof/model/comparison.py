@@ -116,7 +116,7 @@ class JobFigures:
     starved_fraction: float
     starved_interval: tuple[float, float]
     straggling: Straggling
-    held_up_by: str
+    slowed_by: str
     """``rank 3`` or a host, where one of them holds the job up; else empty."""
     bottleneck: str | None
     """The cause of most of the job's stall; ``None`` for no stall."""

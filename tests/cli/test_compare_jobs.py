@@ -48,7 +48,7 @@ def test_json_has_the_figures_of_both(jobs, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["pairs"][0]["speed"]["ratio"] == pytest.approx(21 / 11.5, rel=0.02)
     (pair,) = found["jobs"]
-    assert (pair["before"]["held_up_by"], pair["before"]["ranks"]) == ("rank 1", 2)
+    assert (pair["before"]["slowed_by"], pair["before"]["ranks"]) == ("rank 1", 2)
     assert pair["before"]["starved_fraction"] == pytest.approx(11 / 21, abs=0.02)
     assert pair["after"]["samples_per_s"] == pytest.approx(
         pair["before"]["samples_per_s"] * 21 / 11.5, rel=0.02

@@ -116,13 +116,13 @@ def _jobs(jobs: Sequence[TwoJobs]) -> doc.Section:
             format_count(each.samples_per_s),
             f"{format_share(each.starved_fraction)} "
             f"({percent(each.starved_interval[0])}–{percent(each.starved_interval[1])})",
-            each.held_up_by or _WHO[each.straggling],
+            each.slowed_by or _WHO[each.straggling],
             doc.term(each.bottleneck or "none"),
         )
         for each in every.values()
     )
     columns = (doc.Column("job", "text"), *doc.columns(("ranks", "samples/s", "starved")),
-               doc.Column("held up by", "name"), doc.Column("cause", "name"))  # fmt: skip
+               doc.Column("slowed by", "name"), doc.Column("cause", "name"))  # fmt: skip
     return doc.section("jobs", "All ranks together", doc.Table(columns, rows) if rows else None)
 
 
