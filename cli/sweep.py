@@ -29,11 +29,11 @@ from pipeprof.cli.output import (
     write_page,
 )
 from pipeprof.cli.sweep_convert import conversion_options, conversion_spec
+from pipeprof.cli.sweep_engine import add_engine_options, open_engine
 from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
     from pipeprof.model import CacheWanted, SweepSpec
-    from pipeprof.sweep.plan import SweepPlan
     from pipeprof.sweep.runner import SweepOutcome
 
 EXAMPLE = """\b
@@ -45,6 +45,7 @@ Examples:
   pipeprof sweep --loader train.py:make_loader --workers 0,2,4,8 --step-ms 20
   pipeprof sweep --script 'train.py --epochs 1' --workers 2,4,8
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
+  pipeprof sweep s3://bucket/data --on ray --on-options '{"num_cpus": 16, "num_gpus": 1}'
 """
 _OPTIONS_NOT_SAVED = (
     "pipeprof: this sweep was begun with --storage-options, which are not saved: give them again, "
@@ -105,6 +106,7 @@ def _columns(text: str) -> tuple[str, ...] | None:
 @click.option("--resume", type=click.Path(path_type=Path), default=None,
               help="Continue the sweep in this folder with its settings. Storage options and URLs "
               "with secrets are not saved, so give them again.")  # fmt: skip
+@add_engine_options
 @conversion_options
 @storage_options_option
 @s3_client_option
@@ -118,6 +120,8 @@ def command(
     resume: Path | None,
     out: Path | None,
     max_time: float | None,
+    engine_name: str | None,
+    engine_options: dict[str, Any] | None,
     storage_options: dict[str, Any] | None,
     s3_client: str | None,
     storages: tuple[str, ...] | None,
@@ -136,12 +140,25 @@ def command(
     """
     from pipeprof.cli.sweep_progress import ProgressLines
     from pipeprof.report.document.build import full_report
+    from pipeprof.sweep.plan import new_folder, plan_remaining, plan_sweep
     from pipeprof.sweep.progress import SweepListener
     from pipeprof.sweep.warnings_once import each_warning_once
 
     refuse_clashes(markdown, as_json, html)
-    with each_warning_once():
-        plan = _plan(resume, out, urls, s3_client, storage_options, storages, as_json, fields)
+    folder = resume or out or new_folder()
+    with (
+        each_warning_once(),
+        open_engine(engine_name, engine_options, folder, fields["script"]) as engine,
+    ):
+        client, options = split_client(s3_client, storage_options)
+        if resume is not None:
+            plan = plan_remaining(resume, urls, options, storages, client, engine)
+            if plan.spec.with_options and not options:
+                click.echo(_OPTIONS_NOT_SAVED, err=True)
+        else:
+            spec = _spec(urls, storages, client, bool(options), **fields)
+            with show_listing_progress(as_json):
+                plan = plan_sweep(spec, folder, urls, options, storages, engine)
         from pipeprof.sweep.runner import run_sweep
 
         try:
@@ -156,30 +173,6 @@ def command(
     if fail_if_starved is not None:
         raise_if_starved(outcome.result, str(plan.folder), fail_if_starved)
     return 130 if outcome.stopped == "interrupted" else 0
-
-
-def _plan(
-    resume: Path | None,
-    out: Path | None,
-    urls: tuple[str, ...],
-    s3_client: str | None,
-    storage_options: dict[str, Any] | None,
-    storages: tuple[str, ...] | None,
-    quiet: bool,
-    fields: dict[str, Any],
-) -> SweepPlan:
-    """Plan a new sweep, or the remaining trials of one. Raises the errors of the planning."""
-    from pipeprof.sweep.plan import new_folder, plan_remaining, plan_sweep
-
-    client, options = split_client(s3_client, storage_options)
-    if resume is not None:
-        plan = plan_remaining(resume, urls, options, storages, client)
-        if plan.spec.with_options and not options:
-            click.echo(_OPTIONS_NOT_SAVED, err=True)
-        return plan
-    spec = _spec(urls, storages, client, bool(options), **fields)
-    with show_listing_progress(quiet):
-        return plan_sweep(spec, out or new_folder(), urls, options, storages)
 
 
 def _spec(

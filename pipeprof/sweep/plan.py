@@ -15,6 +15,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.model import Copy, SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE, load
+from pipeprof.sweep.engines.engine import HERE, Engine
 
 LOCAL = "local"
 """The name of the storage that is a folder next to the results."""
@@ -48,6 +49,8 @@ class SweepPlan:
     """`ConversionSpec.storages`, with credentials."""
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """The options with which all stores are opened, the name of the client included."""
+    engine: Engine = field(default=HERE, repr=False)
+    """What runs the trials."""
 
     @property
     def spec(self) -> SweepSpec:
@@ -74,6 +77,7 @@ def plan_sweep(
     urls: tuple[str, ...] = (),
     storage_options: Mapping[str, Any] | None = None,
     storages: tuple[str, ...] | None = None,
+    engine: Engine = HERE,
 ) -> SweepPlan:
     """Plan a new sweep, and save it in ``folder``. Nothing is written when it cannot run.
 
@@ -83,34 +87,39 @@ def plan_sweep(
         urls: The URLs of ``spec`` with credentials; empty where they need none.
         storage_options: The storage options of fsspec.
         storages: The storages of ``spec.conversion`` with credentials.
+        engine: What runs the trials.
 
     Raises:
         UsageError, StorageError, FormatError, OutputError: It cannot run, or not be saved.
     """
     check(spec)
     # these import torch, which is slow: whatever can be refused before is refused above
-    from pipeprof.loaders.dataset.dataset import open_dataset
     from pipeprof.sweep.consumer import check_own, consumer_label
     from pipeprof.sweep.convert.convert import plan_conversion
 
-    environment = read_environment(consumer_label(spec))
-    check_own(spec)
+    environment = engine.call(read_environment, consumer_label(spec))
+    engine.call(check_own, spec)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     initial = SweepResult(now, spec, environment, planned=len(grid(spec, spec.urls)))
-    plan = _plan(initial, folder, urls, storage_options, storages)
-    for url in () if spec.own else plan.urls:
-        data = open_dataset(
-            url,
-            columns=spec.columns,
-            storage_options=plan.storage_options,
-            on_error=spec.on_error,
-        )
+    plan = replace(_plan(initial, folder, urls, storage_options, storages), engine=engine)
+    formats = [engine.call(_format_of, url, spec, plan.storage_options)
+               for url in ([] if spec.own else plan.urls)]  # fmt: skip
     if spec.conversion is not None:
-        conversion = plan_conversion(plan, data.source.format)
+        conversion = plan_conversion(plan, formats[0])
         planned = 1 + initial.planned * (1 + len(conversion.copies))
         plan = replace(plan, initial=replace(initial, planned=planned, conversion=conversion))
     _save_new(plan.initial, folder)
     return plan
+
+
+def _format_of(url: str, spec: SweepSpec, storage_options: Mapping[str, Any] | None) -> str:
+    """Return the format of the data at ``url``. Raises the errors of a URL that is no data set."""
+    from pipeprof.loaders.dataset.dataset import open_dataset
+
+    data = open_dataset(
+        url, columns=spec.columns, storage_options=storage_options, on_error=spec.on_error
+    )
+    return data.source.format
 
 
 def _save_new(sweep: SweepResult, folder: Path) -> None:
@@ -132,6 +141,7 @@ def plan_remaining(
     storage_options: Mapping[str, Any] | None = None,
     storages: tuple[str, ...] | None = None,
     s3_client: str | None = None,
+    engine: Engine = HERE,
 ) -> SweepPlan:
     """Plan the remaining trials of the sweep saved in ``folder``.
 
@@ -151,7 +161,7 @@ def plan_remaining(
     if s3_client not in (None, spec.s3_client):
         client = f"with --s3-client {spec.s3_client}" if spec.s3_client else "without --s3-client"
         raise UsageError(f"this sweep was begun {client}; use the same, or omit the option")
-    return _plan(saved, folder, urls, storage_options, storages)
+    return replace(_plan(saved, folder, urls, storage_options, storages), engine=engine)
 
 
 def _plan(

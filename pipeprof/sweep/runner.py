@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
+from typing import Any
 
 from pipeprof.analyze.sweep.conversion import evaluate
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
@@ -17,6 +18,7 @@ from pipeprof.model import SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.consumer import consumer_label
 from pipeprof.sweep.convert.convert import written_copies
+from pipeprof.sweep.engines.engine import HERE, other_node
 from pipeprof.sweep.guided import Choice, Guide, setting_of
 from pipeprof.sweep.own_script import recording_of, run_script
 from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
@@ -176,7 +178,9 @@ class SweepRunner:
         for advice in self.result.advice:
             if advice.url not in self.result.headspace:
                 best = setting_of(self.result.trials[advice.best_trial], self._settings)
-                measured = measure_headspace(self._plan.spec, best, self._plan.storage_options)
+                measured = self._plan.engine.call(
+                    measure_headspace, self._plan.spec, best, self._plan.storage_options
+                )
                 headspace = {**self.result.headspace, advice.url: measured}
                 self._save(replace(self.result, headspace=headspace))
 
@@ -190,7 +194,8 @@ class SweepRunner:
         kind = "script" if spec.script else "loader"
         row = summarise_trial(choice.setting, profile, recording, traffic, f"{name}.json", kind)
         row = replace(row, predicted_samples_per_s=choice.samples_per_s)
-        notes = tuple(dict.fromkeys((*self.result.notes, *profile.notes)))
+        moved = other_node(self.result.environment, profile.environment)
+        notes = tuple(dict.fromkeys((*self.result.notes, *profile.notes, *moved)))
         result = replace(self.result, trials=(*self.result.trials, row), notes=notes)
         if result.conversion is None:
             self._save_with_intervals(result, row.url)
@@ -220,7 +225,10 @@ class SweepRunner:
             environment = replace(profile.environment, accelerator=consumer_label(spec))
             profile = replace(profile, environment=environment)
             return profile, recording_of(profile), None
-        return run_trial(spec, setting, self._plan.storage_options, tick, splits, lone_requests)
+        options = self._plan.storage_options
+        if self._plan.engine is HERE:
+            return run_trial(spec, setting, options, tick, splits, lone_requests)
+        return self._plan.engine.call(_run_elsewhere, spec, setting, options, splits, lone_requests)
 
     def _noise(self, url: str) -> Noise:
         own = [trial for trial in self.result.trials if trial.url == url]
@@ -241,3 +249,14 @@ class SweepRunner:
     def _save(self, result: SweepResult) -> None:
         result.save(self._plan.folder / SWEEP_FILE)
         self.result = result
+
+
+def _run_elsewhere(
+    spec: SweepSpec,
+    setting: TrialSetting,
+    storage_options: Mapping[str, Any] | None,
+    splits: Collection[int] | None,
+    lone_requests: bool,
+) -> TrialRun:
+    """Run a trial on a node, from where nobody hears how far it is."""
+    return run_trial(spec, setting, storage_options, splits=splits, lone_requests=lone_requests)

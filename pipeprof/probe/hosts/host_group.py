@@ -87,8 +87,8 @@ class HostGroup:
     ) -> dict[int, HostLoad]:
         self._loads += 1
         # other blocks each time: the last ones may be in a cache
-        each = budget.part(1 / len(hosts))
-        order = Load(demand, seconds, *each.left, seed=self._loads, **more)
+        of_a_host = budget.part(1 / len(hosts))
+        order = Load(demand, seconds, *of_a_host.left, seed=self._loads, **more)
         timeout_s = seconds + order.write_bytes / _SLOWEST_WRITE + _ANSWER_S
         answers = self._ask(hosts, order, timeout_s)
         loads = {host: each.load for host, each in answers.items() if each.load}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from pipeprof.errors import StorageError, UsageError
 from pipeprof.log import log_caught
+from pipeprof.measure.ray_cluster import connect, import_ray, lacks_pipeprof
 from pipeprof.probe.concurrency_ramp import ProbeSpec
 from pipeprof.probe.hosts.member import Member
 from pipeprof.probe.hosts.orders import Answer, Order, Stop
@@ -21,7 +19,6 @@ _log = logging.getLogger(__name__)
 _PLACE_S = 60.0
 """Seconds in which the nodes must have a core for the probe."""
 _LEAVE_S = 5.0
-_CONNECT_S = 10.0
 
 
 class RayTeam:
@@ -40,8 +37,8 @@ class RayTeam:
             UsageError: Ray is not installed, or the cluster has too few nodes.
             StorageError: The cluster cannot be reached, or its nodes have no core to spare.
         """
-        self._ray = ray = _import_ray()
-        _connect(ray, address)
+        self._ray = ray = import_ray("--ray")
+        connect(ray, address)
         nodes = sum(node["Alive"] and node["Resources"].get("CPU", 0) >= 1 for node in ray.nodes())
         if not nodes or (hosts or 0) > nodes:
             wanted = f"--hosts {hosts}" if hosts else "a probe"
@@ -101,33 +98,9 @@ class RayTeam:
         return actor.remote(spec, dict(options or {}))
 
 
-def _import_ray() -> Any:
-    # a probe must not send reports on its use anywhere, nor keep the user's output
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import_module("ray.util.scheduling_strategies")
-        return import_module("ray")
-    except ImportError:
-        raise UsageError("--ray needs Ray: pip install 'ray>=2.46'") from None
-
-
-def _connect(ray: Any, address: str) -> None:
-    if ray.is_initialized():
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        if host and port.isdigit():  # where nothing answers, Ray would try for minutes
-            socket.create_connection((host, int(port)), _CONNECT_S).close()
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:
-        log_caught(_log, error, "there is no probe")
-        raise StorageError(f"The Ray cluster at {address} cannot be reached.") from None
-
-
 def _refuse_setup(error: Exception) -> None:
     """Raise `UsageError` where nodes lack pipeprof, which no answer will mend."""
-    text = str(error)
-    if "ModuleNotFoundError" in text and "pipeprof" in text:
+    if lacks_pipeprof(error):
         raise UsageError(
             "the nodes of the Ray cluster have no pipeprof: install it there, or start the "
             "cluster's job with a runtime environment that does"

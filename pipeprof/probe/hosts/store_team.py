@@ -85,10 +85,10 @@ def first_node(node_list: str) -> str:
 def join(store: Any, place: JobPlace) -> int | None:
     """Count this process in, and return the number of its host; ``None`` where another process of
     this host takes part. The first host is rank 0's."""
-    store.add(_RANKS, 1)
-    if place.rank == 0:
-        return 0
-    return None if place.local_rank else int(store.add(_HOSTS, 1))
+    leads, extra = place.rank == 0, bool(place.local_rank)
+    number = None if extra else 0 if leads else int(store.add(_HOSTS, 1))
+    store.add(_RANKS, 1)  # last: when all ranks have come, all hosts have their numbers
+    return number
 
 
 class StoreTeam:
