@@ -82,10 +82,10 @@ def _probed(team: Team, spec: ProbeSpec, quiet: bool) -> HostsProbe:
 
 
 def _announcement(team: Team, spec: ProbeSpec) -> str:
-    text = f"{redact(spec.url)}: a probe from {counted(team.size, 'host')}"
+    text = f"{redact(spec.url)}: a probe from {counted(len(team.hosts), 'host')}"
     if is_local(spec.url):
         return f"{text}."
-    writes = f", and write {format_bytes(2 * team.size * spec.write_bytes)}"
+    writes = f", and write {format_bytes(2 * len(team.hosts) * spec.write_bytes)}"
     return (
         f"{text}; together they make at most {counted(spec.most_requests, 'read request')} for at "
         f"most {format_bytes(spec.most_bytes)} (--max-requests, --max-bytes)"

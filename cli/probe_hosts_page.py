@@ -60,6 +60,8 @@ def _headline(result: HostsProbe) -> str:
     if curve is None:
         return "Too few requests ended to report limits; increase --seconds."
     each = format_rate(curve.per_host.value)
+    if len(result.hosts) == 1:
+        return f"This host gets {each}. What the storage gives to several takes several to show."
     if curve.total is None:
         reached = format_rate(curve.rate(curve.most_hosts))
         return (

@@ -29,7 +29,7 @@ def test_a_killed_driver_loses_no_finished_trial(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "trial-000.json trial-001.json" in done.stderr, "when the driver was killed"
     found = json.loads(done.stdout)
-    assert [trial["num_workers"] for trial in found["trials"]] == [0, 1, 2]
+    assert [trial["config"]["num_workers"] for trial in found["trials"]] == [0, 1, 2]
     assert found["advice"]
     hosts = {
         json.loads((folder / trial["profile"]).read_text())["environment"]["host"]

@@ -34,7 +34,7 @@ class HostGroup:
         """Host → its name."""
         self.notes: list[str] = [*team.notes]
         self._team, self._spec, self._loads = team, spec, 0
-        everybody = range(team.size)
+        everybody = team.hosts
         answers = team.order(everybody, Look(), _ANSWER_S)
         self._name(answers)
         self._check(answers)
@@ -137,4 +137,4 @@ class HostGroup:
         """Return the names, or the first few of many, in words."""
         listed = ", ".join(names[:_MOST_NAMES])
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        return f"{len(names)} of {self._team.size} hosts ({listed}{more})"
+        return f"{len(names)} of {len(self._team.hosts)} hosts ({listed}{more})"

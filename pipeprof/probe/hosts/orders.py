@@ -98,10 +98,10 @@ class Answer:
 
 
 class Team(Protocol):
-    """The hosts that probe together, numbered from 0."""
+    """The hosts that probe together."""
 
-    size: int
-    """Number of hosts."""
+    hosts: Sequence[int]
+    """Their numbers in ascending order: their ranks, where a launcher started them."""
     notes: Sequence[str]
     """What a reader of the result has to know of the team."""
 

@@ -45,17 +45,17 @@ class RayTeam:
             raise UsageError(
                 f"the Ray cluster has {nodes} nodes with a CPU, and {wanted} needs {hosts or 1}"
             )
-        self.size = hosts or nodes
+        self.hosts: Sequence[int] = range(hosts or nodes)
         self.notes: Sequence[str] = ()
-        bundles = [{"CPU": 1}] * self.size
+        bundles = [{"CPU": 1}] * len(self.hosts)
         self._group = ray.util.placement_group(bundles, strategy="STRICT_SPREAD")
         if not self._group.wait(timeout_seconds=_PLACE_S):
             self.close()
             raise StorageError(
-                f"{self.size} nodes of the Ray cluster have no idle CPU at once after "
+                f"{len(self.hosts)} nodes of the Ray cluster have no idle CPU at once after "
                 f"{_PLACE_S:.0f} s; ask for fewer --hosts."
             )
-        self._members = [self._started(index, spec, options) for index in range(self.size)]
+        self._members = [self._started(index, spec, options) for index in self.hosts]
 
     def order(self, hosts: Sequence[int], order: Order, timeout_s: float) -> Mapping[int, Answer]:
         """Have ``hosts`` carry out ``order``, and begin within some ms. See `Team.order`."""
@@ -70,7 +70,7 @@ class RayTeam:
     def close(self) -> None:
         """End the actors, and give their cores back."""
         if hasattr(self, "_members"):
-            self.order(range(self.size), Stop(), _LEAVE_S)
+            self.order(self.hosts, Stop(), _LEAVE_S)
         self._ray.util.remove_placement_group(self._group)
         self._ray.shutdown()
 

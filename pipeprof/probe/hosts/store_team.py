@@ -34,7 +34,7 @@ _TURN = timedelta(seconds=2)
 """A host that waits hears Ctrl-C after so long."""
 _FIRST_PORT, _PORTS = 20_000, 10_000
 _RANKS, _HOSTS = "ranks", "hosts"
-"""Keys that count the ranks that came, and the hosts beyond the first."""
+"""Keys: how many ranks came, and those that take part."""
 
 
 class _Broadcast(msgspec.Struct, frozen=True):
@@ -83,12 +83,13 @@ def first_node(node_list: str) -> str:
 
 
 def join(store: Any, place: JobPlace) -> int | None:
-    """Count this process in, and return the number of its host; ``None`` where another process of
-    this host takes part. The first host is rank 0's."""
-    leads, extra = place.rank == 0, bool(place.local_rank)
-    number = None if extra else 0 if leads else int(store.add(_HOSTS, 1))
-    store.add(_RANKS, 1)  # last: when all ranks have come, all hosts have their numbers
-    return number
+    """Count this process in, and return the number of its host, which is its rank; ``None`` where
+    another process of this host takes part."""
+    takes_part = place.rank == 0 or not place.local_rank
+    if takes_part:
+        store.append(_HOSTS, f"{place.rank},")
+    store.add(_RANKS, 1)  # last: when all ranks have come, all hosts are known
+    return place.rank if takes_part else None
 
 
 class StoreTeam:
@@ -101,7 +102,9 @@ class StoreTeam:
         end = monotonic() + _MEET_S
         while (came := int(store.add(_RANKS, 0))) < ranks and monotonic() < end:
             sleep(_POLL_S)
-        self.size = 1 + int(store.add(_HOSTS, 0))
+        self.hosts: Sequence[int] = sorted(
+            int(rank) for rank in store.get(_HOSTS).decode().split(",") if rank
+        )
         missing = ranks - came
         self.notes: Sequence[str] = [f"{missing} of {ranks} ranks did not come"] if missing else []
 
@@ -128,8 +131,7 @@ class StoreTeam:
 
     def close(self) -> None:
         """End the other hosts, and wait a moment until they have heard it."""
-        others = range(1, self.size)
-        self.order([0, *others], Stop(), _LEAVE_S)
+        self.order(self.hosts, Stop(), _LEAVE_S)
 
     def _received(self, number: int, host: int, end: float) -> Answer | None:
         key = _answer_key(number, host)

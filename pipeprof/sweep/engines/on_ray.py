@@ -20,8 +20,7 @@ _OF_INIT = "runtime_env"
 
 
 class RayEngine:
-    """Runs each trial as a task of Ray, in a process of its own, and all of them on one node while
-    that lives."""
+    """Runs each trial as a task of Ray, and all of them on one node while that lives."""
 
     def __init__(self, address: str, options: Mapping[str, Any]) -> None:
         """Connect to the cluster at ``address``.
@@ -38,7 +37,7 @@ class RayEngine:
         self._ray = import_ray("--on ray")
         connect(self._ray, address, options.get(_OF_INIT))
         given = {name: value for name, value in options.items() if name != _OF_INIT}
-        self._options = {"num_cpus": 1, **given, "max_calls": 1, "max_retries": 0}
+        self._options = {"num_cpus": 1, **given, "max_retries": 0}
         self._node: str | None = None
         try:
             self._ray.remote(**self._options)(carried_out)

@@ -39,8 +39,8 @@ class ModelTeam:
     orders: list[tuple[tuple[int, ...], Order]] = field(default_factory=list)
 
     @property
-    def size(self) -> int:
-        return len(self.hosts_bytes_per_s)
+    def hosts(self) -> range:
+        return range(len(self.hosts_bytes_per_s))
 
     def order(self, hosts: Sequence[int], order: Order, timeout_s: float) -> Mapping[int, Answer]:
         number = len(self.orders)

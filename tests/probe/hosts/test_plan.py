@@ -59,6 +59,12 @@ def test_one_host_that_gets_all():
     )
 
 
+def test_a_job_on_one_host():
+    text = shown(probe_hosts(ModelTeam([1e6], 3e6), SPEC))
+    assert "This host gets 1.00 MB/s." in text
+    assert "knee" not in text
+
+
 def test_each_round_takes_the_hosts_from_the_other_end():
     team = eight()
     probe_hosts(team, SPEC)

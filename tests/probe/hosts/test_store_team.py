@@ -82,7 +82,7 @@ def led(stores, hosts: int) -> tuple[StoreTeam, list[Notes], list[threading.Thre
 
 def test_hosts_carry_out_orders_and_read_disjoint_parts(stores):
     team, members, threads = led(stores, 4)
-    assert team.size == 4
+    assert team.hosts == [0, 1, 2, 3]
     answers = team.order([0, 1, 2, 3], Look(), 20)
     assert {host: each.host for host, each in answers.items()} == {
         0: "node0", 1: "node1", 2: "node2", 3: "node3",
@@ -110,9 +110,16 @@ def test_one_process_of_a_host_takes_part(stores):
     first = stores()
     assert join(first, place(0, 4)) == 0
     assert join(stores(), place(1, 4, local_rank=1)) is None
-    assert join(stores(), place(2, 4)) == 1
     assert join(stores(), place(3, 4, local_rank=1)) is None
-    assert StoreTeam(first, place(0, 4), Notes("node0")).size == 2
+    assert join(stores(), place(2, 4)) == 2
+    assert StoreTeam(first, place(0, 4), Notes("node0")).hosts == [0, 2]
+
+
+def test_hosts_have_the_numbers_of_their_ranks_in_whatever_order_they_come(stores):
+    served = stores()
+    for rank in (3, 1, 0, 2):
+        assert join(stores(), place(rank, 4)) == rank
+    assert StoreTeam(served, place(0, 4), Notes("node0")).hosts == [0, 1, 2, 3]
 
 
 def test_ranks_that_do_not_come_are_counted(stores, monkeypatch):
