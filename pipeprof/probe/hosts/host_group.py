@@ -33,6 +33,8 @@ class HostGroup:
         self.names: dict[int, str] = {}
         """Host → its name."""
         self.notes: list[str] = [*team.notes]
+        self.too_short = 0
+        """Loads in which some host measured no rate."""
         self._team, self._spec, self._loads = team, spec, 0
         everybody = team.hosts
         answers = team.order(everybody, Look(), _ANSWER_S)
@@ -75,7 +77,10 @@ class HostGroup:
         loads = self._load(hosts, demand, seconds, budget, read_files=files)
         points = {self.names[host]: load.point for host, load in loads.items()}
         measured = {name: point for name, point in points.items() if point is not None}
-        return HostsPoint(demand, measured) if len(measured) == len(hosts) else None
+        if len(measured) == len(hosts):
+            return HostsPoint(demand, measured)
+        self.too_short += 1
+        return None
 
     def write(self, demand: LoadSpec, read_s: float, budget: Budget) -> dict[int, HostLoad]:
         """Have all hosts write a checkpoint at the same time, and read for ``read_s`` meanwhile."""

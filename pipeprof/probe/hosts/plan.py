@@ -13,6 +13,7 @@ from pipeprof.probe.hosts.orders import Team
 from pipeprof.probe.hosts.result import HostsPoint, HostsProbe, SharedCheckpoint, SlowHost
 from pipeprof.probe.hosts.slow_hosts import find_slow_hosts
 from pipeprof.probe.result import LoadSpec, ProbeResult
+from pipeprof.units import counted
 
 _RAMP_SHARE = 0.3
 """The share of time, bytes and requests for the first host alone."""
@@ -165,6 +166,11 @@ def _checkpoint(
 
 def _notes(group: HostGroup, budget: Budget, points: Sequence[HostsPoint]) -> Iterator[str]:
     yield from group.notes
+    if group.too_short:
+        yield (
+            f"{counted(group.too_short, 'load')} ended before each host showed a rate, and are "
+            "left out; increase --seconds"
+        )
     if budget.spent:
         yield "--max-bytes or --max-requests cut some loads short, which are less certain"
     if any(point.client_bound for point in points):

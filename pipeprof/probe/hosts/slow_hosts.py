@@ -15,6 +15,8 @@ _SLOW = 0.8
 """A host is slow below this share of an ordinary one's rate."""
 _MOST_SUSPECTS = 3
 """At most so many are tried alone, from the slowest on."""
+_LEAST = 0.2
+"""A slow host needs more time for as many requests, but at most five times as much."""
 _MOST_PARTS = 16
 """More loads than these are not made to see each host where the storage has enough."""
 
@@ -47,7 +49,8 @@ def find_slow_hosts(
     slow = []
     for name in suspects[:_MOST_SUSPECTS]:
         own, others = (
-            _alone(group, numbers.get(each), demand, seconds, budget) for each in (name, ordinary)
+            _alone(group, numbers.get(each), demand, seconds / max(_LEAST, shares[name]), budget)
+            for each in (name, ordinary)
         )
         if own is not None and others is not None and own < _SLOW * others:
             slow.append(SlowHost(name, own, others))

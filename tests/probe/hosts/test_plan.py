@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -92,6 +93,30 @@ def test_a_slow_host_that_gets_its_full_share_while_all_read_is_found_too():
     assert [each.host for each in result.slow] == ["node4"]
     assert result.bandwidth.per_host.value == pytest.approx(1e6)
     assert result.bandwidth.total.value == pytest.approx(3e6)
+
+
+def test_a_slow_host_reads_alone_for_as_much_longer():
+    rates = [1e6] * 8
+    rates[7] = 2.5e5
+    team = eight(hosts_bytes_per_s=rates, storage_bytes_per_s=1e9)
+    probe_hosts(team, SPEC)
+    orders = [(hosts, order) for hosts, order in team.orders if isinstance(order, Load)]
+    curve_s = orders[0][1].seconds
+    alone = [order.seconds for hosts, order in orders if hosts == (7,)][-1]
+    assert alone == pytest.approx(4 * curve_s)
+
+
+def test_loads_that_were_too_short_for_a_rate_are_counted():
+    team = eight()
+    answered = team.order
+    team.order = lambda hosts, order, limit_s: {
+        host: replace(answer, load=replace(answer.load, point=None)) if answer.load else answer
+        for host, answer in answered(hosts, order, limit_s).items()
+    }
+    result = probe_hosts(team, SPEC)
+    assert result.bandwidth is None
+    assert "Too few requests ended to report limits; increase --seconds." in shown(result)
+    assert "17 loads ended before each host showed a rate, and are left out" in shown(result)
 
 
 def test_a_storage_that_many_hosts_share_is_not_read_once_for_each_of_them():
