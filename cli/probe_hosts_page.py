@@ -24,6 +24,8 @@ from pipeprof.report.document.blocks import (
 from pipeprof.report.document.charts import OverHosts, RatePoint
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_rate
 
+_LINE_STEPS = 32
+
 
 def print_hosts_point(point: HostsPoint) -> None:
     """Print the result of one load while the probe runs."""
@@ -45,12 +47,12 @@ def hosts_document(result: HostsProbe) -> Document:
         title=f"{result.alone.url}, {counted(len(result.hosts), 'host')}",
         subject="probe",
         sections=(
-            Section("hosts", "", (Paragraph(_headline(result)),)),
+            Section("hosts", "", (Paragraph(f"{_headline(result)}{_slow_names(result)}"),)),
             Section("limits-of-all", "Limits of hosts and storage", (figures(_limits(result)),)),
             *_curve(result),
             *_slow(result),
-            Section("all-reads", "", tuple(map(Paragraph, ending))),
-            *probe_sections(result.alone, "The first host alone"),
+            Section("all-reads", "Notes", tuple(map(Paragraph, ending))),
+            *probe_sections(result.alone, "The first host alone", "Notes on the first host"),
         ),
     )
 
@@ -75,6 +77,10 @@ def _headline(result: HostsProbe) -> str:
         f"The storage gives {total} in all, and a host takes at most {each}: more than "
         f"{format_count(knee)} hosts bring no more."
     )
+
+
+def _slow_names(result: HostsProbe) -> str:
+    return f" Slow: {', '.join(each.host for each in result.slow)}." if result.slow else ""
 
 
 def _limits(result: HostsProbe) -> Iterator[tuple[str, str]]:
@@ -150,9 +156,12 @@ def _curve(result: HostsProbe) -> Iterator[Section]:
 
 
 def _line(curve: HostCurve) -> tuple[tuple[float, float], ...]:
-    knee = curve.knee
-    bends = [knee] if knee is not None and 1 < knee < curve.most_hosts else []
-    return tuple((hosts, curve.rate(hosts)) for hosts in (1.0, *bends, float(curve.most_hosts)))
+    """Return points of the fit. On the chart's logarithmic axis it is no straight line."""
+    most = max(1.0, curve.most_hosts)
+    places = {most ** (step / _LINE_STEPS) for step in range(_LINE_STEPS + 1)}
+    if curve.knee is not None and 1 < curve.knee < most:
+        places.add(curve.knee)
+    return tuple((hosts, curve.rate(hosts)) for hosts in sorted(places))
 
 
 def _point_row(point: HostsPoint) -> tuple[str, ...]:

@@ -56,8 +56,10 @@ def probe_document(result: ProbeResult) -> Document:
     return Document(result.url, "probe", tuple(probe_sections(result)))
 
 
-def probe_sections(result: ProbeResult, heading: str = "") -> Iterator[Section]:
-    """Yield what one host measured, below ``heading``."""
+def probe_sections(
+    result: ProbeResult, heading: str = "", notes_heading: str = ""
+) -> Iterator[Section]:
+    """Yield what one host measured, below ``heading``, and last its notes."""
     size = f"{counted(result.objects, 'object')}, {format_bytes(result.size_bytes)}"
     limits = result.limits
     opening = [f"{result.url}: {size}", f"{result.client}; caches: {result.cache}"]
@@ -68,7 +70,7 @@ def probe_sections(result: ProbeResult, heading: str = "") -> Iterator[Section]:
     yield Section("store", heading, tuple(map(Paragraph, opening)))
     if limits is not None:
         yield from _limit_sections(result, limits)
-    yield Section("reads", "", tuple(map(Paragraph, ending)))
+    yield Section("reads", notes_heading, tuple(map(Paragraph, ending)))
 
 
 def _limit_sections(result: ProbeResult, limits: Limits) -> Iterator[Section]:

@@ -82,6 +82,7 @@ def test_a_slow_host_is_found_by_itself_and_counts_as_a_part_of_one():
     assert slow.others_bytes_per_s == pytest.approx(1e6)
     assert result.bandwidth.per_host.value == pytest.approx(1e6)
     assert result.bandwidth.total.value == pytest.approx(6e6)
+    assert "Slow: node7." in shown(result)
     assert "node7 200 kB/s 1.00 MB/s" in shown(result)
 
 
