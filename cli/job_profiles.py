@@ -133,6 +133,12 @@ def job_of_ranks(
         remarks.append(f"older profiles of the same ranks are left out: {found.replaced}")
     if len(versions) > 1:
         remarks.append(f"the ranks ran different versions of pipeprof: {', '.join(versions)}")
+    sizes = sorted({rank.world_size for rank in ranks if rank.world_size is not None})
+    if len(sizes) > 1:
+        remarks.append(
+            f"the ranks say that the job has {' and '.join(map(str, sizes))} ranks: profiles of "
+            "several runs may lie in this folder"
+        )
     mine = (note for note in ended if not note.files and note.job_id == ranks[0].job_id)
     idle = {note.rank for note in mine if note.rank is not None} - set(found.ranks)
     return job_of(

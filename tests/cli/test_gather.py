@@ -215,3 +215,11 @@ def test_a_rank_that_computes_slowly_is_not_blamed_for_loading(tmp_path, capsys)
     assert found["straggling"] in ("none", "all")
     assert found["starved_fraction"] < 0.15, "the hand-over, on a busy machine"
     assert max(gains(found).get(f"rank{rank}", 0) for rank in (0, 1)) < 0.05
+
+
+def test_ranks_of_jobs_of_other_sizes_are_noted(tmp_path, capsys):
+    one, other = profile(0), profile(1)
+    place = replace(other.environment.job, world_size=4)
+    folder = save(tmp_path, one, replace(other, environment=replace(other.environment, job=place)))
+    (job,) = gathered(folder, capsys)
+    assert any("the job has 2 and 4 ranks" in note for note in job["notes"])
