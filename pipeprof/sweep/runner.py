@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any
 
 from pipeprof.analyze.sweep.conversion import evaluate
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import cheaper_of, choose, is_decided
 from pipeprof.errors import PipeprofError
-from pipeprof.model import SweepResult, SweepSpec
+from pipeprof.model import PairedRuns, SweepResult, SweepSpec
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.consumer import consumer_label
 from pipeprof.sweep.convert.convert import written_copies
+from pipeprof.sweep.engines.elsewhere import run_elsewhere, run_pairs_elsewhere
 from pipeprof.sweep.engines.engine import HERE, other_node
 from pipeprof.sweep.guided import Choice, Guide, setting_of
 from pipeprof.sweep.own_script import recording_of, run_script
@@ -167,9 +167,25 @@ class SweepRunner:
                 return
             one, other = (setting_of(trials[index], self._settings) for index in doubt)
             until = partial(is_decided, cheaper=cheaper_of(trials, doubt))
-            runs = run_pairs(self._run_briefly, doubt, (one, other), pairs, until)
+            runs = self._pairs(doubt, (one, other), pairs, until)
             paired = {**self.result.paired, url: runs}
             self._save(replace(self.result, paired=paired, advice=choose(trials, spec, paired)))
+
+    def _pairs(
+        self,
+        doubt: tuple[int, int],
+        settings: tuple[TrialSetting, TrialSetting],
+        pairs: int,
+        until: Callable[[PairedRuns], bool],
+    ) -> PairedRuns:
+        plan = self._plan
+        if plan.engine is HERE:
+            return run_pairs(self._run_briefly, doubt, settings, pairs, until)
+        self._listener.pairing(settings[0], 0, 2 * pairs)
+        # in one call: a job of Slurm may wait for long
+        return plan.engine.call(
+            run_pairs_elsewhere, plan.spec, plan.storage_options, doubt, settings, pairs, until
+        )
 
     def _measure_headspace(self) -> None:
         """Measure the headspace of the best setting of each data set, once all were tried."""
@@ -228,7 +244,7 @@ class SweepRunner:
         options = self._plan.storage_options
         if self._plan.engine is HERE:
             return run_trial(spec, setting, options, tick, splits, lone_requests)
-        return self._plan.engine.call(_run_elsewhere, spec, setting, options, splits, lone_requests)
+        return self._plan.engine.call(run_elsewhere, spec, setting, options, splits, lone_requests)
 
     def _noise(self, url: str) -> Noise:
         own = [trial for trial in self.result.trials if trial.url == url]
@@ -249,14 +265,3 @@ class SweepRunner:
     def _save(self, result: SweepResult) -> None:
         result.save(self._plan.folder / SWEEP_FILE)
         self.result = result
-
-
-def _run_elsewhere(
-    spec: SweepSpec,
-    setting: TrialSetting,
-    storage_options: Mapping[str, Any] | None,
-    splits: Collection[int] | None,
-    lone_requests: bool,
-) -> TrialRun:
-    """Run a trial on a node, from where nobody hears how far it is."""
-    return run_trial(spec, setting, storage_options, splits=splits, lone_requests=lone_requests)

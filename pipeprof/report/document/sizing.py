@@ -113,7 +113,11 @@ def _growth(
         return doc.section(name, title)
     text = "; ".join(
         f"{label}: "
-        + ", ".join(f"{format_share(share)} {part}" for part, share in by_part.items() if share)
+        + ", ".join(
+            f"{format_share(share)} {part.removeprefix('accelerators ')}"
+            for part, share in by_part.items()
+            if share >= 0.0005
+        )
         for label, by_part in shares.items()
     )
     heading = "What the accelerators' time goes into"

@@ -90,7 +90,7 @@ def test_a_cluster_is_drawn_where_it_was_simulated() -> None:
     assert isinstance(chart.data, Stacks)
     for shares in chart.data.rows.values():
         assert sum(shares.values()) == pytest.approx(1.0, abs=0.005), "all of the time"
-    assert chart.description.startswith("64 GPUs: 100 % at work, 0.0 % waiting for data; ")
+    assert chart.description.startswith("64 GPUs: 100 % at work; 512 GPUs: ")
 
 
 def test_user_given_names_are_escaped() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof import errors
+from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.cli.app import run
 from pipeprof.errors import FormatError, PipeprofError, StorageError, UsageError
 from pipeprof.store import SWEEP_FILE
@@ -17,7 +19,9 @@ from pipeprof.sweep.engines.on_slurm import SlurmEngine
 from tests.samples import ENVIRONMENT
 
 DEBUG = {"cluster": "debug"}
-"""submitit's executor that runs jobs in this process."""
+"""submitit's executor that runs jobs in this process, and leaves their logs open."""
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning",
+                                        "ignore::ResourceWarning")  # fmt: skip
 
 
 def refuse(text: str) -> None:
@@ -109,3 +113,18 @@ def test_an_engine_that_is_none(options, said, tmp_path, capsys):
 def test_a_script_runs_here(capsys):
     assert run(["sweep", "--script", "train.py", "--on", "ray"]) == 2
     assert "--script runs on this machine" in capsys.readouterr().err
+
+
+@pytest.mark.timed
+def test_a_whole_sweep_runs_on_an_engine(tmp_path: Path, capsys):
+    generate(GenerateSpec(str(tmp_path / "data"), "tabular", "csv", 2_000_000))
+    capsys.readouterr()
+    folder = tmp_path / "sweep"
+    quick = ["--workers", "0,1", "--trial-time", "0.2", "--warmup-time", "0.1", "--exhaustive"]
+    on = ["--on", "slurm", "--on-options", json.dumps(DEBUG), "--json"]
+    assert run(["sweep", str(tmp_path / "data"), "--out", str(folder), *quick, *on]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [trial["config"]["num_workers"] for trial in found["trials"]] == [0, 1]
+    assert found["noise"]
+    assert found["headspace"]
+    assert not [note for note in found["notes"] if "Trials ran on" in note]
