@@ -117,14 +117,15 @@ def test_a_script_runs_here(capsys):
 
 @pytest.mark.timed
 def test_a_whole_sweep_runs_on_an_engine(tmp_path: Path, capsys):
+    """With pairs, on several nodes: ``tests/integrations/test_ray_sweep.py``."""
     generate(GenerateSpec(str(tmp_path / "data"), "tabular", "csv", 2_000_000))
     capsys.readouterr()
     folder = tmp_path / "sweep"
-    quick = ["--workers", "0,1", "--trial-time", "0.2", "--warmup-time", "0.1", "--exhaustive"]
+    quick = ["--workers", "0", "--trial-time", "0.2", "--warmup-time", "0.1", "--exhaustive"]
     on = ["--on", "slurm", "--on-options", json.dumps(DEBUG), "--json"]
     assert run(["sweep", str(tmp_path / "data"), "--out", str(folder), *quick, *on]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [trial["config"]["num_workers"] for trial in found["trials"]] == [0, 1]
+    assert [trial["config"]["num_workers"] for trial in found["trials"]] == [0]
     assert found["noise"]
     assert found["headspace"]
     assert not [note for note in found["notes"] if "Trials ran on" in note]
