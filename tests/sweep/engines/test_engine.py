@@ -126,6 +126,5 @@ def test_a_whole_sweep_runs_on_an_engine(tmp_path: Path, capsys):
     assert run(["sweep", str(tmp_path / "data"), "--out", str(folder), *quick, *on]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [trial["config"]["num_workers"] for trial in found["trials"]] == [0]
-    assert found["noise"]
     assert found["headspace"]
     assert not [note for note in found["notes"] if "Trials ran on" in note]
