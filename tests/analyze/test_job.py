@@ -269,3 +269,15 @@ def test_ranks_that_are_bound_to_the_same_cores_are_named(cores, says):
     ]
     notes = [note for note in job_of(steps).notes if "core" in note]
     assert [note.startswith(says) for note in notes] == ([True] if says else [])
+
+
+def test_the_slowest_rank_of_a_slow_host_is_not_named_as_its_cure_gives_little():
+    """Both ranks of host b load slowly, and rank 3 a little more slowly than rank 2."""
+    waits_s = some(0.001, jitter=0.02)
+    waits_s[2], waits_s[3] = some(0.010, 1, 0.02)[0], some(0.011, 1, 0.02)[0]
+    found = job(waits_s, some(STEP_S, jitter=0.02), "aabb")
+    assert found.ranks[0].rank == 3
+    assert found.ranks[0].stall_share > 0.9
+    assert found.straggling == "host"
+    assert gains(found)["rank 3"] < 0.5 * gains(found)["host b"]
+    assert "The ranks of b are to be cured first" in found.headline

@@ -14,7 +14,7 @@ from pipeprof.analyze.job.shared_cores import sharing
 from pipeprof.analyze.job.steps import JobSteps, Times
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.wording.job import job_headline, job_notes
-from pipeprof.model import JobRank, TrainingJob
+from pipeprof.model import Cure, JobRank, TrainingJob
 from pipeprof.model.job import Straggling
 from pipeprof.model.profile import Verdict
 
@@ -28,6 +28,8 @@ _PARTS = 3
 """Parts of the steps in each of which one rank, or one host, has to have most of the stall."""
 _LEAST_OF_PART = 0.1
 """Share of the job's stall from which on a part counts."""
+_WORTH = 0.5
+"""Share of the gain from curing its host below which a rank is not named, but the host."""
 _TOGETHER = 0.7
 """Share of the last rank's wait that the median rank waits too, from which on all are slow."""
 
@@ -50,6 +52,10 @@ def job_of(
     charges = _charges(steps, ranks) if count else []
     job_ranks = _ranks(steps, ranks, charges) if count else ()
     hosts = _host_shares(job_ranks)
+    found_cures = sorted(cures(steps, ranks), key=lambda cure: -cure.gain) if count else []
+    straggling = _straggling(steps, ranks, hosts) if verdict == "starved" else "none"
+    if straggling == "rank" and _host_is_worth_more(job_ranks[0], hosts, found_cures):
+        straggling = "host"
     found = {rank.rank for rank in ranks}
     world_size = max(len(found) + len(idle), *(rank.world_size or 0 for rank in ranks))
     job = TrainingJob(
@@ -65,12 +71,12 @@ def job_of(
         verdict=verdict,
         starved_fraction=starved,
         starved_interval=interval,
-        straggling=_straggling(steps, ranks, hosts) if verdict == "starved" else "none",
+        straggling=straggling,
         headline="",
         blame=_blame(charges) if count else {},
         ranks=job_ranks,
         map=rank_map(steps, ranks) if count else None,
-        cures=tuple(sorted(cures(steps, ranks), key=lambda cure: -cure.gain)) if count else (),
+        cures=tuple(found_cures),
     )
     headline = job_headline(job, hosts)
     return replace(job, headline=headline, notes=(*notes, *job_notes(job, sharing(ranks))))
@@ -153,6 +159,14 @@ def _straggling(
     places = {host: place for place, host in enumerate(hosts)}
     of_host = [places.get(rank.host or "", 0) for rank in ranks]
     return "host" if hosts and _stands_out(_stalls_of(steps, of_host)) else "turns"
+
+
+def _host_is_worth_more(rank: JobRank, hosts: Mapping[str, float], found: Sequence[Cure]) -> bool:
+    """Return whether a rank is last only because it is the slowest of its host, whose ranks are all
+    slow: then its own cure gives little, and that of the host far more."""
+    gains = {(cure.of, cure.name): cure.gain for cure in found}
+    own, of_host = gains.get(("rank", str(rank.rank)), 0.0), gains.get(("host", rank.host or ""), 0)
+    return hosts.get(rank.host or "", 0.0) >= _MOST and own < _WORTH * of_host
 
 
 def _stalls_of(steps: JobSteps, groups: Sequence[int]) -> Times:
