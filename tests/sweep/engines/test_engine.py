@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,13 @@ DEBUG = {"cluster": "debug"}
 """submitit's executor that runs jobs in this process, and leaves their logs open."""
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning",
                                         "ignore::ResourceWarning")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Have the open logs collected here, and not in another test."""
+    yield
+    gc.collect()
 
 
 def refuse(text: str) -> None:
