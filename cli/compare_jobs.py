@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,16 +41,15 @@ def load_job(folder: Path) -> tuple[dict[str, tuple[Path, Profile]], dict[str, J
 
 
 def _figures(folder: str, job: TrainingJob) -> JobFigures:
+    from pipeprof.analyze.job.verdict import host_shares
     from pipeprof.model import JobFigures
 
     slowed_by = ""
     if job.straggling == "rank":
         slowed_by = f"rank {job.ranks[0].rank}"
     elif job.straggling == "host":
-        shares = Counter[str]()
-        for rank in job.ranks:
-            shares[rank.host or ""] += rank.stall_share  # type: ignore[assignment]
-        slowed_by = shares.most_common(1)[0][0]
+        shares = host_shares(job.ranks)
+        slowed_by = max(shares, key=shares.__getitem__)
     return JobFigures(
         folder=folder,
         name=job.name,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +32,7 @@ def probe_from_ray(
     """Probe from an actor on each node of a Ray cluster."""
     from pipeprof.probe.hosts.ray_team import RayTeam
 
-    with RayTeam(address, hosts, spec, options) as team:
+    with closing(RayTeam(address, hosts, spec, options)) as team:
         return _probed(team, spec, quiet)
 
 
@@ -67,7 +66,7 @@ def probe_from_job(
             follow(store, host, member)
             return None
         team = StoreTeam(store, place, member)
-        with _closed(team.close):
+        with closing(team):
             return _probed(team, spec, quiet)
     finally:
         member.close()
@@ -91,11 +90,3 @@ def _announcement(team: Team, spec: ProbeSpec) -> str:
         f"most {format_bytes(spec.most_bytes)} (--max-requests, --max-bytes)"
         f"{writes if spec.write_bytes else ''}. Stores may bill both."
     )
-
-
-@contextmanager
-def _closed(close: Callable[[], None]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        close()

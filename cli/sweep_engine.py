@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,5 @@ def open_engine(
         engine = SlurmEngine(folder / _JOBS, options or {})
     else:
         raise UsageError(f"--on {name} is unknown; it is ray, ray:ADDRESS or slurm")
-    try:
+    with closing(engine):
         yield engine
-    finally:
-        engine.close()

@@ -51,7 +51,7 @@ def job_of(
     verdict = _verdict(interval, count, ranks[0].threshold)
     charges = _charges(steps, ranks) if count else []
     job_ranks = _ranks(steps, ranks, charges) if count else ()
-    hosts = _host_shares(job_ranks)
+    hosts = host_shares(job_ranks)
     found_cures = sorted(cures(steps, ranks), key=lambda cure: -cure.gain) if count else []
     straggling = _straggling(steps, ranks, hosts) if verdict == "starved" else "none"
     if straggling == "rank" and _host_is_worth_more(job_ranks[0], hosts, found_cures):
@@ -138,7 +138,7 @@ def _blame(charges: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def _host_shares(ranks: Sequence[JobRank]) -> dict[str, float]:
+def host_shares(ranks: Sequence[JobRank]) -> dict[str, float]:
     """Return host → share of the job's stall, where all hosts are known and there are several."""
     hosts = [rank.host for rank in ranks]
     shares: dict[str, float] = {}

@@ -29,7 +29,7 @@ from pipeprof.probe.load import apply_load
 from pipeprof.probe.requirements import OwnFolder, checkpoint_piece, own_folder
 from pipeprof.probe.result import LoadPoint, ProbeResult
 from pipeprof.probe.target import Target, open_target
-from pipeprof.probe.work import Slice
+from pipeprof.probe.work import ALL, Slice
 from pipeprof.probe.worker_pool import ReaderPool
 from pipeprof.storage import ObjectInfo
 from pipeprof.storage.urls import join
@@ -98,7 +98,7 @@ class Member:
     def _load(self, order: Load, part: Slice) -> HostLoad:
         files = order.read_files
         url = files[part.index % len(files)] if files else self._spec.url
-        whole = Slice() if files else part
+        whole = ALL if files else part
         readers = self._pool(url) if order.read else None
         budget = Budget(order.most_bytes, order.most_requests)
 

@@ -138,9 +138,7 @@ def _most_requests(alone: ProbeResult) -> LoadSpec:
     return max(small, key=lambda point: point.requests_per_s).demand
 
 
-def _checkpoint(
-    group: HostGroup, size: int, demand: LoadSpec, budget: Budget
-) -> SharedCheckpoint | None:
+def _checkpoint(group: HostGroup, size: int, demand: LoadSpec, budget: Budget) -> SharedCheckpoint:
     """Have all hosts write at once, alone and during reads; then read what another host wrote."""
     alone = group.write(demand, 0.0, budget)
     alone_s = max(each.wrote_s or 0.0 for each in alone.values())

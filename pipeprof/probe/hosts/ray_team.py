@@ -22,7 +22,7 @@ _LEAVE_S = 5.0
 
 
 class RayTeam:
-    """The nodes of a Ray cluster, one actor on each. Close it, or use it as a context manager."""
+    """The nodes of a Ray cluster, one actor on each. Close it."""
 
     def __init__(
         self,
@@ -73,12 +73,6 @@ class RayTeam:
             self.order(self.hosts, Stop(), _LEAVE_S)
         self._ray.util.remove_placement_group(self._group)
         self._ray.shutdown()
-
-    def __enter__(self) -> RayTeam:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def _answered(self, call: Any, host: int) -> Answer | None:
         try:

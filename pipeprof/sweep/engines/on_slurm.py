@@ -46,11 +46,13 @@ class SlurmEngine:
         self._errors: type[Exception] = submitit.core.utils.FailedJobError
         given = {name: value for name, value in options.items() if name != _CLUSTER}
         try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._executor = submitit.AutoExecutor(
                 folder=folder, cluster=options.get(_CLUSTER, "slurm")
             )
             self._executor.update_parameters(**{"timeout_min": _MINUTES, **given})
         except (RuntimeError, TypeError, NameError, ValueError, OSError) as error:
+            self.close()
             raise UsageError(f"submitit refuses --on slurm or its --on-options: {error}") from None
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
@@ -66,6 +68,8 @@ class SlurmEngine:
             raise StorageError(
                 f"The job {job.job_id} of a trial ended without a result; see {job.paths.stderr}."
             ) from None
+        finally:  # it holds the storage options, and so perhaps keys
+            job.paths.submitted_pickle.unlink(missing_ok=True)
         return result_of(answer)
 
     def close(self) -> None:

@@ -64,6 +64,15 @@ def test_a_job_of_slurm(tmp_path: Path):
         engine.call(refuse, "a column is missing")
 
 
+@pytest.mark.parametrize("cluster", ["debug", pytest.param("local", marks=pytest.mark.slow)])
+def test_no_key_stays_in_the_files_of_a_job(cluster: str, tmp_path: Path):
+    """submitit writes what a job is given, storage options included."""
+    folder = tmp_path / "sweep" / "jobs"
+    SlurmEngine(folder, {"cluster": cluster}).call(len, {"secret": "secret-of-the-tests"})
+    assert folder.stat().st_mode & 0o077 == 0
+    assert not [file for file in folder.rglob("*") if b"secret-of" in file.read_bytes()]
+
+
 @pytest.mark.slow
 def test_a_job_that_fails_names_its_log(tmp_path: Path):
     engine = SlurmEngine(tmp_path / "sweep" / "jobs", {"cluster": "local"})
@@ -87,9 +96,10 @@ def test_logs_stay_only_beside_a_sweep(tmp_path: Path):
 
 def test_what_submitit_refuses_is_shown(tmp_path: Path):
     with pytest.raises(UsageError, match=r"submitit refuses .*srun"):
-        SlurmEngine(tmp_path, {})
+        SlurmEngine(tmp_path / "sweep" / "jobs", {})
     with pytest.raises(UsageError, match=r"submitit refuses .*sluurm"):
-        SlurmEngine(tmp_path, DEBUG | {"sluurm": 3})
+        SlurmEngine(tmp_path / "sweep" / "jobs", DEBUG | {"sluurm": 3})
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_a_trial_on_another_host_is_noted_with_what_differs():
