@@ -84,6 +84,7 @@ class JsonLines:
 
     def __init__(self, file: str, labels: Mapping[str, str]) -> None:
         self._path, self._labels = Path(file), dict(labels)
+        self._is_unused = not self._path.exists()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.open("ab").close()
@@ -95,11 +96,14 @@ class JsonLines:
         with self._path.open("ab") as file:
             file.write(orjson.dumps(line) + b"\n")
             size = file.tell()
+        self._is_unused = False
         if size > MOST_BYTES:
             os.replace(self._path, f"{self._path}.1")
 
     def close(self) -> None:
-        """Nothing is left to be done."""
+        """Leave no empty file, as of a process that starts others and has no loader itself."""
+        if self._is_unused:
+            self._path.unlink(missing_ok=True)
 
 
 class Prometheus:
@@ -118,6 +122,7 @@ class Prometheus:
         self._registry = prometheus_client.CollectorRegistry()
         self._registry.register(self)
         self._file = file if port is None else None
+        self._is_unused = port is None and not Path(file).exists()
         try:
             if port is not None:
                 prometheus_client.start_http_server(port, registry=self._registry)
@@ -129,12 +134,14 @@ class Prometheus:
             raise OutputError(f"{what} cannot be used: {error.strerror}.") from None
 
     def send(self, loader: str, figures: Mapping[str, float]) -> None:
-        self._latest[loader] = figures
+        self._latest[loader], self._is_unused = figures, False
         if self._file is not None:
             self._client.write_to_textfile(self._file, self._registry)
 
     def close(self) -> None:
-        """Nothing is left to be done."""
+        """Leave no file without figures."""
+        if self._is_unused and self._file:
+            Path(self._file).unlink(missing_ok=True)
 
     def collect(self) -> Iterator[Any]:
         """Yield the families of all figures, as a collector of the client does."""

@@ -132,6 +132,19 @@ def test_lines_of_json_are_appended_and_their_file_is_bounded(tmp_path, monkeypa
     assert Path(f"{file}.1").stat().st_size < 500
 
 
+@pytest.mark.parametrize("make", [JsonLines, lambda file, labels: Prometheus(file, None, labels)])
+def test_a_process_without_a_loader_leaves_no_file(tmp_path, make) -> None:
+    """A launcher exports nothing; an earlier file, and figures that were sent, stay."""
+    unused, earlier, used = (tmp_path / name for name in ("unused", "earlier", "used"))
+    earlier.touch()
+    for file in (unused, earlier, used):
+        sink = make(str(file), {})
+        if file is used:
+            sink.send("train", {"batches_total": 7.0})
+        sink.close()
+    assert {each.name for each in tmp_path.iterdir()} == {"earlier", "used"}
+
+
 def families(text: str) -> dict[str, Any]:
     return {each.name: each for each in text_string_to_metric_families(text)}
 
