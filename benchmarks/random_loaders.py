@@ -139,6 +139,11 @@ class LoaderSpec:
     batch_size: int = 1
     step_s: float = 0.0
 
+    @property
+    def pins(self) -> bool:
+        """Whether the loader pins memory."""
+        return any(cost.place == "pin" for cost in self.costs)
+
     def causes_of(self, cost: Cost) -> tuple[str, ...]:
         """Return the keys of `Profile.blame` to which the cost belongs, that of its stage first."""
         stage: str = cost.place

@@ -8,13 +8,13 @@ receives that of the next bout.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from benchmarks.random_loader_runs import starved, steady_part
+from benchmarks.random_loader_runs import steady_part
 from benchmarks.random_loaders import LoaderSpec
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.sweep.pairs import paired
@@ -60,14 +60,22 @@ class Stranger:
 
     @cached_property
     def runs(self) -> dict[Setting, list[Measured]]:
-        """Runs of each setting, one per bout."""
-        return {each: [steady_part(bout[each]) for bout in self.bouts] for each in self.bouts[0]}
+        """Runs of each setting, one per bout, with the order and the pinning of the loader."""
+        runs = {}
+        for each in self.bouts[0]:
+            setting = replace(each, in_order=self.spec.in_order, pin_memory=self.spec.pins)
+            runs[setting] = [
+                replace(steady_part(bout[each]), setting=setting) for bout in self.bouts
+            ]
+        return runs
 
     def rates(self, setting: Setting) -> list[float]:
         return [run.batches_per_s for run in self.runs[setting]]
 
     def starved(self, setting: Setting) -> float:
-        return float(np.mean([starved(bout[setting]) for bout in self.bouts]))
+        """Return the share of the time in which the training waited for a batch."""
+        runs = self.runs[setting]
+        return float(np.mean([run.columns.wait_s.sum() / run.seconds for run in runs]))
 
     @property
     def best(self) -> Setting:

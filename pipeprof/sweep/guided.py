@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.sweep.noise import Noise, noise_of
@@ -113,7 +115,11 @@ class Guide:
                 profile = load(self._folder / trial.profile)
                 if not isinstance(profile, Profile):
                     raise ProfileError(f"{self._folder / trial.profile} is not a profile.")
-                setting, columns = _loader_setting(trial.config), Columns.of(profile.batches)
+                columns = Columns.of(profile.batches)
+                setting = replace(
+                    _loader_setting(trial.config), in_order=trial.config.in_order,
+                    pin_memory=not bool(np.isnan(columns.pinned_s).all()),
+                )  # fmt: skip
                 kept = columns.take(steady(columns, setting.warmup))
                 self._measured[trial.profile] = Measured(setting, kept)
             yield self._measured[trial.profile]

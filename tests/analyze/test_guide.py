@@ -56,10 +56,24 @@ def test_it_finds_a_setting_as_good_as_the_best_of_the_grid_in_few_trials(name):
     assert len(runs) <= 6 < len(GRID) / 2
 
 
-def test_it_begins_with_one_worker_that_waits_and_two_that_do_not():
-    assert calibration(GRID) == (Setting(1, 1), Setting(2, 2))
+def test_it_begins_with_one_worker_and_two_that_prefetch_as_by_default():
+    assert calibration(GRID) == (Setting(1, 2), Setting(2, 2))
     assert calibration([Setting(8, 4), Setting(16, 4)]) == (Setting(1, 4), Setting(2, 4))
-    assert plan(GRID, [], 2).trial == Setting(1, 1)
+    assert plan(GRID, [], 2).trial == Setting(1, 2)
+
+
+def test_predictions_have_the_order_and_the_pinning_of_the_runs():
+    """A thread pins for 8 ms while main trains. Without workers, main pins too."""
+    demands = sent([replace(each, pin_s=0.008) for each in batches(latency_s=0.02)])
+    pinned = [replace(each, pin_memory=True, in_order=False) for each in GRID]
+    runs = [run_of(demands, each, TWO) for each in calibration(pinned)]
+    outlooks = {each.setting: each for each in plan(GRID, runs, 2).outlooks}
+    many, none = Setting(8, 4, in_order=False, pin_memory=True), pinned[0]
+    truth = run_of(demands, many, TWO).batches_per_s
+    assert outlooks[many].batches_per_s == pytest.approx(truth, rel=0.08)
+    by_main = [replace(each, latency_s=each.latency_s + 0.008) for each in demands]
+    truth = run_of(by_main, none, TWO).batches_per_s
+    assert outlooks[none].batches_per_s == pytest.approx(truth, rel=0.08)
 
 
 def test_what_is_as_good_and_cheaper_is_tried_too():

@@ -115,6 +115,22 @@ def test_a_limited_rate_holds_one_worker_up_that_seems_to_have_it_to_itself(sett
     assert predict(found, setting, STEP_S).batches_per_s == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize("regains", [True, False])
+def test_further_runs_show_whether_a_storage_regains_what_it_could_have_read_while_idle(regains):
+    """Two workers are equally fast with a throttled disk and with a link that is nearly full."""
+    throttled = Link(total=154e6, each=800e6, burst=3e6, peak=800e6)
+    machine = Machine(link=throttled if regains else Link(total=175e6, each=150e6))
+    own = {"latency_s": 0.0048} if regains else {"cpu_s": 0.004}
+    demands = [replace(each, **own) for each in batches(link_bytes=1e6)]
+    one, two, many = (run_of(demands, each, machine)
+                      for each in (Setting(1, 2), Setting(2, 2), Setting(6, 4)))  # fmt: skip
+    found = calibrate([one, two], inf, [many])
+    assert found.regains is regains
+    for setting in (Setting(3, 1), Setting(4, 4)):
+        expected = truth(demands, setting, machine).batches_per_s
+        assert predict(found, setting, STEP_S).batches_per_s == pytest.approx(expected, rel=0.05)
+
+
 def test_what_two_workers_share_is_seen_even_where_it_is_not_seen_to_be_read():
     """From a socket, by loaders that hand over little."""
     demands = batches(link_bytes=1e6)

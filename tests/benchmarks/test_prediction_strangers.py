@@ -183,7 +183,7 @@ def test_strangers_are_kept_in_a_file(waiting, tmp_path: Path):
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_a_stranger_is_run_in_each_setting(monkeypatch, tmp_path: Path):
-    grid = (Setting(0, 2), Setting(1, 1), Setting(2, 2))
+    grid = (Setting(0, 2), Setting(1, 2), Setting(2, 2))
     monkeypatch.setattr("benchmarks.prediction_strangers.GRID", grid)
     short = LoaderSpec(1, (Cost("sleep", "read", 1, 0.002),), annotated=True)
     monkeypatch.setattr("benchmarks.prediction_strangers.draw", lambda *_: short)

@@ -28,13 +28,16 @@ class BatchCosts:
     """CPU time."""
     blocked_s: Floats
     """All other time."""
+    pin_s: Floats
+    """Time to pin the batch; 0 where memory is not pinned."""
 
     @classmethod
     def of(cls, runs: Sequence[Measured]) -> BatchCosts:
         """Return the costs of all batches of ``runs``."""
         cpu_s = np.concatenate([cpu_of(run.columns) for run in runs])
         made_s = np.concatenate([run.columns.made_s for run in runs])
-        return cls(cpu_s, np.maximum(0.0, made_s - cpu_s))
+        pin_s = np.concatenate([pinning_of(run) for run in runs])
+        return cls(cpu_s, np.maximum(0.0, made_s - cpu_s), pin_s)
 
     def demands(self, transfer: Demand) -> tuple[Demand, ...]:
         """Return the demands of the batches, each transferred as ``transfer`` says.
@@ -43,8 +46,8 @@ class BatchCosts:
         each worker 1 byte a second.
         """
         return tuple(
-            replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu))
-            for blocked, cpu in zip(self.blocked_s, self.cpu_s, strict=True)
+            replace(transfer, link_bytes=float(blocked), cpu_s=float(cpu), pin_s=float(pin))
+            for blocked, cpu, pin in zip(self.blocked_s, self.cpu_s, self.pin_s, strict=True)
         )
 
     def pooled_with(self, other: BatchCosts) -> BatchCosts:
@@ -58,6 +61,7 @@ class BatchCosts:
         return BatchCosts(
             _pooled(self.cpu_s, other.cpu_s, made_s),
             _pooled(self.blocked_s, other.blocked_s, made_s),
+            np.concatenate([self.pin_s, other.pin_s]),
         )
 
 
@@ -93,3 +97,13 @@ def cpu_of(columns: Columns) -> Floats:
     known_s = np.nan_to_num(made_s)
     expected_s: Floats = cpu_s.mean() + slope * (known_s - sampled_made_s.mean())
     return np.clip(expected_s, 0.0, known_s)
+
+
+def pinning_of(run: Measured) -> Floats:
+    """Return the seconds that pinning each batch took; the mean where that is unknown, and 0 where
+    memory is not pinned. [batches]"""
+    pin_s = run.columns.pinned_s - run.columns.arrived_s
+    known = ~np.isnan(pin_s)
+    if not run.setting.pin_memory or not known.any():
+        return np.zeros(len(run.columns))
+    return np.where(known, pin_s, pin_s[known].mean())

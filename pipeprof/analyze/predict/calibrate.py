@@ -35,6 +35,8 @@ _MOST_SHARED_MEMORY = 0.85
 """Largest share of ``default_collate`` in a worker that shared memory may account for. Without
 shared memory the collation still takes 12 to 20 % of that time."""
 _HALVINGS = 12
+_LEAST_LIMIT = 0.1
+"""Least number of concurrent waits that is considered."""
 _LEAST_FILE_SIZE = 0.1
 """Smallest size of a batch in a file, relative to its tensors."""
 
@@ -59,6 +61,10 @@ class Calibration:
     """Relative standard deviation of runs in the same setting; 0 where none was run twice."""
     concurrent_demands: tuple[Demand, ...] = ()
     """Demands of batches that two or more workers fetch; empty where they are ``demands``."""
+    regains: bool = False
+    """Whether what workers wait for regains, while it is idle, what it could have served."""
+    one_prefetches: bool = False
+    """Whether the worker of runs with one worker prefetched more than one batch."""
 
     def of(self, setting: Setting) -> tuple[Demand, ...]:
         """Return the demands of batches in ``setting``."""
@@ -69,11 +75,16 @@ class Calibration:
 
     def machine_with(self, concurrent_waits: float) -> Machine:
         """Return the machine on which ``concurrent_waits`` workers can wait at full speed."""
-        return replace(self.machine, link=_link(self.demands, concurrent_waits))
+        link = _link(self.demands, concurrent_waits, self.regains)
+        return replace(self.machine, link=link)
 
 
-def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
+def calibrate(
+    runs: Sequence[Measured], cores: float, others: Sequence[Measured] = ()
+) -> Calibration:
     """Calibrate from runs with 0 (optional), 1 and 2 workers, each once or several times.
+
+    Runs in ``others``, if any, decide between calibrations that repeat ``runs`` equally well.
 
     Raises:
         UsageError: A run is missing or too short.
@@ -85,22 +96,38 @@ def calibrate(runs: Sequence[Measured], cores: float) -> Calibration:
     factor = _contention_factor(ones, twos)
     machine = Machine(cores=cores, contention_factor=factor, link=Link(each=1.0))
     concurrent_demands = fit_receiving(demands, machine, twos)
-    limit, shares = _concurrent_waits(concurrent_demands, machine, twos), has_waits(demands)
+    limits, shares = _wait_limits(concurrent_demands, machine, twos), has_waits(demands)
     if shares and not any(may_share_storage(run.columns) for run in runs):
-        shares = limit < _SHARING_BELOW
-    limit = limit if shares else inf
+        shares = max(limits.values()) < _SHARING_BELOW
     calibration = Calibration(
         fit_receiving(demands, machine, ones),
         _inline(by_workers.get(0, ()), demands, ones),
-        machine, limit, max(by_workers) if shares else inf, 0.0,
+        machine, inf, max(by_workers) if shares else inf, 0.0,
         _noise(list(by_workers.values())), concurrent_demands,
+        one_prefetches=ones[0].setting.prefetch_factor > 1,
     )  # fmt: skip
-    machine, errors = calibration.machine_with(limit), []
-    for same in by_workers.values():
-        setting, step_s = same[0].setting, same[0].columns.step_s
+    if shares:
+        possible = [replace(calibration, concurrent_waits=limit, regains=regains)
+                    for regains, limit in limits.items()]  # fmt: skip
+        longer = [run for run in map(_steady, others)
+                  if len(run.columns) >= LEAST_BATCHES_TO_SIMULATE]  # fmt: skip
+        calibration = min(possible, key=lambda each: sum(_errors(each, longer)))
+    errors = _errors(calibration, [run for same in by_workers.values() for run in same])
+    return replace(calibration, disagreement=max(errors))
+
+
+def _errors(calibration: Calibration, runs: Sequence[Measured]) -> list[float]:
+    """Return the relative errors of the simulated rates of ``runs``, in the order of settings."""
+    machine = calibration.machine_with(calibration.concurrent_waits)
+    by_setting: dict[Setting, list[Measured]] = {}
+    for run in runs:
+        by_setting.setdefault(run.setting, []).append(run)
+    errors = []
+    for setting, same in by_setting.items():
+        step_s = same[0].columns.step_s
         repeated = simulate_steady(calibration.of(setting), step_s, setting, machine)
         errors.append(abs(repeated.batches_per_s / _rate(same) - 1))
-    return replace(calibration, disagreement=max(errors))
+    return errors
 
 
 def _by_workers(runs: Sequence[Measured]) -> dict[int, list[Measured]]:
@@ -155,7 +182,10 @@ def _inline(
     if not runs:
         less_s, rest_s = _shared_memory_s(ones), _hand_out_s(ones)
         return tuple(
-            Demand(latency_s=each.link_bytes + rest_s, cpu_s=max(0.0, each.cpu_s - less_s))
+            Demand(
+                latency_s=each.link_bytes + rest_s + each.pin_s,
+                cpu_s=max(0.0, each.cpu_s - less_s),
+            )
             for each in demands
         )
     waits_s = np.concatenate([run.columns.wait_s - run.columns.made_s for run in runs])
@@ -182,9 +212,12 @@ def _shared_memory_s(runs: Sequence[Measured]) -> float:
 
 
 def _hand_out_s(runs: Sequence[Measured]) -> float:
-    """Return the time that main takes to hand out a batch that has arrived. It is a low percentile,
+    """Return the time that main takes to hand out a batch that is there. It is a low percentile,
     because with workers main also dispatches another batch meanwhile."""
-    rest_s = np.concatenate([run.columns.delivered_s - run.columns.arrived_s for run in runs])
+    rest_s = np.concatenate([
+        run.columns.delivered_s - np.fmax(run.columns.arrived_s, run.columns.pinned_s)
+        for run in runs
+    ])  # fmt: skip
     return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
 
 
@@ -214,31 +247,42 @@ def may_share_storage(columns: Columns) -> bool:
     return bool(size > _LEAST_FILE_SIZE * SLOWEST_LINK * np.mean(columns.made_s))
 
 
-def _link(demands: Sequence[Demand], concurrent_waits: float) -> Link:
-    """Return a link on which ``concurrent_waits`` workers can wait at full speed. Below one worker,
-    the link also slows a single one. It regains up to a batch while it is idle, so that this does
-    not show while the worker fetches its batches one by one."""
-    if concurrent_waits >= 1:
+def _link(demands: Sequence[Demand], concurrent_waits: float, regains: bool) -> Link:
+    """Return a link on which ``concurrent_waits`` workers can wait at full speed.
+
+    One that regains can pass up to a batch more after it was idle. It then does not slow a single
+    worker that fetches its batches one by one, even where ``concurrent_waits`` is below one.
+    """
+    if not regains:
         return Link(total=concurrent_waits, each=1.0)
     burst = float(np.mean([each.link_bytes for each in demands]))
     return Link(total=concurrent_waits, each=1.0, burst=burst, peak=inf)
 
 
-def _concurrent_waits(
+def _wait_limits(
     demands: Sequence[Demand], machine: Machine, twos: Sequence[Measured]
-) -> float:
-    """Return how many workers can wait concurrently at full speed, up to 2; infinite where two
-    workers are as fast as if they shared nothing."""
+) -> dict[bool, float]:
+    """Return how many workers can wait concurrently at full speed, up to 2. It is infinite where
+    two workers are as fast as if they shared nothing.
+
+    The keys say whether what they wait for regains while it is idle. What does not regain has room
+    for at least one worker.
+    """
     setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
 
-    def rate(limit: float) -> float:
-        limited = replace(machine, link=_link(demands, limit))
+    def rate(limit: float, regains: bool) -> float:
+        limited = replace(machine, link=_link(demands, limit, regains))
         return simulate_steady(demands, step_s, setting, limited).batches_per_s
 
-    if rate(inf) <= measured * (1 + EQUAL_WITHIN):
-        return inf
-    low, high = 0.1, 2.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if rate(middle) > measured else (middle, high)
-    return (low + high) / 2
+    if rate(inf, False) <= measured * (1 + EQUAL_WITHIN):
+        return {False: inf}
+    limits = {}
+    for regains, least in ((False, 1.0), (True, _LEAST_LIMIT)):
+        low, high = least, 2.0
+        if not regains and rate(low, False) > measured:
+            continue
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if rate(middle, regains) > measured else (middle, high)
+        limits[regains] = (low + high) / 2
+    return limits

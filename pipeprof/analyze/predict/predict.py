@@ -83,7 +83,8 @@ def predict(
     by_limit = _bootstrapped(calibration, setting, step_s, rounds, size, lone)
     means = [_rate(runs) for runs in by_limit]
     every = [run for runs in by_limit for run in runs]
-    unmeasured = not _hand_over_measured(setting, measured, lone) and _hand_over_bound(every)
+    known = _hand_over_measured(calibration, setting, measured, lone)
+    unmeasured = not known and _hand_over_bound(every)
     undecided = unmeasured or max(means) > (1 + EQUAL_WITHIN) * min(means)
     mean, rates = float(np.mean(means)), np.array([run.batches_per_s for run in every])
     starved = np.array([run.starved_fraction for run in every])
@@ -122,10 +123,9 @@ def _longer_runs(calibration: Calibration) -> dict[str, object]:
 
 
 def _run_of(setting: Setting) -> dict[str, object]:
-    """Ask for a run of ``setting``. One worker was run without prefetching, so that its
-    ``prefetch_factor`` has to be given."""
+    """Ask for a run of ``setting``. With one worker, its ``prefetch_factor`` has to be given."""
     run: dict[str, object] = {"num_workers": setting.num_workers}
-    if _prefetches_alone(setting):
+    if setting.num_workers == 1:
         run["prefetch_factor"] = setting.prefetch_factor
     return run
 
@@ -135,16 +135,16 @@ def doublings(setting: Setting, measured: int) -> float:
     return log2(max(1.0, setting.num_workers / max(1, measured)))
 
 
-def _prefetches_alone(setting: Setting) -> bool:
-    """Whether a single worker prefetches several batches."""
-    return setting.num_workers == 1 and setting.prefetch_factor > 1
-
-
-def _hand_over_measured(setting: Setting, measured: int, lone: bool) -> bool:
-    """Whether a run shows how batches are handed over in ``setting``."""
+def _hand_over_measured(
+    calibration: Calibration, setting: Setting, measured: int, lone: bool
+) -> bool:
+    """Whether a run shows how batches are handed over in ``setting``. A single worker that
+    prefetches is at its next batch meanwhile; one that does not is idle."""
     if lone:
         return setting.num_workers == measured
-    return setting.num_workers <= measured and not _prefetches_alone(setting)
+    if setting.num_workers == 1:
+        return (setting.prefetch_factor > 1) is calibration.one_prefetches
+    return setting.num_workers <= measured
 
 
 def _hand_over_bound(runs: Sequence[SimulatedRun]) -> bool:

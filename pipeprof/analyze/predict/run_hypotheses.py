@@ -12,7 +12,7 @@ from math import hypot, inf, log
 
 import numpy as np
 
-from pipeprof.analyze.predict.batch_costs import BatchCosts, cpu_of
+from pipeprof.analyze.predict.batch_costs import BatchCosts, cpu_of, pinning_of
 from pipeprof.analyze.predict.calibrate import Calibration, may_share_storage
 from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.predict import BATCHES
@@ -103,10 +103,8 @@ class RunHypotheses:
         for factor in (1.0, _LEAST_CONTENTION_FACTOR) if may_slow_down else (1.0,):
             alone = 1 - all_busy * (1 - factor)  # measured CPU times include the contention
             for transfer in self._transfers():
-                costs = BatchCosts(cpu_s * jitter * alone, blocked_s * jitter)
+                costs = BatchCosts(cpu_s * jitter * alone, blocked_s * jitter, pinning_of(run))
                 demands, receiving = costs.demands(transfer), transfer.receive_s * run.batches_per_s
-                if run.setting.pin_memory:
-                    demands = _with_pinning(demands, run.columns)
                 noise = hypot(DRIFT_OF_WAITING, DRIFT_OF_COMPUTING * max(computing, receiving))
                 yield Calibration(
                     demands=demands, inline=_inline(demands),
@@ -139,11 +137,7 @@ class RunHypotheses:
 
     def _received(self, transfer: Demand) -> Demand:
         """Return ``transfer`` with main's own parts."""
-        transfer, columns = replace(transfer, step_cpu_s=self._step_cpu_s), self._run.columns
-        if not self._run.setting.pin_memory:
-            return transfer
-        take_s = columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s)
-        return replace(transfer, take_s=float(np.nanmedian(take_s)))
+        return replace(transfer, step_cpu_s=self._step_cpu_s)
 
     def _fitted(self, hypothesis: Calibration) -> Calibration:
         """Scale the costs of batches so that the simulation repeats the run."""
@@ -194,18 +188,8 @@ def scaled_costs(demands: Sequence[Demand], scale: float) -> tuple[Demand, ...]:
 def _inline(demands: Sequence[Demand]) -> tuple[Demand, ...]:
     """Return ``demands`` as they are when main fetches the batches itself."""
     return tuple(
-        Demand(latency_s=each.link_bytes, cpu_s=each.cpu_s, step_cpu_s=each.step_cpu_s)
+        Demand(latency_s=each.link_bytes + each.pin_s, cpu_s=each.cpu_s, step_cpu_s=each.step_cpu_s)
         for each in demands
-    )
-
-
-def _with_pinning(demands: Sequence[Demand], columns: Columns) -> tuple[Demand, ...]:
-    """Return ``demands`` with the time that pinning each took; the mean where that is unknown."""
-    pinning_s = columns.pinned_s - columns.arrived_s
-    known = ~np.isnan(pinning_s)
-    pinning_s[~known] = pinning_s[known].mean() if known.any() else 0.0
-    return tuple(
-        replace(each, pin_s=float(pin_s)) for each, pin_s in zip(demands, pinning_s, strict=True)
     )
 
 

@@ -52,6 +52,7 @@ class TransferModel:
             receive_blocked_s=_mean_wait_s(path_s, [
                 (run.path_s[run.concurrent], run.room_s[run.concurrent]) for run in runs
             ]),
+            take_s=_typical(groups, lambda run: run.take_s, lambda run: run.take_s),
         )  # fmt: skip
 
 
@@ -99,6 +100,10 @@ class _Transfers:
         delivered_s = columns.arrived_s if pins else columns.delivered_s
         self.rest_s = np.where(awaited, delivered_s - columns.arrived_s, nan)
         """From unpickled to delivered; 0 where a thread takes the batch to pin it."""
+        self.take_s = np.zeros(len(columns))
+        """From pinned, and asked for, to delivered; 0 where memory is not pinned."""
+        if pins:
+            self.take_s = columns.delivered_s - np.fmax(columns.asked_s, columns.pinned_s)
         self.concurrent = next_begun_s < columns.arrived_s
         """Whether the worker began its next batch before this one was unpickled."""
         self.room_s = next_made_s - begun_s

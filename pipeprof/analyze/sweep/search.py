@@ -8,7 +8,7 @@ better by more than `EQUALLY_FAST`, and cannot be as good and cheaper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeprof.analyze.predict.calibrate import Calibration, calibrate
 from pipeprof.analyze.predict.predict import Prediction, predict
@@ -47,9 +47,15 @@ class Plan:
 
 
 def calibration(grid: Sequence[Setting]) -> tuple[Setting, Setting]:
-    """Return the two settings to begin with, one worker and two; they may not be in ``grid``."""
-    prefetch = sorted({each.prefetch_factor for each in grid if each.num_workers}) or [2]
-    return Setting(1, prefetch[0]), Setting(2, min(prefetch, key=lambda each: abs(each - 2)))
+    """Return the two settings to begin with, one worker and two; they may not be in ``grid``.
+
+    They prefetch as torch does by default, or nearly so. A worker that prefetches a single batch is
+    idle while it is handed over, unlike those of the settings that are worth choosing.
+    """
+    prefetch = {each.prefetch_factor for each in grid if each.num_workers} or {2}
+    usual = min(prefetch, key=lambda each: (abs(each - 2), each))
+    one, two = (replace(grid[0], num_workers=workers, prefetch_factor=usual) for workers in (1, 2))
+    return one, two
 
 
 def plan(
@@ -60,13 +66,15 @@ def plan(
     but leads to no more trials; ``None``: it is estimated from the drift of ``tried``. Raises
     `UsageError` when a run was too short."""
     noise = noise or Noise.of([drift_of(run.columns) for run in tried])
+    grid = _like(grid, tried)
     known = {run.setting for run in tried}
     first = calibration(grid)
     for setting in first:
         if setting not in known:
             return Plan(setting)
-    found = calibrate([run for run in tried if run.setting in first or not run.setting.num_workers],
-                      cores)  # fmt: skip
+    calibrating = [run for run in tried if run.setting in first or not run.setting.num_workers]
+    others = [run for run in tried if run.setting not in first and run.setting.num_workers]
+    found = calibrate(calibrating, cores, others)
     untried = [each for each in grid if each not in known]
     outlooks = tuple(_outlooks(untried, tried, found, noise))
     best = max(run.batches_per_s for run in tried)
@@ -80,6 +88,14 @@ def plan(
         if each.batches_per_s >= near and _cost(each.setting) < chosen
     ]  # fmt: skip
     return Plan(min(cheaper, key=_cost, default=None), outlooks)
+
+
+def _like(grid: Sequence[Setting], tried: Sequence[Measured]) -> Sequence[Setting]:
+    """Return ``grid`` with the order and the pinning of the runs."""
+    if not tried:
+        return grid
+    run = tried[0].setting
+    return [replace(each, in_order=run.in_order, pin_memory=run.pin_memory) for each in grid]
 
 
 def _cost(setting: Setting) -> tuple[int, int]:
