@@ -23,8 +23,12 @@ hypothesis.settings.load_profile("house")
 # A shell lets its background jobs ignore Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_LASTING = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
-"""Helpers that Python starts once and keeps until it exits."""
+_LASTING = (
+    b"multiprocessing.resource_tracker",
+    b"multiprocessing.forkserver",
+    b"tests/support/warm.py",
+)
+"""Helpers that are started once and stay until this process exits."""
 
 
 @pytest.fixture(scope="session")
