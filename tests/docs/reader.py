@@ -16,6 +16,7 @@ import pipeprof
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.store import save
 from tests.s3.server import KEY, SECRET
+from tests.support.warm import SERVER, WarmPython
 from tests.sweep_samples import sample_sweep
 
 TRAIN = """\
@@ -50,8 +51,7 @@ DECODE = "def decode(batch):\n    return batch\n"
 WANDB = "logged = {}\n\ndef log(metrics, step):\n    logged[step] = metrics\n"
 
 SHORT = ["--trial-time", "0.1", "--warmup-time", "0.05", "--max-time", "2"]
-PIPEPROF = f"""#!{sys.executable}
-# pipeprof, but that nobody waits for a gigabyte, nor for what takes long to be measured well
+PIPEPROF = f"""# pipeprof, but nobody waits for a gigabyte, nor for what takes long to measure well
 import sys
 words = [word.replace("1GiB", "1MiB") for word in sys.argv[1:]]
 if words[0] == "sweep":
@@ -62,10 +62,17 @@ from pipeprof.cli.app import main
 if __name__ == "__main__":  # where one process does not suffice, a probe spawns others
     main(words)
 """
+ASK = """#!{python} -IS
+# pipeprof, in a process that has imported torch already
+import os, runpy, sys
+ask = runpy.run_path({warm!r})["ask"]
+code = ask({address!r}, [{program!r}, *sys.argv[1:]], os.getcwd(), os.environ, (0, 1, 2))
+sys.exit(code if code >= 0 else 128 - code)
+"""
 
 
-def settle(folder: Path) -> None:
-    """Put it all into ``folder``."""
+def settle(folder: Path, warm: WarmPython) -> None:
+    """Put it all into ``folder``. Its ``pipeprof`` runs in processes of ``warm``."""
     for name, text in {"train.py": TRAIN, "decode.py": DECODE, "wandb.py": WANDB}.items():
         (folder / name).write_text(text)
     for form in ("csv", "parquet"):
@@ -74,7 +81,7 @@ def settle(folder: Path) -> None:
         _run(folder).save(folder / f"{name}.json")
     copy(folder / "main.json", folder / "branch.json")  # the branch is not slower
     save(sample_sweep(), folder / "sweep.json")
-    _commands(folder / "bin")
+    _commands(folder / "bin", warm)
 
 
 def _run(folder: Path) -> pipeprof.Profile:
@@ -85,11 +92,15 @@ def _run(folder: Path) -> pipeprof.Profile:
     return loader.profile()
 
 
-def _commands(folder: Path) -> None:
+def _commands(folder: Path, warm: WarmPython) -> None:
     folder.mkdir()
+    program = folder / "words.py"
+    program.write_text(PIPEPROF)
     beside = Path(sys.executable).parent
     texts = {
-        "pipeprof": PIPEPROF,
+        "pipeprof": ASK.format(
+            python=sys.executable, warm=SERVER, address=warm.address, program=str(program)
+        ),
         "gh": "#!/bin/sh\ngrep -q '|'\n",  # takes a table
         "torchrun": f'#!/bin/sh\nexec {beside}/python -m torch.distributed.run "$@"\n',
     }

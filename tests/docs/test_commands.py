@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs.reader import blocks, settle, surroundings
 from tests.s3.server import serving
+from tests.support.warm import WarmPython
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -62,10 +63,11 @@ for name, blocks in CODE.items():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("reader")
-    settle(folder)
-    return folder
+    with WarmPython(sys.executable, ["torch"]) as warm:
+        settle(folder, warm)
+        yield folder
 
 
 @pytest.fixture(scope="module")
