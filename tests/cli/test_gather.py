@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from pipeprof.cli.app import run
 from pipeprof.cli.run_note import RANK_NOTE, Note
 from pipeprof.model import JobPlace, Profile
 from tests.analyze.test_job import STEPS, of_rank
-from tests.cli.running import call
+from tests.support.env import UNWATCHED
+from tests.support.warm import with_torch
 
 WAITS_S = np.array([[0.001] * STEPS, [0.011] * STEPS])
 MOMENTS_S = np.arange(STEPS + 1) * 0.021
@@ -173,10 +173,9 @@ def trained(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> dict
     """Train with two real ranks, and return their job."""
     folder.mkdir()
     (folder / "train.py").write_text(SCRIPT)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    run_whole = ["-m", "pipeprof", "run", "--quiet", "--whole"]
-    done = call([*launch, *run_whole, "train.py", kind], folder)
-    assert done.returncode == 0, done.stderr
+    run_whole = ["-m", "pipeprof", "run", "--quiet", "--whole", "train.py", kind]
+    for done in with_torch().run_ranks(run_whole, 2, folder, UNWATCHED):
+        assert done.returncode == 0, done.stderr
     (found,) = gathered(folder / "pipeprof-run", capsys)
     assert found["steps"] > 100
     return found

@@ -5,7 +5,11 @@ import re
 
 import pytest
 
-from tests.cli.running import RUN, call, write
+from tests.cli.running import write
+from tests.support.env import UNWATCHED
+from tests.support.warm import with_torch
+
+RUN = ["-m", "pipeprof", "run"]
 
 SCRIPT = """
 import time
@@ -29,10 +33,14 @@ print(loader.num_workers, torch.rand(1).item())
 """
 
 
+def run(words, folder):
+    return with_torch().run(words, folder, UNWATCHED)
+
+
 def test_a_script_is_tuned_while_it_runs(tmp_path):
-    write(tmp_path, {"train.py": SCRIPT})
-    plain = call([RUN[0], "train.py"], tmp_path)
-    tuned = call([*RUN, "--tuned", "tuned.json", "train.py"], tmp_path)
+    write(tmp_path, {"train.py": SCRIPT, "quick.py": SCRIPT.replace("time.sleep(0.001)", "pass")})
+    plain = run(["quick.py"], tmp_path)
+    tuned = run([*RUN, "--tuned", "tuned.json", "train.py"], tmp_path)
     assert tuned.stdout == plain.stdout
     assert "train.py:15, to be tuned: workers that start draw other random numbers" in tuned.stderr
     assert "train.py:15, tuned:" in tuned.stderr
@@ -58,7 +66,7 @@ for epoch in range(4):
 @pytest.mark.timed
 def test_a_loader_that_is_made_again_starts_with_what_was_found(tmp_path):
     write(tmp_path, {"train.py": AGAIN})
-    tuned = call([*RUN, "--tune", "train.py"], tmp_path)
+    tuned = run([*RUN, "--tune", "train.py"], tmp_path)
     assert tuned.stdout.split() == ["4000"] * 4
     (before,) = [line for line in tuned.stderr.splitlines() if line.startswith("  before")]
     assert "num_workers=0" not in before
@@ -69,7 +77,7 @@ def test_a_script_is_tuned_shown_and_exported_at_once(tmp_path):
     write(tmp_path, {"train.py": AGAIN})
     exported = ["--export", "jsonl:m.jsonl", "--export-every", "0.2"]
     shown = ["--live", "--live-every", "0.2"]
-    done = call([*RUN, "--tune", *shown, *exported, "train.py"], tmp_path)
+    done = run([*RUN, "--tune", *shown, *exported, "train.py"], tmp_path)
     assert done.stdout.split() == ["4000"] * 4
     assert "train.py:17, tuned:" in done.stderr
     assert re.search(r"^pipeprof: train\.py:17, epoch \d: \d+ of 500 batches", done.stderr, re.M)
@@ -83,6 +91,6 @@ def test_a_script_is_tuned_shown_and_exported_at_once(tmp_path):
 
 def test_what_cannot_be_combined_is_named(tmp_path):
     write(tmp_path, {"train.py": "print(1)"})
-    done = call([*RUN, "--tune", "--whole", "train.py"], tmp_path)
+    done = run([*RUN, "--tune", "--whole", "train.py"], tmp_path)
     assert done.returncode == 2
     assert "--tune cannot be combined with --whole" in done.stderr

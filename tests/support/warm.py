@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
@@ -85,6 +86,13 @@ class WarmPython:
         envs = [{**env, **job, "RANK": f"{rank}", "LOCAL_RANK": f"{rank}"} for rank in range(ranks)]
         with ThreadPoolExecutor(ranks) as pool:
             return [*pool.map(lambda env: self.run(words, cwd, env), envs)]
+
+
+@cache
+def with_torch() -> WarmPython:
+    """This environment's Python, for all tests of this process."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    return WarmPython(sys.executable, ["torch"], env)
 
 
 def _content(file: tempfile._TemporaryFileWrapper[str]) -> str:

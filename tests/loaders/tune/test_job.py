@@ -10,18 +10,24 @@ from typing import Any
 
 import pytest
 
+from tests.support.env import UNWATCHED
+from tests.support.warm import with_torch
+
 pytestmark = pytest.mark.timed
 
 _SCRIPT = Path(__file__).parent / "train_ranks.py"
+_ROOT = Path(__file__).parents[3]
 
 
 def trained(folder: Path, *options: str, ranks: int = 2) -> list[dict[str, Any]]:
     """Return what each rank found."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", str(ranks), str(_SCRIPT), str(folder), *options]
-    root = Path(__file__).parents[3]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
-    assert done.returncode == 0, done.stderr[-2000:]
+    words = [str(_SCRIPT), str(folder), *options]
+    for done in with_torch().run_ranks(words, ranks, _ROOT, UNWATCHED):
+        assert done.returncode == 0, done.stderr[-2000:]
+    return what_each_found(folder, ranks)
+
+
+def what_each_found(folder: Path, ranks: int) -> list[dict[str, Any]]:
     found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
     for each in found:
         assert each["samples"] == each["expected"]
@@ -38,17 +44,21 @@ def test_all_ranks_take_the_setting_that_the_slowest_needs(tmp_path: Path) -> No
 
 
 def test_without_a_process_group_torchrun_s_store_is_used(tmp_path: Path) -> None:
-    found = trained(tmp_path, "--no-group")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [str(_SCRIPT), str(tmp_path), "--no-group"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=_ROOT)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = what_each_found(tmp_path, 2)
     assert found[0]["tried"] == found[1]["tried"] != []
 
 
 def test_ranks_with_other_loaders_are_left_as_they_are(tmp_path: Path) -> None:
-    for each in trained(tmp_path, "--other-loader"):
+    for each in trained(tmp_path, "--other-loader", "--epochs", "1"):
         assert (each["state"], each["tried"]) == ("off", [])
         assert "ranks 0 and 1 have other loaders" in each["text"]
 
 
 def test_a_rank_that_is_not_tuned_ends_the_search(tmp_path: Path) -> None:
-    found, _ = trained(tmp_path, "--absent")
+    found, _ = trained(tmp_path, "--absent", "--epochs", "1")
     assert (found["state"], found["chosen"]) == ("failed", found["own"])
     assert "rank 1 did not answer for 3 s" in found["text"]

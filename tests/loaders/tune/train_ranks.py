@@ -1,6 +1,6 @@
 """Trains with ranks that wait for each other in each step. Rank 1 loads more slowly.
 
-    torchrun … train_ranks.py FOLDER [--no-group] [--other-loader] [--absent] [--epochs N]
+    train_ranks.py FOLDER [--no-group] [--other-loader] [--absent] [--epochs N]
 
 Each rank writes its samples and its tuning to FOLDER.
 """
