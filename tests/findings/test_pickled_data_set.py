@@ -28,6 +28,11 @@ def recorded(dataset, method: str, epochs: int = 1, **options) -> Recording:
     return loader.recording()
 
 
+@pytest.fixture(scope="module")
+def of_an_array() -> Recording:
+    return recorded(Array(), "spawn")
+
+
 def pickled(dataset) -> int:
     return len(reduction.ForkingPickler.dumps(dataset))
 
@@ -59,8 +64,8 @@ def seconds(text: str) -> float:
     return float(number) / (1000 if unit == "ms" else 1)
 
 
-def test_an_array_is_copied_and_a_tensor_is_not():
-    assert recorded(Array(), "spawn").pickled_starts.copy_bytes > 3_600_000
+def test_an_array_is_copied_and_a_tensor_is_not(of_an_array):
+    assert of_an_array.pickled_starts.copy_bytes > 3_600_000
     shared = recorded(Shared(), "spawn")
     assert shared.pickled_starts.copy_bytes < 20_000
     assert CODE not in codes(assemble(shared))
@@ -79,9 +84,8 @@ def test_it_is_paid_in_each_epoch_unless_workers_stay():
     assert "persistent_workers" not in text_of(assemble(once), CODE)
 
 
-def test_it_must_matter_to_the_run_and_is_not_said_twice():
-    recording = recorded(Array(), "spawn")
-    slow = replace(recording, first_batch_s=recording.first_batch_s + 5)
+def test_it_must_matter_to_the_run_and_is_not_said_twice(of_an_array):
+    slow = replace(of_an_array, first_batch_s=of_an_array.first_batch_s + 5)
     assert codes(assemble(slow)) & {CODE, "slow-start"} == {CODE}
     day = replace(slow, main=replace(slow.main, wall_s=86_400.0))
     assert not codes(assemble(day)) & {CODE, "slow-start"}
