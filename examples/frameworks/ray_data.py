@@ -19,7 +19,10 @@ import pipeprof
 
 def main() -> None:
     slow = sys.argv[2]
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(
+        "local", num_cpus=1, include_dashboard=False, log_to_driver=False,
+        logging_level=logging.ERROR,
+    )  # fmt: skip
     ray.data.DataContext.get_current().enable_progress_bars = False
 
     def made(batch: dict[str, Any]) -> dict[str, Any]:

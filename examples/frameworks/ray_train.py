@@ -45,7 +45,7 @@ def main() -> None:
         from pipeprof.integrations.ray import PipeprofRayCallback
 
         callbacks = [PipeprofRayCallback(sys.argv[2])]
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=True)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=True)
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         TorchTrainer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,18 +27,27 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def probed(nodes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the probe on a new cluster; ``--ray`` and its address come last."""
-    bin_folder = folder_of("main")
-    command = [str(bin_folder / "python"), str(CLUSTER), str(nodes), str(bin_folder / "pipeprof")]
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a cluster of three nodes, which is there until the pipe to it is closed."""
+    command = [folder_of("main") / "python", CLUSTER, "3", "sh", "-c", 'echo "$0"; cat']
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=UNWATCHED
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate(timeout=60)
+
+
+def probed(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*command, "probe", *arguments, "--ray"],
+        [folder_of("main") / "pipeprof", "probe", *arguments],
         capture_output=True, text=True, env=UNWATCHED, timeout=200,
     )  # fmt: skip
 
 
-def test_all_nodes_read_at_once(data: Path) -> None:
-    done = probed(3, str(data), *QUICK, "--write", "1MB")
+def test_all_nodes_read_at_once(address: str, data: Path) -> None:
+    done = probed(str(data), *QUICK, "--write", "1MB", "--ray", address)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["hosts"]
     assert len(found["names"]) == 3
@@ -46,16 +56,13 @@ def test_all_nodes_read_at_once(data: Path) -> None:
     assert os.listdir(data) == ["a.bin"]
 
 
-def test_a_cluster_with_too_few_nodes_says_how_many_are_wanted(data: Path) -> None:
-    done = probed(2, str(data), *QUICK, "--hosts", "3")
+def test_a_cluster_with_too_few_nodes_says_how_many_are_wanted(address: str, data: Path) -> None:
+    done = probed(str(data), *QUICK, "--hosts", "4", "--ray", address)
     assert done.returncode == 2
-    assert "pipeprof: the Ray cluster has 2 nodes with a CPU, and --hosts 3 needs 3" in done.stderr
+    assert "pipeprof: the Ray cluster has 3 nodes with a CPU, and --hosts 4 needs 4" in done.stderr
 
 
 def test_a_cluster_that_is_not_there(data: Path) -> None:
-    done = subprocess.run(
-        [folder_of("main") / "pipeprof", "probe", data, "--ray", "127.0.0.1:1"],
-        capture_output=True, text=True, env=UNWATCHED, timeout=200,
-    )  # fmt: skip
+    done = probed(str(data), "--ray", "127.0.0.1:1")
     assert done.returncode == 1
     assert "pipeprof: The Ray cluster at 127.0.0.1:1 cannot be reached." in done.stderr
