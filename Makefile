@@ -18,7 +18,8 @@ ORDINARY := not lab and not integrations
 FUZZ_S ?= 600
 # where this is set, every process of a test compiles all of pipeprof anew
 unexport PYTHONDONTWRITEBYTECODE
-# the environments of `make integrations`; not all frameworks can be installed together
+# the environments of `make integrations`; not all frameworks can be installed together. Most of
+# their modules are never imported, so that compiling them all would take longer than it saves
 FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
 # what a benchmark prints is kept in docs/figures, which docs/benchmarks.md links
 KEEP = @$(BIN)/python scripts/figures.py
@@ -51,7 +52,7 @@ check: lint tests
 integrations: $(READY) ## trainings with the released packages of each framework
 	@$(MAKE) --no-print-directory -j2 $(FRAMEWORKS)
 	$(SAY) "integrations"
-	@$(call in_parallel,integrations,-n 2 tests/integrations)
+	@$(call in_parallel,integrations,-n 2 --dist loadfile tests/integrations)
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
@@ -180,7 +181,8 @@ clean: ## remove what building, testing and the demo left; not .venv
 
 .integrations/%/.ready: tests/integrations/%.txt pyproject.toml $(READY)
 	@"$(PYTHON)" -m venv --clear $(@D)
-	@$(@D)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r $< -e .
+	@$(@D)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-compile \
+		-r $< -e .
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt

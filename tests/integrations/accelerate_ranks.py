@@ -1,7 +1,7 @@
 """A training of several ranks with Accelerate, in which each rank prints one line of JSON.
 
-`torchrun --nproc-per-node 2 accelerate_ranks.py map|stream dispatch|each plain|wrap|callback`: what
-the data set is, whether rank 0 reads for all or each rank for itself, and how pipeprof attaches.
+`accelerate_ranks.py map|stream dispatch|each plain|wrap|callback`: what the data set is, whether
+rank 0 reads for all or each rank for itself, and how pipeprof attaches.
 """
 
 from __future__ import annotations

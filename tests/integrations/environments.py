@@ -16,11 +16,20 @@ from typing import Any
 
 from tests.support.env import UNWATCHED
 from tests.support.requirements import missing
+from tests.support.warm import WarmPython
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "frameworks"
 WITHOUT_CUDA = ROOT / "tests" / "integrations" / "without_cuda.py"
 _LIMIT_S = 240
+IMPORTED = {
+    "accelerate_loop.py": ("accelerate",),
+    "beside_lightning.py": ("lightning",),
+    "lightning_fabric.py": ("lightning",),
+    "lightning_trainer.py": ("lightning",),
+}
+"""What need not be imported again for each run of a script. Others are not here, since their
+libraries have threads of their own: a fork of these may not end well."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +51,21 @@ def folder_of(environment: str) -> Path:
     return folder
 
 
+@cache
 def train(environment: str, script: str, *arguments: str) -> Answer:
-    """Run an example, or another script, by Python itself."""
-    python = [str(folder_of(environment) / "python"), "-W", "ignore"]
+    """Run an example, or another script, by Python itself; once for all tests that look at it."""
     extra = [str(WITHOUT_CUDA)] if environment == "streaming" else []
-    done = _run([*python, *extra, str(EXAMPLES / script), *arguments])
-    return _answer(done)
+    words = [*extra, str(EXAMPLES / script), *arguments]
+    if (modules := IMPORTED.get(Path(script).name)) is not None:
+        return _answer(warm(environment, *modules).run(words, EXAMPLES, with_examples()))
+    return _answer(_run([str(folder_of(environment) / "python"), "-W", "ignore", *words]))
+
+
+@cache
+def warm(environment: str, *modules: str) -> WarmPython:
+    """It has imported torch and these modules."""
+    python = str(folder_of(environment) / "python")
+    return WarmPython(python, ["torch", *modules], with_examples(), ["-W", "ignore"])
 
 
 def has_package(environment: str, package: str) -> None:
@@ -57,7 +75,6 @@ def has_package(environment: str, package: str) -> None:
         missing(f"{package} is not in .integrations/{environment}: make integrations")
 
 
-@cache
 def plain(environment: str, script: str, *arguments: str) -> Answer:
     """The same training without pipeprof."""
     return train(environment, script, "plain", *arguments)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.integrations.environments import Answer, plain, train, train_under_run
-from tests.integrations.test_frameworks import KINDS, SCRIPTS, TRAINERS, WHOLE, pauses
+from tests.integrations.test_frameworks import SCRIPTS, TRAINERS, WHOLE, pauses
+from tests.integrations.test_other_loaders import KINDS
 
 
 def rows() -> Iterator[tuple[str, str, Answer, Answer]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integrations.environments import folder_of
+from tests.integrations.environments import warm
 from tests.support.env import UNWATCHED
 
 pytestmark = [pytest.mark.integrations, pytest.mark.timeout(600)]
@@ -21,14 +20,12 @@ DISPATCH, ALL = "rank-0-reads-for-all", "every-rank-reads-all"
 @cache
 def ranks(*arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What each of two ranks says at the end of the script."""
-    torchrun = [str(folder_of("main") / "torchrun"), "--standalone", "--nproc-per-node=2"]
-    done = subprocess.run(
-        [*torchrun, str(SCRIPT), *arguments],
-        capture_output=True, text=True, timeout=240, env=UNWATCHED,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    first, second = sorted(lines, key=lambda line: line["rank"])
+    python = warm("main", "accelerate")
+    said = python.run_ranks([str(SCRIPT), *arguments], 2, SCRIPT.parent, UNWATCHED)
+    assert [done.returncode for done in said] == [0, 0], [done.stderr[-2000:] for done in said]
+    lines = [line for done in said for line in done.stdout.splitlines() if line.startswith("{")]
+    first, second = map(json.loads, lines)
+    assert (first["rank"], second["rank"]) == (0, 1)
     return first, second
 
 

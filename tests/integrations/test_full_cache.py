@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integrations.environments import WITHOUT_CUDA, folder_of
+from tests.integrations.environments import WITHOUT_CUDA, warm
 from tests.support.env import UNWATCHED
 
 pytestmark = [pytest.mark.integrations, pytest.mark.timeout(300)]
@@ -25,11 +24,8 @@ FIXES = {
 @cache
 def trained(kind: str, limit: int) -> dict[str, Any]:
     """The seconds and downloads of each epoch, and the profile."""
-    python = [str(folder_of("streaming") / "python"), "-W", "ignore", str(WITHOUT_CUDA)]
-    done = subprocess.run(
-        [*python, str(SCRIPT), kind, str(limit)],
-        capture_output=True, text=True, timeout=120, env=UNWATCHED,
-    )  # fmt: skip
+    words = [str(WITHOUT_CUDA), str(SCRIPT), kind, str(limit)]
+    done = warm("streaming").run(words, SCRIPT.parent, UNWATCHED, 120)
     assert done.returncode == 0, done.stderr[-4000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
 

@@ -18,7 +18,9 @@ from tests.support.wait import comes
 pytestmark = pytest.mark.integrations
 
 HERE = Path(__file__).parent
-TRACEML, LITDATA = str(HERE / "beside_traceml.py"), str(HERE / "beside_litdata.py")
+TRACEML, LITDATA, LIGHTNING = (
+    str(HERE / f"beside_{name}.py") for name in ("traceml", "litdata", "lightning")
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,20 +81,9 @@ def test_the_profilers_of_litdata(profiler: str, files: set[str], tmp_path: Path
     check(answers[1], answers[0], WHOLE)
 
 
-LIGHTNING = """
-import functools, sys
-import lightning
-lightning.Trainer = functools.partial(lightning.Trainer, profiler="simple")
-import lightning_trainer
-lightning_trainer.main()
-"""
-
-
 @pytest.mark.parametrize("mode", ["wrap", "callback"])
-def test_the_profiler_of_lightning(mode: str, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(LIGHTNING)
-    bare, both = (train("main", str(script), each) for each in ("plain", mode))
+def test_the_profiler_of_lightning(mode: str) -> None:
+    bare, both = (train("main", LIGHTNING, each) for each in ("plain", mode))
     check(both, bare, WHOLE)
     assert calls(both.stdout + both.stderr) == calls(bare.stdout + bare.stderr)
 
