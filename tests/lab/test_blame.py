@@ -64,6 +64,7 @@ def test_a_throttled_disk(format_name: str, tmp_path: Path, swept: Swept) -> Non
     assert found == "storage-bandwidth"
 
 
+@pytest.mark.link
 @pytest.mark.parametrize("client", ["pyarrow", "s3fs"])
 def test_small_requests_over_a_link_with_delay(
     client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: Swept

@@ -16,7 +16,7 @@ from pipeprof.units import format_duration, format_rate
 from tests.lab.conftest import RecordTruth
 from tests.lab.net import Link, shaped_link
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.link]
 
 _PORT = 7777
 _FAR_END = f"""

@@ -19,13 +19,14 @@ LIMITS = {
     "shaped link": LINK_MBIT_PER_S * 1e6 / 8 * 1448 / 1514 / (BATCH_SIZE * 16 * 1024),
 }
 """Batches a second, whatever the workers."""
+PLACES = ["throttled disk", pytest.param("shaped link", marks=pytest.mark.link)]
 STEADY = 0.07
 """Most by which runs of the same setting may differ a few seconds later."""
 Runs = list[Measured]
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", PLACES)
 def test_four_workers_get_what_the_disk_or_the_link_gives_and_no_more(name):
     with place(name):
         found = measure(Job(name, 4, 2, 0.0, 1), 1.5)
@@ -33,7 +34,7 @@ def test_four_workers_get_what_the_disk_or_the_link_gives_and_no_more(name):
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
-@pytest.mark.parametrize("name", ["sleeping", "computing", "mixed", *LIMITS])
+@pytest.mark.parametrize("name", ["sleeping", "computing", "mixed", *PLACES])
 def test_settings_that_were_not_run_are_predicted_within_15_percent(name, record_truth):
     """From runs of 0, 1 and 2 workers; the runs that are predicted draw other samples."""
     others = [Job(name, workers, prefetch, 0.004, 1) for workers, prefetch in ((1, 4), (4, 2))]

@@ -9,7 +9,7 @@ import pytest
 from tests.lab.conftest import RecordTruth
 from tests.lab.hosts import payload, probed_from
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.link]
 
 
 def test_limits_of_a_host_and_of_the_storage(tmp_path: Path, record_truth: RecordTruth) -> None:

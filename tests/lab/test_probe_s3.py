@@ -42,6 +42,7 @@ def probed(
     return found
 
 
+@pytest.mark.link
 @pytest.mark.parametrize("round_trip_ms", [0, 5, 20])
 @pytest.mark.parametrize("mbit_per_s", [80, 400])
 def test_bandwidth(
@@ -61,6 +62,7 @@ def test_bandwidth(
     assert found.bytes_per_s == pytest.approx(far.link.bytes_per_s, rel=0.05)
 
 
+@pytest.mark.link
 def test_latency_and_requests(
     data: Path, monkeypatch: pytest.MonkeyPatch, record_truth: RecordTruth
 ) -> None:

@@ -18,6 +18,7 @@ from tests.lab.far import BUCKET, far_store
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.link,
     # Python from 3.12 on warns of every fork beside threads, and every S3 client has threads
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
 ]
