@@ -59,6 +59,9 @@ class FilePlan:
     schema: pa.Schema | None
     """The columns as stored, or as inferred. ``None`` when there is no row, or none can be read."""
     splits: tuple[Split, ...]
+    left_out: tuple[pa.Field, ...] = ()
+    """Columns that are not in ``schema``, as they have none of the types there are. Only where no
+    columns were asked for by name."""
 
 
 @dataclass(frozen=True)

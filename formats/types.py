@@ -21,7 +21,8 @@ Rows leave every format as `pyarrow.RecordBatch` of these types and no others:
 Where two formats overlap they agree, but for two losses of TFRecord: a string is bytes there, and
 an empty list is a null (both become the same tensor). Parquet's dictionary-encoded columns are
 their values; timestamps, dates, times and durations are the int64 count of their unit. Structs,
-maps and nested lists have no tensor: asking for one is an error, never a silent loss.
+maps and nested lists have no tensor, nor have lists of text: asking for one is an error. Where no
+columns are asked for, they are left out, and a warning names them. ``objects=True`` hands them on.
 """
 
 from __future__ import annotations
@@ -112,10 +113,22 @@ def plain_type(dtype: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def has_tensor(dtype: pa.DataType) -> bool:
+    """Return whether a type of the table above has a tensor form; lists of text have none."""
+    if not is_list(dtype):
+        return dtype in _NAMES
+    value = dtype.value_type
+    return value in _NAMES and value not in (pa.string(), pa.binary())
+
+
 def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
     """Convert ``array`` to ``dtype``, exactly or not at all. Raises `SchemaMismatch`."""
     if array.type == dtype:
         return array
+    if plain_type(dtype) is None:  # Arrow casts a struct to any other, and loses fields
+        raise SchemaMismatch(
+            f"column {column!r} is {format_type(array.type)}, not {format_type(dtype)}."
+        )
     try:
         if pa.types.is_date32(array.type) or pa.types.is_time32(array.type):
             array = pc.cast(array, pa.int32())

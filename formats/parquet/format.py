@@ -75,9 +75,9 @@ class Parquet:
         if length > len(tail):
             tail = bytes((yield from fetch(size - length, length)))
         footer = parse_footer(tail[-length:], size - length)
-        schema = _schema(footer, columns, types)
-        splits = _splits(footer, schema.names, (size - length, length), options)
-        return FilePlan(schema, tuple(splits))
+        schema, left_out = _schema(footer, columns, types)
+        splits = _splits(footer, schema.names, (size - length, length), options) if schema else ()
+        return FilePlan(schema, tuple(splits), left_out)
 
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
         buffers = yield ReadRequest(split.ranges)
@@ -95,26 +95,31 @@ class Parquet:
 
 def _schema(
     footer: Footer, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
-) -> pa.Schema:
-    """Return the asked columns and their types."""
-    declared, fields = footer.schema, list[pa.Field]()
+) -> tuple[pa.Schema, tuple[pa.Field, ...]]:
+    """Return the asked columns with their types, and those that are left out."""
+    declared, fields, left_out = footer.schema, list[pa.Field](), list[pa.Field]()
     check_types(types, declared.names)
     for name in select(footer.names, columns):
         dtype = types.get(name, plain_type(declared.field(name).type))
-        if dtype is None:
+        if dtype is not None:
+            fields.append(pa.field(name, dtype))
+        elif columns is None:
+            left_out.append(declared.field(name))
+        else:
             raise _no_tensor(name, declared)
-        fields.append(pa.field(name, dtype))
-    return pa.schema(fields)
+    return pa.schema(fields), tuple(left_out)
 
 
 def _no_tensor(name: str, declared: pa.Schema) -> SchemaMismatch:
     others = [field.name for field in declared if plain_type(field.type) is not None][:3]
     instead = (
-        f"ask for other columns, e.g. columns={others}" if others else "no column of the file has"
+        f"ask for other columns, e.g. columns={others}"
+        if others
+        else "no column of the file has one"
     )
     return SchemaMismatch(
         f"column {name!r} is {format_type(declared.field(name).type)}, which has no tensor; "
-        f"{instead}."
+        f"{instead}, or open the data set with objects=True."
     )
 
 

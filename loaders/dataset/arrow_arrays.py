@@ -8,6 +8,7 @@
 | string, binary                 | `RaggedArray` of uint8 (strings as UTF-8)     | empty        |
 | list of fixed size k           | array [n, k]                                  | zeros, NaN   |
 | list                           | `RaggedArray` of the values                   | empty        |
+| any other                      | the Arrow array itself                        | null         |
 
 Arrays are views of Arrow's memory wherever possible. Arrow calls its memory immutable. But decoded
 rows belong to no other table and go into one batch only, so the batch may be written to.
@@ -24,8 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from torch.utils.dlpack import from_dlpack
 
-from pipeprof.errors import SchemaMismatch
-
 Numbers = npt.NDArray[Any]
 
 
@@ -41,36 +40,22 @@ class RaggedArray:
         return len(self.offsets) - 1
 
 
-Array: TypeAlias = "Numbers | RaggedArray"
+Array: TypeAlias = "Numbers | RaggedArray | pa.Array"
+"""The rows of a column. An Arrow array has no tensor form."""
 
 
 def to_arrays(table: pa.RecordBatch, null_masks: bool = False) -> dict[str, Array]:
     """Return the columns of ``table`` by name. With ``null_masks`` there is a bool array
-    ``NAME.null`` [n] for each column. Raises `SchemaMismatch` for a column without tensor form."""
+    ``NAME.null`` [n] for each column."""
     arrays: dict[str, Array] = {}
-    for field, column in zip(table.schema, table.columns, strict=True):
-        array = _column(column)
-        if array is None:
-            raise _no_tensor_form(field, table)
-        arrays[field.name] = array
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        arrays[name] = _column(column)
         if null_masks:
-            arrays[f"{field.name}.null"] = _numbers(column.is_null())
+            arrays[f"{name}.null"] = _numbers(column.is_null())
     return arrays
 
 
-def _no_tensor_form(field: pa.Field, table: pa.RecordBatch) -> SchemaMismatch:
-    columns = zip(table.schema.names, table.columns, strict=True)
-    others = [name for name, column in columns if _column(column[:0]) is not None]
-    advice = (
-        f"leave it out, e.g. columns={others[:3]}" if others else "no other column has one either"
-    )
-    return SchemaMismatch(
-        f"column {field.name!r} has type {field.type}, which has no tensor form here; {advice}"
-    )
-
-
-def _column(column: pa.Array) -> Array | None:
-    """Return the array of ``column``; ``None`` if its type has no tensor form."""
+def _column(column: pa.Array) -> Array:
     kind = column.type
     if _is_number(kind):
         return _numbers(column)
@@ -80,7 +65,7 @@ def _column(column: pa.Array) -> Array | None:
         return _fixed(column)
     if pa.types.is_list(kind) and _is_number(kind.value_type):
         return _ragged(column)
-    return None
+    return column
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ def batches_of(
     tables: Iterator[pa.RecordBatch], rows: int, drop_last: bool, null_masks: bool = False
 ) -> Iterator[Batch]:
     """Yield batches of ``rows`` rows from ``tables``; the last may be shorter, or is dropped. A
-    batch from within one table is a view of it, without a copy. Raises `SchemaMismatch`."""
+    batch from within one table is a view of it, without a copy."""
     pending: list[RowRange] = []
     count = 0
     for table in tables:
@@ -54,6 +55,10 @@ def _join_column(name: str, ranges: Sequence[RowRange]) -> Array:
     parts, lengths = [], []
     for arrays, start, stop in ranges:
         array = arrays[name]
+        if isinstance(array, pa.Array):
+            objects: list[Any] = [arrays[name] for arrays, _, _ in ranges]
+            slices = zip(objects, ranges, strict=True)
+            return pa.concat_arrays([each[start:stop] for each, (_, start, stop) in slices])
         if isinstance(array, RaggedArray):
             offsets = array.offsets[start : stop + 1]
             parts.append(array.values[offsets[0] : offsets[-1]])
@@ -84,12 +89,19 @@ def make_batch(arrays: Mapping[str, Array], start: int, stop: int) -> Batch:
     # one expression, because function calls dominate for batches of many columns
     return Batch(
         {
-            name: _ragged(array, start, stop)
-            if isinstance(array, RaggedArray)
-            else torch.from_numpy(array[start:stop])
+            name: torch.from_numpy(array[start:stop])
+            if isinstance(array, np.ndarray)
+            else _other(array, start, stop)
             for name, array in arrays.items()
         }
     )
+
+
+def _other(array: RaggedArray | pa.Array, start: int, stop: int) -> Ragged | pa.Array:
+    if isinstance(array, RaggedArray):
+        return _ragged(array, start, stop)
+    # a copy, since a slice would travel to another process with all rows around it
+    return array.take(pa.array(range(start, stop), pa.int64()))
 
 
 def _ragged(array: RaggedArray, start: int, stop: int) -> Ragged:

@@ -46,6 +46,7 @@ def open_dataset(
     transform: Transform | None = None,
     types: Mapping[str, str] | None = None,
     null_masks: bool = False,
+    objects: bool = False,
     rank: int | None = None,
     world_size: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -59,7 +60,7 @@ def open_dataset(
 
     Args:
         url: A file, folder or glob, local or at any URL that fsspec supports.
-        columns: Read only these columns; ``None`` reads all.
+        columns: Read only these columns; ``None`` reads all that have a tensor form.
         batch_size: Rows of a batch. A worker's last batch may be smaller.
         shuffle: Shuffle splits, and rows within a decoded block, anew in each epoch.
         seed: Decides the order together with the epoch, which ``set_epoch`` sets.
@@ -68,6 +69,7 @@ def open_dataset(
         transform: Called with each batch, in the worker.
         types: Column to type, such as ``{"x": "float64"}``, where the file does not say.
         null_masks: Add a bool tensor ``NAME.null`` of shape [rows] for each column.
+        objects: Hand on columns without a tensor form, such as structs, as ``pyarrow.Array``.
         rank: The rank of this process; by default that of ``torch.distributed``.
         world_size: The number of processes; by default that of ``torch.distributed``.
         storage_options: Options of fsspec, for S3 those of s3fs. ``s3_client`` among them is
@@ -93,7 +95,9 @@ def open_dataset(
     _check_sizes(batch_size, reading)
     place = find_rank(rank, world_size)
     skips = SkipCounter(on_error)
-    plan = plan_dataset(url, columns, types, reading, storage_options, skips)
+    plan = plan_dataset(
+        url, columns, types, reading, storage_options, skips, form="any" if objects else "tensor"
+    )
     batching = BatchOptions(
         batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, *place
     )

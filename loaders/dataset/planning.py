@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
 from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, Split, drive_plan
-from pipeprof.formats.types import parse_type
+from pipeprof.formats.types import format_type, has_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.model import DataSource
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.urls import join, redact
 
 _SNIFFED_BYTES = 4096
+_MOST_NAMED = 5
+"""Most columns that a warning names."""
+Form: TypeAlias = Literal["tensor", "table", "any"]
+"""Which columns are wanted: those that have a tensor form, those that every format can store
+(`formats.types`), or all."""
+Types: TypeAlias = "Mapping[str, pa.DataType]"
+PlanObject: TypeAlias = "Callable[[ObjectInfo, Sequence[str] | None, Types], FilePlan]"
+"""Plans an object with these columns and types."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,11 @@ def plan_dataset(
     options: ReadOptions,
     storage_options: Mapping[str, Any] | None,
     skips: SkipCounter | None = None,
+    form: Form = "tensor",
 ) -> DatasetPlan:
     """List ``url``, find its format, and split each object.
+
+    Columns that do not have ``form`` are left out, or raise where they are among ``columns``.
 
     ``types`` maps columns to types such as ``"list<int64>"``, in place of inferred types and of
     those that a manifest of ``pipeprof generate`` declares. ``skips`` counts what is skipped, or
@@ -52,10 +65,18 @@ def plan_dataset(
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }
-    schema, plans = _plan_all(chosen, store, items, columns, arrow_types, options, skips)
+    plan_object = partial(_plan, chosen, store, options, skips)
+    schema, plans = _plan_all(plan_object, items, columns, arrow_types, form, skips)
     if schema is None:
         raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
-    source = DataSource(redact(url), chosen.name, len(items), sum(item.size for item in items))
+    left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
+    if left_out and form == "tensor":
+        # at the line that calls `open_dataset`
+        warnings.warn(f"{redact(url)}: {_without_tensor(left_out)}, left out", stacklevel=3)
+    source = DataSource(
+        redact(url), chosen.name, len(items), sum(item.size for item in items),
+        columns_left_out=tuple(field.name for field in left_out),
+    )  # fmt: skip
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
     return DatasetPlan(store, chosen.name, schema, splits, source)
 
@@ -68,11 +89,11 @@ def explain(error: FormatError, item: ObjectInfo) -> FormatError:
 def _plan(
     chosen: Format,
     store: Store,
-    item: ObjectInfo,
-    columns: Sequence[str] | None,
-    types: Mapping[str, pa.DataType],
     options: ReadOptions,
     skips: SkipCounter,
+    item: ObjectInfo,
+    columns: Sequence[str] | None,
+    types: Types,
 ) -> FilePlan:
     def on_fault(fault: Fault) -> None:
         if not skips.enabled:
@@ -120,12 +141,11 @@ def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: Skip
 
 
 def _plan_all(
-    chosen: Format,
-    store: Store,
+    plan_object: PlanObject,
     items: Sequence[ObjectInfo],
     columns: Sequence[str] | None,
-    types: Mapping[str, pa.DataType],
-    options: ReadOptions,
+    types: Types,
+    form: Form,
     skips: SkipCounter,
 ) -> tuple[pa.Schema | None, list[tuple[ObjectInfo, FilePlan]]]:
     """Return the schema of the first object that has one, and the plan of each object. All objects
@@ -135,9 +155,11 @@ def _plan_all(
     plans: list[tuple[ObjectInfo, FilePlan]] = []
     first, first_error = items[0], None
     for item in items:
-        names = columns if schema is None else schema.names
         try:
-            plan = _plan(chosen, store, item, names, types, options, skips)
+            if schema is None:
+                plan, types = _plan_first(plan_object, item, columns, types, form)
+            else:
+                plan = plan_object(item, schema.names, types)
             if schema is not None and plan.schema is not None and not plan.schema.equals(schema):
                 raise SchemaMismatch(
                     f"{item.url} has other types than {first.url}: "
@@ -153,6 +175,49 @@ def _plan_all(
     if first_error and not plans:
         raise first_error
     return schema, plans
+
+
+def _plan_first(
+    plan_object: PlanObject,
+    item: ObjectInfo,
+    columns: Sequence[str] | None,
+    types: Types,
+    form: Form,
+) -> tuple[FilePlan, Types]:
+    """Plan the object that decides which columns all others have, and with which ``types``. Raises
+    `SchemaMismatch` where no column has ``form``, or one of ``columns`` has not."""
+    if form == "any":
+        every = plan_object(item, None, types)
+        types = {**{each.name: each.type for each in every.left_out}, **types}
+        same = columns is None and not every.left_out
+        return every if same else plan_object(item, columns, types), types
+    plan = plan_object(item, columns, types)
+    fields = tuple(plan.schema or ())
+    kept = [each.name for each in fields if form == "table" or has_tensor(each.type)]
+    others = tuple(each for each in fields if each.name not in kept)
+    left_out = (*plan.left_out, *others)
+    if (others and columns is not None) or (left_out and not kept):
+        raise explain(_no_tensor(others or left_out, kept), item)
+    if others:
+        plan = plan_object(item, kept, types)
+    return replace(plan, left_out=left_out), types
+
+
+def _no_tensor(fields: Sequence[pa.Field], others: Sequence[str]) -> SchemaMismatch:
+    columns = f"ask for others, e.g. columns={[*others[:3]]}, or " if others else ""
+    return SchemaMismatch(
+        f"{_without_tensor(fields)}; {columns}open the data set with objects=True."
+    )
+
+
+def _without_tensor(fields: Sequence[pa.Field]) -> str:
+    """Name columns that have no tensor form."""
+    names = [f"{field.name!r} ({format_type(field.type)})" for field in fields[:_MOST_NAMED]]
+    if len(fields) > _MOST_NAMED:
+        names.append(f"{len(fields) - _MOST_NAMED} more")
+    several = len(fields) > 1
+    return (f"column{'s' if several else ''} {', '.join(names)} {'have' if several else 'has'} "
+            "no tensor form")  # fmt: skip
 
 
 def _difference(one: pa.Schema, other: pa.Schema) -> str:

@@ -122,6 +122,8 @@ class DataSource:
     """Size on storage."""
     skipped: Skipped | None = None
     """Unreadable data that was left out; ``None``: such data raises an error instead."""
+    columns_left_out: tuple[str, ...] = ()
+    """Columns that have no tensor form, where none were asked for by name."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,13 @@ def data_source(source: DataSource) -> str:
     size = format_bytes(source.bytes)
     text = f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
     left_out = skipped(source)
-    return f"{text}, {left_out} left out" if left_out else text
+    text = f"{text}, {left_out} left out" if left_out else text
+    without = source.columns_left_out
+    return (
+        f"{text}, without {counted(len(without), 'column')} ({', '.join(without)})"
+        if without
+        else text
+    )
 
 
 def skipped(source: DataSource) -> str:

@@ -45,10 +45,10 @@ def plan_sample(
     if not trial.splits:
         raise FormatError(f"{redact(url)} holds no rows; there is nothing to convert.")
     data = trial
-    if columns is not None:
+    if columns is not None or trial.source.columns_left_out:
         # a split per row group, because with all columns fewer groups make a split
         single = replace(reading, split_bytes=1) if trial.format_name == "parquet" else reading
-        data = plan_dataset(url, None, None, single, storage_options, skips)
+        data = plan_dataset(url, None, None, single, storage_options, skips, form="table")
     count = len(trial.splits)
     open_split = partial(_SplitReader, data, reading, skips)
     expected = data.source.bytes * _ram_ratio(open_split(data.splits[len(data.splits) // 2]))
