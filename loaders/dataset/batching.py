@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,24 @@ from pipeprof.loaders.tensors import Batch, Ragged
 from pipeprof.measure.stage_timer import Timed
 from pipeprof.model import Stage
 
+Transform: TypeAlias = "Callable[[Batch], Any]"
 RowRange = tuple[Mapping[str, Array], int, int]
 """Columns by name, and the first row and the row after the last."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How rows are ordered, shared out and joined to batches; see `open_dataset`."""
+
+    batch_size: int
+    shuffle: bool
+    seed: int
+    drop_last: bool
+    repeat: bool
+    transform: Transform | None
+    null_masks: bool
+    rank: int
+    world_size: int
 
 
 def batches_of(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -19,18 +19,16 @@ from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.bad_data import SkipCounter
-from pipeprof.loaders.dataset.batching import batches_of
+from pipeprof.loaders.dataset.batching import BatchOptions, Transform, batches_of
 from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
 from pipeprof.loaders.dataset.prefetch import FirstRequest, PrefetchingReader, StoreReader
 from pipeprof.loaders.dataset.sharding import find_rank, share_of, shuffled
 from pipeprof.loaders.parent_watch import end_with_parent
-from pipeprof.loaders.tensors import Batch
 from pipeprof.measure.stage_timer import stage
 from pipeprof.model import DataSource, OnError, Stage
 from pipeprof.storage import ObjectInfo, Store
 from pipeprof.storage.local import LocalStore
 
-Transform = Callable[[Batch], Any]
 ObjectSplit = tuple[ObjectInfo, Split]
 
 
@@ -109,21 +107,6 @@ def _check_sizes(batch_size: int, read: ReadOptions) -> None:
         raise UsageError(f"batch_size is {batch_size}; it must be at least 1")
     if min(read.block_bytes, read.request_bytes, read.queue_depth) < 1:
         raise UsageError("block_bytes, request_bytes and queue_depth must be at least 1")
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """How rows are ordered, shared out and joined to batches; see `open_dataset`."""
-
-    batch_size: int
-    shuffle: bool
-    seed: int
-    drop_last: bool
-    repeat: bool
-    transform: Transform | None
-    null_masks: bool
-    rank: int
-    world_size: int
 
 
 class FileDataset(IterableDataset[Any]):
