@@ -12,7 +12,7 @@ from pipeprof.errors import FormatError
 from pipeprof.formats.base import Fault
 from pipeprof.formats.parquet.footer import Footer, reading
 from pipeprof.formats.parquet.sparse_file import SparseFile
-from pipeprof.formats.types import convert, is_list
+from pipeprof.formats.types import convert, is_list, plain_type
 
 
 def decode_row_groups(
@@ -66,8 +66,13 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[int]) -> None:
     """Raise `ValueError` unless ``array`` has as many rows and values as the footer counts.
 
-    The header of a page has no checksum, and says how many values to take from the page.
+    The header of a page has no checksum, and says how many values to take from the page. Of nested
+    columns only the rows are compared.
     """
+    if plain_type(array.type) is None:
+        if len(array) != stored.num_rows:
+            raise ValueError(f"{len(array)} rows where the footer counts {stored.num_rows}")
+        return
     values = len(array)
     if is_list(array.type) or pa.types.is_large_list(array.type):
         lengths = pc.list_value_length(array).fill_null(1)

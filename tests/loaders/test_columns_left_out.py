@@ -109,6 +109,24 @@ def test_as_objects_they_are_handed_on(parquet: Path) -> None:
     assert dataset.source.columns_left_out == ()
 
 
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([[("a", 1), ("b", 2)], [], None], pa.map_(pa.string(), pa.int64())),
+        ([{"tags": ["x", "y"]}, {"tags": []}, None], pa.struct([("tags", pa.list_(pa.string()))])),
+        ([[[1, 2], []], [[3]], []], pa.list_(pa.list_(pa.int32()))),
+        ([[{"role": "user"}], [], None], pa.list_(pa.struct([("role", pa.string())]))),
+    ],
+    ids=["map", "struct of lists", "lists of lists", "list of structs"],
+)
+def test_nested_columns_of_any_kind_are_handed_on(
+    rows: list[object], kind: pa.DataType, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"nested": pa.array(rows, kind)}), tmp_path / "a.parquet")
+    (batch,) = pipeprof.open_dataset(str(tmp_path), objects=True, shuffle=False)
+    assert batch["nested"].to_pylist() == rows
+
+
 def test_chats_of_one_column_can_be_read(tmp_path: Path) -> None:
     chats = pa.table({"messages": [[{"role": "user", "content": "hello"}]] * 3})
     pq.write_table(chats, tmp_path / "a.parquet")
@@ -123,5 +141,7 @@ def test_files_of_other_objects_are_an_error(parquet: Path) -> None:
     other = TABLE.set_column(1, "meta", pa.array([{"y": "text"}] * ROWS))
     pq.write_table(other, parquet / "c.parquet")
     dataset = pipeprof.open_dataset(str(parquet), objects=True)
-    with pytest.raises(SchemaMismatch, match=r"c\.parquet: column 'meta' is struct<y: string>, not"):
+    with pytest.raises(
+        SchemaMismatch, match=r"c\.parquet: column 'meta' is struct<y: string>, not"
+    ):
         list(dataset)
