@@ -79,7 +79,10 @@ class RunReporter:
         self._ending, limit = ending, self.options.fail_if_starved
         if os.getpid() != self._process:
             return ending.code
-        # import now: modules that start threads cannot be imported at exit
+        # import now: modules that use threads cannot be imported at exit, nor can fsspec without
+        # the first of these
+        import concurrent.futures.thread  # noqa: F401
+
         import pipeprof.report.document.build
         import pipeprof.report.document.job
         import pipeprof.report.terminal.render

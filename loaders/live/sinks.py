@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -79,15 +80,24 @@ def make_sink(export: str) -> FigureSink:
     raise UsageError(f"{kind!r} is nothing to export to; write {FORMS}")  # the rest may be secret
 
 
+@contextmanager
+def _unchanged(file: Path) -> Iterator[None]:
+    """Remove a file that is new afterwards. A process that starts others may export nothing."""
+    is_new = not file.exists()
+    yield
+    if is_new:
+        file.unlink()
+
+
 class JsonLines:
     """Appends a line for each export. The file is bounded."""
 
     def __init__(self, file: str, labels: Mapping[str, str]) -> None:
         self._path, self._labels = Path(file), dict(labels)
-        self._is_unused = not self._path.exists()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.open("ab").close()
+            with _unchanged(self._path):
+                self._path.open("ab").close()
         except OSError as error:
             raise OutputError(f"{file} cannot be written: {error.strerror}.") from None
 
@@ -96,14 +106,11 @@ class JsonLines:
         with self._path.open("ab") as file:
             file.write(orjson.dumps(line) + b"\n")
             size = file.tell()
-        self._is_unused = False
         if size > MOST_BYTES:
             os.replace(self._path, f"{self._path}.1")
 
     def close(self) -> None:
-        """Leave no empty file, as of a process that starts others and has no loader itself."""
-        if self._is_unused:
-            self._path.unlink(missing_ok=True)
+        """Nothing is left to be done."""
 
 
 class Prometheus:
@@ -122,26 +129,24 @@ class Prometheus:
         self._registry = prometheus_client.CollectorRegistry()
         self._registry.register(self)
         self._file = file if port is None else None
-        self._is_unused = port is None and not Path(file).exists()
         try:
             if port is not None:
                 prometheus_client.start_http_server(port, registry=self._registry)
             else:
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
-                prometheus_client.write_to_textfile(file, self._registry)
+                with _unchanged(Path(file)):
+                    prometheus_client.write_to_textfile(file, self._registry)
         except OSError as error:
             what = file if port is None else f"port {port}"
             raise OutputError(f"{what} cannot be used: {error.strerror}.") from None
 
     def send(self, loader: str, figures: Mapping[str, float]) -> None:
-        self._latest[loader], self._is_unused = figures, False
+        self._latest[loader] = figures
         if self._file is not None:
             self._client.write_to_textfile(self._file, self._registry)
 
     def close(self) -> None:
-        """Leave no file without figures."""
-        if self._is_unused and self._file:
-            Path(self._file).unlink(missing_ok=True)
+        """Nothing is left to be done."""
 
     def collect(self) -> Iterator[Any]:
         """Yield the families of all figures, as a collector of the client does."""

@@ -81,6 +81,18 @@ def test_a_script_within_a_script(scripts: Path) -> None:
     assert not list((scripts / "tmp").glob("pipeprof-run-*")), "notes are gone at the end"
 
 
+def test_a_launcher_that_imports_nothing_reports_on_what_it_starts(scripts: Path) -> None:
+    """It has neither torch nor a loader, and its folder is new."""
+    write(scripts, {"launch.py": "import subprocess, sys\n"
+                    "subprocess.run([sys.executable, 'child.py'])\n"})  # fmt: skip
+    done = call([*RUN, "--export", "jsonl", "launch.py"], scripts)
+    assert done.returncode == 0
+    assert "cannot be shown" not in done.stderr
+    assert "pipeprof: child.py:15" in done.stderr.splitlines()
+    assert [*saved(scripts / "pipeprof-run")] == ["child.py-15.json"]
+    assert not [*scripts.glob("*.jsonl*")], "nothing was exported"
+
+
 def test_options_hold_in_it_too(scripts: Path) -> None:
     settings = ["--set", "child.py:num_workers=1", "--json", "--fail-if-starved", "0%"]
     done = call([*RUN, *settings, "parent.py"], scripts)

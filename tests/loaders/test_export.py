@@ -135,13 +135,11 @@ def test_lines_of_json_are_appended_and_their_file_is_bounded(tmp_path, monkeypa
 @pytest.mark.parametrize("make", [JsonLines, lambda file, labels: Prometheus(file, None, labels)])
 def test_a_process_without_a_loader_leaves_no_file(tmp_path, make) -> None:
     """A launcher exports nothing; an earlier file, and figures that were sent, stay."""
-    unused, earlier, used = (tmp_path / name for name in ("unused", "earlier", "used"))
+    earlier = tmp_path / "earlier"
     earlier.touch()
-    for file in (unused, earlier, used):
-        sink = make(str(file), {})
-        if file is used:
-            sink.send("train", {"batches_total": 7.0})
-        sink.close()
+    make(str(tmp_path / "unused"), {})
+    make(str(earlier), {})
+    make(str(tmp_path / "used"), {}).send("train", {"batches_total": 7.0})
     assert {each.name for each in tmp_path.iterdir()} == {"earlier", "used"}
 
 
