@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import mmap
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -20,9 +21,9 @@ from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import BatchOptions, Transform, batches_of
-from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
+from pipeprof.loaders.dataset.planning import ColumnsLeftOut, DatasetPlan, explain, plan_dataset
 from pipeprof.loaders.dataset.prefetch import FirstRequest, PrefetchingReader, StoreReader
-from pipeprof.loaders.dataset.sharding import find_rank, share_of, shuffled
+from pipeprof.loaders.dataset.sharding import find_rank, find_worker, share_of, shuffled
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.measure.stage_timer import stage
 from pipeprof.model import DataSource, OnError, Stage
@@ -96,6 +97,8 @@ def open_dataset(
     plan = plan_dataset(
         url, columns, types, reading, storage_options, skips, form="any" if objects else "tensor"
     )
+    for note in plan.notes:
+        warnings.warn(note, ColumnsLeftOut, stacklevel=2)
     batching = BatchOptions(
         batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, *place
     )
@@ -126,6 +129,11 @@ class FileDataset(IterableDataset[Any]):
     def source(self) -> DataSource:
         """What is read, with what was skipped so far."""
         return replace(self._plan.source, skipped=self.skips.total)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the data is not read, and how it is read; a sentence each."""
+        return (*self._plan.notes, *self._plan.store.notes)
 
     @property
     def schema(self) -> pa.Schema:
@@ -207,7 +215,7 @@ class FileDataset(IterableDataset[Any]):
                         empty = False
                         yield rows
                 if empty:
-                    self.skips.check_empty_epoch(epoch, *_this_worker())
+                    self.skips.check_empty_epoch(epoch, *find_worker())
                 if not self._batching.repeat or empty:
                     return
 
@@ -216,7 +224,7 @@ class FileDataset(IterableDataset[Any]):
         batching, splits = self._batching, self._plan.splits
         if batching.shuffle:
             splits = tuple(shuffled(splits, batching.seed, epoch))
-        return share_of(splits, batching.rank, batching.world_size, *_this_worker())
+        return share_of(splits, batching.rank, batching.world_size, *find_worker())
 
     def _reader(self, epoch: int) -> StoreReader:
         """Return a reader for a pass that begins with ``epoch``."""
@@ -285,11 +293,5 @@ class FileDataset(IterableDataset[Any]):
 
     def _skip(self, item: ObjectInfo, fault: Fault) -> None:
         """Count what ``fault`` leaves out, or raise its error."""
-        worker, _ = _this_worker()
+        worker, _ = find_worker()
         self.skips.skip_rows(item.url, explain(fault.error, item), fault.rows, worker)
-
-
-def _this_worker() -> tuple[int, int]:
-    """Return the worker's number and the number of workers; (0, 1) in the main process."""
-    info = get_worker_info()
-    return (info.id, info.num_workers) if info is not None else (0, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +29,10 @@ PlanObject: TypeAlias = "Callable[[ObjectInfo, Sequence[str] | None, Types], Fil
 """Plans an object with these columns and types."""
 
 
+class ColumnsLeftOut(UserWarning):
+    """Columns without a tensor form are not read."""
+
+
 @dataclass(frozen=True)
 class DatasetPlan:
     """All that a worker needs to read its share of a data set."""
@@ -39,6 +42,8 @@ class DatasetPlan:
     schema: pa.Schema
     splits: tuple[tuple[ObjectInfo, Split], ...]
     source: DataSource
+    notes: tuple[str, ...] = ()
+    """What of the data is not read, and why; a sentence each."""
 
 
 def plan_dataset(
@@ -70,15 +75,13 @@ def plan_dataset(
     if schema is None:
         raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
     left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
-    if left_out and form == "tensor":
-        # at the line that calls `open_dataset`
-        warnings.warn(f"{redact(url)}: {_without_tensor(left_out)}, left out", stacklevel=3)
     source = DataSource(
         redact(url), chosen.name, len(items), sum(item.size for item in items),
         columns_left_out=tuple(field.name for field in left_out),
     )  # fmt: skip
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
-    return DatasetPlan(store, chosen.name, schema, splits, source)
+    notes = (f"{redact(url)}: {_without_tensor(left_out)}, left out.",) if left_out else ()
+    return DatasetPlan(store, chosen.name, schema, splits, source, notes)
 
 
 def explain(error: FormatError, item: ObjectInfo) -> FormatError:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import torch.distributed
+from torch.utils.data import get_worker_info
 
 from pipeprof.errors import UsageError
 
@@ -47,3 +48,9 @@ def shuffled(items: Sequence[T], seed: int, epoch: int) -> list[T]:
     """Return ``items`` in an order that seed and epoch decide, the same in every process."""
     order = np.random.default_rng([seed, epoch]).permutation(len(items))
     return [items[index] for index in order]
+
+
+def find_worker() -> tuple[int, int]:
+    """Return the worker's number and the number of workers; (0, 1) in the main process."""
+    info = get_worker_info()
+    return (info.id, info.num_workers) if info is not None else (0, 1)

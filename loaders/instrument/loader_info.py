@@ -60,7 +60,7 @@ def describe_loader(loader: Any) -> LoaderInfo:
     dataset = safe_getattr(loader, "dataset")
     source, skips = safe_getattr(dataset, "source"), safe_getattr(dataset, "skips")
     known = isinstance(source, DataSource)
-    notes = safe_getattr(safe_getattr(dataset, "store"), "notes") if known else ()
+    notes = safe_getattr(dataset, "notes") if known else ()
     return LoaderInfo(
         config=_config_of(loader) if isinstance(loader, DataLoader) else _NO_WORKERS,
         batch_size=safe_getattr(loader, "batch_size"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -115,10 +116,13 @@ def plan_sweep(
 def _format_of(url: str, spec: SweepSpec, storage_options: Mapping[str, Any] | None) -> str:
     """Return the format of the data at ``url``. Raises the errors of a URL that is no data set."""
     from pipeprof.loaders.dataset.dataset import open_dataset
+    from pipeprof.loaders.dataset.planning import ColumnsLeftOut
 
-    data = open_dataset(
-        url, columns=spec.columns, storage_options=storage_options, on_error=spec.on_error
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnsLeftOut)  # each trial notes them
+        data = open_dataset(
+            url, columns=spec.columns, storage_options=storage_options, on_error=spec.on_error
+        )
     return data.source.format
 
 

@@ -15,6 +15,7 @@ from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import slice_log
 from pipeprof.errors import FormatError, PipeprofError
 from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
+from pipeprof.loaders.dataset.planning import ColumnsLeftOut
 from pipeprof.loaders.headspace import headspace
 from pipeprof.loaders.instrument.batch_size import epochs
 from pipeprof.loaders.instrument.wrap import wrap
@@ -121,6 +122,7 @@ def _with_loader(
             with raise_loader_errors(spec.loader):
                 return use(OwnLoader(spec.loader).make(setting), None)
         assert setting.batch_size is not None
+        warnings.simplefilter("ignore", ColumnsLeftOut)  # the profile notes them
         dataset = open_dataset(
             setting.url,
             columns=spec.columns,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +49,9 @@ def test_the_other_columns_are_read_and_a_warning_names_those_left_out(parquet: 
     assert batches[0]["id"].tolist() == [*range(ROWS)]
     assert dataset.source.columns_left_out == ("meta", "tags")
     assert data_source(dataset.source).endswith(", without 2 columns (meta, tags)")
+    loader = pipeprof.wrap(DataLoader(dataset, batch_size=None))
+    list(loader)
+    assert any(re.search(WARNING, note) for note in loader.profile().notes)
 
 
 def test_their_bytes_stay_on_storage(parquet: Path) -> None:
@@ -91,7 +96,8 @@ def test_lists_of_bytes_in_tfrecord_are_left_out_too(tmp_path: Path) -> None:
 
 def test_a_copy_in_another_format_keeps_the_lists_of_words(parquet: Path) -> None:
     """Row formats read them whether or not a batch has them."""
-    with pytest.warns(UserWarning, match="left out"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         sample = plan_sample(str(parquet), None, 10**9, 0)
     assert sample.schema.names == ["id", "tags", "score"]
     assert sum(batch.num_rows for batch in sample) == 2 * ROWS

@@ -82,7 +82,7 @@ def test_every_row_once_for_every_number_of_workers_and_ranks(
             for worker in range(workers):
                 info = type("Info", (), {"id": worker, "num_workers": workers})
                 monkeypatch.setattr(
-                    "pipeprof.loaders.dataset.dataset.get_worker_info", lambda i=info: i
+                    "pipeprof.loaders.dataset.sharding.get_worker_info", lambda i=info: i
                 )
                 seen += ids(dataset)
         assert sorted(seen) == list(range(files * 6))
