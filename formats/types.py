@@ -121,6 +121,17 @@ def has_tensor(dtype: pa.DataType) -> bool:
     return value in _NAMES and value not in (pa.string(), pa.binary())
 
 
+def no_tensor(field: pa.Field, others: Sequence[str]) -> SchemaMismatch:
+    """Return the error for a column that is asked for and has no tensor form. ``others`` have."""
+    instead = (
+        f"ask for other columns, e.g. columns={[*others[:3]]}" if others else "no column has one"
+    )
+    return SchemaMismatch(
+        f"column {field.name!r} is {format_type(field.type)}, which has no tensor; {instead}, or "
+        "open the data set with objects=True."
+    )
+
+
 def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
     """Convert ``array`` to ``dtype``, exactly or not at all. Raises `SchemaMismatch`."""
     if array.type == dtype:

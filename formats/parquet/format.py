@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from pipeprof.errors import CorruptData, SchemaMismatch
+from pipeprof.errors import CorruptData
 from pipeprof.formats.base import (
     ByteRange,
     Decoding,
@@ -38,7 +38,7 @@ from pipeprof.formats.parquet.footer import (
 )
 from pipeprof.formats.parquet.row_groups import decode_row_groups
 from pipeprof.formats.parquet.sparse_file import SparseFile
-from pipeprof.formats.types import check_types, format_type, plain_type, select
+from pipeprof.formats.types import check_types, no_tensor, plain_type, select
 
 _TAIL_BYTES = 2**16
 _LEAST_BYTES = 12
@@ -106,21 +106,9 @@ def _schema(
         elif columns is None:
             left_out.append(declared.field(name))
         else:
-            raise _no_tensor(name, declared)
+            others = [each.name for each in declared if plain_type(each.type) is not None]
+            raise no_tensor(declared.field(name), others)
     return pa.schema(fields), tuple(left_out)
-
-
-def _no_tensor(name: str, declared: pa.Schema) -> SchemaMismatch:
-    others = [field.name for field in declared if plain_type(field.type) is not None][:3]
-    instead = (
-        f"ask for other columns, e.g. columns={others}"
-        if others
-        else "no column of the file has one"
-    )
-    return SchemaMismatch(
-        f"column {name!r} is {format_type(declared.field(name).type)}, which has no tensor; "
-        f"{instead}, or open the data set with objects=True."
-    )
 
 
 def _splits(

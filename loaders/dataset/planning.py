@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
 from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, Split, drive_plan
-from pipeprof.formats.types import format_type, has_tensor, parse_type
+from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.model import DataSource
 from pipeprof.storage import ObjectInfo, Store, open_store
@@ -200,17 +200,10 @@ def _plan_first(
     others = tuple(each for each in fields if each.name not in kept)
     left_out = (*plan.left_out, *others)
     if (others and columns is not None) or (left_out and not kept):
-        raise explain(_no_tensor(others or left_out, kept), item)
+        raise explain(no_tensor((others or left_out)[0], kept), item)
     if others:
         plan = plan_object(item, kept, types)
     return replace(plan, left_out=left_out), types
-
-
-def _no_tensor(fields: Sequence[pa.Field], others: Sequence[str]) -> SchemaMismatch:
-    columns = f"ask for others, e.g. columns={[*others[:3]]}, or " if others else ""
-    return SchemaMismatch(
-        f"{_without_tensor(fields)}; {columns}open the data set with objects=True."
-    )
 
 
 def _without_tensor(fields: Sequence[pa.Field]) -> str:

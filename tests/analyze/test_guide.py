@@ -108,3 +108,12 @@ def test_what_was_not_tried_is_told_with_what_it_would_give():
         truth = run_of(demands, setting, machine).batches_per_s
         assert outlooks[setting].batches_per_s == pytest.approx(truth, rel=0.06)
         assert outlooks[setting].most >= truth * 0.97
+
+
+def test_a_run_of_which_pinning_was_not_observed_is_not_tried_again():
+    """As without workers; else a sweep would never end."""
+    demands = sent([replace(each, pin_s=0.002) for each in batches(latency_s=0.02)])
+    one, two = (run_of(demands, replace(each, pin_memory=True), TWO) for each in calibration(GRID))
+    none = run_of(demands, Setting(0), TWO)
+    untried = {each.setting.num_workers for each in plan(GRID, [one, two, none], 2).outlooks}
+    assert untried == {1, 2, 4, 8}

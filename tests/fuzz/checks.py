@@ -24,7 +24,7 @@ from pipeprof.formats.base import (
 from pipeprof.formats.tfrecord import columns
 from pipeprof.formats.tfrecord.framing import Deframer
 from pipeprof.formats.tfrecord.scan import Refused
-from pipeprof.formats.types import is_list
+from pipeprof.formats.types import has_tensor
 from pipeprof.loaders.dataset.arrow_arrays import to_arrays
 from pipeprof.loaders.dataset.batching import make_batch
 from tests.contracts.format_samples import drive
@@ -150,9 +150,7 @@ def _validate(batch: pa.RecordBatch, text: bool) -> None:
 
 
 def _without_tensor(batch: pa.RecordBatch) -> list[str]:
-    """Lists of text or of bytes: `to_arrays` refuses them, and would all that is beside them."""
-    flat = (pa.string(), pa.binary())
-    return [f.name for f in batch.schema if is_list(f.type) and f.type.value_type in flat]
+    return [field.name for field in batch.schema if not has_tensor(field.type)]
 
 
 def check_framing(data: bytes) -> None:

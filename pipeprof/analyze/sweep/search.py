@@ -66,7 +66,10 @@ def plan(
     but leads to no more trials; ``None``: it is estimated from the drift of ``tried``. Raises
     `UsageError` when a run was too short."""
     noise = noise or Noise.of([drift_of(run.columns) for run in tried])
-    grid = _like(grid, tried)
+    if tried:  # all have the order and the pinning of the loader
+        like = tried[0].setting
+        grid = [_like(each, like) for each in grid]
+        tried = [replace(run, setting=_like(run.setting, like)) for run in tried]
     known = {run.setting for run in tried}
     first = calibration(grid)
     for setting in first:
@@ -90,12 +93,9 @@ def plan(
     return Plan(min(cheaper, key=_cost, default=None), outlooks)
 
 
-def _like(grid: Sequence[Setting], tried: Sequence[Measured]) -> Sequence[Setting]:
-    """Return ``grid`` with the order and the pinning of the runs."""
-    if not tried:
-        return grid
-    run = tried[0].setting
-    return [replace(each, in_order=run.in_order, pin_memory=run.pin_memory) for each in grid]
+def _like(setting: Setting, other: Setting) -> Setting:
+    """Return ``setting`` with the order and the pinning of ``other``."""
+    return replace(setting, in_order=other.in_order, pin_memory=other.pin_memory)
 
 
 def _cost(setting: Setting) -> tuple[int, int]:
