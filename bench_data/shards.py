@@ -23,7 +23,7 @@ from pipeprof.manifest import Manifest
 from pipeprof.storage.write import open_object
 
 ROW_GROUP_BYTES = 8 * 2**20
-"""Approximate size of a Parquet row group in RAM."""
+"""Approximate size of a row group in RAM."""
 BATCH_BYTES = 2**20
 """Approximate size of the rows encoded at once in other formats; small, for steady progress."""
 
@@ -49,8 +49,9 @@ def write_shard(shard: GeneratedShard, advance: Advance) -> int:
     """Write a shard, and return its bytes. Raises `OutputError`."""
     data_set = shard.data_set
     kind = rows.get(data_set.kind)
-    encoder = formats.get(data_set.format).encoder(kind.schema, data_set.compression)
-    batch_bytes = ROW_GROUP_BYTES if data_set.format == "parquet" else BATCH_BYTES
+    written_as = formats.get(data_set.format)
+    encoder = written_as.encoder(kind.schema, data_set.compression)
+    batch_bytes = ROW_GROUP_BYTES if written_as.row_groups else BATCH_BYTES
     size = max(1, batch_bytes // kind.mean_row_bytes)
     with open_object(shard.url, shard.options, shard.needed_bytes) as sink:
         for batch in rows.batches(kind, data_set.seed, shard.start, shard.stop, size):

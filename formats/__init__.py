@@ -16,6 +16,9 @@ FORMATS = {
     "csv": "pipeprof.formats.csv.format",
     "parquet": "pipeprof.formats.parquet.format",
     "tfrecord": "pipeprof.formats.tfrecord.format",
+    "arrow": "pipeprof.formats.arrow.format",
+    "jsonl": "pipeprof.formats.jsonl.format",
+    "webdataset": "pipeprof.formats.webdataset.format",
 }
 """Maps the name of a format to the module that has it as ``FORMAT``."""
 
@@ -27,6 +30,7 @@ _LOOKS = (
     (b"\x89PNG", "is a PNG image"),
     (b"\xff\xd8\xff", "is a JPEG image"),
     (b"ARROW1", "is an Arrow file"),
+    (b"FEA1", "is a Feather file of version 1"),
     (b"Obj\x01", "is an Avro file"),
     (b"ORC", "is an ORC file"),
     (b"\xff\xfe", "is text in UTF-16"),
@@ -69,7 +73,9 @@ def _may_be(name: str, head: bytes, tail: bytes) -> bool:
     """Return whether bytes that are of no format for certain may be this one, whole or damaged."""
     if name == "parquet":
         return head.startswith(b"PAR1") or tail.endswith((b"PAR1", b"PARE"))
-    if name == "csv":
+    if name == "arrow":
+        return head.startswith((b"ARROW1", b"\xff\xff\xff\xff")) or tail.endswith(b"ARROW1")
+    if name in ("csv", "jsonl"):
         return b"\0" not in head or head.startswith(b"\x1f\x8b")
     return _look(head) == "is of unknown content"
 

@@ -97,6 +97,11 @@ class Format(Protocol):
     suffixes: tuple[str, ...]
     compressions: tuple[str, ...]
     """The compressions that `encoder` accepts; the first is the default."""
+    row_groups: bool
+    """Whether each `Encoder.write` makes a group of rows, and splits are runs of such groups."""
+    optional_columns: bool
+    """Whether a row may lack a column, and so an object as well. It is null there. Then `plan` has
+    each column that is both in ``columns`` and in ``types``, whether the object has it or not."""
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         """Return whether these first and last bytes (up to 4 KiB each) are certainly of this

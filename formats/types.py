@@ -2,7 +2,7 @@
 
 Rows leave every format as `pyarrow.RecordBatch` of these types and no others:
 
-    type            CSV                     Parquet                     TFRecord
+    type            CSV                     Parquet, Arrow              TFRecord
     bool            true / false            BOOLEAN                     int64_list ¹
     int8 … uint64   digits: int64 ²         INT32, INT64: as declared   int64_list: int64
     float32         decimals: float32       FLOAT                       float_list: float32
@@ -17,6 +17,8 @@ Rows leave every format as `pyarrow.RecordBatch` of these types and no others:
     ² uint64 where the first rows hold an integer beyond int64.
     ³ written from float16 only: a float_list would cut a float64 short, so that is refused.
     ⁴ in a string column such text stays as it is: CSV cannot tell a null from an empty string.
+
+JSON Lines have the types of CSV as JSON's own values: true, numbers, text, arrays, null.
 
 Where two formats overlap they agree, but for two losses of TFRecord: a string is bytes there, and
 an empty list is a null (both become the same tensor). Parquet's dictionary-encoded columns are
@@ -130,6 +132,32 @@ def no_tensor(field: pa.Field, others: Sequence[str]) -> SchemaMismatch:
         f"column {field.name!r} is {format_type(field.type)}, which has no tensor; {instead}, or "
         "open the data set with objects=True."
     )
+
+
+def choose_columns(
+    stored: pa.Schema, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
+) -> tuple[pa.Schema, tuple[pa.Field, ...]]:
+    """Return the columns that are asked for with their types, and those that are left out, because
+    a type outside the table above is stored. Raises `SchemaMismatch`."""
+    fields, left_out = list[pa.Field](), list[pa.Field]()
+    check_types(types, stored.names)
+    for name in select(stored.names, columns):
+        dtype = types.get(name, plain_type(stored.field(name).type))
+        if dtype is not None:
+            fields.append(pa.field(name, dtype))
+        elif columns is None:
+            left_out.append(stored.field(name))
+        else:
+            others = [each.name for each in stored if plain_type(each.type) is not None]
+            raise no_tensor(stored.field(name), others)
+    return pa.schema(fields), tuple(left_out)
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, an extension's as what it stores."""
+    # combining a single chunk would copy it
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:

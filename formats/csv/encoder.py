@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeprof.errors import SchemaMismatch
-from pipeprof.formats.csv.fields import quoted, to_text
 from pipeprof.formats.decompress import Deflater
+from pipeprof.formats.text_cells import joined, to_text
 from pipeprof.formats.types import check_batch
 
 
@@ -18,7 +18,7 @@ class CsvEncoder:
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema
         self._deflater = Deflater(compression)
-        names = quoted(pa.array(schema.names, pa.large_string()))
+        names = _quoted(pa.array(schema.names, pa.large_string()))
         self._pending = ",".join(names.to_pylist()).encode() + b"\n"
 
     def write(self, batch: pa.RecordBatch) -> bytes:
@@ -39,7 +39,7 @@ def _lines(batch: pa.RecordBatch) -> bytes:
     if not batch.num_rows:
         return b""
     fields = [
-        quoted(to_text(field.name, column))
+        _quoted(to_text(field.name, column))
         for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     comma, line_end, nothing = (pa.scalar(text, pa.large_string()) for text in (",", "\n", ""))
@@ -47,3 +47,13 @@ def _lines(batch: pa.RecordBatch) -> bytes:
     _, offsets, text = pc.binary_join_element_wise(rows, line_end, nothing).buffers()
     end = int(np.frombuffer(offsets, np.int64)[batch.num_rows])
     return bytes(memoryview(text)[:end])
+
+
+def _quoted(text: pa.Array) -> pa.Array:
+    """Return the fields, quoted where they need it; a null becomes an empty field."""
+    text = text.fill_null("")
+    needs = pc.match_substring_regex(text, '[",\r\n]')
+    if not pc.any(needs, min_count=0).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(needs, joined(doubled, before='"', after='"'), text)

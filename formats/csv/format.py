@@ -31,11 +31,12 @@ from pipeprof.formats.base import (
 )
 from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.encoder import CsvEncoder
-from pipeprof.formats.csv.fields import infer
 from pipeprof.formats.csv.parser import BOM, RowParser, one_chunk
-from pipeprof.formats.csv.rows import RowBuffer, Window, first_row_end, halves
+from pipeprof.formats.csv.rows import RowBuffer, check_begin, first_row_end, halves
 from pipeprof.formats.decompress import Codec, is_gzip
+from pipeprof.formats.lines import Window
 from pipeprof.formats.stream import Stream
+from pipeprof.formats.text_cells import infer
 from pipeprof.formats.types import check_types, select
 
 _SAMPLE_BYTES = 2**20
@@ -53,6 +54,8 @@ class Csv:
     name = "csv"
     suffixes: tuple[str, ...] = (".csv", ".csv.gz")
     compressions: tuple[str, ...] = ("none", "gzip")
+    row_groups = False
+    optional_columns = False
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         return False  # any text may be CSV, and none is for certain
@@ -108,7 +111,7 @@ class Csv:
         if whole:
             source = Stream(size, options.block_bytes, recognise)
         else:
-            source = Window(split.start, split.end, size, options.block_bytes)
+            source = Window(split.start, split.end, size, options.block_bytes, check_begin)
         parser: RowParser | None = None
         if split.ranges:
             [(offset, length)] = split.ranges

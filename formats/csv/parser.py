@@ -16,8 +16,8 @@ import pyarrow.csv
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import Buffer, Fault, Split
 from pipeprof.formats.bisect_errors import decode_undamaged
-from pipeprof.formats.csv.fields import NULLS, from_text, read_type
 from pipeprof.formats.csv.rows import halves
+from pipeprof.formats.text_cells import NULLS, from_text, read_type
 from pipeprof.formats.types import first_line, format_type, select
 
 BOM = b"\xef\xbb\xbf"

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.errors import CorruptData
-from pipeprof.formats.base import PREFETCH_DEPTH, Buffer, ByteRange, Fetching, fetch
+from pipeprof.formats.base import Buffer
+from pipeprof.formats.lines import last_newline, past_line_end
 
 _FIELD = re.compile(rb'(?:"[^"]*(?:""[^"]*)*(?:"|\Z))?[^,\r\n]*(?:,|\r|(\n)|\Z)')
-_LINE_END = re.compile(rb"\n")
 _QUOTE = ord('"')
 _MAY_PRECEDE_QUOTE = np.zeros(256, bool)
 """For each byte, whether a quote may open behind it."""
@@ -29,9 +29,6 @@ _NOT_TO_BE_CUT = (
     "its quotes do not pair up where the file was cut: a field holds line ends, or a quote within "
     "unquoted text. Open it whole, with split_bytes=0."
 )
-_SLACK = 2**16
-"""Bytes that are read beyond a range with its last block, for the row that ends there; a quarter of
-a small block."""
 _SCANNED_AT_ONCE = 2**16
 """Bytes that are searched for quotes at a time, so that they stay in the processor's cache."""
 
@@ -49,7 +46,7 @@ def last_row_end(data: Buffer, cut: bool = False) -> int:
     Raises `CorruptData` for data ``cut`` from a file whose quotes show that it may begin within
     quotes.
     """
-    newline = _last_newline(data, len(data))
+    newline = last_newline(data, len(data))
     quotes = _quotes(data)
     if newline < 0 or not len(quotes):
         return newline + 1
@@ -58,7 +55,7 @@ def last_row_end(data: Buffer, cut: bool = False) -> int:
             raise CorruptData(_NOT_TO_BE_CUT)
         return max((m.end() for m in _FIELD.finditer(data) if m[1]), default=0)
     while (before := int(np.searchsorted(quotes, newline))) % 2:  # within quotes
-        newline = _last_newline(data, int(quotes[before - 1]))
+        newline = last_newline(data, int(quotes[before - 1]))
     return newline + 1
 
 
@@ -98,27 +95,11 @@ def _open_and_close(data: Buffer, quotes: npt.NDArray[np.int64]) -> bool:
     return bool(_MAY_PRECEDE_QUOTE[np.frombuffer(data, np.uint8)[opening - 1]].all())
 
 
-def _check_begin(data: Buffer) -> None:
+def check_begin(data: Buffer) -> None:
     """Raises `CorruptData` if the first quotes show that ``data`` begins within quotes."""
     some = data[:_SCANNED_AT_ONCE]
     if not _open_and_close(some, _quotes(some)):
         raise CorruptData(_NOT_TO_BE_CUT)
-
-
-def _past_line_end(data: Buffer, start: int) -> int:
-    """Return the offset behind the first line end at or after ``start``; 0 if there is none."""
-    found = _LINE_END.search(data, start)
-    return found.end() if found else 0
-
-
-def _last_newline(data: Buffer, end: int) -> int:
-    """Return the offset of the last line end before ``end``; -1 if there is none. Copies little."""
-    for at in range(end, 0, -_SLACK):
-        begin = max(at - _SLACK, 0)
-        found = bytes(data[begin:at]).rfind(b"\n")
-        if found >= 0:
-            return begin + found
-    return -1
 
 
 class RowBuffer:
@@ -146,8 +127,8 @@ class RowBuffer:
             # looked at again when it has doubled: a row of many blocks is not scanned for each
             if len(self._rest) >= min(self._wanted, _MOST_ROW_BYTES):
                 self.cut_again()
-        elif first := _past_line_end(block, 0):
-            end = _last_newline(block, len(block)) + 1
+        elif first := past_line_end(block, 0):
+            end = last_newline(block, len(block)) + 1
             self.rows += self._rest + block[:first], memoryview(block)[first:end]
             self._rest = bytearray(block[end:])
         else:
@@ -199,55 +180,3 @@ class RowBuffer:
     def _check_length(self) -> None:
         if len(self._rest) > _MOST_ROW_BYTES:
             raise CorruptData(f"a row is longer than {_MOST_ROW_BYTES} bytes; this is not CSV.")
-
-
-class Window:
-    """The bytes of the rows that begin in a range of a file with no line end within quotes.
-
-    Both ends move to the first line end at or after the byte before them. So neighbours agree on
-    the owner of each row without knowing of each other.
-    """
-
-    def __init__(self, start: int, end: int, size: int, block_bytes: int) -> None:
-        self._at = max(start - 1, 0)
-        self._end = end
-        self._size = size
-        self._block = block_bytes
-        self._begun = start == 0
-        self._done = False
-
-    def read(self) -> Fetching:
-        """Return the next bytes, about a block; none after the last."""
-        while not self._done and self._at < self._size:
-            first, *after = self.upcoming(1 + PREFETCH_DEPTH)
-            data = yield from fetch(*first, tuple(after))
-            base = self._at
-            self._at += len(data)
-            begin = 0
-            if not self._begun:
-                begin = _past_line_end(data, 0)
-                self._begun = begin > 0
-                self._done = (base + begin if begin else self._at) >= self._end
-                if not begin or self._done:
-                    continue
-                _check_begin(memoryview(data)[begin:])
-            if self._at >= self._end:
-                end = _past_line_end(data, max(self._end - 1 - base, 0))
-                self._done = end > 0
-                data = data[:end] if end else data
-            if begin < len(data):
-                return memoryview(data)[begin:]
-        return b""
-
-    def upcoming(self, count: int) -> tuple[ByteRange, ...]:
-        """Return at most ``count`` blocks, at least one, that are certain to be read next."""
-        ranges: list[ByteRange] = []
-        at = self._at
-        while not ranges or (len(ranges) < count and at < min(self._end, self._size)):
-            until, slack = at + self._block, min(_SLACK, self._block // 4)
-            if at < self._end <= until + slack:
-                until = self._end + slack
-            until = min(until, self._size)
-            ranges.append((at, until - at))
-            at = until
-        return tuple(ranges)

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeprof.formats.sink import PieceSink
 from pipeprof.formats.types import check_batch
-
-
-class _Sink(io.BytesIO):
-    """Keeps what the writer wrote until it is taken."""
-
-    _taken = 0
-
-    def take(self) -> bytes:
-        data = self.getvalue()
-        self._taken += len(data)
-        self.seek(0)
-        self.truncate()
-        return data
-
-    def tell(self) -> int:
-        return self._taken + super().tell()
 
 
 class ParquetEncoder:
@@ -31,7 +14,7 @@ class ParquetEncoder:
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema
-        self._sink = _Sink()
+        self._sink = PieceSink()
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),
             schema,

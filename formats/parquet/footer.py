@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import CorruptData
+from pipeprof.formats.arrow_errors import reading
 from pipeprof.formats.base import ByteRange
-from pipeprof.formats.parquet.sparse_file import OutsideRanges, SparseFile
-from pipeprof.formats.types import first_line
+from pipeprof.formats.sparse_file import OutsideRanges, SparseFile
 
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
@@ -143,24 +143,3 @@ def check_apart(chunks: Sequence[ByteRange]) -> None:
     for (start, length), (following, _) in pairwise(chunks):
         if start + length > following:
             raise CorruptData(f"the footer is damaged: it places two columns at byte {following}.")
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn whatever Arrow says of damaged bytes into `CorruptData`."""
-    try:
-        yield
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        OverflowError,
-        IndexError,
-        KeyError,
-        MemoryError,
-    ) as error:
-        if "decrypt" in str(error):
-            raise CorruptData(
-                "columns are encrypted, which is not read; ask for others with columns=…"
-            ) from None
-        raise CorruptData(f"{what} is damaged ({first_line(error)}).") from None

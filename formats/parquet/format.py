@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from pipeprof.errors import CorruptData
+from pipeprof.formats.arrow_errors import reading
 from pipeprof.formats.base import (
     ByteRange,
     Decoding,
@@ -34,11 +35,10 @@ from pipeprof.formats.parquet.footer import (
     check_apart,
     footer_length,
     parse_footer,
-    reading,
 )
 from pipeprof.formats.parquet.row_groups import decode_row_groups
-from pipeprof.formats.parquet.sparse_file import SparseFile
-from pipeprof.formats.types import check_types, no_tensor, plain_type, select
+from pipeprof.formats.sparse_file import SparseFile, coalesced
+from pipeprof.formats.types import choose_columns, select
 
 _TAIL_BYTES = 2**16
 _LEAST_BYTES = 12
@@ -55,6 +55,8 @@ class Parquet:
     name = "parquet"
     suffixes: tuple[str, ...] = (".parquet", ".pq", ".parq")
     compressions: tuple[str, ...] = ("snappy", "zstd", "none", "gzip", "lz4")
+    row_groups = True
+    optional_columns = False
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         return head.startswith(MAGIC) and tail.endswith((MAGIC, ENCRYPTED))
@@ -75,7 +77,7 @@ class Parquet:
         if length > len(tail):
             tail = bytes((yield from fetch(size - length, length)))
         footer = parse_footer(tail[-length:], size - length)
-        schema, left_out = _schema(footer, columns, types)
+        schema, left_out = choose_columns(footer.schema, columns, types)
         splits = _splits(footer, schema.names, (size - length, length), options) if schema else ()
         return FilePlan(schema, tuple(splits), left_out)
 
@@ -91,24 +93,6 @@ class Parquet:
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return ParquetEncoder(schema, choose_compression(self.name, self.compressions, compression))
-
-
-def _schema(
-    footer: Footer, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
-) -> tuple[pa.Schema, tuple[pa.Field, ...]]:
-    """Return the asked columns with their types, and those that are left out."""
-    declared, fields, left_out = footer.schema, list[pa.Field](), list[pa.Field]()
-    check_types(types, declared.names)
-    for name in select(footer.names, columns):
-        dtype = types.get(name, plain_type(declared.field(name).type))
-        if dtype is not None:
-            fields.append(pa.field(name, dtype))
-        elif columns is None:
-            left_out.append(declared.field(name))
-        else:
-            others = [each.name for each in declared if plain_type(each.type) is not None]
-            raise no_tensor(declared.field(name), others)
-    return pa.schema(fields), tuple(left_out)
 
 
 def _splits(
@@ -127,24 +111,12 @@ def _splits(
                 chunks = [chunk for run in groups[start:end] for chunk in run]
                 ranges = [
                     (at, min(length + uncounted, sum(footer_range) - at))
-                    for at, length in _coalesced(chunks, options.gap_bytes)
+                    for at, length in coalesced(chunks, options.gap_bytes)
                 ]
                 rows = sum(footer.rows[start:end])
                 yield Split(start, end, rows, (footer_range, *ranges))
             start, split_size = end, 0
         split_size += size
-
-
-def _coalesced(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
-    """Merge ranges that are at most ``gap`` bytes apart, so that fewer requests fetch the same
-    bytes."""
-    merged: list[ByteRange] = []
-    for start, length in sorted(ranges):
-        if merged and start - sum(merged[-1]) <= gap:
-            merged[-1] = (merged[-1][0], start + length - merged[-1][0])
-        else:
-            merged.append((start, length))
-    return merged
 
 
 FORMAT: Format = Parquet()

@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeprof.errors import FormatError
+from pipeprof.formats.arrow_errors import reading
 from pipeprof.formats.base import Fault
-from pipeprof.formats.parquet.footer import Footer, reading
-from pipeprof.formats.parquet.sparse_file import SparseFile
-from pipeprof.formats.types import convert, is_list, plain_type
+from pipeprof.formats.parquet.footer import Footer
+from pipeprof.formats.sparse_file import SparseFile
+from pipeprof.formats.types import convert, is_list, one_array, plain_type
 
 
 def decode_row_groups(
@@ -49,18 +50,12 @@ def _decode(
     with reading(f"row group {group}"):
         leaves = footer.leaves_of(schema.names)
         table = reader.read_row_group(group, column_indices=leaves, use_threads=False)
-        arrays = {name: _one_array(table.column(name)) for name in schema.names}
+        arrays = {name: one_array(table.column(name)) for name in schema.names}
         stored = footer.metadata.row_group(group)
         for name, array in arrays.items():
             _check_count(array, stored, footer.leaves[name])
     columns = [convert(field.name, arrays[field.name], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    # combining a single chunk would copy it
-    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def _check_count(array: pa.Array, stored: pq.RowGroupMetaData, leaves: Sequence[int]) -> None:

@@ -64,6 +64,8 @@ class TFRecord:
         ".tfrecord.zz",
     )
     compressions: tuple[str, ...] = ("none", "gzip", "zlib")
+    row_groups = False
+    optional_columns = False
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         codec = recognise(head)

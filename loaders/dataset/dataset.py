@@ -52,7 +52,7 @@ def open_dataset(
     read: ReadOptions | None = None,
     on_error: OnError = "fail",
 ) -> FileDataset:
-    """Read CSV, Parquet or TFRecord as ready batches of tensors.
+    """Read CSV, Parquet, TFRecord, Arrow, JSON Lines or WebDataset as batches of tensors.
 
     Give the result to ``DataLoader(dataset, batch_size=None, ...)``. Each worker of each rank then
     reads splits of its own, without loss or repeat.

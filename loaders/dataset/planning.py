@@ -71,7 +71,9 @@ def plan_dataset(
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }
     plan_object = partial(_plan, chosen, store, options, skips)
-    schema, plans = _plan_all(plan_object, items, columns, arrow_types, form, skips)
+    schema, plans = _plan_all(
+        plan_object, items, columns, arrow_types, form, skips, chosen.optional_columns
+    )
     if schema is None:
         raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
     left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
@@ -150,9 +152,11 @@ def _plan_all(
     types: Types,
     form: Form,
     skips: SkipCounter,
+    optional: bool,
 ) -> tuple[pa.Schema | None, list[tuple[ObjectInfo, FilePlan]]]:
     """Return the schema of the first object that has one, and the plan of each object. All objects
-    must have that schema's columns, in any order, with the same types. Raises `FormatError` when no
+    must have that schema's columns, in any order, with the same types; where columns are
+    ``optional``, they are read as these types, and may be absent. Raises `FormatError` when no
     object can be read."""
     schema: pa.Schema | None = None
     plans: list[tuple[ObjectInfo, FilePlan]] = []
@@ -161,6 +165,8 @@ def _plan_all(
         try:
             if schema is None:
                 plan, types = _plan_first(plan_object, item, columns, types, form)
+                if optional and plan.schema is not None:
+                    types = {field.name: field.type for field in plan.schema}
             else:
                 plan = plan_object(item, schema.names, types)
             if schema is not None and plan.schema is not None and not plan.schema.equals(schema):

@@ -22,9 +22,11 @@ class ReadOptions:
     split_bytes: int = 8 * 2**20
     """Target size on storage of a split, where the format can be split; 0: never split a file."""
     block_bytes: int = 4 * 2**20
-    """Read CSV and TFRecord in blocks of this size. Parquet is read by row groups."""
+    """Read CSV, JSON Lines, TFRecord and Arrow streams in blocks of this size. Parquet and Arrow
+    files are read by row groups."""
     gap_bytes: int = 2**16
-    """Merge two requests of a Parquet file when they are at most this far apart; 0: never merge."""
+    """Merge two requests of a Parquet or Arrow file when they are at most this far apart; 0: never
+    merge."""
     read_ahead: bool = True
     """Prefetch while a decoder is busy: at most two more blocks, or two splits of Parquet. Local
     files are prefetched one at a time, others concurrently."""

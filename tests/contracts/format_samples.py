@@ -61,7 +61,7 @@ INFERRED = pa.table(
         "scores": pa.array([[0.5, 0.25], [], [1.5], [-2.0]], pa.list_(pa.float32())),
     }
 )
-"""What all three formats infer without being given types, and infer alike."""
+"""What all formats infer without being given types, and infer alike."""
 
 SMALL = pa.table(
     {

@@ -71,7 +71,7 @@ def test_damaged_objects_keep_the_format_of_their_name() -> None:
     records = encode(get("tfrecord"), pa.table({"a": [b"\x00" * 30]}))
     assert kind("x.tfrecord", b"\x01" + records[1:]) == "tfrecord"
     for name in FORMATS:
-        assert kind(f"x.{name}", b"") == name
+        assert kind(f"x{get(name).suffixes[0]}", b"") == name
 
 
 def test_a_compressed_head_that_is_cut_or_damaged_is_still_told_or_refused() -> None:

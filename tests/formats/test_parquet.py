@@ -15,7 +15,7 @@ import pytest
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats import get
 from pipeprof.formats.base import FilePlan, ReadOptions
-from pipeprof.formats.parquet.sparse_file import SparseFile
+from pipeprof.formats.sparse_file import SparseFile
 from tests.contracts.format_contract import FormatContract
 from tests.contracts.format_samples import SMALL, Bytes, batches, drive, encode, plan, read
 

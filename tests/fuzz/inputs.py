@@ -6,6 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -87,6 +88,22 @@ def json(rng: Random) -> bytes:
     return mutated(rng.choice(_documents()), rng, _documents())
 
 
+def arrow(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("arrow")), rng, seeds("arrow"))
+
+
+def jsonl(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("jsonl")), rng, seeds("jsonl"))
+
+
+def webdataset(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("webdataset")), rng, seeds("webdataset"))
+
+
+def jsonl_gzip(rng: Random) -> bytes:
+    return _packed(jsonl(rng), rng, "gzip")
+
+
 def _packed(data: bytes, rng: Random, codec: str) -> bytes:
     """Compressed; now and then the stream itself is damaged too."""
     packed = gzip.compress(data, 1) if codec == "gzip" else zlib.compress(data, 1)
@@ -99,7 +116,8 @@ def seeds(name: str) -> tuple[bytes, ...]:
     own = (encode(get(name), table) for table in _TABLES)
     files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
     others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)
-    return (*own, *(_plain_parquet() if name == "parquet" else ()), *others)
+    more = {"parquet": _plain_parquet, "arrow": _other_arrow}.get(name, tuple)
+    return (*own, *more(), *others)
 
 
 def _plain_parquet() -> Iterator[bytes]:
@@ -108,6 +126,18 @@ def _plain_parquet() -> Iterator[bytes]:
         for compression, version in (("none", "1.0"), ("snappy", "2.0"), ("snappy", "1.0")):
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression=compression, data_page_version=version)
+            yield sink.getvalue().to_pybytes()
+
+
+def _other_arrow() -> Iterator[bytes]:
+    """Streams, compressed batches and dictionaries."""
+    words = SMALL.set_column(1, "word", SMALL["word"].dictionary_encode())
+    for table in (*_TABLES, NULLS, words):
+        for make, compression in product((pa.ipc.new_file, pa.ipc.new_stream), (None, "lz4")):
+            sink = pa.BufferOutputStream()
+            options = pa.ipc.IpcWriteOptions(compression=compression)
+            with make(sink, table.schema, options=options) as writer:
+                writer.write_table(table, max_chunksize=5)
             yield sink.getvalue().to_pybytes()
 
 

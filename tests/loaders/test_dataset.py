@@ -20,7 +20,7 @@ from pipeprof.errors import (
 from pipeprof.formats.base import ReadOptions
 from pipeprof.loaders.tensors import Ragged
 
-FORMATS = ["csv", "parquet", "tfrecord"]
+FORMATS = list(formats.FORMATS)
 
 
 def table_of(first, rows):
@@ -39,10 +39,11 @@ def write(folder, format_name, files=3, rows=20, table=table_of):
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(files):
         whole = table(number * rows, rows)
-        encoder = formats.get(format_name).encoder(whole.schema)
+        chosen = formats.get(format_name)
+        encoder = chosen.encoder(whole.schema)
         half = rows // 2
         data = encoder.write(whole.slice(0, half)) + encoder.write(whole.slice(half))
-        (folder / f"part-{number}.{format_name}").write_bytes(data + encoder.finish())
+        (folder / f"part-{number}{chosen.suffixes[0]}").write_bytes(data + encoder.finish())
     return str(folder)
 
 
@@ -277,6 +278,20 @@ def test_files_that_disagree(tmp_path):
         pipeprof.open_dataset(str(tmp_path), columns=["id"])
     with pytest.raises(SchemaMismatch, match=r"part-9\.parquet.*'price'"):
         pipeprof.open_dataset(str(tmp_path))
+
+
+def test_files_of_json_may_lack_a_column_and_have_it_as_the_first_file_has_it(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "score": 0.5}\n')
+    (tmp_path / "b.jsonl").write_text('{"id": 2}\n{"id": 3, "score": 2, "more": 1}\n')
+    [batch] = pipeprof.open_dataset(str(tmp_path))
+    assert list(batch) == ["id", "score"]
+    assert batch["id"].tolist() == [1, 2, 3]
+    assert str(batch["score"].tolist()) == "[0.5, nan, 2.0]"
+    (tmp_path / "c.jsonl").write_text('{"id": "four"}\n')
+    with pytest.raises(
+        SchemaMismatch, match=r"c\.jsonl: line 1, column 'id': a string where int64"
+    ):
+        list(pipeprof.open_dataset(str(tmp_path)))
 
 
 def test_files_may_have_their_columns_in_another_order(tmp_path):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeprof.errors import NothingFound, OutputError, UsageError
+from pipeprof.formats import FORMATS
 from pipeprof.manifest import MANIFEST
 from pipeprof.model import ConversionSpec, Copy
 from pipeprof.sweep.convert.copies import new_root, plan_copies, remove_copy
@@ -40,7 +41,18 @@ def write(copy: Copy, url: Path | str, batch: pa.RecordBatch = BATCH, workers: i
 
 
 @pytest.mark.parametrize(
-    "name", ["csv", "csv:gzip", "parquet", "parquet:zstd", "tfrecord", "tfrecord:gzip"]
+    "name",
+    [
+        "csv",
+        "csv:gzip",
+        "parquet",
+        "parquet:zstd",
+        "tfrecord",
+        "tfrecord:gzip",
+        "arrow:lz4",
+        "jsonl",
+        "webdataset",
+    ],
 )
 def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str) -> None:
     [plan] = planned(name)
@@ -55,7 +67,7 @@ def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str)
     assert copy.write_s > 0
 
 
-@pytest.mark.parametrize("name", ["csv", "parquet", "tfrecord"])
+@pytest.mark.parametrize("name", list(FORMATS))
 def test_there_are_files_enough_for_all_workers(tmp_path: Path, name: str) -> None:
     [plan] = planned(name)
     assert 16 <= write(plan, tmp_path / "a", workers=8).objects <= 18

@@ -44,7 +44,7 @@ def parse_format(requested: str) -> tuple[str, str]:
 def _layouts(spec: ConversionSpec, requested: str) -> Iterator[Copy]:
     """Yield a copy for each row group size and file size, still without URL and storage."""
     name, compression = parse_format(requested)
-    groups = spec.row_group_bytes if name == "parquet" else ()
+    groups = spec.row_group_bytes if formats.get(name).row_groups else ()
     for group, shard in product(groups or (None,), spec.shard_bytes or (None,)):
         words = [requested]
         if group is not None:

@@ -48,7 +48,7 @@ class CopyWriter:
         usual = max(1, min(SHARD_BYTES, self.expected_bytes // files))
         self._file_bytes = max(usual, copy.row_group_bytes or 0)
         """The bytes of one file's rows in RAM."""
-        default = ROW_GROUP_BYTES if copy.format == "parquet" else BATCH_BYTES
+        default = ROW_GROUP_BYTES if formats.get(copy.format).row_groups else BATCH_BYTES
         at_most = min(default, copy.shard_bytes or self._file_bytes)
         self._chunk_bytes = copy.row_group_bytes or at_most
         """The bytes of the rows that are encoded at once, in RAM."""

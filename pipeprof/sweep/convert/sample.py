@@ -47,7 +47,8 @@ def plan_sample(
     data = trial
     if columns is not None or trial.source.columns_left_out:
         # a split per row group, because with all columns fewer groups make a split
-        single = replace(reading, split_bytes=1) if trial.format_name == "parquet" else reading
+        groups = formats.get(trial.format_name).row_groups
+        single = replace(reading, split_bytes=1) if groups else reading
         data = plan_dataset(url, None, None, single, storage_options, skips, form="table")
     count = len(trial.splits)
     open_split = partial(_SplitReader, data, reading, skips)
@@ -93,22 +94,23 @@ class SampleReader:
         """Yield the sample's record batches in the order of the data set. Raises `StorageError`,
         `FormatError`, and `UsageError` when not one row fits."""
         places = [place for part in self.parts for place in part]
+        size_of = _group_bytes if formats.get(self.data.format_name).row_groups else _range_bytes
         rows = taken = 0
         stored = 0.0
-        unread = sum(map(_size, places))
+        unread = sum(map(size_of, places))
         roomy = 2 * self.expected_bytes <= self.most_bytes
         whole = len(self.parts) == self.parts_in_all
         for place in places:
             available = self.most_bytes - taken
-            most = available if roomy else available * _size(place) // unread
-            unread -= _size(place)
+            most = available if roomy else available * size_of(place) // unread
+            unread -= size_of(place)
             part, part_rows = self.open_split(place), 0
             for batch in part.first_batches(most):
                 part_rows += batch.num_rows
                 taken += batch.nbytes
                 yield batch
             rows += part_rows
-            stored += _stored_bytes(place, part, part_rows)
+            stored += _stored_bytes(size_of(place), part, part_rows)
             whole = whole and part_rows == part.rows
         if not rows:
             raise UsageError(
@@ -162,22 +164,21 @@ def _fitting(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
     return batch
 
 
-def _size(place: _Place) -> int:
-    """Return the bytes of a split on storage."""
-    _, split = place
-    if split.rows is not None:  # as in Parquet, nothing but the ranges is read, the footer first
-        return sum(length for _, length in split.ranges[1:])
-    return split.end - split.start
+def _group_bytes(place: _Place) -> int:
+    """Return the bytes on storage of a split of row groups. Its first range is the footer."""
+    return sum(length for _, length in place[1].ranges[1:])
 
 
-def _stored_bytes(place: _Place, part: _SplitReader, taken: int) -> float:
-    """Return the bytes that ``taken`` rows of a split occupy on storage."""
-    _, split = place
+def _range_bytes(place: _Place) -> int:
+    """Return the bytes on storage of a split that is a range of bytes."""
+    return place[1].end - place[1].start
+
+
+def _stored_bytes(size: int, part: _SplitReader, taken: int) -> float:
+    """Return the bytes on storage of ``taken`` rows of a split, which has ``size`` bytes."""
     if not part.rows:
         return 0.0
-    if part.whole or split.rows is not None:
-        return _size(place) * taken / part.rows
-    return part.bytes * taken / part.rows
+    return (size if part.whole else part.bytes) * taken / part.rows
 
 
 def _with_footers(data: DatasetPlan, rows: int, stored: float) -> float:

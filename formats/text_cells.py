@@ -1,9 +1,7 @@
-"""Convert columns to the text of CSV fields and back: lists are JSON, bytes are base64."""
+"""Columns as text and back, for CSV and tar archives: lists are JSON, bytes in text are base64."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeprof.errors import SchemaMismatch
+from pipeprof.formats.base64_text import from_base64, to_base64
 from pipeprof.formats.types import convert, first_line, format_type, is_list
 
 _INTEGER = r"-?[0-9]+"
@@ -48,10 +47,10 @@ def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.Chun
     if read.type == dtype:
         return read
     if is_list(dtype):
-        lists = [_lists(column, array, dtype.value_type) for array in read.chunks]
+        lists = [read_lists(column, array, dtype.value_type) for array in read.chunks]
         return pa.chunked_array([convert(column, each, dtype) for each in lists], dtype)
     if pa.types.is_binary(dtype):
-        return pa.chunked_array([_each(column, read, _from_base64, dtype)], dtype)
+        return pa.chunked_array([_each(column, read, from_base64, dtype)], dtype)
     return convert(column, read, dtype)
 
 
@@ -60,7 +59,7 @@ def to_text(column: str, array: pa.Array) -> pa.Array:
     dtype = array.type
     if not is_list(dtype):
         if pa.types.is_binary(dtype):
-            cells = (None if v is None else base64.b64encode(v).decode() for v in array.to_pylist())
+            cells = (None if v is None else to_base64(v) for v in array.to_pylist())
             return pa.array(cells, pa.large_string())
         return convert(column, array, pa.large_string())
     if pa.types.is_string(dtype.value_type):
@@ -69,25 +68,15 @@ def to_text(column: str, array: pa.Array) -> pa.Array:
     lists = convert(column, array, pa.list_(dtype.value_type))
     flat = to_text(column, lists.flatten()).cast(pa.string())
     if pa.types.is_binary(dtype.value_type):
-        flat = _joined(flat, before='"', after='"')
+        flat = joined(flat, before='"', after='"')
     offsets = np.zeros(len(lists) + 1, np.int32)
     np.cumsum(pc.list_value_length(lists).fill_null(0), out=offsets[1:])
     texts = pa.ListArray.from_arrays(pa.array(offsets), flat.fill_null("null"))
-    texts = _joined(pc.binary_join(texts, ","), before="[", after="]")
+    texts = joined(pc.binary_join(texts, ","), before="[", after="]")
     return pc.if_else(lists.is_valid(), texts, None).cast(pa.large_string())
 
 
-def quoted(text: pa.Array) -> pa.Array:
-    """Return the fields, quoted where they need it; a null becomes an empty field."""
-    text = text.fill_null("")
-    needs = pc.match_substring_regex(text, '[",\r\n]')
-    if not pc.any(needs, min_count=0).as_py():
-        return text
-    doubled = pc.replace_substring(text, '"', '""')
-    return pc.if_else(needs, _joined(doubled, before='"', after='"'), text)
-
-
-def _joined(text: pa.Array, before: str, after: str) -> pa.Array:
+def joined(text: pa.Array, before: str, after: str) -> pa.Array:
     kind = text.type
     parts = (pa.scalar(before, kind), text, pa.scalar(after, kind), pa.scalar("", kind))
     return pc.binary_join_element_wise(*parts)
@@ -99,7 +88,7 @@ def _all_match(text: pa.Array, pattern: str) -> bool:
     return len(text) > 0 and bool(pc.all(matches).as_py())
 
 
-def _lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
+def read_lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
     """Return the lists that fields like ``[1,2,3]`` hold."""
     if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
         cells = _each(column, text, orjson.loads, pa.list_(dtype))
@@ -109,7 +98,7 @@ def _lists(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
             raise _wrong(column, "a list that is not of text", pa.list_(dtype)) from None
         if pa.types.is_string(dtype):
             return lists
-        values = pa.array(_each(column, lists.values, _from_base64, dtype), dtype)
+        values = pa.array(_each(column, lists.values, from_base64, dtype), dtype)
         return pa.ListArray.from_arrays(lists.offsets, values, mask=lists.is_null())
     absent = pc.is_in(text, value_set=pa.array(NULLS))
     text = pc.if_else(absent, "[]", pc.utf8_trim_whitespace(text))
@@ -133,13 +122,6 @@ def _each(
         return [read(cell) if cell else None for cell in text.to_pylist()]
     except ValueError as error:
         raise _wrong(column, first_line(error), dtype) from None
-
-
-def _from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError from error
 
 
 def _wrong(column: str, what: str, dtype: pa.DataType) -> SchemaMismatch:

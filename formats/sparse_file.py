@@ -11,7 +11,14 @@ from pipeprof.formats.base import Buffer, ByteRange, check_length
 
 
 class OutsideRanges(CorruptData):
-    """A read of bytes that were not fetched, because no column should be there."""
+    """A read of bytes that were not fetched, because nothing that is asked for should be there."""
+
+    def __init__(self, offset: int, length: int) -> None:
+        super().__init__(
+            f"{length} bytes at byte {offset} are read that no column lies in: "
+            "the footer contradicts the data."
+        )
+        self.range: ByteRange = offset, length
 
 
 class SparseFile(io.IOBase):
@@ -32,10 +39,7 @@ class SparseFile(io.IOBase):
         index = bisect_right(self._starts, self._at) - 1
         begin = self._at - self._starts[index] if index >= 0 else 0
         if index < 0 or begin + length > len(self._views[index]):
-            raise OutsideRanges(
-                f"{length} bytes at byte {self._at} are read that no column lies in: "
-                "the footer contradicts the data."
-            )
+            raise OutsideRanges(self._at, length)
         self._at += length
         return self._views[index][begin : begin + length]
 
@@ -43,8 +47,41 @@ class SparseFile(io.IOBase):
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
+    def tell(self) -> int:
+        return self._at
+
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
         return True
+
+
+class RangeRecorder(SparseFile):
+    """Notes which ranges are read that were not fetched, and gives zeros in their place. What comes
+    of these is of no use."""
+
+    def __init__(self, size: int, ranges: Sequence[ByteRange], buffers: Sequence[Buffer]) -> None:
+        super().__init__(size, ranges, buffers)
+        self.missing: list[ByteRange] = []
+
+    def read(self, length: int = -1) -> memoryview:
+        try:
+            return super().read(length)
+        except OutsideRanges as error:
+            self.missing.append(error.range)
+            self._at += error.range[1]
+            return memoryview(bytes(error.range[1]))
+
+
+def coalesced(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
+    """Merge ranges that are at most ``gap`` bytes apart, so that fewer requests fetch the same
+    bytes."""
+    merged: list[ByteRange] = []
+    for start, length in sorted(ranges):
+        if merged and start - sum(merged[-1]) <= gap:
+            end = max(sum(merged[-1]), start + length)
+            merged[-1] = (merged[-1][0], end - merged[-1][0])
+        else:
+            merged.append((start, length))
+    return merged

@@ -1,0 +1,170 @@
+"""Arrow IPC: files with a footer, as Feather V2 and pandas write them, and streams, as
+`datasets.save_to_disk` does.
+
+A split of a file is a run of record batches. Where all columns are asked for, one request brings
+all of them. Otherwise a first request brings what says where the columns lie, and a second one
+these. A stream has no index, so it is one split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeprof.errors import FormatError
+from pipeprof.formats.arrow.encoder import ArrowEncoder
+from pipeprof.formats.arrow.file_layout import (
+    MAGIC,
+    FileLayout,
+    find_layout,
+    footer_range,
+    missing_ranges,
+    open_file,
+)
+from pipeprof.formats.arrow.stream_batches import CONTINUATION, StreamBatches, begins_stream
+from pipeprof.formats.arrow_errors import reading
+from pipeprof.formats.base import (
+    Buffer,
+    Decoding,
+    Encoder,
+    Fault,
+    FilePlan,
+    Format,
+    Planning,
+    ReadOptions,
+    ReadRequest,
+    Split,
+    choose_compression,
+    fetch,
+)
+from pipeprof.formats.sparse_file import SparseFile, coalesced
+from pipeprof.formats.stream import Stream
+from pipeprof.formats.types import choose_columns, convert, one_array, select
+
+_HEAD_BYTES = 8
+_TAIL_BYTES = 2**16
+_PLAN_BLOCK_BYTES = 2**16
+
+
+class Arrow:
+    """The format; see the module."""
+
+    name = "arrow"
+    suffixes: tuple[str, ...] = (".arrow", ".feather")
+    compressions: tuple[str, ...] = ("none", "lz4", "zstd")
+    row_groups = True
+    optional_columns = False
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        return (head.startswith(MAGIC) and tail.endswith(MAGIC)) or begins_stream(head)
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Plan the splits. The columns have the declared types; ``types`` converts to others."""
+        head = yield from fetch(0, min(size, _HEAD_BYTES))
+        if bytes(head).startswith(CONTINUATION):
+            return (yield from _plan_stream(size, columns, types))
+        length = min(size, _TAIL_BYTES)
+        tail = bytes((yield from fetch(size - length, length)))
+        footer = footer_range(tail, size)
+        if footer[1] > length:
+            tail = bytes((yield from fetch(*footer)))
+        layout = yield from find_layout(size, footer, tail[-footer[1] :])
+        schema, left_out = choose_columns(layout.schema, columns, types)
+        every = len(schema) == len(layout.schema)
+        return FilePlan(schema, tuple(_splits(layout, every, options)), left_out)
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        if not split.ranges:
+            yield from _decode_stream(size, schema, options)
+            return
+        ranges, answer = split.ranges, (yield ReadRequest(split.ranges))
+        assert answer is not None  # a request is always answered
+        buffers = list(answer)
+        with reading("the footer"):
+            stored = open_file(SparseFile(size, ranges, buffers)).schema
+            columns = [stored.names.index(name) for name in select(stored.names, schema.names)]
+        batches = range(split.start, split.end)
+        missing = missing_ranges(size, ranges, buffers, batches, columns)
+        if missing:
+            asked = tuple(coalesced(missing, options.gap_bytes))
+            answer = yield ReadRequest(asked)
+            assert answer is not None
+            ranges, buffers = (*ranges, *asked), [*buffers, *answer]
+        file = SparseFile(size, ranges, buffers)
+        for number in batches:
+            try:
+                batch = _decode(file, number, columns, schema)
+            except FormatError as error:
+                yield Fault(error, None)
+                continue
+            if batch.num_rows:
+                yield batch
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        return ArrowEncoder(schema, choose_compression(self.name, self.compressions, compression))
+
+
+def _splits(layout: FileLayout, every: bool, options: ReadOptions) -> Iterator[Split]:
+    """Yield runs of record batches, of about ``split_bytes`` each and at least one batch. With
+    ``every`` column they are fetched whole."""
+    wanted = layout.batches if every else layout.heads
+    start, split_size, count = 0, 0, len(layout.batches)
+    for end, (_, size) in enumerate([*layout.batches, (0, 0)]):
+        if end == count or 0 < options.split_bytes < split_size + size:
+            if end > start:
+                own = [each for each in wanted[start:end] if each[1]]
+                ranges = coalesced(own, options.gap_bytes)
+                yield Split(start, end, None, (*layout.shared, *ranges))
+            start, split_size = end, 0
+        split_size += size
+
+
+def _decode(
+    file: SparseFile, number: int, columns: Sequence[int], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return the columns of a record batch. Raises `CorruptData`, `SchemaMismatch`."""
+    with reading(f"record batch {number}"):
+        batch = open_file(file, columns).get_batch(number)
+        batch.validate(full=True)
+    return _converted(batch, schema)
+
+
+def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [
+        convert(field.name, one_array(pa.chunked_array([batch.column(field.name)])), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plan_stream(
+    size: int, columns: Sequence[str] | None, types: Mapping[str, pa.DataType]
+) -> Planning:
+    stream, batches = Stream(size, _PLAN_BLOCK_BYTES, lambda _: None), StreamBatches()
+    while batches.schema is None:
+        block: Buffer = yield from stream.read()
+        if not len(block):
+            batches.finish()
+        for _ in batches.push(block):
+            break
+    schema, left_out = choose_columns(batches.schema, columns, types)
+    return FilePlan(schema, (Split(0, size),), left_out)
+
+
+def _decode_stream(size: int, schema: pa.Schema, options: ReadOptions) -> Decoding:
+    stream, batches = Stream(size, options.block_bytes, lambda _: None), StreamBatches(schema.names)
+    while len(block := (yield from stream.read())):
+        for batch in batches.push(block):
+            if batch.num_rows:
+                yield _converted(batch, schema)
+    batches.finish()
+
+
+FORMAT: Format = Arrow()

@@ -1,0 +1,130 @@
+"""WebDataset: a tar archive, plain or gzip, of samples.
+
+The files of a sample lie side by side. ``000017.jpg`` and ``000017.cls`` are a row with the columns
+``jpg`` and ``cls``. What is text and reads as a number, a truth value or a list has that type. All
+else is text, or bytes. An archive has no index, so it is one split. One that lies in many small
+files is read like one of few large ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeprof.formats.base import (
+    Buffer,
+    Decoding,
+    Encoder,
+    FilePlan,
+    Format,
+    Planning,
+    ReadOptions,
+    Split,
+    choose_compression,
+)
+from pipeprof.formats.bisect_errors import decode_undamaged
+from pipeprof.formats.decompress import Codec, inflate_head, is_gzip
+from pipeprof.formats.stream import Stream
+from pipeprof.formats.types import check_types, select
+from pipeprof.formats.webdataset.cells import (
+    Sample,
+    SampleGrouper,
+    infer_schema,
+    names_of,
+    to_batch,
+)
+from pipeprof.formats.webdataset.encoder import WebDatasetEncoder
+from pipeprof.formats.webdataset.members import BLOCK, Members
+
+_SAMPLE_BYTES = 2**20
+_MAGIC = b"ustar"
+_MAGIC_OFFSET = 257
+
+
+def recognise(head: bytes) -> Codec | None:
+    return "gzip" if is_gzip(head) else None
+
+
+class WebDataset:
+    """The format; see the module."""
+
+    name = "webdataset"
+    suffixes: tuple[str, ...] = (".tar", ".tar.gz", ".tgz")
+    compressions: tuple[str, ...] = ("none", "gzip")
+    row_groups = False
+    optional_columns = True
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        plain = inflate_head(head, "gzip") if is_gzip(head) else head
+        return plain[_MAGIC_OFFSET:].startswith(_MAGIC) or _is_empty_archive(plain)
+
+    def plan(
+        self,
+        size: int,
+        columns: Sequence[str] | None,
+        types: Mapping[str, pa.DataType],
+        options: ReadOptions,
+    ) -> Planning:
+        """Plan the split. The samples in the first 1 MiB, or one longer sample, say which columns
+        there are, and of which types."""
+        samples = list[Sample]()
+        reader = _SampleReader(Stream(size, _SAMPLE_BYTES, recognise))
+        while not samples and reader.more:
+            block = yield from reader.stream.read()
+            samples += reader.samples(block)
+        if not samples:
+            return FilePlan(None, ())
+        names = names_of(samples)
+        names += [name for name in columns or () if name in types and name not in names]
+        check_types(types, names)
+        schema = infer_schema(samples, select(names, columns), types)
+        return FilePlan(schema, (Split(0, size),))
+
+    def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        reader = _SampleReader(Stream(size, options.block_bytes, recognise))
+        while reader.more:
+            block = yield from reader.stream.read()
+            samples = reader.samples(block)
+            if samples:
+                yield from decode_undamaged(
+                    samples, lambda some: to_batch(some, schema), _halves, len
+                )
+
+    def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
+        chosen = choose_compression(self.name, self.compressions, compression)
+        return WebDatasetEncoder(schema, chosen)
+
+
+class _SampleReader:
+    """Turns the blocks of a stream into samples."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.more = True
+        """Whether the stream has not ended."""
+        self._members, self._groups = Members(), SampleGrouper()
+
+    def samples(self, block: Buffer) -> list[Sample]:
+        """Return the samples that ``block`` completes; the last ones for no bytes. Raises
+        `CorruptData`."""
+        self.more = len(block) > 0
+        found = [
+            sample for member in self._members.push(block) for sample in self._groups.add(member)
+        ]
+        if not self.more:
+            self._members.finish()
+            found += self._groups.finish()
+        return found
+
+
+def _halves(samples: list[Sample]) -> tuple[list[Sample], list[Sample]] | None:
+    middle = len(samples) // 2
+    return (samples[:middle], samples[middle:]) if middle else None
+
+
+def _is_empty_archive(head: bytes) -> bool:
+    return len(head) >= 2 * BLOCK and not head.strip(b"\0")
+
+
+FORMAT: Format = WebDataset()
