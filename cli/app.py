@@ -17,6 +17,7 @@ COMMANDS = {
     "generate": "Write a seeded data set of any size, in any format, to any storage.",
     "sweep": "Try loader settings on a data set, and report which one feeds the accelerator.",
     "run": "Run an unmodified training script, and report what its loaders waited for.",
+    "readers": "List the libraries that can decode each format.",
     "size": "Compute the storage, hosts and network that N accelerators need.",
     "probe": "Measure the bandwidth, request rate and latency of a file system or bucket.",
     "report": "Show a saved profile or sweep.",

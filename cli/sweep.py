@@ -28,9 +28,9 @@ from pipeprof.cli.output import (
     refuse_clashes,
     write_page,
 )
-from pipeprof.cli.sweep_convert import conversion_options, conversion_spec
+from pipeprof.cli.sweep_convert import NAMES, conversion_options, conversion_spec
 from pipeprof.cli.sweep_engine import add_engine_options, open_engine
-from pipeprof.errors import PipeprofError
+from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
     from pipeprof.model import CacheWanted, SweepSpec
@@ -42,6 +42,7 @@ Examples:
   pipeprof sweep s3://bucket/data --accelerator resnet50/h100 --batch-size 400
   pipeprof sweep data/ --step-ms 5 --transform decode.py:decode --json
   pipeprof sweep data/csv --formats parquet:zstd,tfrecord --storage local,s3://bucket/tmp
+  pipeprof sweep data/csv --reader own,polars,python --workers 1,2
   pipeprof sweep --loader train.py:make_loader --workers 0,2,4,8 --step-ms 20
   pipeprof sweep --script 'train.py --epochs 1' --workers 2,4,8
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
@@ -84,6 +85,9 @@ def _columns(text: str) -> tuple[str, ...] | None:
               help="Your own function that decodes or augments batches in workers.")  # fmt: skip
 @click.option("--columns", type=_columns, default=None, metavar="A,B,…",
               help="Read only these columns.")  # fmt: skip
+@click.option("--reader", "readers", type=NAMES, default=None,
+              help="Libraries to decode the files with, e.g. own,polars,python; see pipeprof "
+              "readers.  [default: own]")  # fmt: skip
 @click.option("--trial-time", "trial_s", type=click.FloatRange(min=0, min_open=True), default=3.0,
               show_default=True, help="Minimum seconds that a trial measures.")  # fmt: skip
 @click.option("--warmup-time", "warmup_s", type=click.FloatRange(min=0), default=1.0,
@@ -131,6 +135,7 @@ def command(
     markdown: bool,
     fail_if_starved: float | None,
     as_json: bool,
+    readers: tuple[str, ...] | None,
     **fields: Any,
 ) -> int:
     """Try loader settings on the data at each URL, and report which one feeds the accelerator.
@@ -139,12 +144,17 @@ def command(
     sleep) or your own step. Results are saved after each trial, so Ctrl-C loses no finished trial.
     """
     from pipeprof.cli.sweep_progress import ProgressLines
+    from pipeprof.formats.readers import each_reader
     from pipeprof.report.document.build import full_report
     from pipeprof.sweep.plan import new_folder, plan_remaining, plan_sweep
     from pipeprof.sweep.progress import SweepListener
     from pipeprof.sweep.warnings_once import each_warning_once
 
     refuse_clashes(markdown, as_json, html)
+    if readers:
+        if not urls:
+            raise UsageError("--reader needs URLs of data sets")
+        urls = tuple(each for url in urls for each in each_reader(url, readers))
     folder = resume or out or new_folder()
     with (
         each_warning_once(),
@@ -190,7 +200,6 @@ def _spec(
     **fields: Any,
 ) -> SweepSpec:
     """Return the spec. ``fields`` are further fields of `SweepSpec`. Raises `UsageError`."""
-    from pipeprof.errors import UsageError
     from pipeprof.model import SweepSpec
     from pipeprof.storage.urls import redact
 
@@ -223,7 +232,6 @@ def _step_s(
     batch_sizes: tuple[int, ...],
 ) -> float | None:
     """Return the emulated step in seconds; ``None`` where the user provides the step."""
-    from pipeprof.errors import UsageError
     from pipeprof.sizing.mlperf import find_workload
 
     if sum(value is not None for value in (step_ms, accelerator, step)) > 1:

@@ -90,22 +90,12 @@ class Encoder(Protocol):
     def finish(self) -> bytes: ...
 
 
-class Format(Protocol):
-    """A file format."""
+class Decoder(Protocol):
+    """What finds the columns of objects, and turns their bytes into rows."""
 
-    name: str
-    suffixes: tuple[str, ...]
-    compressions: tuple[str, ...]
-    """The compressions that `encoder` accepts; the first is the default."""
-    row_groups: bool
-    """Whether each `Encoder.write` makes a group of rows, and splits are runs of such groups."""
-    optional_columns: bool
-    """Whether a row may lack a column, and so an object as well. It is null there. Then `plan` has
-    each column that is both in ``columns`` and in ``types``, whether the object has it or not."""
-
-    def sniff(self, head: bytes, tail: bytes) -> bool:
-        """Return whether these first and last bytes (up to 4 KiB each) are certainly of this
-        format."""
+    @property
+    def name(self) -> str:
+        """The name of the format."""
         ...
 
     def plan(
@@ -129,6 +119,24 @@ class Format(Protocol):
         Yield a `Fault` where rows are damaged and the rest can be read. Raises `CorruptData` or
         `SchemaMismatch` where nothing behind the damage can be read.
         """
+        ...
+
+
+class Format(Decoder, Protocol):
+    """A file format."""
+
+    suffixes: tuple[str, ...]
+    compressions: tuple[str, ...]
+    """The compressions that `encoder` accepts; the first is the default."""
+    row_groups: bool
+    """Whether each `Encoder.write` makes a group of rows, and splits are runs of such groups."""
+    optional_columns: bool
+    """Whether a row may lack a column, and so an object as well. It is null there. Then `plan` has
+    each column that is both in ``columns`` and in ``types``, whether the object has it or not."""
+
+    def sniff(self, head: bytes, tail: bytes) -> bool:
+        """Return whether these first and last bytes (up to 4 KiB each) are certainly of this
+        format."""
         ...
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder: ...

@@ -54,6 +54,19 @@ def from_text(column: str, read: pa.ChunkedArray, dtype: pa.DataType) -> pa.Chun
     return convert(column, read, dtype)
 
 
+def parse_text(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """Return the values that texts hold, each a number, a truth value or a list. Raises
+    `SchemaMismatch`."""
+    if pa.types.is_string(dtype):
+        return text
+    if is_list(dtype):
+        lists = read_lists(column, text.fill_null(""), dtype.value_type)
+        return convert(column, lists, dtype)
+    text = pc.utf8_trim_whitespace(text)
+    text = pc.if_else(pc.is_in(text, value_set=pa.array(NULLS)), None, text)
+    return convert(column, convert(column, text, read_type(dtype)), dtype)
+
+
 def to_text(column: str, array: pa.Array) -> pa.Array:
     """Return the fields of a column as large_string, not yet quoted; a null stays null."""
     dtype = array.type

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeprof.errors import CorruptData, SchemaMismatch
-from pipeprof.formats.text_cells import NULLS, infer, read_lists, read_type
-from pipeprof.formats.types import convert, format_type, is_list
+from pipeprof.formats.text_cells import NULLS, infer, parse_text
+from pipeprof.formats.types import format_type
 from pipeprof.formats.webdataset.members import ArchiveFile
 
 Sample = dict[str, bytes]
@@ -105,14 +105,7 @@ def _values(name: str, cells: pa.Array, dtype: pa.DataType) -> pa.Array:
             f"files {name!r} are not text in UTF-8, so they cannot be read as "
             f"{format_type(dtype)}; read them as binary."
         ) from None
-    if pa.types.is_string(dtype):
-        return text
-    if is_list(dtype):
-        lists = read_lists(name, text.fill_null(""), dtype.value_type)
-        return convert(name, lists, dtype)
-    text = pc.utf8_trim_whitespace(text)
-    text = pc.if_else(pc.is_in(text, value_set=pa.array(NULLS)), None, text)
-    return convert(name, convert(name, text, read_type(dtype)), dtype)
+    return parse_text(name, text, dtype)
 
 
 def check_name(name: str) -> None:

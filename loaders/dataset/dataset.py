@@ -16,9 +16,9 @@ import pyarrow as pa
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
+from pipeprof.formats.readers import each_reader
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import BatchOptions, Transform, batches_of
 from pipeprof.loaders.dataset.planning import ColumnsLeftOut, DatasetPlan, explain, plan_dataset
@@ -51,6 +51,7 @@ def open_dataset(
     storage_options: Mapping[str, Any] | None = None,
     read: ReadOptions | None = None,
     on_error: OnError = "fail",
+    reader: str | None = None,
 ) -> FileDataset:
     """Read CSV, Parquet, TFRecord, Arrow, JSON Lines or WebDataset as batches of tensors.
 
@@ -76,6 +77,8 @@ def open_dataset(
         read: How files are split and bytes are fetched.
         on_error: ``"fail"`` stops at damaged data. ``"skip"`` leaves out as little as the format
             allows, warns, and counts it in ``source.skipped``.
+        reader: The library that decodes the objects, each as a whole, such as ``"polars"``; see
+            ``pipeprof readers``. By default the format's own decoder.
 
     Returns:
         An ``IterableDataset``. A batch maps each column to a tensor whose first dimension is the
@@ -90,6 +93,8 @@ def open_dataset(
         >>> dataset = pipeprof.open_dataset("data/parquet", batch_size=512, shuffle=True)
         >>> loader = DataLoader(dataset, batch_size=None, num_workers=4)
     """
+    if reader is not None:
+        [url] = each_reader(url, [reader])
     reading = read or ReadOptions()
     _check_sizes(batch_size, reading)
     place = find_rank(rank, world_size)
@@ -257,8 +262,7 @@ class FileDataset(IterableDataset[Any]):
             epoch += 1
 
     def _decoding(self, item: ObjectInfo, split: Split) -> Decoding:
-        chosen = formats.get(self._plan.format_name)
-        return chosen.decode(item.size, split, self.schema, self._read)
+        return self._plan.decoder.decode(item.size, split, self.schema, self._read)
 
     def _split_rows(
         self, item: ObjectInfo, split: Split, epoch: int, reader: StoreReader

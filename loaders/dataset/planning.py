@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
-from pipeprof.formats.base import Fault, FilePlan, Format, ReadOptions, Split, drive_plan
+from pipeprof.formats.base import Decoder, Fault, FilePlan, Format, ReadOptions, Split, drive_plan
+from pipeprof.formats.readers import read_by, split_reader
 from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.model import DataSource
@@ -45,6 +46,11 @@ class DatasetPlan:
     notes: tuple[str, ...] = ()
     """What of the data is not read, and why; a sentence each."""
 
+    @property
+    def decoder(self) -> Decoder:
+        """The format, or the reader that decodes its objects."""
+        return read_by(self.source.reader, formats.get(self.format_name))
+
 
 def plan_dataset(
     url: str,
@@ -59,18 +65,21 @@ def plan_dataset(
 
     Columns that do not have ``form`` are left out, or raise where they are among ``columns``.
 
+    ``url`` may begin with the name of a reader: ``polars::data/parquet``.
+
     ``types`` maps columns to types such as ``"list<int64>"``, in place of inferred types and of
     those that a manifest of ``pipeprof generate`` declares. ``skips`` counts what is skipped, or
     raises. Raises `StorageError`, `FormatError`.
     """
     skips = skips or SkipCounter("fail")
+    reader, url = split_reader(url)
     store = open_store(url, storage_options, options)
     items = store.find(url)
     chosen = _one_format(store, items, redact(url), skips)
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }
-    plan_object = partial(_plan, chosen, store, options, skips)
+    plan_object = partial(_plan, read_by(reader, chosen), store, options, skips)
     schema, plans = _plan_all(
         plan_object, items, columns, arrow_types, form, skips, chosen.optional_columns
     )
@@ -79,7 +88,7 @@ def plan_dataset(
     left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
     source = DataSource(
         redact(url), chosen.name, len(items), sum(item.size for item in items),
-        columns_left_out=tuple(field.name for field in left_out),
+        columns_left_out=tuple(field.name for field in left_out), reader=reader,
     )  # fmt: skip
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
     notes = (f"{redact(url)}: {_without_tensor(left_out)}, left out.",) if left_out else ()
@@ -92,7 +101,7 @@ def explain(error: FormatError, item: ObjectInfo) -> FormatError:
 
 
 def _plan(
-    chosen: Format,
+    chosen: Decoder,
     store: Store,
     options: ReadOptions,
     skips: SkipCounter,

@@ -124,6 +124,8 @@ class DataSource:
     """Unreadable data that was left out; ``None``: such data raises an error instead."""
     columns_left_out: tuple[str, ...] = ()
     """Columns that have no tensor form, where none were asked for by name."""
+    reader: str | None = None
+    """The library that decoded it. ``None``: the format's own decoder."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,11 @@ def local_path(url: str) -> str:
 
 
 def redact(url: str) -> str:
-    """Return ``url`` without user name, password, query and fragment, for reports and logs."""
+    """Return ``url`` without user name, password, query and fragment, for reports and logs. It may
+    be a chain, such as ``polars::s3://…``."""
+    first, chained, rest = url.partition("::")
+    if chained:
+        return f"{redact(first)}::{redact(rest)}"
     if is_local(url):
         return url
     parts = urlsplit(url)

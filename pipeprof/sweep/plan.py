@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeprof.errors import OutputError, ProfileError, UsageError
+from pipeprof.formats.readers import split_reader
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import Copy, SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
@@ -222,6 +223,8 @@ def check(spec: SweepSpec) -> None:
                 raise UsageError(f"{name} {value} is impossible; it must be at least {least}")
     if spec.conversion is not None and len(spec.urls) > 1:
         raise UsageError("--formats converts one data set; name one URL")
+    if spec.conversion is not None and split_reader(spec.urls[0])[0]:
+        raise UsageError("--formats compares formats by their own decoders; name no reader")
     if spec.own is not None and (spec.conversion or spec.transform or spec.columns):
         raise UsageError(
             "--formats, --transform and --columns are for data sets, not for a loader or script "

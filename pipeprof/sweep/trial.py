@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import slice_log
 from pipeprof.errors import FormatError, PipeprofError
+from pipeprof.formats import readers
+from pipeprof.formats.readers import split_reader
 from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
 from pipeprof.loaders.dataset.planning import ColumnsLeftOut
 from pipeprof.loaders.headspace import headspace
@@ -62,7 +65,7 @@ def run_trial(
         name, prepared = setting.url, None
         if dataset is not None:
             name = f"{dataset.source.format} {redact(setting.url)}"
-            prepared = prepare(setting.url, spec.cache)  # here, as opening the data set reads
+            prepared = prepare(_plain(setting), spec.cache)  # here, as opening the data set reads
         meter = ReadMeter(setting.num_workers)
         profiled = wrap(loader, name, consumer.label, whole=True)
         warmup = _consume(profiled, consumer, spec, setting, tick, meter)
@@ -99,7 +102,7 @@ def measure_headspace(
 
     def measure(loader: DataLoader[Any], dataset: FileDataset | None) -> Headspace:
         if dataset is not None:
-            prepare(setting.url, spec.cache)
+            prepare(_plain(setting), spec.cache)
         return headspace(loader, consumer.step, seconds=spec.trial_s)
 
     return _with_loader(spec, setting, storage_options, measure)
@@ -141,12 +144,25 @@ def _with_loader(
             batch_size=None,
             num_workers=setting.num_workers,
             prefetch_factor=setting.prefetch_factor,
+            multiprocessing_context=_start_method(setting),
         )
         try:
             return use(loader, dataset)
         except PipeprofError as error:
             # the traceback would keep the iterator alive, and with it the workers
             raise _without_traceback(error.with_traceback(None)) from None
+
+
+def _start_method(setting: TrialSetting) -> str | None:
+    """Return how workers must be started: a library whose threads run here cannot be forked."""
+    reader, _ = split_reader(setting.url)
+    unsafe = reader is not None and not readers.get(reader).fork_safe and reader in sys.modules
+    return "spawn" if unsafe and setting.num_workers else None
+
+
+def _plain(setting: TrialSetting) -> str:
+    """Return the URL of a setting without its reader."""
+    return split_reader(setting.url)[1]
 
 
 def _no_rows(setting: TrialSetting) -> FormatError:

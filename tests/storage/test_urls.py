@@ -11,6 +11,9 @@ from pipeprof.storage.urls import is_local, join, local_path, redact
         ("/data/x", "/data/x"),
         ("s3://bucket/a/b.csv", "s3://bucket/a/b.csv"),
         ("s3://KEY:SECRET@bucket/a", "s3://bucket/a"),
+        ("polars::s3://KEY:SECRET@bucket/a", "polars::s3://bucket/a"),
+        ("filecache::s3://KEY:SECRET@bucket/a?token=abc", "filecache::s3://bucket/a"),
+        ("/data/a::b", "/data/a::b"),
         ("https://user@host:8080/a?X-Amz-Signature=abc#frag", "https://host:8080/a"),
     ],
 )

@@ -196,9 +196,7 @@ class _SplitReader:
     ) -> None:
         self._item, self._split = place
         self._store, self._skips = data.store, skips
-        self._decoding = formats.get(data.format_name).decode(
-            self._item.size, self._split, data.schema, read
-        )
+        self._decoding = data.decoder.decode(self._item.size, self._split, data.schema, read)
         self._finishing = False
         self.bytes = 0
         """The bytes read from storage."""
