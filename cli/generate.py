@@ -21,7 +21,7 @@ from rich.progress import (
 from pipeprof.bench_data import KINDS
 from pipeprof.cli.options import SIZE, storage_options_option
 from pipeprof.cli.output import json_option
-from pipeprof.formats import FORMATS
+from pipeprof.formats import WRITTEN
 from pipeprof.units import format_bytes, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _DEFAULT_JOBS = 2
 @click.option("--kind", type=click.Choice(KINDS), default="tabular", show_default=True,
               help="Content of a row: tabular has 26 columns, wide has 201, images a JPEG "
               "and its label, tokens a list of token ids.")  # fmt: skip
-@click.option("--format", type=click.Choice(list(FORMATS)),
+@click.option("--format", type=click.Choice(WRITTEN),
               required=True, help="File format.")  # fmt: skip
 @click.option("--size", "size_bytes", type=SIZE, default="1GiB", show_default=True,
               help="Approximate size of the rows in RAM: the same size gives the same rows in "

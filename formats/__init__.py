@@ -19,16 +19,18 @@ FORMATS = {
     "arrow": "pipeprof.formats.arrow.format",
     "jsonl": "pipeprof.formats.jsonl.format",
     "webdataset": "pipeprof.formats.webdataset.format",
+    "images": "pipeprof.formats.images.format",
 }
 """Maps the name of a format to the module that has it as ``FORMAT``."""
+
+WRITTEN = tuple(name for name in FORMATS if name != "images")
+"""The formats that can be written."""
 
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")
 _LOOKS = (
     (b"\x1f\x8b", "is compressed by gzip"),
     (b"\x28\xb5\x2f\xfd", "is compressed by zstd"),
     (b"PK\x03\x04", "is a zip archive"),
-    (b"\x89PNG", "is a PNG image"),
-    (b"\xff\xd8\xff", "is a JPEG image"),
     (b"ARROW1", "is an Arrow file"),
     (b"FEA1", "is a Feather file of version 1"),
     (b"Obj\x01", "is an Avro file"),

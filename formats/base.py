@@ -50,6 +50,8 @@ class Split:
     """The number of rows, where a format can count them without reading them."""
     ranges: tuple[ByteRange, ...] = ()
     """Bytes to fetch in one request, where the format knows them in advance."""
+    folder: int = 0
+    """The number of the object's folder among those of the data set, where it is a column."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class FilePlan:
     left_out: tuple[pa.Field, ...] = ()
     """Columns that are not in ``schema``, as they have none of the types there are. Only where no
     columns were asked for by name."""
+    by_folder: bool = False
+    """Whether a column is `Split.folder`, which is known once all objects are."""
 
 
 @dataclass(frozen=True)

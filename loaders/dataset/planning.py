@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
 from pipeprof.formats.base import Decoder, Fault, FilePlan, Format, ReadOptions, Split, drive_plan
+from pipeprof.formats.images.format import folder_numbers
 from pipeprof.formats.readers import read_by, split_reader
 from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
@@ -85,6 +86,8 @@ def plan_dataset(
     )
     if schema is None:
         raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
+    if any(plan.by_folder for _, plan in plans):
+        plans = _with_folders(plans)
     left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
     source = DataSource(
         redact(url), chosen.name, len(items), sum(item.size for item in items),
@@ -193,6 +196,17 @@ def _plan_all(
     if first_error and not plans:
         raise first_error
     return schema, plans
+
+
+def _with_folders(
+    plans: Sequence[tuple[ObjectInfo, FilePlan]],
+) -> list[tuple[ObjectInfo, FilePlan]]:
+    """Write into each split the number of its object's folder."""
+    numbers = folder_numbers([item.path for item, _ in plans])
+    return [
+        (item, replace(plan, splits=tuple(replace(each, folder=number) for each in plan.splits)))
+        for (item, plan), number in zip(plans, numbers, strict=True)
+    ]
 
 
 def _plan_first(

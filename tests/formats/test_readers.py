@@ -30,7 +30,7 @@ BEYOND = {
     ("polars", "jsonl"): {"float16", "float32", "tiny", "floats"},  # NaN and Infinity are no JSON
     ("pandas", "jsonl"): {"int64", "uint64"},  # rounded beyond 2⁵³, in a column with a null
 }
-"""Columns of `EVERY_TYPE` that a reader refuses or reads otherwise than the format's own decoder."""
+"""Columns of `EVERY_TYPE` that a reader refuses, or reads otherwise than `own`."""
 
 
 @pytest.fixture(params=PAIRS, ids="-".join)

@@ -20,7 +20,7 @@ from pipeprof.errors import (
 from pipeprof.formats.base import ReadOptions
 from pipeprof.loaders.tensors import Ragged
 
-FORMATS = list(formats.FORMATS)
+FORMATS = list(formats.WRITTEN)
 
 
 def table_of(first, rows):

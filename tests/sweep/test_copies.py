@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeprof.errors import NothingFound, OutputError, UsageError
-from pipeprof.formats import FORMATS
+from pipeprof.formats import WRITTEN
 from pipeprof.manifest import MANIFEST
 from pipeprof.model import ConversionSpec, Copy
 from pipeprof.sweep.convert.copies import new_root, plan_copies, remove_copy
@@ -67,7 +67,7 @@ def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str)
     assert copy.write_s > 0
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", list(WRITTEN))
 def test_there_are_files_enough_for_all_workers(tmp_path: Path, name: str) -> None:
     [plan] = planned(name)
     assert 16 <= write(plan, tmp_path / "a", workers=8).objects <= 18

@@ -52,7 +52,7 @@ def test_a_split_of_each_stretch_is_chosen() -> None:
     assert spread_evenly(7, 7, seed=0) == tuple(range(7))
 
 
-@pytest.mark.parametrize("format_name", list(formats.FORMATS))
+@pytest.mark.parametrize("format_name", list(formats.WRITTEN))
 def test_small_data_is_sampled_completely(tmp_path: Path, format_name: str) -> None:
     url = write(tmp_path / "data", format_name, files=3)
     rows, sample = read(url, most_bytes=100_000_000)
@@ -63,7 +63,7 @@ def test_small_data_is_sampled_completely(tmp_path: Path, format_name: str) -> N
     assert sample.storage_bytes == stored
 
 
-@pytest.mark.parametrize("format_name", list(formats.FORMATS))
+@pytest.mark.parametrize("format_name", list(formats.WRITTEN))
 def test_large_data_is_sampled_from_every_file(tmp_path: Path, format_name: str) -> None:
     url = write(tmp_path / "data", format_name, files=8)
     whole, _ = read(url, most_bytes=100_000_000)
@@ -88,7 +88,7 @@ def test_the_number_of_sampled_files_is_bounded(tmp_path: Path) -> None:
     assert [file // 2 for file in sorted(files)] == list(range(MIN_SAMPLED_SPLITS))
 
 
-@pytest.mark.parametrize("format_name", list(formats.FORMATS))
+@pytest.mark.parametrize("format_name", list(formats.WRITTEN))
 def test_all_columns_are_taken_of_the_splits_that_a_trial_reads(
     tmp_path: Path, format_name: str
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeprof import formats
+from pipeprof.errors import UsageError
 from pipeprof.formats.base import choose_compression
 from pipeprof.log import suppress_and_log
 from pipeprof.model import ConversionSpec, Copy
@@ -37,6 +38,8 @@ def plan_copies(spec: ConversionSpec, roots: Mapping[str, str]) -> tuple[Copy, .
 def parse_format(requested: str) -> tuple[str, str]:
     """Split ``"parquet:zstd"`` or ``"csv"`` into format and compression. Raises `UsageError`."""
     name, colon, compression = requested.partition(":")
+    if name in formats.FORMATS and name not in formats.WRITTEN:
+        raise UsageError(f"{name} can be read but not written; choose {', '.join(formats.WRITTEN)}")
     known = formats.get(name).compressions
     return name, choose_compression(name, known, compression if colon else None)
 
