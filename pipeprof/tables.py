@@ -14,7 +14,7 @@ from pipeprof.model import BatchLog, Profile, StageStats, SweepResult, TableName
 from pipeprof.report.document.journey import journey
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-untyped]
+    import pandas
     import pyarrow
 
 Table: TypeAlias = "pyarrow.Table"

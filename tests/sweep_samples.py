@@ -13,6 +13,7 @@ from pipeprof.model import (
     Gain,
     Headspace,
     LoaderConfig,
+    Multiple,
     PairedRuns,
     Recommendation,
     RunNoise,
@@ -118,6 +119,12 @@ _ADVICE = (
         ),
         best_trial=5,
         recommendation=_sweep_advice(SWEEP_TRIALS[4], SWEEP_TRIALS[5]),
+        against_first=Multiple(
+            speed=SWEEP_TRIALS[5].samples_per_s / SWEEP_TRIALS[2].samples_per_s,
+            interval=(1.62, 1.71),
+            difference="faster",
+            cpu=0.21,
+        ),
     ),
 )
 

@@ -90,6 +90,7 @@ from pipeprof.model.stages import Stage as Stage
 from pipeprof.model.stages import StageStats as StageStats
 from pipeprof.model.sweep import SWEEP_SCHEMA as SWEEP_SCHEMA
 from pipeprof.model.sweep import CacheWanted as CacheWanted
+from pipeprof.model.sweep import Multiple as Multiple
 from pipeprof.model.sweep import PairedRuns as PairedRuns
 from pipeprof.model.sweep import RunNoise as RunNoise
 from pipeprof.model.sweep import SweepAdvice as SweepAdvice

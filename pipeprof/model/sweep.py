@@ -179,6 +179,20 @@ class PairedRuns:
 
 
 @dataclass(frozen=True)
+class Multiple:
+    """A data set compared with the first one of its sweep, each at its best setting."""
+
+    speed: float
+    """Its samples/s as a multiple of those of the first data set."""
+    interval: tuple[float, float]
+    """95 % interval of ``speed``, which contains how much runs of one setting differ."""
+    difference: Literal["faster", "slower", "none"]
+    """*none* when the interval contains 1, or the speed is within 3 % of it."""
+    cpu: float | None
+    """CPU time to fetch a sample, as a multiple of the first data set's."""
+
+
+@dataclass(frozen=True)
 class SweepAdvice:
     """The recommendation of a sweep for one data set."""
 
@@ -191,6 +205,8 @@ class SweepAdvice:
     mean in the pairs, or the cheaper one where the means differ by less than 3 %."""
     recommendation: Recommendation | None
     """The change from the first setting tried to the best."""
+    against_first: Multiple | None = None
+    """``None`` for the first data set, for copies of a conversion, and in an older sweep."""
 
 
 @dataclass(frozen=True)

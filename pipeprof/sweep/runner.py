@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 
 from pipeprof.analyze.sweep.conversion import evaluate
+from pipeprof.analyze.sweep.multiples import with_multiples
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import cheaper_of, choose, is_decided
 from pipeprof.errors import PipeprofError
-from pipeprof.model import PairedRuns, SweepResult, SweepSpec
+from pipeprof.model import PairedRuns, SweepAdvice, SweepResult, SweepSpec, Trial
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.consumer import consumer_label
 from pipeprof.sweep.convert.convert import written_copies
@@ -169,7 +170,8 @@ class SweepRunner:
             until = partial(is_decided, cheaper=cheaper_of(trials, doubt))
             runs = self._pairs(doubt, (one, other), pairs, until)
             paired = {**self.result.paired, url: runs}
-            self._save(replace(self.result, paired=paired, advice=choose(trials, spec, paired)))
+            advice = self._advise(trials, paired)
+            self._save(replace(self.result, paired=paired, advice=advice))
 
     def _pairs(
         self,
@@ -254,8 +256,15 @@ class SweepRunner:
         """Save ``result``, with the intervals of ``url`` widened by the noise between runs."""
         self.result = result
         trials = widened(result.trials, url, self._noise(url))
-        advice = choose(trials, result.spec, result.paired)
+        advice = self._advise(trials, result.paired)
         self._save(replace(result, trials=trials, advice=advice))
+
+    def _advise(
+        self, trials: Sequence[Trial], paired: Mapping[str, PairedRuns]
+    ) -> tuple[SweepAdvice, ...]:
+        advice = choose(trials, self._plan.spec, paired)
+        noise = {each.url: self._noise(each.url).half_width for each in advice}
+        return with_multiples(advice, trials, noise)
 
     def _out_of_time(self) -> bool:
         if self._deadline is not None and monotonic() >= self._deadline:

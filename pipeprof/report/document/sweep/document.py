@@ -17,7 +17,7 @@ from pipeprof.report.document.data_sets import (
 from pipeprof.report.document.sweep.confidence import confidence, confidence_in_brief
 from pipeprof.report.document.sweep.conversion import advice_lines, conversion, cost_of_a_sample
 from pipeprof.report.document.sweep.recommendation import first_recommendation, recommendation
-from pipeprof.report.document.sweep.throughput import best_of_each, choice, throughput
+from pipeprof.report.document.sweep.throughput import best_of_each, choice, multiples, throughput
 from pipeprof.report.document.sweep.trials import trials, untried
 from pipeprof.report.document.wording import is_emulated, settings, verdict_of
 from pipeprof.units import counted, format_count, format_share
@@ -107,5 +107,6 @@ def _brief_opening(sweep: SweepResult) -> list[doc.Block]:
         shown = f"The fastest {_MOST_LINES} of {counted(len(own), 'data set')}."
         blocks.append(doc.Paragraph(shown))
     if len(own) > 1:
-        blocks.append(doc.Paragraph(choice(own)))
+        lines = choice(own), multiples(own)
+        blocks += [doc.Paragraph(line) for line in lines if line]
     return [*blocks, *_state(sweep)]

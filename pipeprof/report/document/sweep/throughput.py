@@ -95,22 +95,39 @@ def best_of_each(sweep: SweepResult, data_sets: Sequence[DataSet]) -> doc.Sectio
 
 
 def _table(data_sets: Sequence[DataSet]) -> doc.Table:
-    slowest = min(data.best.samples_per_s for data in data_sets)
     return doc.Table(
         (doc.Column("data set", "text"), doc.Column("samples/s"), doc.Column("95 %", spare=1),
-         doc.Column("speed", spare=2), *doc.columns(("starved", "bytes/sample"))),
+         doc.Column("against first", spare=2), *doc.columns(("starved", "bytes/sample"))),
         tuple(
             doc.row(
                 data.label,
                 format_count(data.best.samples_per_s),
                 count_range(data.best.interval),
-                times(data.best.samples_per_s / slowest) if slowest > 0 else "",
+                _multiple(data),
                 format_share(data.best.starved_fraction),
                 format_bytes(data.best.bytes_per_sample),
             )
             for data in data_sets
         ),
     )  # fmt: skip
+
+
+def _multiple(data: DataSet) -> str:
+    """Return the speed as a multiple of the first data set's: ``"0.87× (0.81–0.93)"``."""
+    against = data.advice.against_first if data.advice else None
+    return f"{times(against.speed)} ({count_range(against.interval)})" if against else ""
+
+
+def multiples(data_sets: Sequence[DataSet]) -> str:
+    """Say how fast the others are, against the first; empty where that is unknown."""
+    words = []
+    for data in data_sets[1:]:
+        against = data.advice.against_first if data.advice else None
+        if against is not None:
+            change = "no difference" if against.difference == "none" else against.difference
+            low, high = (times(end) for end in against.interval)
+            words.append(f"{data.label} {times(against.speed)} (95 %: {low} to {high}, {change})")
+    return f"Samples/s against {data_sets[0].label}: {'; '.join(words)}." if words else ""
 
 
 def choice(data_sets: Sequence[DataSet]) -> str:
