@@ -11,6 +11,7 @@ import s3fs
 from torch.utils.data import DataLoader
 
 import pipeprof
+from pipeprof import formats
 from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.loaders.tensors import Ragged
 from pipeprof.measure.stage_timer import Tally, tallied
@@ -37,7 +38,7 @@ def ids(url: str) -> list[int]:
     return [number for batch in pipeprof.open_dataset(url) for number in batch["id"].tolist()]
 
 
-@pytest.mark.parametrize("format_name", ["csv", "parquet", "tfrecord"])
+@pytest.mark.parametrize("format_name", list(formats.WRITTEN))
 def test_a_data_set_written_to_s3_gives_the_same_rows_as_on_disk(
     format_name: str, bucket: Path, tmp_path: Path
 ) -> None:
