@@ -25,7 +25,7 @@ FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-formats bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -124,6 +124,9 @@ bench-probe: $(READY) ## how wrong a probe from many hosts is, on clusters drawn
 
 bench-readers: $(READY) ## CSV, Parquet and TFRecord into tensors, against the best of others
 	$(KEEP) readers $(BIN)/python -m benchmarks.readers
+
+bench-formats: $(READY) ## the same images in each format: a local disk, and S3 at 20 ms (root)
+	$(KEEP) formats $(BIN)/python -m benchmarks.formats
 
 bench-prediction: $(READY) ## how wrong predictions of other settings are, on nine loaders and on strangers
 	$(KEEP) prediction $(BIN)/python -m benchmarks.prediction

@@ -8,7 +8,7 @@ these. A stream has no index, so it is one split.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -86,26 +86,18 @@ class Arrow:
             return
         ranges, answer = split.ranges, (yield ReadRequest(split.ranges))
         assert answer is not None  # a request is always answered
-        buffers = list(answer)
+        buffers, batches = list(answer), range(split.start, split.end)
         with reading("the footer"):
             stored = open_file(SparseFile(size, ranges, buffers)).schema
             columns = [stored.names.index(name) for name in select(stored.names, schema.names)]
-        batches = range(split.start, split.end)
-        missing = missing_ranges(size, ranges, buffers, batches, columns)
-        if missing:
+        if len(columns) < len(stored):  # the batches were not fetched whole
+            missing = missing_ranges(size, ranges, buffers, batches, columns)
             asked = tuple(coalesced(missing, options.gap_bytes))
-            answer = yield ReadRequest(asked)
+            answer = (yield ReadRequest(asked)) if asked else ()
             assert answer is not None
             ranges, buffers = (*ranges, *asked), [*buffers, *answer]
-        file = SparseFile(size, ranges, buffers)
-        for number in batches:
-            try:
-                batch = _decode(file, number, columns, schema)
-            except FormatError as error:
-                yield Fault(error, None)
-                continue
-            if batch.num_rows:
-                yield batch
+        included = columns if len(columns) < len(stored) else None
+        yield from _decode_batches(SparseFile(size, ranges, buffers), batches, included, schema)
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return ArrowEncoder(schema, choose_compression(self.name, self.compressions, compression))
@@ -126,13 +118,30 @@ def _splits(layout: FileLayout, every: bool, options: ReadOptions) -> Iterator[S
         split_size += size
 
 
-def _decode(
-    file: SparseFile, number: int, columns: Sequence[int], schema: pa.Schema
-) -> pa.RecordBatch:
-    """Return the columns of a record batch. Raises `CorruptData`, `SchemaMismatch`."""
+def _decode_batches(
+    file: SparseFile, numbers: Iterable[int], columns: Sequence[int] | None, schema: pa.Schema
+) -> Iterator[pa.RecordBatch | Fault]:
+    """Yield record batches with the columns of these numbers, or the faults that damage them."""
+    reader: pa.ipc.RecordBatchFileReader | None = None
+    for number in numbers:
+        if reader is None:
+            with reading("the footer"):
+                reader = open_file(file, columns)
+        try:
+            rows = _decode(reader, number, schema)
+        except FormatError as error:
+            reader = None
+            yield Fault(error, None)
+        else:
+            if rows.num_rows:
+                yield rows
+
+
+def _decode(reader: pa.ipc.RecordBatchFileReader, number: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Raises `CorruptData`, `SchemaMismatch`."""
     with reading(f"record batch {number}"):
-        batch = open_file(file, columns).get_batch(number)
-        batch.validate(full=True)
+        batch = reader.get_batch(number)
+        batch.validate(full=True)  # Arrow trusts offsets and text
     return _converted(batch, schema)
 
 

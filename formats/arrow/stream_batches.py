@@ -48,6 +48,8 @@ class StreamBatches:
     def push(self, block: Buffer) -> Iterator[pa.RecordBatch]:
         """Append ``block``, and yield the record batches that are complete then."""
         self._rest += block
+        if len(self._rest) < self._wanted:
+            return
         data, begin = bytes(self._rest), 0
         while begin < len(data):
             end, kind = self._message(data, begin)

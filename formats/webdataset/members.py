@@ -94,6 +94,8 @@ class Members:
             self._extended["path"] = _text(content.rstrip(b"\0"))
         elif kind in (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE):
             self._extended |= _pax_records(content, self._at)
+        elif kind == tarfile.GNUTYPE_SPARSE:
+            raise CorruptData(f"it holds a sparse file, near byte {self._at}, which is not read.")
         elif kind not in (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK):
             self._extended.clear()
 

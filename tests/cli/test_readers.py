@@ -13,6 +13,7 @@ from pipeprof import formats
 from pipeprof.cli.app import run
 from pipeprof.errors import CorruptData, UsageError
 from pipeprof.formats import readers
+from pipeprof.report.document.wording import data_source
 from tests.contracts.format_samples import encode
 
 QUICK = ["--workers", "1", "--step-ms", "1", "--trial-time", "0.2", "--warmup-time", "0.05",
@@ -57,6 +58,7 @@ def test_a_data_set_by_another_reader(data: str) -> None:
     assert (own.source.reader, other.source.reader) == (None, "python")
     assert ids(pipeprof.open_dataset(f"python::{data}")) == list(range(2000))
     assert pipeprof.open_dataset(data, reader="own").source == own.source
+    assert "(csv by python, 2 objects" in data_source(other.source)
 
 
 def test_a_reader_that_cannot_be_used(data: str) -> None:

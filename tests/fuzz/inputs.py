@@ -41,6 +41,16 @@ NULLS = pa.table(
     }
 )
 """One by one, in runs, and nothing else."""
+NESTED = pa.table(
+    {
+        "id": range(30),
+        "chat": [[{"role": "user", "text": "x" * i}] * (i % 3) for i in range(30)],
+        "tags": [[f"tag {j}" for j in range(i % 3)] if i % 5 else None for i in range(30)],
+        "sizes": pa.array([[("a", i)] for i in range(30)], pa.map_(pa.string(), pa.int64())),
+        "matrix": [[[1, 2], [i]] for i in range(30)],
+    }
+)
+"""Columns without a tensor form."""
 _TABLES = (SMALL, INFERRED, EVERY_TYPE, SCALARS)
 
 
@@ -116,13 +126,14 @@ def seeds(name: str) -> tuple[bytes, ...]:
     own = (encode(get(name), table) for table in _TABLES)
     files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
     others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)
-    more = {"parquet": _plain_parquet, "arrow": _other_arrow}.get(name, tuple)
-    return (*own, *more(), *others)
+    more = {"parquet": _plain_parquet, "arrow": _other_arrow, "jsonl": _nested_json}
+    more_of_it = more.get(name, tuple)()
+    return (*own, *more_of_it, *others)
 
 
 def _plain_parquet() -> Iterator[bytes]:
     """Pages without checksums: a flipped bit gets through to the decoders."""
-    for table in (*_TABLES, LISTS, NULLS):
+    for table in (*_TABLES, LISTS, NULLS, NESTED):
         for compression, version in (("none", "1.0"), ("snappy", "2.0"), ("snappy", "1.0")):
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink, compression=compression, data_page_version=version)
@@ -132,13 +143,17 @@ def _plain_parquet() -> Iterator[bytes]:
 def _other_arrow() -> Iterator[bytes]:
     """Streams, compressed batches and dictionaries."""
     words = SMALL.set_column(1, "word", SMALL["word"].dictionary_encode())
-    for table in (*_TABLES, NULLS, words):
+    for table in (*_TABLES, NULLS, NESTED, words):
         for make, compression in product((pa.ipc.new_file, pa.ipc.new_stream), (None, "lz4")):
             sink = pa.BufferOutputStream()
             options = pa.ipc.IpcWriteOptions(compression=compression)
             with make(sink, table.schema, options=options) as writer:
                 writer.write_table(table, max_chunksize=5)
             yield sink.getvalue().to_pybytes()
+
+
+def _nested_json() -> Iterator[bytes]:
+    yield encode(get("jsonl"), NESTED.drop_columns(["sizes"]))
 
 
 @cache

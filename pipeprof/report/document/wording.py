@@ -108,7 +108,8 @@ def settings(config: LoaderConfig) -> str:
 def data_source(source: DataSource) -> str:
     """Format a data source: ``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
     size = format_bytes(source.bytes)
-    text = f"{source.url} ({source.format}, {counted(source.objects, 'object')}, {size})"
+    decoded = f"{source.format} by {source.reader}" if source.reader else source.format
+    text = f"{source.url} ({decoded}, {counted(source.objects, 'object')}, {size})"
     left_out = skipped(source)
     text = f"{text}, {left_out} left out" if left_out else text
     without = source.columns_left_out
