@@ -27,7 +27,7 @@ SHARD_BYTES = 64 * 2**20
 """Default size of a shard in RAM."""
 FEWEST_SHARDS = 8
 
-_SUFFIXES = {"gzip": ".gz", "zlib": ".zz"}
+_SUFFIXES = {"gzip": ".gz", "zlib": ".zz", "zstd": ".zst"}
 """Suffixes that a compression of the whole file adds to its name."""
 
 Progress = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from pipeprof.cli.output import json_option, print_json
 
 EXAMPLE = """\b
 Examples:
-  pipeprof readers
+  pipeprof readers --json
   pipeprof sweep data/csv --reader own,polars,python --workers 1,2
 """
 

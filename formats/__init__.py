@@ -27,6 +27,8 @@ WRITTEN = tuple(name for name in FORMATS if name != "images")
 """The formats that can be written."""
 
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")
+_COMPRESSED = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""What streams of gzip and of zstd begin with."""
 _LOOKS = (
     (b"\x1f\x8b", "is compressed by gzip"),
     (b"\x28\xb5\x2f\xfd", "is compressed by zstd"),
@@ -77,8 +79,10 @@ def _may_be(name: str, head: bytes, tail: bytes) -> bool:
         return head.startswith(b"PAR1") or tail.endswith((b"PAR1", b"PARE"))
     if name == "arrow":
         return head.startswith((b"ARROW1", b"\xff\xff\xff\xff")) or tail.endswith(b"ARROW1")
+    if name in ("csv", "jsonl", "webdataset") and head.startswith(_COMPRESSED):
+        return True
     if name in ("csv", "jsonl"):
-        return b"\0" not in head or head.startswith(b"\x1f\x8b")
+        return b"\0" not in head
     return _look(head) == "is of unknown content"
 
 

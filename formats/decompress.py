@@ -1,19 +1,77 @@
-"""Decompress gzip and zlib streams: blocks go in, and pieces of bounded size come out."""
+"""Decompress gzip, zlib and zstd streams: blocks go in, and pieces of bounded size come out."""
 
 from __future__ import annotations
 
+import sys
 import zlib
-from typing import Literal
+from typing import Literal, Protocol
 
 from pipeprof.errors import CorruptData
 
-Codec = Literal["gzip", "zlib"]
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+Codec = Literal["gzip", "zlib", "zstd"]
 _WINDOW: dict[str, int] = {"gzip": 31, "zlib": 15}
-_GZIP_MAGIC = b"\x1f\x8b"
+_MAGIC: dict[str, bytes] = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_CHECKSUM = zstd.CompressionParameter.checksum_flag
+_DAMAGED = (zlib.error, zstd.ZstdError)
+
+
+class _Member(Protocol):
+    """One member of a stream, as `zlib.decompressobj` makes it."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+
+    def decompress(self, data: bytes, limit: int, /) -> bytes: ...
+
+
+class _Frame:
+    """A frame of zstd, with the interface of `zlib.decompressobj`."""
+
+    unconsumed_tail = b""  # the decompressor keeps it
+
+    def __init__(self) -> None:
+        self._frame = zstd.ZstdDecompressor()
+        self.decompress = self._frame.decompress
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._frame.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._frame.unused_data)
+
+
+def _member(codec: Codec) -> _Member:
+    return _Frame() if codec == "zstd" else zlib.decompressobj(_WINDOW[codec])
+
+
+def recognise(head: bytes) -> Codec | None:
+    """Return the codec of a stream of text or of an archive; ``None`` where it is plain."""
+    if head.startswith(_MAGIC["zstd"]):
+        return "zstd"
+    return "gzip" if is_gzip(head) else None
+
+
+def plain_head(head: bytes) -> bytes:
+    """Return the first plain bytes of a stream that may be compressed; never raises."""
+    codec = recognise(head)
+    return inflate_head(head, codec) if codec else head
 
 
 def is_gzip(head: bytes) -> bool:
-    return head.startswith(_GZIP_MAGIC)
+    return head.startswith(_MAGIC["gzip"])
 
 
 def is_zlib(head: bytes) -> bool:
@@ -25,8 +83,8 @@ def is_zlib(head: bytes) -> bool:
 def inflate_head(head: bytes, codec: Codec) -> bytes:
     """Return the plain bytes that the first compressed ones hold; never raises."""
     try:
-        return zlib.decompressobj(_WINDOW[codec]).decompress(head, 1 << 16)
-    except zlib.error:
+        return _member(codec).decompress(head, 1 << 16)
+    except _DAMAGED:
         return b""
 
 
@@ -36,7 +94,11 @@ class Deflater:
     def __init__(self, compression: str) -> None:
         """Use the codec ``compression``; anything else keeps the bytes as they are."""
         window = _WINDOW.get(compression)
-        self._stream = zlib.compressobj(wbits=window) if window else None
+        self._stream: zlib._Compress | zstd.ZstdCompressor | None = None
+        if compression == "zstd":
+            self._stream = zstd.ZstdCompressor(options={_CHECKSUM: 1})
+        elif window:
+            self._stream = zlib.compressobj(wbits=window)
 
     def compress(self, data: bytes, finish: bool = False) -> bytes:
         """Return what of ``data`` is compressed so far; with ``finish``, all to the end of the
@@ -47,11 +109,12 @@ class Deflater:
 
 
 class Inflater:
-    """Takes compressed blocks and returns plain bytes. A gzip stream may have many members."""
+    """Takes compressed blocks and returns plain bytes. A stream of gzip or zstd may have many
+    members."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._member = zlib.decompressobj(_WINDOW[codec])
+        self._member = _member(codec)
         self._input = b""
         self._consumed = 0
         """Compressed bytes pushed so far."""
@@ -70,7 +133,7 @@ class Inflater:
                 return b""
             try:
                 plain = self._member.decompress(self._input, limit)
-            except zlib.error as error:
+            except _DAMAGED as error:
                 raise CorruptData(
                     f"the {self._codec} stream is damaged before byte {self._consumed} ({error})."
                 ) from None
@@ -96,14 +159,15 @@ class Inflater:
         if not rest:
             self._input = b""
             return False
-        if self._codec == "zlib" or not _GZIP_MAGIC.startswith(rest[:2]):
+        magic = _MAGIC.get(self._codec)
+        if magic is None or not magic.startswith(rest[: len(magic)]):
             raise CorruptData(
                 f"the {self._codec} stream ends before byte {self._consumed}, "
                 "and other bytes follow it."
             )
-        if len(rest) < 2:
+        if len(rest) < len(magic):
             return False
         self._input = rest
-        self._member = zlib.decompressobj(_WINDOW[self._codec])
+        self._member = _member(self._codec)
         self._between = False
         return True

@@ -1,8 +1,8 @@
-"""CSV by RFC 4180: UTF-8, commas, a header line, plain or gzip.
+"""CSV by RFC 4180: UTF-8, commas, a header line, plain, gzip or zstd.
 
-A plain file is cut into byte ranges; a row belongs to the range in which it begins. A gzip stream
-is one split. So is a file that has a line end within quotes among its first rows. Fields are parsed
-block by block, so memory holds no more than two blocks and one row.
+A plain file is cut into byte ranges; a row belongs to the range in which it begins. A compressed
+stream is one split. So is a file that has a line end within quotes among its first rows. Fields are
+parsed block by block, so memory holds no more than two blocks and one row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.encoder import CsvEncoder
 from pipeprof.formats.csv.parser import BOM, RowParser, one_chunk
 from pipeprof.formats.csv.rows import RowBuffer, check_begin, first_row_end, halves
-from pipeprof.formats.decompress import Codec, is_gzip
+from pipeprof.formats.decompress import recognise
 from pipeprof.formats.lines import Window
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.text_cells import infer
@@ -44,16 +44,12 @@ _BLOCKS = 2
 """So many blocks are given to Arrow at a time, as each call has fixed costs."""
 
 
-def recognise(head: bytes) -> Codec | None:
-    return "gzip" if is_gzip(head) else None
-
-
 class Csv:
     """The format; see the module."""
 
     name = "csv"
-    suffixes: tuple[str, ...] = (".csv", ".csv.gz")
-    compressions: tuple[str, ...] = ("none", "gzip")
+    suffixes: tuple[str, ...] = (".csv", ".csv.gz", ".csv.zst")
+    compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = False
 

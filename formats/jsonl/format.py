@@ -1,8 +1,8 @@
-"""JSON Lines: UTF-8, an object a line, plain or gzip.
+"""JSON Lines: UTF-8, an object a line, plain, gzip or zstd.
 
 A plain file is cut into byte ranges; a line belongs to the range in which it begins. Text holds no
-line end, as JSON escapes it, so a file may be cut anywhere. A gzip stream is one split. A column
-that a line lacks is null there. One that the first 1 MiB lacks is not read.
+line end, as JSON escapes it, so a file may be cut anywhere. A compressed stream is one split. A
+column that a line lacks is null there. One that the first 1 MiB lacks is not read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeprof.formats.base import (
     Split,
     choose_compression,
 )
-from pipeprof.formats.decompress import Codec, inflate_head, is_gzip
+from pipeprof.formats.decompress import plain_head, recognise
 from pipeprof.formats.jsonl.columns import Row, infer_schema, parse_row
 from pipeprof.formats.jsonl.encoder import JsonlEncoder
 from pipeprof.formats.jsonl.parser import LineParser
@@ -36,23 +36,20 @@ _BOM = b"\xef\xbb\xbf"
 _SAMPLE_BYTES = 2**20
 
 
-def recognise(head: bytes) -> Codec | None:
-    return "gzip" if is_gzip(head) else None
-
-
 class Jsonl:
     """The format; see the module."""
 
     name = "jsonl"
     suffixes: tuple[str, ...] = (
-        ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz"
+        ".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst", ".json",
+        ".json.gz", ".json.zst",
     )  # fmt: skip
-    compressions: tuple[str, ...] = ("none", "gzip")
+    compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = True
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
-        plain = inflate_head(head, "gzip") if is_gzip(head) else head
+        plain = plain_head(head)
         line = plain.removeprefix(_BOM).lstrip().partition(b"\n")[0]
         try:
             return bool(parse_row(line, 1))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from pipeprof.formats.base import Buffer
+from pipeprof.formats.decompress import Inflater, recognise
+
+_PIECE_BYTES = 2**22
 
 
 class Reader(Protocol):
@@ -25,8 +28,13 @@ class Reader(Protocol):
         ...
 
 
-def without_gzip(data: Buffer) -> Any:
-    """Return the plain bytes of an object that may be compressed as a whole."""
-    import gzip
-
-    return gzip.decompress(data) if bytes(data[:2]) == b"\x1f\x8b" else data
+def plain_bytes(data: Buffer) -> Buffer:
+    """Return the plain bytes of an object that may be compressed as a whole. Raises
+    `CorruptData`."""
+    codec = recognise(bytes(data[:4]))
+    if codec is None:
+        return data
+    inflater = Inflater(codec)
+    inflater.push(data)
+    pieces = list(iter(lambda: inflater.pull(_PIECE_BYTES), b""))
+    return b"".join([*pieces, inflater.finish()])

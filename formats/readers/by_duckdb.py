@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeprof.formats.base import Buffer
-from pipeprof.formats.readers.base import Reader, without_gzip
+from pipeprof.formats.readers.base import Reader, plain_bytes
 from pipeprof.formats.text_cells import NULLS
 
 _FILE = "/pipeprof-object"
@@ -29,7 +29,7 @@ class DuckDB:
         from fsspec.implementations.memory import MemoryFileSystem
 
         memory = MemoryFileSystem()
-        memory.pipe_file(_FILE, bytes(without_gzip(data)))
+        memory.pipe_file(_FILE, bytes(plain_bytes(data)))
         connection: Any = duckdb.connect(config={"threads": 1})
         try:
             connection.register_filesystem(memory)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeprof.formats.base import Buffer
-from pipeprof.formats.readers.base import Reader, without_gzip
+from pipeprof.formats.readers.base import Reader, plain_bytes
 from pipeprof.formats.text_cells import NULLS
 
 
@@ -21,7 +21,7 @@ class Pandas:
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:
         import pandas as pd
 
-        names, source = list(schema.names), io.BytesIO(without_gzip(data))
+        names, source = list(schema.names), io.BytesIO(plain_bytes(data))
         if format_name == "jsonl":
             frame = pd.read_json(source, lines=True, dtype=False)
             return pa.Table.from_pandas(frame[names], preserve_index=False)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeprof.formats.base import Buffer
-from pipeprof.formats.readers.base import Reader, without_gzip
+from pipeprof.formats.readers.base import Reader, plain_bytes
 from pipeprof.formats.text_cells import NULLS
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read once, when polars is imported
@@ -42,7 +42,7 @@ def _read(format_name: str, data: bytes, schema: pa.Schema) -> pa.Table:
     elif format_name == "jsonl":
         wide = [pa.int64() if field.type in _NARROW else field.type for field in schema]
         types = _types(pa.schema(zip(names, wide, strict=True)))
-        frame = pl.read_ndjson(without_gzip(data), schema_overrides=types).select(names)
+        frame = pl.read_ndjson(bytes(plain_bytes(data)), schema_overrides=types).select(names)
     elif format_name == "parquet":
         frame = pl.read_parquet(data, columns=names)
     elif data.startswith(b"ARROW1"):

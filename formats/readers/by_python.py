@@ -10,7 +10,7 @@ import tarfile
 import pyarrow as pa
 
 from pipeprof.formats.base import Buffer
-from pipeprof.formats.readers.base import Reader, without_gzip
+from pipeprof.formats.readers.base import Reader, plain_bytes
 from pipeprof.formats.text_cells import parse_text
 from pipeprof.formats.webdataset.cells import Sample, SampleGrouper, to_batch
 from pipeprof.formats.webdataset.members import ArchiveFile
@@ -23,7 +23,7 @@ class Python:
     fork_safe = True
 
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:
-        plain = without_gzip(data)
+        plain = plain_bytes(data)
         if format_name == "webdataset":
             return pa.Table.from_batches([to_batch(_samples(plain), schema)])
         lines = io.TextIOWrapper(io.BytesIO(plain), "utf-8-sig", newline="")

@@ -1,4 +1,4 @@
-"""WebDataset: a tar archive, plain or gzip, of samples.
+"""WebDataset: a tar archive, plain, gzip or zstd, of samples.
 
 The files of a sample lie side by side. ``000017.jpg`` and ``000017.cls`` are a row with the columns
 ``jpg`` and ``cls``. What is text and reads as a number, a truth value or a list has that type. All
@@ -24,7 +24,7 @@ from pipeprof.formats.base import (
     choose_compression,
 )
 from pipeprof.formats.bisect_errors import decode_undamaged
-from pipeprof.formats.decompress import Codec, inflate_head, is_gzip
+from pipeprof.formats.decompress import plain_head, recognise
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.types import check_types, select
 from pipeprof.formats.webdataset.cells import (
@@ -42,21 +42,17 @@ _MAGIC = b"ustar"
 _MAGIC_OFFSET = 257
 
 
-def recognise(head: bytes) -> Codec | None:
-    return "gzip" if is_gzip(head) else None
-
-
 class WebDataset:
     """The format; see the module."""
 
     name = "webdataset"
-    suffixes: tuple[str, ...] = (".tar", ".tar.gz", ".tgz")
-    compressions: tuple[str, ...] = ("none", "gzip")
+    suffixes: tuple[str, ...] = (".tar", ".tar.gz", ".tgz", ".tar.zst")
+    compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = True
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
-        plain = inflate_head(head, "gzip") if is_gzip(head) else head
+        plain = plain_head(head)
         return plain[_MAGIC_OFFSET:].startswith(_MAGIC) or _is_empty_archive(plain)
 
     def plan(

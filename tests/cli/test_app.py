@@ -94,7 +94,7 @@ def test_bash_can_complete() -> None:
         COMP_WORDS="pipeprof re",
         COMP_CWORD="1",
     )
-    assert offered.stdout == "plain,report\n"
+    assert offered.stdout == "plain,readers\nplain,report\n"
 
 
 def _error_classes(base: type[Exception] = errors.PipeprofError) -> list[type[Exception]]:

@@ -12,6 +12,7 @@ import pytest
 from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats import detect, get
 from pipeprof.formats.base import Fault, ReadOptions
+from pipeprof.formats.decompress import Deflater
 from tests.contracts.format_contract import FormatContract
 from tests.contracts.format_samples import SMALL, Bytes, drive, encode, plan, read
 
@@ -157,6 +158,22 @@ def test_gzip_is_one_split() -> None:
     assert read(JSONL, data).num_rows == 9000
     with pytest.raises(FormatError, match="truncated"):
         read(JSONL, data[:-20])
+
+
+def test_zstd_is_one_split_and_known_by_its_name() -> None:
+    noise = [{"a": i, "text": str(i * 7919 % 104729) * 9} for i in range(9000)]
+    deflater = Deflater("zstd")
+    data = deflater.compress(lines(*noise), finish=True)
+    assert len(data) > 4096
+    assert detect("x.jsonl.zst", data[:4096], data[-4096:]).name == "jsonl"
+    for block_bytes in (1000, 2**22):
+        options = ReadOptions(split_bytes=100, block_bytes=block_bytes)
+        assert read(JSONL, data, options=options).to_pylist() == noise
+    with pytest.raises(CorruptData, match="zstd stream is truncated"):
+        read(JSONL, data[:-20])
+    with pytest.raises(CorruptData, match="zstd stream is damaged before byte"):
+        read(JSONL, data[:-2] + b"??")
+    assert read(JSONL, data + data).num_rows == 18_000
 
 
 def test_content_that_is_certainly_json_lines() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tarfile
 
@@ -12,6 +11,7 @@ import pytest
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats import detect, get
 from pipeprof.formats.base import Fault, ReadOptions
+from pipeprof.formats.decompress import Deflater
 from tests.contracts.format_contract import FormatContract
 from tests.contracts.format_samples import SMALL, Bytes, drive, encode, plan, read
 
@@ -149,8 +149,9 @@ def test_a_column_that_cannot_be_an_extension() -> None:
         WEBDATASET.encoder(pa.schema([("a/b", pa.int64())]))
 
 
-def test_gzip() -> None:
-    data = gzip.compress(archive(PHOTOS))
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_compressed_archives(codec: str) -> None:
+    data = Deflater(codec).compress(archive(PHOTOS), finish=True)
     assert read(WEBDATASET, data).num_rows == 2
     assert detect("x.bin", data[:4096], data[-4096:]).name == "webdataset"
 

@@ -23,7 +23,8 @@ def options_of(format_name, ahead=True):
     """Return options for several splits a file and several blocks a split, where the format has
     them."""
     split_bytes = 0 if format_name == "tfrecord" else 20_000
-    return ReadOptions(split_bytes=split_bytes, block_bytes=8_000, read_ahead=ahead)
+    block_bytes = 400_000 if format_name == "webdataset" else 8_000  # a row has 3 KiB of a tar
+    return ReadOptions(split_bytes=split_bytes, block_bytes=block_bytes, read_ahead=ahead)
 
 
 def opened(url, format_name, ahead, **making):
