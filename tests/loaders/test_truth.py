@@ -192,7 +192,8 @@ def test_the_queue_is_full_when_fed_and_empty_when_starved():
         time.sleep(0.008)
 
     fed = measured(Act(pause, 40), 0.04, num_workers=1, prefetch_factor=4).queue_depth
-    assert (fed.capacity, fed.p5) == (4, 4)
+    assert fed.capacity == 4
+    assert fed.p5 >= 3  # a worker that lost its core for a while refills the queue one by one
     assert fed.empty_share == 0
     starved = measured(Act(pause, 60), 0.0, num_workers=1, prefetch_factor=4).queue_depth
     assert starved.empty_share > 0.5
