@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pipeprof.errors import CorruptData
 from pipeprof.formats.base import PREFETCH_DEPTH, Buffer, ByteRange, Fetching, fetch
 
+BOM = b"\xef\xbb\xbf"
+"""The mark of UTF-8 with which some files of text begin."""
 MOST_LINE_BYTES = 2**27
 """The longest line, as memory must stay bounded."""
 _LINE_END = re.compile(rb"\n")

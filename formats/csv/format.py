@@ -31,13 +31,13 @@ from pipeprof.formats.base import (
 )
 from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.encoder import CsvEncoder
-from pipeprof.formats.csv.parser import BOM, RowParser, one_chunk
+from pipeprof.formats.csv.parser import RowParser
 from pipeprof.formats.csv.rows import RowBuffer, check_begin, first_row_end, halves
 from pipeprof.formats.decompress import recognise
-from pipeprof.formats.lines import Window
+from pipeprof.formats.lines import BOM, Window
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.text_cells import infer
-from pipeprof.formats.types import check_types, select
+from pipeprof.formats.types import check_types, one_array, select
 
 _SAMPLE_BYTES = 2**20
 _BLOCKS = 2
@@ -163,7 +163,7 @@ def _infer(
         text = parser.read(rows, dict.fromkeys(asked, pa.string()))
         guess = parser.read(rows, None)
         for name in asked:
-            found[name] = infer(one_chunk(text.column(name)), guess.column(name).type)
+            found[name] = infer(one_array(text.column(name)), guess.column(name).type)
     return pa.schema([(name, found[name]) for name in chosen])
 
 

@@ -17,10 +17,10 @@ from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import Buffer, Fault, Split
 from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.csv.rows import halves
+from pipeprof.formats.lines import BOM
 from pipeprof.formats.text_cells import NULLS, from_text, read_type
-from pipeprof.formats.types import first_line, format_type, select
+from pipeprof.formats.types import first_line, format_type, one_array, select
 
-BOM = b"\xef\xbb\xbf"
 _PARSED_AT_ONCE = 2**20
 """Bytes that Arrow splits into fields, and then converts. Between the two steps they stay in the
 processor's cache."""
@@ -66,12 +66,6 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 def _begins_with_bom(pieces: Sequence[Buffer]) -> bool:
     return b"".join(bytes(each[: len(BOM)]) for each in pieces).startswith(BOM)
-
-
-def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)  # as it is: to concatenate one copies it
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 class Pieces(io.RawIOBase):
@@ -129,7 +123,7 @@ class RowParser:
 
     def _batch(self, table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
         arrays = [
-            one_chunk(from_text(field.name, table[field.name], field.type)) for field in schema
+            one_array(from_text(field.name, table[field.name], field.type)) for field in schema
         ]
         self._rows += table.num_rows
         return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -28,11 +28,10 @@ from pipeprof.formats.decompress import plain_head, recognise
 from pipeprof.formats.jsonl.columns import Row, infer_schema, parse_row
 from pipeprof.formats.jsonl.encoder import JsonlEncoder
 from pipeprof.formats.jsonl.parser import LineParser
-from pipeprof.formats.lines import LineBuffer, Window
+from pipeprof.formats.lines import BOM, LineBuffer, Window
 from pipeprof.formats.stream import Stream
 from pipeprof.formats.types import choose_columns
 
-_BOM = b"\xef\xbb\xbf"
 _SAMPLE_BYTES = 2**20
 
 
@@ -50,7 +49,7 @@ class Jsonl:
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         plain = plain_head(head)
-        line = plain.removeprefix(_BOM).lstrip().partition(b"\n")[0]
+        line = plain.removeprefix(BOM).lstrip().partition(b"\n")[0]
         try:
             return bool(parse_row(line, 1))
         except CorruptData:
@@ -68,7 +67,7 @@ class Jsonl:
         stream, buffer, lines = Stream(size, _SAMPLE_BYTES, recognise), LineBuffer(), b""
         while not lines.strip() and (block := (yield from stream.read())):
             lines = buffer.push(block)
-        lines = (lines if lines.strip() else buffer.finish()).removeprefix(_BOM)
+        lines = (lines if lines.strip() else buffer.finish()).removeprefix(BOM)
         rows, error = _rows(lines)
         if error is not None:
             if not rows:
@@ -97,7 +96,7 @@ class Jsonl:
             block = yield from source.read()
             lines = buffer.push(block) if len(block) else buffer.finish()
             if lines and first:
-                lines, first = lines.removeprefix(_BOM), False
+                lines, first = lines.removeprefix(BOM), False
             if lines:
                 yield from parser.parse(lines)
 

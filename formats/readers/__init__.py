@@ -107,7 +107,7 @@ def read_by(reader: str | None, chosen: Format) -> Decoder:
         return chosen
     from pipeprof.formats.readers.whole_objects import WholeObjects
 
-    if chosen.name not in READERS.get(reader, (chosen.name,)):
+    if chosen.name not in READERS[reader]:
         able = [name for name, formats in READERS.items() if chosen.name in formats]
         raise UsageError(
             f"the reader {reader} does not know {chosen.name}; "

@@ -13,7 +13,7 @@ _PIECE_BYTES = 2**22
 
 
 class Reader(Protocol):
-    """Decodes objects with one library. It uses one thread, as a worker does."""
+    """Decodes objects with one library. In a worker it uses one thread."""
 
     name: str
     fork_safe: bool

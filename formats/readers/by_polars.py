@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from multiprocessing import parent_process
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,6 @@ from pipeprof.formats.base import Buffer
 from pipeprof.formats.readers.base import Reader, plain_bytes
 from pipeprof.formats.text_cells import NULLS
 
-os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read once, when polars is imported
 _NARROW = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())
 """Types that polars cannot read from JSON."""
 
@@ -23,6 +23,8 @@ class Polars:
     fork_safe = False
 
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:
+        if parent_process() is not None:  # a worker; the main process may use polars, too
+            os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when polars is imported
         import polars as pl
 
         try:
