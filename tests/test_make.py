@@ -35,6 +35,19 @@ def test_every_used_target_exists(repo: Path) -> None:
     assert {name: unknown for name, each in named.items() if (unknown := each - known)} == {}
 
 
+@pytest.mark.parametrize("environment", ["main", "streaming"])
+def test_the_frameworks_are_installed_with_all_that_pipeprof_needs(
+    environment: str, repo: Path
+) -> None:
+    """Their lists are whole, since pip resolves nothing there."""
+    listed = (repo / "tests" / "integrations" / f"{environment}.txt").read_text()
+    project = (repo / "pyproject.toml").read_text()
+    block = re.search(r"^dependencies = \[\n(.*?)^\]", project, re.DOTALL | re.MULTILINE)[1]
+    needed = set(re.findall(r'^    "([\w.-]+)', block, re.MULTILINE))
+    assert {"torch", "backports.zstd"} <= needed
+    assert needed <= {line.partition("==")[0].lower() for line in listed.splitlines()}
+
+
 def test_every_slow_test_exists(repo: Path) -> None:
     assert [name for name in SLOW if not (repo / "tests" / name).exists()] == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,8 @@ from pipeprof.log import log_caught
 _log = logging.getLogger(__name__)
 
 _CONNECT_S = 10.0
+
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 def import_ray(option: str) -> Any:
@@ -46,7 +49,7 @@ def connect(ray: Any, address: str, runtime_env: Any = None) -> None:
         raise StorageError(f"The Ray cluster at {address} cannot be reached.") from None
 
 
-def lacks_pipeprof(error: Exception) -> bool:
-    """Return whether an error of Ray says that its nodes have no pipeprof."""
-    text = str(error)
-    return "ModuleNotFoundError" in text and "pipeprof" in text
+def missing_module(error: Exception) -> str | None:
+    """Return the name of the module that nodes of the cluster lack, by an error of Ray."""
+    found = _NO_MODULE.search(str(error))
+    return None if found is None else found[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeprof.errors import StorageError, UsageError
 from pipeprof.log import log_caught
-from pipeprof.measure.ray_cluster import connect, import_ray, lacks_pipeprof
+from pipeprof.measure.ray_cluster import connect, import_ray, missing_module
 from pipeprof.probe.concurrency_ramp import ProbeSpec
 from pipeprof.probe.hosts.member import Member
 from pipeprof.probe.hosts.orders import Answer, Order, Stop
@@ -93,9 +93,9 @@ class RayTeam:
 
 
 def _refuse_setup(error: Exception) -> None:
-    """Raise `UsageError` where nodes lack pipeprof, which no answer will mend."""
-    if lacks_pipeprof(error):
+    """Raise `UsageError` where nodes lack a module, so that none will ever answer."""
+    if module := missing_module(error):
         raise UsageError(
-            "the nodes of the Ray cluster have no pipeprof: install it there, or start the "
+            f"the nodes of the Ray cluster have no module {module}: install it, or start the "
             "cluster's job with a runtime environment that does"
         ) from None

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pipeprof.errors import PipeprofError, StorageError, UsageError
 from pipeprof.log import log_caught
-from pipeprof.measure.ray_cluster import connect, import_ray, lacks_pipeprof
+from pipeprof.measure.ray_cluster import connect, import_ray, missing_module
 from pipeprof.sweep.engines.engine import carried_out, result_of
 
 _log = logging.getLogger(__name__)
@@ -57,9 +57,9 @@ class RayEngine:
             self._node, answer = ray.get(task.remote(function, arguments))
         except ray.exceptions.RayError as error:
             log_caught(_log, error, "the trial has no result")
-            if lacks_pipeprof(error):
+            if module := missing_module(error):
                 raise UsageError(
-                    "the nodes of the Ray cluster have no pipeprof: install it there, or give "
+                    f"the nodes of the Ray cluster have no module {module}: install it, or give "
                     '--on-options \'{"runtime_env": {"pip": ["pipeprof"]}}\''
                 ) from None
             reason = str(error).strip().splitlines()[-1:]
