@@ -72,7 +72,14 @@ def int_list(least: int) -> Callable[[str], tuple[int, ...]]:
     return parse
 
 
-SIZE, SHARE, INT_LIST = size, share, int_list
+def local_cache(text: str) -> tuple[str, int | None]:
+    """Parse a folder, or a folder and the size that a cache in it may have, ``/nvme:200GB``."""
+    folder, _, limit = text.rpartition(":")
+    return (folder, SIZE(limit)) if folder else (text, None)
+
+
+SIZE, SHARE, INT_LIST, LOCAL_CACHE = size, share, int_list, local_cache
+local_cache.__name__ = "folder[:size]"
 
 _SIZES = {
     "split": "split_bytes",

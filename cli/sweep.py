@@ -10,6 +10,7 @@ import click
 
 from pipeprof.cli.options import (
     INT_LIST,
+    LOCAL_CACHE,
     SHARE,
     read_option,
     s3_client_option,
@@ -43,6 +44,7 @@ Examples:
   pipeprof sweep data/ --step-ms 5 --transform decode.py:decode --json
   pipeprof sweep data/csv --formats parquet:zstd,tfrecord --storage local,s3://bucket/tmp
   pipeprof sweep data/csv --reader own,polars,python --workers 1,2
+  pipeprof sweep s3://bucket/data --local-cache /nvme/cache:200GB
   pipeprof sweep --loader train.py:make_loader --workers 0,2,4,8 --step-ms 20
   pipeprof sweep --script 'train.py --epochs 1' --workers 2,4,8
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
@@ -88,6 +90,9 @@ def _columns(text: str) -> tuple[str, ...] | None:
 @click.option("--reader", "readers", type=NAMES, default=None,
               help="Libraries to decode the files with, e.g. own,polars,python; see pipeprof "
               "readers.  [default: own]")  # fmt: skip
+@click.option("--local-cache", type=LOCAL_CACHE, default=None,
+              help="Also measure what a cache in this folder is worth, e.g. /nvme/cache:200GB. "
+              "Nothing stays there.")  # fmt: skip
 @click.option("--trial-time", "trial_s", type=click.FloatRange(min=0, min_open=True), default=3.0,
               show_default=True, help="Minimum seconds that a trial measures.")  # fmt: skip
 @click.option("--warmup-time", "warmup_s", type=click.FloatRange(min=0), default=1.0,
@@ -197,6 +202,7 @@ def _spec(
     batch_sizes: tuple[int, ...] | None,
     step_ms: float | None,
     cache: CacheWanted,
+    local_cache: tuple[str, int | None] | None,
     **fields: Any,
 ) -> SweepSpec:
     """Return the spec. ``fields`` are further fields of `SweepSpec`. Raises `UsageError`."""
@@ -220,6 +226,8 @@ def _spec(
         conversion=conversion_spec(formats, storages, sample_bytes, row_group_bytes, shard_bytes),
         s3_client=s3_client,
         with_options=with_options,
+        local_cache=local_cache[0] if local_cache else None,
+        local_cache_bytes=local_cache[1] if local_cache else None,
         **fields,
     )
 

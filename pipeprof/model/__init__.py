@@ -39,6 +39,8 @@ from pipeprof.model.job import JobRank as JobRank
 from pipeprof.model.job import RankMap as RankMap
 from pipeprof.model.job import RankRow as RankRow
 from pipeprof.model.job import TrainingJob as TrainingJob
+from pipeprof.model.local_cache import CachePass as CachePass
+from pipeprof.model.local_cache import LocalCache as LocalCache
 from pipeprof.model.pauses import BY_LENGTH as BY_LENGTH
 from pipeprof.model.pauses import PauseEvidence as PauseEvidence
 from pipeprof.model.pauses import PauseKind as PauseKind

@@ -38,3 +38,8 @@ class ReadOptions:
     """Local files: bypass the page cache (``O_DIRECT``) where the file system allows it."""
     forget: bool = False
     """Local files: evict data from the page cache after reading, so that it stays cold."""
+    local_cache: str | None = None
+    """Keep what is read in this folder, such as one on NVMe, and read it from there again. An
+    object that was replaced by one of the same name and size is not noticed."""
+    local_cache_bytes: int | None = None
+    """Keep at most so many bytes; what is there stays."""

@@ -11,6 +11,7 @@ from pipeprof.model.advice import Recommendation
 from pipeprof.model.conditions import NOT_INSPECTED, CacheState, Environment, LoaderConfig
 from pipeprof.model.conversion import Conversion, ConversionSpec
 from pipeprof.model.headspace import Headspace
+from pipeprof.model.local_cache import LocalCache
 from pipeprof.model.profile import Verdict
 from pipeprof.model.reading import OnError, ReadOptions
 
@@ -65,6 +66,10 @@ class SweepSpec:
     """The user's training script with its arguments, instead of data sets."""
     exhaustive: bool = True
     """Whether every setting is tried, or only those that can change the answer."""
+    local_cache: str | None = None
+    """Measure what a cache in this folder is worth, at the best setting of each data set."""
+    local_cache_bytes: int | None = None
+    """The most that it may hold; ``None``: what the disk has."""
 
     @property
     def own(self) -> str | None:
@@ -237,6 +242,8 @@ class SweepResult:
     headspace: Mapping[str, Headspace] = field(default_factory=dict)
     """URL → its best setting compared with data that cost nothing, once all trials of the URL have
     run."""
+    local_cache: Mapping[str, LocalCache] = field(default_factory=dict)
+    """URL → what `SweepSpec.local_cache` is worth, once all trials of the URL have run."""
     paired: Mapping[str, PairedRuns] = field(default_factory=dict)
     """URL → its best setting compared with the next, where single trials did not decide."""
     noise: Mapping[str, RunNoise] = field(default_factory=dict)

@@ -102,6 +102,12 @@ NODES: Final = (
             note="For the training itself and the operating system; below 0, loading does not "
                  "fit."),
     Formula("node_read_bandwidth", "B/s", "read_bandwidth / nodes"),
+    Formula("local_cache_bandwidth", "B/s", "node_read_bandwidth × cache_hit_share",
+            note="Read from the disk of each node."),
+    Formula("local_cache_per_node", "B", "dataset_bytes × cache_hit_share / usable_capacity",
+            "common practice: file systems slow down when they are more than 80 % full.",
+            "Of each node's disk, where any node may read any sample; divide it by the nodes where "
+            "each always reads the same share."),
     Formula("nodes_fed", "", "gpus_fed / gpus_per_node",
             note="How many such nodes the given storage feeds."),
     Formula("gpus_fed_per_node", "",

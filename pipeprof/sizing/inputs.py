@@ -72,6 +72,8 @@ INPUTS: Final = (
     Input("record_bytes", "record-bytes", "size", "size of a sample on storage, all columns"),
     _share("physical_share", "share of reads that caches do not serve", 1.0, "nothing is cached",
            may_be_zero=True),
+    _share("cache_hit_share", "share of those reads that a cache on each node's disk serves",
+           may_be_zero=True),
     _share("usable_share", "share of the advertised performance that is reached", 0.8,
            "ML Engineering, the AI battlefield"),
     Input("request_bytes", "request-bytes", "size", "size of a request"),

@@ -37,6 +37,8 @@ def size(
         if each.assumed is not None
     }
     known = {**assumed, **given, "gpus": SizingInput("gpus", gpus, "", "given")}
+    if "cache_hit_share" in known:
+        known["physical_share"] = _less_hits(known["physical_share"], known["cache_hit_share"])
     plain = Sheet(known)
     _check(known, plain)
     scaled = dict([_change(what_if, plain)]) if what_if else {}
@@ -58,6 +60,12 @@ def size(
         if name in used or name in given
     ]
     return Sizing(gpus, tuple(inputs), sections, lacking, what_if)
+
+
+def _less_hits(physical: SizingInput, hits: SizingInput) -> SizingInput:
+    """Return the share of reads that neither memory nor the local caches serve."""
+    rest = physical.value * (1 - hits.value)
+    return replace(physical, value=rest, origin=f"{physical.origin}; less --cache-hit-share")
 
 
 def _check(known: Mapping[str, SizingInput], sheet: Sheet) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pipeprof.model import ReadOptions
@@ -21,11 +22,16 @@ def open_store(
         url: A path, ``file://…``, ``s3://…`` or another URL of fsspec.
         options: The storage options of fsspec. ``s3_client`` chooses the client of S3:
             ``obstore``, ``pyarrow`` or ``s3fs``.
-        read: How local files are read.
+        read: How local files are read, and where a cache of others is.
 
     Raises:
         UsageError: No installed file system serves the scheme, or there is no such client.
+        OutputError: The folder of the cache cannot be made.
     """
+    if read is not None and read.local_cache is not None:
+        from pipeprof.storage.local_cache import CachedStore
+
+        return CachedStore(open_store(url, options, replace(read, local_cache=None)), read)
     if is_local(url):
         from pipeprof.storage.local import LocalStore
 

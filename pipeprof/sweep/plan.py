@@ -98,9 +98,12 @@ def plan_sweep(
     # these import torch, which is slow: whatever can be refused before is refused above
     from pipeprof.sweep.consumer import check_own, consumer_label
     from pipeprof.sweep.convert.convert import plan_conversion
+    from pipeprof.sweep.local_cache import check_folder
 
     environment = engine.call(read_environment, consumer_label(spec))
     engine.call(check_own, spec)
+    if spec.local_cache is not None:
+        engine.call(check_folder, spec.local_cache)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     initial = SweepResult(now, spec, environment, planned=len(grid(spec, spec.urls)))
     plan = replace(_plan(initial, folder, urls, storage_options, storages), engine=engine)
@@ -225,6 +228,8 @@ def check(spec: SweepSpec) -> None:
         raise UsageError("--formats converts one data set; name one URL")
     if spec.conversion is not None and split_reader(spec.urls[0])[0]:
         raise UsageError("--formats compares formats by their own decoders; name no reader")
+    if spec.local_cache is not None and (spec.own or spec.conversion):
+        raise UsageError("--local-cache is for data sets as they are, without --formats")
     if spec.own is not None and (spec.conversion or spec.transform or spec.columns):
         raise UsageError(
             "--formats, --transform and --columns are for data sets, not for a loader or script "

@@ -21,6 +21,7 @@ from pipeprof.sweep.convert.convert import written_copies
 from pipeprof.sweep.engines.elsewhere import run_elsewhere, run_pairs_elsewhere
 from pipeprof.sweep.engines.engine import HERE, other_node
 from pipeprof.sweep.guided import Choice, Guide, setting_of
+from pipeprof.sweep.local_cache import measure_local_cache
 from pipeprof.sweep.own_script import recording_of, run_script
 from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
 from pipeprof.sweep.plan import SweepPlan, TrialSetting, grid
@@ -83,6 +84,7 @@ class SweepRunner:
         self._repeat()
         self._run_pairs()
         self._measure_headspace()
+        self._measure_local_cache()
 
     def convert(self, keep: bool) -> None:
         """Write the copies that lack trials, and run these trials."""
@@ -201,6 +203,24 @@ class SweepRunner:
                 )
                 headspace = {**self.result.headspace, advice.url: measured}
                 self._save(replace(self.result, headspace=headspace))
+
+    def _measure_local_cache(self) -> None:
+        """Measure what a local cache is worth to the best setting of each data set."""
+        if self.stopped or self._plan.spec.local_cache is None:
+            return
+        for advice in self.result.advice:
+            if advice.url not in self.result.local_cache and not self._out_of_time():
+                trial = self.result.trials[advice.best_trial]
+                best = setting_of(trial, self._settings)
+                measured = self._plan.engine.call(
+                    measure_local_cache,
+                    self._plan.spec,
+                    best,
+                    trial,
+                    self._plan.storage_options,
+                )
+                local_cache = {**self.result.local_cache, advice.url: measured}
+                self._save(replace(self.result, local_cache=local_cache))
 
     def _try_one(self, choice: Choice, splits: Collection[int] | None) -> None:
         """Run one trial, and save its profile and its row of the result."""

@@ -81,7 +81,7 @@ def run_trial(
         counted = meter.traffic() if prepared.residency.local else None
         return recording, counted[0] if counted else None, dataset
 
-    recording, traffic, dataset = _with_loader(spec, setting, storage_options, measure, splits)
+    recording, traffic, dataset = with_loader(spec, setting, storage_options, measure, splits)
     profile = assemble(recording, spec.threshold)  # out here, its errors are not the loader's
     if dataset is not None and lone_requests:
         profile, recording = disambiguate(profile, recording, dataset, spec)
@@ -105,17 +105,19 @@ def measure_headspace(
             prepare(_plain(setting), spec.cache)
         return headspace(loader, consumer.step, seconds=spec.trial_s)
 
-    return _with_loader(spec, setting, storage_options, measure)
+    return with_loader(spec, setting, storage_options, measure)
 
 
-def _with_loader(
+def with_loader(
     spec: SweepSpec,
     setting: TrialSetting,
     storage_options: Mapping[str, Any] | None,
     use: Callable[[DataLoader[Any], FileDataset | None], T],
     splits: Collection[int] | None = None,
+    by_epochs: bool = False,
 ) -> T:
     """Call ``use`` with the loader of ``setting`` and its data set; None for a user's own loader.
+    The loader never ends; ``by_epochs`` it ends with each epoch, and keeps its workers.
 
     Raises `FormatError` when there is nothing to measure, and a `PipeprofError` of one sentence
     for any error while the loader is iterated.
@@ -130,7 +132,7 @@ def _with_loader(
             setting.url,
             columns=spec.columns,
             batch_size=setting.batch_size,
-            repeat=True,
+            repeat=not by_epochs,
             transform=Reference(spec.transform) if spec.transform else None,
             storage_options=storage_options,
             read=replace(spec.read, forget=spec.cache == "cold"),
@@ -145,6 +147,7 @@ def _with_loader(
             num_workers=setting.num_workers,
             prefetch_factor=setting.prefetch_factor,
             multiprocessing_context=_start_method(setting),
+            persistent_workers=by_epochs and setting.num_workers > 0,
         )
         try:
             return use(loader, dataset)

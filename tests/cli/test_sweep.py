@@ -131,6 +131,9 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["x", "--storage-options", "{{"], 2, "JSON object"),
         (["--resume", "{tmp}/nowhere"], 1, "sweep.json does not exist"),
         (["{data}", "--columns", "prize"], 1, "'prize'"),
+        (["{data}", "--local-cache", "{data}/x.csv/a"], 1, "x.csv/a cannot be a local cache"),
+        (["{data}", "--local-cache", "{tmp}:much"], 2, "much"),
+        (["{data}", "--local-cache", "{tmp}", "--formats", "parquet"], 2, "without --formats"),
         (["{data}", "--transform", "nowhere.py:f"], 2, "nowhere.py does not exist"),
     ],
 )
@@ -143,6 +146,31 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(data, tmp_path, arguments, c
     assert "Traceback" not in shown.err
     assert shown.out == ""
     assert not (tmp_path / "_out").exists(), "nothing is left behind"
+
+
+def test_a_local_cache_is_measured_at_the_best_setting(data, tmp_path, capsys):
+    cache, out = tmp_path / "nvme" / "cache", tmp_path / "out"
+    asked = ["--workers", "1", "--local-cache", f"{cache}:1GB", "--full", "--out", str(out)]
+    assert run(["sweep", data, *QUICK, *asked]) == 0
+    shown = capsys.readouterr().out
+    assert "What would a local cache bring?" in shown
+    assert "later ones, from the cache" in shown
+    [measured] = json.loads((out / "sweep.json").read_bytes())["local_cache"].values()
+    assert measured["rounds"] == 4
+    assert measured["splits"] == 1
+    assert measured["cached_bytes"] >= os.path.getsize(f"{data}/x.csv") == measured["dataset_bytes"]
+    assert measured["limit_bytes"] == 10**9
+    assert measured["share"] == 1
+    assert not (tmp_path / "nvme").exists(), "nothing is left behind"
+
+
+def test_a_local_cache_without_room_keeps_the_trials(data, tmp_path, capsys):
+    cache, out = tmp_path / "cache", tmp_path / "out"
+    asked = ["--workers", "0", "--local-cache", f"{cache}:1kB", "--out", str(out)]
+    assert run(["sweep", data, *QUICK, *asked]) == 1
+    assert "has no room for a split of each worker, 8.89 kB" in capsys.readouterr().err
+    assert (out / "trial-000.json").exists()
+    assert not cache.exists()
 
 
 def damaged(folder, kind):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pipeprof.model import SweepResult
+from pipeprof.model import CachePass, LocalCache, SweepResult
 from tests.contracts.report_samples import unwrapped
 from tests.report.full import full_text, section
 from tests.samples import RECOMMENDATION
@@ -123,3 +124,65 @@ def test_a_conversion_with_no_trial_yet_says_so() -> None:
     early = replace(sample_conversion().conversion, baseline=None, control=None, gains=())
     report = full_text(sample_conversion(conversion=early, trials=(), advice=()))
     assert "the data as it is has not been tried yet" in unwrapped(report)
+
+
+CACHE = LocalCache(
+    folder="/nvme",
+    limit_bytes=400_000_000,
+    uncached=CachePass(20_000, 0.8),
+    filling=CachePass(16_000, 0.84),
+    cached=CachePass(80_000, 0.01),
+    splits=4,
+    rounds=4,
+    cached_bytes=33_500_000,
+    dataset_bytes=1_000_000_000,
+    gain=4.0,
+    gain_interval=(3.8, 4.2),
+    difference="faster",
+    break_even=1.33,
+    break_even_interval=(1.2, 1.5),
+    share=0.4,
+    limited=CachePass(28_600, 0.7),
+    evicting_hits=0.0935,
+    least_share=0.949,
+)
+
+
+def cached(**changes: Any) -> str:
+    """Return the words of a report on a sweep with a local cache."""
+    measured = {"/data/clicks-csv": replace(CACHE, **changes)}
+    report = full_text(sample_sweep(local_cache=measured))
+    return unwrapped(section(report, "What would a local cache bring?"))
+
+
+def test_a_local_cache_has_its_gain_its_break_even_and_its_size() -> None:
+    text = cached()
+    assert "all, without a cache 20,000 80.0 %" in " ".join(text.split())
+    assert "later epochs are 4.00× (95 %: 3.80–4.20) as fast" in text
+    assert "paid for its filling after 1.33 epochs (95 %: 1.20–1.50)" in text
+    assert "All of the data set takes 1.00 GB." in text
+    assert "Its 400 MB hold 40.0 %, with which later epochs have 28,600 samples/s" in text
+    assert "9.3 % in one that is shuffled" in text
+    assert "must hold at least 949 MB (94.9 %)" in text
+    code = 'read = pipeprof.ReadOptions(local_cache="/nvme", local_cache_bytes=400000000)'
+    assert code in full_text(sample_sweep(local_cache={"/data/clicks-csv": CACHE}))
+
+
+def test_a_local_cache_that_may_never_pay_says_so() -> None:
+    assert "(95 %: 1.20–never)" in cached(break_even_interval=(1.2, None))
+
+
+def test_a_local_cache_that_is_not_enough_says_so() -> None:
+    text = cached(share=1.0, limit_bytes=None, least_share=None)
+    assert "Even with all of the data set in the cache the accelerator starves." in text
+    assert "evicts" not in text
+
+
+@pytest.mark.parametrize(
+    ("difference", "says"), [("none", "are not clearly faster, 1.01×"), ("slower", "are slower")]
+)
+def test_a_local_cache_that_brings_nothing_has_no_code(difference: Any, says: str) -> None:
+    measured = {"/data/clicks-csv": replace(CACHE, difference=difference, gain=1.01)}
+    report = full_text(sample_sweep(local_cache=measured))
+    assert f"A local cache brings nothing: later epochs {says}" in unwrapped(report)
+    assert "ReadOptions" not in report

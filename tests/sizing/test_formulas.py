@@ -62,6 +62,10 @@ BY_HAND = {
     "least_ram_per_node": ({"gpus_per_node": 2, "accelerator_memory": 40e9}, 80e9),
     "ram_left": ({"node_ram": 512e9, "ram_of_loading": 144e9}, 368e9),
     "node_read_bandwidth": ({"read_bandwidth": 40e9, "nodes": 32}, 1.25e9),
+    "local_cache_bandwidth": ({"node_read_bandwidth": 1.25e9, "cache_hit_share": 0.4}, 5e8),
+    "local_cache_per_node": (
+        {"dataset_bytes": 10e12, "cache_hit_share": 0.4, "usable_capacity": 0.8}, 5e12,
+    ),
     # 2 × 3/4 × 7 B × 2 bytes in 1 s
     "all_reduce_bandwidth": (
         {"nodes": 4, "parameters": 7e9, "gradient_bytes": 2, "step_s": 1}, 21e9),

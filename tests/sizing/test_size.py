@@ -54,6 +54,16 @@ def test_unet3d_on_eight_h100_wants_23_gigabytes_a_second():
     assert figures(sizing)["read_bandwidth"] == pytest.approx(22.87e9, rel=1e-3)
 
 
+def test_a_cache_on_each_node_takes_reads_off_the_storage():
+    inputs = from_workload("retinanet", "b200") | given(gpus_per_node=8, dataset_bytes=10e12)
+    without = figures(size(inputs, 64))
+    found = figures(size(inputs | given(cache_hit_share=0.4), 64))
+    assert found["physical_bandwidth"] == pytest.approx(0.6 * without["physical_bandwidth"])
+    assert found["local_cache_bandwidth"] == pytest.approx(0.4 * without["node_read_bandwidth"])
+    assert found["local_cache_per_node"] == pytest.approx(0.4 * 10e12 / 0.8)
+    assert "local_cache_per_node" not in without
+
+
 def test_a_profile_says_what_a_sample_takes():
     profile = sample_profile()
     found = from_profile(profile, "run.json")

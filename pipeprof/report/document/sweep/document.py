@@ -16,6 +16,7 @@ from pipeprof.report.document.data_sets import (
 )
 from pipeprof.report.document.sweep.confidence import confidence, confidence_in_brief
 from pipeprof.report.document.sweep.conversion import advice_lines, conversion, cost_of_a_sample
+from pipeprof.report.document.sweep.local_cache import local_cache, local_cache_in_brief
 from pipeprof.report.document.sweep.recommendation import first_recommendation, recommendation
 from pipeprof.report.document.sweep.throughput import best_of_each, choice, multiples, throughput
 from pipeprof.report.document.sweep.trials import trials, untried
@@ -36,6 +37,7 @@ def sweep_document(sweep: SweepResult) -> doc.Document:
         doc.section("verdict", "", *map(_verdict, own), *_state(sweep), figures),
         recommendation(sweep, own),
         conversion(sweep),
+        local_cache(sweep),
         cost_of_a_sample(sweep),
         throughput(sweep, all_sets),
         best_of_each(sweep, own),
@@ -53,6 +55,7 @@ def sweep_first_screen(sweep: SweepResult) -> doc.Document:
         doc.section("verdict", "", *_brief_opening(sweep)),
         doc.section("conversion", "What would I gain by converting?", *converting),
         first_recommendation(sweep, own_data_sets(sweep)),
+        local_cache_in_brief(sweep),
         doc.section("confidence", "Confidence", confidence_in_brief(sweep), _FULL_REPORT),
     )
 
