@@ -180,5 +180,20 @@ def test_what_computes_shares_cores_and_not_a_rate():
     assert limited_stage(computing) is None
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_black_box_that_reads_files_shares_a_rate_too(seed):
+    """Its reads are observed, but not their CPU time."""
+    made = batches(shared(Random(seed), 4))
+    assert limited_stage(made.replaced(read_cpu_s=np.full(len(made), np.nan))) == "read"
+
+
+@pytest.mark.parametrize("waits", ["cpu_s", "runqueue_s"])
+def test_a_black_box_that_computes_shares_cores_and_not_a_rate(waits):
+    """Its reads come from memory, and last as long as others use the cores."""
+    busy = batches(shared(Random(0), 4))
+    unknown, whole = np.full(len(busy), np.nan), busy.fetch_end_s - busy.fetch_start_s
+    assert limited_stage(busy.replaced(read_cpu_s=unknown, **{waits: 0.9 * whole})) is None
+
+
 def test_of_few_batches_nothing_is_told():
     assert limited_stage(batches(quota(Random(0)), count=30)) is None

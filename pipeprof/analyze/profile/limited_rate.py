@@ -70,9 +70,16 @@ def limited_stage(columns: Columns) -> str | None:
 
 def _waiting_share(columns: Columns, seconds: Floats, clocked: bool) -> float:
     """Return the share of the stage that is neither computing nor waiting for a core, 0..1, of the
-    sampled batches; NaN unknown."""
+    sampled batches; NaN unknown.
+
+    The CPU time of reads that a black box does itself is unknown. What its whole fetch waited for
+    is taken for them then, as far as they are long enough.
+    """
     cpu_s = columns.read_cpu_s
-    if not clocked:
+    if clocked and not np.isfinite(cpu_s).any():
+        waited_s = columns.made_s - columns.cpu_s - columns.runqueue_s
+        cpu_s = seconds - np.clip(waited_s, 0.0, seconds)
+    elif not clocked:
         elsewhere = (columns.collate_cpu_s, columns.decode_cpu_s, columns.transform_cpu_s)
         cpu_s = columns.cpu_s + columns.runqueue_s - sum(map(np.nan_to_num, elsewhere))
     sampled = np.isfinite(cpu_s)
