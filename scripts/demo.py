@@ -30,7 +30,7 @@ SCRIPT = "examples/train_photos.py"
 TRAIN_MS = 80
 COLUMNS = "x0,x1,x2,x3,x4,x5,x6,label"
 """Columns that the training reads."""
-BATCH, STEP_MS = 8192, 32
+STEP_MS = 32
 FORMATS = {"csv": "gzip", "tfrecord": "none", "parquet": "snappy"}
 """Format → its usual compression."""
 LABELS = {"csv": "CSV (gzip)", "tfrecord": "TFRecord", "parquet": "Parquet"}
@@ -150,7 +150,7 @@ def settings_in(advice: Recommendation) -> str:
     return found[1].replace(", ", ",") if found else ""
 
 
-def show_formats(demo: Demo, size: str, trial_s: float) -> None:
+def show_formats(demo: Demo, size: str, batch: int, trial_s: float) -> None:
     heading("3  A table of 201 columns, of which a training reads 8: three formats, and S3")
     urls = [write_table(demo, name, size) for name in FORMATS]
     results = demo.folder / "sweep"
@@ -159,7 +159,7 @@ def show_formats(demo: Demo, size: str, trial_s: float) -> None:
         urls += on_s3(demo, stack)
         demo.run(
             "sweep.log", "sweep", *urls, "--columns", COLUMNS, "--workers", "1,4",
-            "--batch-size", str(BATCH), "--step-ms", str(STEP_MS), "--cache", "warm",
+            "--batch-size", str(batch), "--step-ms", str(STEP_MS), "--cache", "warm",
             "--trial-time", f"{trial_s:g}", "--warmup-time", "0.5",
             "--out", str(results), "--html", f"{demo.folder}/sweep.html",
         )  # fmt: skip
@@ -177,7 +177,7 @@ def show_formats(demo: Demo, size: str, trial_s: float) -> None:
             format_bytes(best.bytes_per_sample),
             f"{format_share(best.starved_fraction)}, {best.verdict}{blamed}",
         )
-    most = format_count(BATCH / STEP_MS * 1000)
+    most = format_count(batch / STEP_MS * 1000)
     print(
         f"  The accelerator could take {most} samples/s. Reads: bytes asked of storage, a sample."
     )
@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=640)
     parser.add_argument("--batches", type=int, default=80)
     parser.add_argument("--table", default="40MB", help="size of the rows in RAM")
+    parser.add_argument("--batch", type=int, default=8192, help="rows of the table in a batch")
     parser.add_argument("--trial-s", type=float, default=1.5)
     asked = parser.parse_args()
     started, demo = monotonic(), Demo(asked.folder)
@@ -257,7 +258,7 @@ def main() -> None:
         log.unlink()
     write_photos(demo.folder / "photos", asked.photos)
     show_fix(demo, asked.batches)
-    show_formats(demo, asked.table, asked.trial_s)
+    show_formats(demo, asked.table, asked.batch, asked.trial_s)
     print(f"\nOpen {demo.saved('before', '.html')} in a browser: the run that starved.")
     print(f"Also: {demo.folder}/compare.html, {demo.folder}/sweep.html; logs of each command.")
     print(f"Done in {monotonic() - started:.0f} s.")

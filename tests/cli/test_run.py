@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.cli.running import RUN, call, without_pipeprof, write
+from tests.cli.running import RUN, call_cold, without_pipeprof, write
 from tests.support.env import UNWATCHED
 from tests.support.wait import comes
 
@@ -98,8 +98,8 @@ def test_a_script_runs_as_under_python(name, tmp_path):
     write(tmp_path, {"beside.py": "print(__name__)"})
     (tmp_path / "script.py").write_bytes(SCRIPTS[name].encode("latin-1"))
     command = ["script.py", "--epochs", "1", "--", "-m", "--help"]
-    expected = call([sys.executable, *command], tmp_path, input="typed")
-    done = call([*RUN, *command], tmp_path, input="typed")
+    expected = call_cold([sys.executable, *command], tmp_path, input="typed")
+    done = call_cold([*RUN, *command], tmp_path, input="typed")
     assert done.stdout == expected.stdout, done.stderr
     assert done.returncode == expected.returncode
     assert without_pipeprof(done.stderr) == expected.stderr
@@ -135,7 +135,7 @@ def test_a_script_may_be_a_link_and_use_what_lies_beside_its_target(tmp_path):
     files = {"far/script.py": "import beside, sys; print(sys.path[0])", "far/beside.py": ""}
     write(tmp_path, files)
     (tmp_path / "link.py").symlink_to(tmp_path / "far/script.py")
-    assert call([*RUN, "link.py"], tmp_path).stdout == f"{tmp_path}/far\n"
+    assert call_cold([*RUN, "link.py"], tmp_path).stdout == f"{tmp_path}/far\n"
 
 
 def test_safe_path_is_respected(tmp_path):
@@ -143,8 +143,8 @@ def test_safe_path_is_respected(tmp_path):
         pytest.skip("Python 3.10 has none")
     write(tmp_path, {"script.py": "import sys; print(*sys.path)"})
     environment = {**UNWATCHED, "PYTHONSAFEPATH": "1"}
-    expected = call([sys.executable, "script.py"], tmp_path, env=environment)
-    assert call([*RUN, "script.py"], tmp_path, env=environment).stdout == expected.stdout
+    expected = call_cold([sys.executable, "script.py"], tmp_path, env=environment)
+    assert call_cold([*RUN, "script.py"], tmp_path, env=environment).stdout == expected.stdout
 
 
 @pytest.mark.timed
@@ -155,7 +155,7 @@ def test_it_starts_and_ends_in_little_time(tmp_path):
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            call([*command, "script.py"], tmp_path)
+            call_cold([*command, "script.py"], tmp_path)
             times.append(time.perf_counter() - start)
         return min(times)
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.cli.running import RUN, call, without_pipeprof, write
+from tests.cli.running import RUN, call, call_cold, without_pipeprof, write
 from tests.cli.test_unprivileged import LAY_DOWN
 from tests.support.requirements import missing
 
@@ -81,7 +81,8 @@ def test_nothing_measured_is_an_empty_array(tmp_path):
 def test_what_cannot_be_run_gets_one_clear_line(arguments, code, says, tmp_path):
     write(tmp_path, MODULES)
     done = call([*RUN, *arguments], tmp_path)
-    assert done.returncode == code == call([sys.executable, *arguments], tmp_path).returncode
+    plain = call_cold([sys.executable, *arguments], tmp_path)
+    assert done.returncode == code == plain.returncode
     assert done.stderr.startswith(says)
     assert done.stderr.count("\n") == 1
 
@@ -135,7 +136,7 @@ def small_torch(dataloader):
 def test_an_unknown_torch_is_left_alone(tmp_path):
     script = "from torch.utils.data.dataloader import Loader; print(Loader())"
     write(tmp_path, {"script.py": script, **small_torch("class Loader: pass")})
-    done = call([*RUN, "script.py"], tmp_path)
+    done = call_cold([*RUN, "script.py"], tmp_path)
     assert done.stdout.startswith("<torch.utils.data.dataloader.Loader object")
     assert done.returncode == 0
     assert done.stderr == "pipeprof: torch's DataLoader cannot be profiled (AttributeError).\n"
@@ -143,8 +144,8 @@ def test_an_unknown_torch_is_left_alone(tmp_path):
 
 def test_a_torch_that_cannot_be_imported_fails_as_without_pipeprof(tmp_path):
     write(tmp_path, {"script.py": "import torch.utils.data.dataloader", **small_torch("1 / 0")})
-    expected = call([sys.executable, "script.py"], tmp_path)
-    done = call([*RUN, "script.py"], tmp_path)
+    expected = call_cold([sys.executable, "script.py"], tmp_path)
+    done = call_cold([*RUN, "script.py"], tmp_path)
     assert without_pipeprof(done.stderr) == expected.stderr
     assert "ZeroDivisionError" in expected.stderr
 

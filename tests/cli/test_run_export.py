@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+from tests.cli.running import RUN, call
 from tests.loaders.forms import SAMPLES
 
 BATCHES = SAMPLES // 4
@@ -39,8 +40,7 @@ def test_all_loaders_of_a_script_are_exported_without_an_edit(tmp_path) -> None:
         "for _ in range(2):\n    list(DataLoader(range(40), 4))\n"
         "list(DataLoader(range(8), 4))\n"
     )
-    command = [sys.executable, "-m", "pipeprof", "run", "--export", "jsonl:m.jsonl", "train.py"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert call([*RUN, "--export", "jsonl:m.jsonl", "train.py"], tmp_path).returncode == 0
     lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
     last = {each["loader"]: each["batches_total"] for each in lines}
     assert last == {"train.py:3": 20.0, "train.py:4": 2.0}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.cli.app import run
-from tests.cli.running import RUN, call, write
+from tests.cli.running import RUN, call, call_cold, write
 from tests.cli.test_run_loaders import delivered
 from tests.support.env import UNWATCHED
 
@@ -93,6 +93,7 @@ def test_a_launcher_that_imports_nothing_reports_on_what_it_starts(scripts: Path
     assert not [*scripts.glob("*.jsonl*")], "nothing was exported"
 
 
+@pytest.mark.slow
 def test_options_hold_in_it_too(scripts: Path) -> None:
     settings = ["--set", "child.py:num_workers=1", "--json", "--fail-if-starved", "0%"]
     done = call([*RUN, *settings, "parent.py"], scripts)
@@ -108,6 +109,7 @@ def test_it_can_be_left_alone(scripts: Path) -> None:
     assert list(saved(scripts / "pipeprof-run")) == ["parent.py-7.json"]
 
 
+@pytest.mark.slow
 def test_its_errors_are_its_own(scripts: Path) -> None:
     expected = call([sys.executable, "parent.py", "raise"], scripts)
     done = call([*RUN, "parent.py", "raise"], scripts)
@@ -116,6 +118,7 @@ def test_its_errors_are_its_own(scripts: Path) -> None:
     assert done.stderr.startswith(expected.stderr)
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_leaves_nothing_and_the_rest_is_reported(scripts: Path) -> None:
     done = call([*RUN, "--quiet", "parent.py", "die"], scripts)
     assert done.stdout.endswith(f"ended -{signal.SIGKILL.value}\n")
@@ -155,10 +158,11 @@ def test_a_sitecustomize_of_the_user_is_imported_after_ours(tmp_path: Path) -> N
         "script.py": "import subprocess, sys; subprocess.run([sys.executable, '-c', ''])",
     })  # fmt: skip
     paths = os.pathsep.join([str(tmp_path / "own"), *UNWATCHED.get("PYTHONPATH", "").split(":")])
-    done = call([*RUN, "script.py"], tmp_path, UNWATCHED | {"PYTHONPATH": paths})
+    done = call_cold([*RUN, "script.py"], tmp_path, UNWATCHED | {"PYTHONPATH": paths})
     assert done.stdout == "own\nown\n"  # of `pipeprof run` itself, and of the process
 
 
+@pytest.mark.slow
 def test_a_python_without_pipeprof_says_that_it_is_not_measured(scripts: Path) -> None:
     write(scripts, {"other/pipeprof.py": "raise ImportError('none here')"})
     child = (

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cli.running import RUN, call
+from tests.cli.running import RUN, call, call_cold
 
 
 def line(script, mark):
@@ -254,8 +254,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_error_of_the_data_set_is_shown_as_without_us(workers, tmp_path):
     (tmp_path / "script.py").write_text(CRASH.replace("WORKERS", str(workers)))
-    expected = call([sys.executable, "script.py"], tmp_path)
-    done = call([*RUN, "--out", "/proc/nowhere", "script.py"], tmp_path)
+    expected = call_cold([sys.executable, "script.py"], tmp_path)
+    done = call_cold([*RUN, "--out", "/proc/nowhere", "script.py"], tmp_path)
     assert (done.returncode, done.stdout) == (1, expected.stdout)
     assert "a broken sample" in done.stdout
     assert done.stderr.startswith(expected.stderr)

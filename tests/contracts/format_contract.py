@@ -40,6 +40,8 @@ class FormatContract:
     """The difference between the sizes of splits and blocks to try."""
     damage_step = 1
     """The difference between the bytes to damage, and to cut at."""
+    many_rows = 5000
+    """How many rows are several blocks."""
     damaged_compressions = 2
     """How many of the format's compressions to damage byte by byte."""
 
@@ -177,7 +179,8 @@ class FormatContract:
                 list(drive(self.fmt.decode(len(data), split, made.schema, WHOLE), shrunk.read))
 
     def test_every_compression(self) -> None:
-        table = pa.table({"n": range(5000), "text": [f"row {i % 7}" for i in range(5000)]})
+        rows = range(self.many_rows)
+        table = pa.table({"n": rows, "text": [f"row {i % 7}" for i in rows]})
         for compression in self.fmt.compressions:
             data = encode(self.fmt, table, compression, batch_rows=1000)
             options = ReadOptions(split_bytes=4096, block_bytes=1024)

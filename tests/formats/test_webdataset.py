@@ -20,7 +20,8 @@ WEBDATASET = get("webdataset")
 
 class TestWebDataset(FormatContract):
     name = "webdataset"
-    step = 101  # an archive is one split, and a header 512 bytes
+    step = 509  # an archive is one split, and a header 512 bytes
+    many_rows = 500  # a row has 2 KiB
     damage_step = 53
     damaged_compressions = 1
 

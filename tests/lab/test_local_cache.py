@@ -25,10 +25,10 @@ pytestmark = [
 
 URL = f"s3://{BUCKET}/tfrecord"
 STEP_S = 0.010
-EPOCHS = 4
+EPOCHS = 3
 SWEEP = [
     "sweep", URL, "--workers", "2", "--batch-size", "16", "--step-ms", f"{STEP_S * 1000:.0f}",
-    "--trial-time", "3", "--warmup-time", "1", "--s3-client", "pyarrow",
+    "--trial-time", "2", "--warmup-time", "1", "--s3-client", "pyarrow",
 ]  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def test_a_cache_gains_what_was_promised(
     """Over a whole training of some epochs, not only in the passes that the sweep has timed."""
     served = tmp_path / "far"
     folder = str(served / "root" / BUCKET / "tfrecord")
-    generate(GenerateSpec(folder, "images", "tfrecord", 40_000_000, shards=8))
+    generate(GenerateSpec(folder, "images", "tfrecord", 24_000_000, shards=6))
     with far_store(100, 20, served, monkeypatch):
         out, nvme = tmp_path / "out", tmp_path / "nvme"
         assert run([*SWEEP, "--local-cache", f"{nvme}:1GB", "--out", str(out)]) == 0

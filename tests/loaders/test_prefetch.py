@@ -19,6 +19,11 @@ from tests.support.wait import PATIENCE_S, comes
 ROWS = 4000
 
 
+def rows_of(format_name):
+    """Return how many rows of a file make several blocks of it."""
+    return 800 if format_name == "webdataset" else ROWS
+
+
 def options_of(format_name, ahead=True):
     """Return options for several splits a file and several blocks a split, where the format has
     them."""
@@ -75,7 +80,7 @@ def recorded(dataset, kind=RecordingStore, one_at_a_time=True):
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_and_bytes_are_the_same(tmp_path, format_name, shuffle):
-    url = write(tmp_path, format_name, rows=ROWS)
+    url = write(tmp_path, format_name, rows=rows_of(format_name))
     results = []
     for ahead in (True, False):
         dataset, store = recorded(opened(url, format_name, ahead, shuffle=shuffle))
@@ -88,7 +93,7 @@ def test_batches_and_bytes_are_the_same(tmp_path, format_name, shuffle):
 @pytest.mark.parametrize("one_at_a_time", [True, False])
 def test_two_reads_are_in_flight_where_the_store_answers_both(tmp_path, format_name, one_at_a_time):
     """The store is also asked for the same bytes, once."""
-    url = write(tmp_path, format_name, rows=ROWS)
+    url = write(tmp_path, format_name, rows=rows_of(format_name))
     dataset, store = recorded(opened(url, format_name, True), Waits, one_at_a_time)
     plain, one_by_one = recorded(opened(url, format_name, False))
     assert ids(dataset) == ids(plain)
@@ -124,11 +129,12 @@ def test_a_row_that_ends_far_beyond_its_split_costs_nothing_twice(tmp_path):
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_repeating_runs_on_from_one_epoch_into_the_next(tmp_path, format_name):
-    url = write(tmp_path, format_name, files=1, rows=ROWS)
+    rows = rows_of(format_name)
+    url = write(tmp_path, format_name, files=1, rows=rows)
     batches = iter(opened(url, format_name, True, repeat=True, shuffle=True))
-    epochs = [ids(next(batches) for _ in range(ROWS // 100)) for _ in range(3)]
+    epochs = [ids(next(batches) for _ in range(rows // 100)) for _ in range(3)]
     batches.close()
-    assert [sorted(epoch) for epoch in epochs] == [list(range(ROWS))] * 3
+    assert [sorted(epoch) for epoch in epochs] == [list(range(rows))] * 3
     assert epochs[0] != epochs[1]
 
 
@@ -144,7 +150,8 @@ def test_in_workers_too(tmp_path, format_name, workers):
 @pytest.mark.parametrize("ahead", [True, False])
 def test_the_next_bytes_are_asked_for_before_the_last_are_used_up(tmp_path, format_name, ahead):
     """In the middle of the first part's batches only a second thread can ask for more."""
-    dataset, store = recorded(opened(write(tmp_path, format_name, rows=ROWS), format_name, ahead))
+    url = write(tmp_path, format_name, rows=rows_of(format_name))
+    dataset, store = recorded(opened(url, format_name, ahead))
     batches = iter(dataset)
     next(batches)
     blocks = 2 if format_name == "csv" else 1  # that are decoded at a time

@@ -13,7 +13,7 @@ from pipeprof import formats
 from pipeprof.errors import CorruptData, StorageError
 from pipeprof.formats.base import PREFETCH_DEPTH, ReadOptions
 from tests.loaders.test_dataset import FORMATS, ids, write
-from tests.loaders.test_prefetch import ROWS, RecordingStore, opened, recorded
+from tests.loaders.test_prefetch import ROWS, RecordingStore, opened, recorded, rows_of
 from tests.support.leaks import threads
 from tests.support.wait import PATIENCE_S, comes
 
@@ -112,10 +112,11 @@ def ahead_threads(before):
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_tensors_that_are_kept_do_not_change(tmp_path, format_name):
     """They may be views of memory that was read into."""
-    url = write(tmp_path, format_name, files=6, rows=ROWS)
+    rows = rows_of(format_name)
+    url = write(tmp_path, format_name, files=6, rows=rows)
     kept = [batch["price"] for batch in opened(url, format_name, True)]
     whole = torch.cat(kept)
-    assert torch.equal(whole, torch.arange(6 * ROWS, dtype=torch.float32) / 4)
+    assert torch.equal(whole, torch.arange(6 * rows, dtype=torch.float32) / 4)
 
 
 class Locked(RecordingStore):
