@@ -29,8 +29,6 @@ from pipeprof.units import format_bytes
 
 _ROUNDS = 4
 """How often each pass is measured; the interval of fewer would be too wide."""
-_PASSES_PER_TRIAL = 2
-"""How many passes take as long as a trial."""
 _USED_OF_DISK = 0.9
 """The largest share of what is free on the disk that the cache may take."""
 
@@ -104,8 +102,8 @@ def _splits_of_a_pass(
     room = shutil.disk_usage(folder).free * _USED_OF_DISK
     room = min(room, inf if spec.local_cache_bytes is None else spec.local_cache_bytes)
     workers = max(1, setting.num_workers)
-    seconds = spec.trial_s / _PASSES_PER_TRIAL
-    wanted = trial.samples_per_s * trial.bytes_per_sample * seconds / split_bytes
+    # a pass as long as a trial: the start of an epoch would weigh too much in a shorter one
+    wanted = trial.samples_per_s * trial.bytes_per_sample * spec.trial_s / split_bytes
     count = min(dataset.splits, workers * max(1, ceil(wanted / workers)))
     if count * split_bytes > room:
         count = int(room / split_bytes / workers) * workers

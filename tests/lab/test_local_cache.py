@@ -28,7 +28,7 @@ STEP_S = 0.010
 EPOCHS = 3
 SWEEP = [
     "sweep", URL, "--workers", "2", "--batch-size", "16", "--step-ms", f"{STEP_S * 1000:.0f}",
-    "--trial-time", "2", "--warmup-time", "1", "--s3-client", "pyarrow",
+    "--trial-time", "3", "--warmup-time", "1", "--s3-client", "pyarrow",
 ]  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def test_a_cache_gains_what_was_promised(
     """Over a whole training of some epochs, not only in the passes that the sweep has timed."""
     served = tmp_path / "far"
     folder = str(served / "root" / BUCKET / "tfrecord")
-    generate(GenerateSpec(folder, "images", "tfrecord", 24_000_000, shards=6))
+    generate(GenerateSpec(folder, "images", "tfrecord", 40_000_000, shards=8))
     with far_store(100, 20, served, monkeypatch):
         out, nvme = tmp_path / "out", tmp_path / "nvme"
         assert run([*SWEEP, "--local-cache", f"{nvme}:1GB", "--out", str(out)]) == 0
@@ -54,7 +54,7 @@ def test_a_cache_gains_what_was_promised(
         f"{promised:.3f}",
     )
     assert found["difference"] == "faster"
-    assert promised == pytest.approx(with_cache / without, rel=0.15)
+    assert promised == pytest.approx(with_cache / without, rel=0.25)
 
 
 def trained_s(read: ReadOptions) -> float:
