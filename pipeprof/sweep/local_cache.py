@@ -62,8 +62,11 @@ def measure_local_cache(
     with _new_folder(spec.local_cache) as folder:
         dataset = with_loader(spec, setting, storage_options, lambda _, opened: opened)
         assert dataset is not None
-        splits = range(_splits_of_a_pass(spec, setting, trial, dataset, folder))
-        cached = replace(spec, read=replace(spec.read, local_cache=folder))
+        room = shutil.disk_usage(folder).free * _USED_OF_DISK
+        room = min(room, inf if spec.local_cache_bytes is None else spec.local_cache_bytes)
+        splits = range(_splits_of_a_pass(spec, setting, trial, dataset, room))
+        read = replace(spec.read, local_cache=folder, local_cache_bytes=int(room))
+        cached = replace(spec, read=read)
 
         def measure(plain: Loader, caching: Loader) -> list[CacheRound]:
             for loader in (plain, caching):
@@ -95,12 +98,10 @@ def check_folder(parent: str) -> None:
 
 
 def _splits_of_a_pass(
-    spec: SweepSpec, setting: TrialSetting, trial: Trial, dataset: FileDataset, folder: str
+    spec: SweepSpec, setting: TrialSetting, trial: Trial, dataset: FileDataset, room: float
 ) -> int:
     """Return how many splits take some time, as many for each worker. Raises `StorageError`."""
     split_bytes = max(1.0, dataset.source.bytes / dataset.splits)
-    room = shutil.disk_usage(folder).free * _USED_OF_DISK
-    room = min(room, inf if spec.local_cache_bytes is None else spec.local_cache_bytes)
     workers = max(1, setting.num_workers)
     # a pass as long as a trial: the start of an epoch would weigh too much in a shorter one
     wanted = trial.samples_per_s * trial.bytes_per_sample * spec.trial_s / split_bytes

@@ -13,7 +13,7 @@ from pipeprof.analyze.sweep.multiples import with_multiples
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import cheaper_of, choose, is_decided
-from pipeprof.errors import PipeprofError
+from pipeprof.errors import OutputError, PipeprofError, StorageError
 from pipeprof.model import PairedRuns, SweepAdvice, SweepResult, SweepSpec, Trial
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.consumer import consumer_label
@@ -210,17 +210,22 @@ class SweepRunner:
             return
         for advice in self.result.advice:
             if advice.url not in self.result.local_cache and not self._out_of_time():
-                trial = self.result.trials[advice.best_trial]
-                best = setting_of(trial, self._settings)
-                measured = self._plan.engine.call(
-                    measure_local_cache,
-                    self._plan.spec,
-                    best,
-                    trial,
-                    self._plan.storage_options,
-                )
-                local_cache = {**self.result.local_cache, advice.url: measured}
-                self._save(replace(self.result, local_cache=local_cache))
+                self._measure_cache_of(advice)
+
+    def _measure_cache_of(self, advice: SweepAdvice) -> None:
+        """Measure it for one data set; a note says why that failed, as the trials are whole."""
+        trial, plan = self.result.trials[advice.best_trial], self._plan
+        best = setting_of(trial, self._settings)
+        try:
+            measured = plan.engine.call(
+                measure_local_cache, plan.spec, best, trial, plan.storage_options
+            )
+        except (StorageError, OutputError) as error:
+            note = f"What a local cache brings to {advice.url} is unknown: {error}"
+            self._save(replace(self.result, notes=(*self.result.notes, note)))
+            return
+        local_cache = {**self.result.local_cache, advice.url: measured}
+        self._save(replace(self.result, local_cache=local_cache))
 
     def _try_one(self, choice: Choice, splits: Collection[int] | None) -> None:
         """Run one trial, and save its profile and its row of the result."""

@@ -164,12 +164,14 @@ def test_a_local_cache_is_measured_at_the_best_setting(data, tmp_path, capsys):
     assert not (tmp_path / "nvme").exists(), "nothing is left behind"
 
 
-def test_a_local_cache_without_room_keeps_the_trials(data, tmp_path, capsys):
+def test_a_local_cache_without_room_is_noted_and_the_rest_is_reported(data, tmp_path, capsys):
     cache, out = tmp_path / "cache", tmp_path / "out"
     asked = ["--workers", "0", "--local-cache", f"{cache}:1kB", "--out", str(out)]
-    assert run(["sweep", data, *QUICK, *asked]) == 1
-    assert "has no room for a split of each worker, 8.89 kB" in capsys.readouterr().err
-    assert (out / "trial-000.json").exists()
+    assert run(["sweep", data, *QUICK, *asked]) == 0
+    assert "Recommendation" in capsys.readouterr().out
+    saved = json.loads((out / "sweep.json").read_bytes())
+    assert saved["local_cache"] == {}
+    assert "has no room for a split of each worker, 8.89 kB" in saved["notes"][-1]
     assert not cache.exists()
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+
+from pipeprof.analyze.profile.intervals import standard_error, student_t
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import Throughput, Trial
+
+Interval = tuple[float, float]
 
 
 def difference(speed: float, interval: tuple[float, float]) -> Literal["faster", "slower", "none"]:
@@ -31,6 +37,15 @@ def ratio(
         bounded_log(high, one.samples_per_s), bounded_log(other.samples_per_s, other_low), drift
     )
     return speed, (speed * math.exp(-down), speed * math.exp(up))
+
+
+def paired_ratio(samples_per_s: Sequence[tuple[float, float]]) -> tuple[float, Interval]:
+    """Return how many times as fast the first of each pair is, with a 95 % interval by Student's
+    distribution of the mean of the log ratios. There must be two pairs or more."""
+    ratios = np.array([bounded_log(one, other) for one, other in samples_per_s])
+    center = float(ratios.mean())
+    half = student_t(len(ratios) - 1) * standard_error(ratios)
+    return math.exp(center), (math.exp(center - half), math.exp(center + half))
 
 
 def own_interval(run: Trial | Throughput) -> tuple[float, float]:

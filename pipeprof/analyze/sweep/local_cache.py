@@ -6,13 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from pipeprof.analyze.compare.ratios import bounded_log, difference
-from pipeprof.analyze.profile.intervals import standard_error, student_t
+from pipeprof.analyze.compare.ratios import Interval, difference, paired_ratio
 from pipeprof.model import CachePass, LocalCache
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -132,9 +127,4 @@ def _mean(passes: Sequence[CachePass]) -> CachePass:
 
 
 def _ratio(pairs: Sequence[tuple[CachePass, CachePass]]) -> tuple[float, Interval]:
-    """Return how many times as fast the first passes are, with a 95 % interval by Student's
-    distribution of the mean of the log ratios."""
-    ratios = np.array([bounded_log(one.samples_per_s, by.samples_per_s) for one, by in pairs])
-    center = float(ratios.mean())
-    half = student_t(len(ratios) - 1) * standard_error(ratios)
-    return math.exp(center), (math.exp(center - half), math.exp(center + half))
+    return paired_ratio([(one.samples_per_s, other.samples_per_s) for one, other in pairs])

@@ -6,13 +6,9 @@ runs of a pair, which follow each other shortly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from pipeprof.analyze.compare.ratios import bounded_log, difference, ratio
-from pipeprof.analyze.profile.intervals import standard_error, student_t
+from pipeprof.analyze.compare.ratios import difference, paired_ratio, ratio
 from pipeprof.analyze.sweep.recommend import best_trial, candidates
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import PairedRuns, Trial
@@ -50,10 +46,7 @@ def _setting(trial: Trial) -> tuple[int | None, ...]:
 
 def paired(trial: int, against: int, samples_per_s: Sequence[tuple[float, float]]) -> PairedRuns:
     """Evaluate two or more pairs, by Student's distribution of the mean of their log ratios."""
-    ratios = np.array([bounded_log(one, other) for one, other in samples_per_s])
-    center = float(ratios.mean())
-    half = student_t(len(ratios) - 1) * standard_error(ratios)
-    speed, interval = math.exp(center), (math.exp(center - half), math.exp(center + half))
+    speed, interval = paired_ratio(samples_per_s)
     return PairedRuns(
         trial, against, tuple(samples_per_s), speed, interval, difference(speed, interval)
     )
