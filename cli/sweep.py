@@ -45,6 +45,7 @@ Examples:
   pipeprof sweep data/csv --formats parquet:zstd,tfrecord --storage local,s3://bucket/tmp
   pipeprof sweep data/csv --reader own,polars,python --workers 1,2
   pipeprof sweep s3://bucket/data --local-cache /nvme/cache:200GB
+  pipeprof sweep data/parquet --shuffle none,buffer:10000,full
   pipeprof sweep --loader train.py:make_loader --workers 0,2,4,8 --step-ms 20
   pipeprof sweep --script 'train.py --epochs 1' --workers 2,4,8
   pipeprof sweep --resume pipeprof-results/sweep-20260131-142501
@@ -93,6 +94,9 @@ def _columns(text: str) -> tuple[str, ...] | None:
 @click.option("--local-cache", type=LOCAL_CACHE, default=None,
               help="Also measure what a cache in this folder is worth, e.g. /nvme/cache:200GB. "
               "Nothing stays there.")  # fmt: skip
+@click.option("--shuffle", type=NAMES, default=None,
+              help="Also measure what these orders of rows cost, and how they mix, e.g. "
+              "none,shards,blocks,buffer:10000,full.")  # fmt: skip
 @click.option("--trial-time", "trial_s", type=click.FloatRange(min=0, min_open=True), default=3.0,
               show_default=True, help="Minimum seconds that a trial measures.")  # fmt: skip
 @click.option("--warmup-time", "warmup_s", type=click.FloatRange(min=0), default=1.0,
@@ -203,6 +207,7 @@ def _spec(
     step_ms: float | None,
     cache: CacheWanted,
     local_cache: tuple[str, int | None] | None,
+    shuffle: tuple[str, ...] | None,
     **fields: Any,
 ) -> SweepSpec:
     """Return the spec. ``fields`` are further fields of `SweepSpec`. Raises `UsageError`."""
@@ -228,6 +233,7 @@ def _spec(
         with_options=with_options,
         local_cache=local_cache[0] if local_cache else None,
         local_cache_bytes=local_cache[1] if local_cache else None,
+        shuffle=shuffle or (),
         **fields,
     )
 

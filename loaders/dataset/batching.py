@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 
 from pipeprof.loaders.dataset.arrow_arrays import Array, Numbers, RaggedArray, to_arrays
+from pipeprof.loaders.dataset.order import Order
 from pipeprof.loaders.tensors import Batch, Ragged
 from pipeprof.measure.stage_timer import Timed
 from pipeprof.model import Stage
@@ -25,7 +26,7 @@ class BatchOptions:
     """How rows are ordered, shared out and joined to batches; see `open_dataset`."""
 
     batch_size: int
-    shuffle: bool
+    order: Order
     seed: int
     drop_last: bool
     repeat: bool

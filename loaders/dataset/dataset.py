@@ -6,31 +6,28 @@ import itertools
 import mmap
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pyarrow as pa
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pipeprof.errors import FormatError, UsageError
-from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
+from pipeprof.errors import UsageError
+from pipeprof.formats.base import ReadOptions, Split
 from pipeprof.formats.readers import each_reader
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import BatchOptions, Transform, batches_of
-from pipeprof.loaders.dataset.planning import ColumnsLeftOut, DatasetPlan, explain, plan_dataset
-from pipeprof.loaders.dataset.prefetch import FirstRequest, PrefetchingReader, StoreReader
-from pipeprof.loaders.dataset.sharding import find_rank, find_worker, share_of, shuffled
+from pipeprof.loaders.dataset.epoch_rows import EpochRows
+from pipeprof.loaders.dataset.order import parse_order
+from pipeprof.loaders.dataset.planning import ColumnsLeftOut, DatasetPlan, plan_dataset
+from pipeprof.loaders.dataset.sharding import find_rank, find_worker
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.measure.stage_timer import stage
 from pipeprof.model import DataSource, OnError, Stage
 from pipeprof.storage import ObjectInfo, Store
 from pipeprof.storage.local import LocalStore
-
-ObjectSplit = tuple[ObjectInfo, Split]
 
 
 def open_dataset(
@@ -38,7 +35,7 @@ def open_dataset(
     *,
     columns: Sequence[str] | None = None,
     batch_size: int = 256,
-    shuffle: bool = False,
+    shuffle: bool | str = False,
     seed: int = 0,
     drop_last: bool = False,
     repeat: bool = False,
@@ -62,7 +59,10 @@ def open_dataset(
         url: A file, folder or glob, local or at any URL that fsspec supports.
         columns: Read only these columns; ``None`` reads all that have a tensor form.
         batch_size: Rows of a batch. A worker's last batch may be smaller.
-        shuffle: Shuffle splits, and rows within a decoded block, anew in each epoch.
+        shuffle: The order, which is another one in each epoch. ``True`` or ``"blocks"`` shuffles
+            splits, and rows within a decoded block; ``"shards"`` splits alone. ``"buffer:10000"``
+            shuffles splits, and draws rows from a buffer of so many in each worker. ``"full"``
+            reads each row where it is stored, for Parquet and images.
         seed: Decides the order together with the epoch, which ``set_epoch`` sets.
         drop_last: Leave out a worker's last batch where it is smaller.
         repeat: Never end. A batch may hold the end of one epoch and the start of the next.
@@ -95,8 +95,10 @@ def open_dataset(
     """
     if reader is not None:
         [url] = each_reader(url, [reader])
-    reading = read or ReadOptions()
+    reading, order = read or ReadOptions(), parse_order(shuffle)
     _check_sizes(batch_size, reading)
+    if order.kind == "full":  # the smallest parts that can be read alone
+        reading = replace(reading, split_bytes=1)
     place = find_rank(rank, world_size)
     skips = SkipCounter(on_error)
     plan = plan_dataset(
@@ -104,8 +106,10 @@ def open_dataset(
     )
     for note in plan.notes:
         warnings.warn(note, ColumnsLeftOut, stacklevel=2)
+    if order.kind == "full":
+        _check_random_access(plan, on_error)
     batching = BatchOptions(
-        batch_size, shuffle, seed, drop_last, repeat, transform, null_masks, *place
+        batch_size, order, seed, drop_last, repeat, transform, null_masks, *place
     )
     return FileDataset(plan, batching, reading, skips)
 
@@ -117,6 +121,16 @@ def _check_sizes(batch_size: int, read: ReadOptions) -> None:
         raise UsageError("block_bytes, request_bytes and queue_depth must be at least 1")
 
 
+def _check_random_access(plan: DatasetPlan, on_error: OnError) -> None:
+    if any(split.rows is None for _, split in plan.splits):
+        raise UsageError(
+            f"shuffle='full' needs the number of rows of each part, which {plan.source.format} "
+            "files do not say; use a buffer, such as shuffle='buffer:10000'"
+        )
+    if on_error == "skip":
+        raise UsageError("shuffle='full' reads damaged parts again and again; use on_error='fail'")
+
+
 class FileDataset(IterableDataset[Any]):
     """The data set that `open_dataset` returns. Each worker of each rank reads its own splits."""
 
@@ -124,6 +138,7 @@ class FileDataset(IterableDataset[Any]):
         self, plan: DatasetPlan, batching: BatchOptions, read: ReadOptions, skips: SkipCounter
     ) -> None:
         self._plan, self._batching, self._read = plan, batching, read
+        self._rows = EpochRows(plan, batching, read, skips)
         self.skips = skips
         """Raises errors of damaged data, or counts what is skipped."""
         # shared memory, so that set_epoch reaches persistent workers: forked ones by this map,
@@ -156,6 +171,11 @@ class FileDataset(IterableDataset[Any]):
         return len(self._plan.splits)
 
     @property
+    def object_splits(self) -> tuple[tuple[ObjectInfo, Split], ...]:
+        """The splits with their objects, in the order of the files."""
+        return self._plan.splits
+
+    @property
     def store(self) -> Store:
         """The store that the objects are read from."""
         return self._plan.store
@@ -172,6 +192,14 @@ class FileDataset(IterableDataset[Any]):
             replace(self._plan, splits=splits), self._batching, self._read, self.skips
         )
 
+    def numbered(self) -> FileDataset:
+        """Return a data set whose batches also have the column `ROW_NUMBER`, which says where each
+        row is stored, and no transform."""
+        plain = replace(self._batching, transform=None)
+        copy = FileDataset(self._plan, plain, self._read, self.skips)
+        copy._rows = EpochRows(self._plan, plain, self._read, self.skips, numbered=True)
+        return copy
+
     @property
     def read_options(self) -> ReadOptions:
         """How files are split and bytes are fetched."""
@@ -179,8 +207,8 @@ class FileDataset(IterableDataset[Any]):
 
     @property
     def shuffled(self) -> bool:
-        """Whether splits and the rows of a block are shuffled."""
-        return self._batching.shuffle
+        """Whether the order is another one than that of the files."""
+        return self._batching.order.kind != "none"
 
     def with_read_options(self, read: ReadOptions) -> FileDataset:
         """Return a data set of the same splits and the same epoch, whose bytes are fetched by
@@ -211,91 +239,13 @@ class FileDataset(IterableDataset[Any]):
         if get_worker_info() is not None:
             end_with_parent()
         begin = int(self._epoch[0])
-        with closing(self._reader(begin)) as reader:
+        with closing(self._rows.reader(begin)) as reader:
             for epoch in itertools.count(begin):
                 empty = True
-                for item, split in self._share(epoch):
-                    reader.begin_split()
-                    for rows in self._split_rows(item, split, epoch, reader):
-                        empty = False
-                        yield rows
+                for rows in self._rows.of_epoch(epoch, reader):
+                    empty = False
+                    yield rows
                 if empty:
                     self.skips.check_empty_epoch(epoch, *find_worker())
                 if not self._batching.repeat or empty:
                     return
-
-    def _share(self, epoch: int) -> Sequence[ObjectSplit]:
-        """Return the splits that this worker of this rank reads in ``epoch``, in order."""
-        batching, splits = self._batching, self._plan.splits
-        if batching.shuffle:
-            splits = tuple(shuffled(splits, batching.seed, epoch))
-        return share_of(splits, batching.rank, batching.world_size, *find_worker())
-
-    def _reader(self, epoch: int) -> StoreReader:
-        """Return a reader for a pass that begins with ``epoch``."""
-        share = self._share(epoch)
-        only = (
-            self._first_request(*share[0])
-            if len(share) == 1 and not self._batching.repeat
-            else None
-        )
-        one_request = only is not None and not only.prefetch
-        if self._read.read_ahead and not one_request:
-            return PrefetchingReader(self._plan.store, self._first_requests(epoch))
-        return StoreReader(self._plan.store)
-
-    def _first_request(self, item: ObjectInfo, split: Split) -> ReadRequest | None:
-        """Return the first bytes that a split needs; ``None`` if unknown or the data is damaged.
-        Damage is reported when the split itself is decoded."""
-        with suppress(FormatError):
-            first = next(self._decoding(item, split), None)
-            return first if isinstance(first, ReadRequest) else None
-        return None
-
-    def _first_requests(self, epoch: int) -> Iterator[FirstRequest]:
-        """Yield the first request of each split, in the order in which `_share_rows` reads them."""
-        while share := self._share(epoch):
-            for item, split in share:
-                yield item, self._first_request(item, split)
-            if not self._batching.repeat:
-                return
-            epoch += 1
-
-    def _decoding(self, item: ObjectInfo, split: Split) -> Decoding:
-        return self._plan.decoder.decode(item.size, split, self.schema, self._read)
-
-    def _split_rows(
-        self, item: ObjectInfo, split: Split, epoch: int, reader: StoreReader
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one split; the format requests bytes, and ``reader`` reads them."""
-        decoding = self._decoding(item, split)
-        random = self._row_random(item, split, epoch) if self._batching.shuffle else None
-        answer: Sequence[Any] | None = None
-        while True:
-            try:
-                with stage(Stage.DECODE):
-                    output, answer = decoding.send(answer), None
-                    if random is not None and isinstance(output, pa.RecordBatch):
-                        order = random.permutation(output.num_rows)
-                        output = output.take(pa.array(order))
-            except StopIteration:
-                return
-            except FormatError as error:
-                self._skip(item, Fault(error, split.rows))
-                return
-            if isinstance(output, Fault):
-                self._skip(item, output)
-            elif isinstance(output, ReadRequest):
-                answer = reader.read(item, output)
-            else:
-                yield output
-
-    def _row_random(self, item: ObjectInfo, split: Split, epoch: int) -> np.random.Generator:
-        """Return the generator that orders a split's rows, whatever folder its object is in."""
-        name = crc32(item.url.rpartition("/")[2].encode())
-        return np.random.default_rng([self._batching.seed, epoch, name, split.start])
-
-    def _skip(self, item: ObjectInfo, fault: Fault) -> None:
-        """Count what ``fault`` leaves out, or raise its error."""
-        worker, _ = find_worker()
-        self.skips.skip_rows(item.url, explain(fault.error, item), fault.rows, worker)

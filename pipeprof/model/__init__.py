@@ -82,6 +82,8 @@ from pipeprof.model.requests import Percentiles as Percentiles
 from pipeprof.model.requests import RequestFit as RequestFit
 from pipeprof.model.requests import RequestLog as RequestLog
 from pipeprof.model.requests import RequestStats as RequestStats
+from pipeprof.model.row_orders import OrderRuns as OrderRuns
+from pipeprof.model.row_orders import RowOrders as RowOrders
 from pipeprof.model.sizing import SIZING_SCHEMA as SIZING_SCHEMA
 from pipeprof.model.sizing import Sizing as Sizing
 from pipeprof.model.sizing import SizingFigure as SizingFigure

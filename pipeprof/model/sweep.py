@@ -14,6 +14,7 @@ from pipeprof.model.headspace import Headspace
 from pipeprof.model.local_cache import LocalCache
 from pipeprof.model.profile import Verdict
 from pipeprof.model.reading import OnError, ReadOptions
+from pipeprof.model.row_orders import RowOrders
 
 SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
 
@@ -70,6 +71,9 @@ class SweepSpec:
     """Measure what a cache in this folder is worth, at the best setting of each data set."""
     local_cache_bytes: int | None = None
     """The most that it may hold; ``None``: what the disk has."""
+    shuffle: tuple[str, ...] = ()
+    """Orders of rows to compare at the best setting of each data set; trials read in the order of
+    the files."""
 
     @property
     def own(self) -> str | None:
@@ -244,6 +248,8 @@ class SweepResult:
     run."""
     local_cache: Mapping[str, LocalCache] = field(default_factory=dict)
     """URL → what `SweepSpec.local_cache` is worth, once all trials of the URL have run."""
+    row_orders: Mapping[str, RowOrders] = field(default_factory=dict)
+    """URL → what the orders of `SweepSpec.shuffle` cost, once all trials of the URL have run."""
     paired: Mapping[str, PairedRuns] = field(default_factory=dict)
     """URL → its best setting compared with the next, where single trials did not decide."""
     noise: Mapping[str, RunNoise] = field(default_factory=dict)

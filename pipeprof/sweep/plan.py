@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeprof.errors import OutputError, ProfileError, UsageError
 from pipeprof.formats.readers import split_reader
+from pipeprof.loaders.dataset.order import parse_order
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import Copy, SweepResult, SweepSpec
 from pipeprof.storage.urls import redact
@@ -34,6 +35,8 @@ class TrialSetting:
     num_workers: int
     prefetch_factor: int | None
     """The batches that each worker prefetches; None without workers."""
+    shuffle: str = "none"
+    """The order of rows, as `open_dataset` takes it."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,10 @@ def check(spec: SweepSpec) -> None:
         raise UsageError("--formats compares formats by their own decoders; name no reader")
     if spec.local_cache is not None and (spec.own or spec.conversion):
         raise UsageError("--local-cache is for data sets as they are, without --formats")
+    if spec.shuffle and (spec.own or spec.conversion):
+        raise UsageError("--shuffle is for data sets as they are, without --formats")
+    for order in spec.shuffle:
+        parse_order(order)
     if spec.own is not None and (spec.conversion or spec.transform or spec.columns):
         raise UsageError(
             "--formats, --transform and --columns are for data sets, not for a loader or script "

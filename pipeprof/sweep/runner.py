@@ -13,7 +13,7 @@ from pipeprof.analyze.sweep.multiples import with_multiples
 from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, widened
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import cheaper_of, choose, is_decided
-from pipeprof.errors import OutputError, PipeprofError, StorageError
+from pipeprof.errors import PipeprofError
 from pipeprof.model import PairedRuns, SweepAdvice, SweepResult, SweepSpec, Trial
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.consumer import consumer_label
@@ -21,12 +21,12 @@ from pipeprof.sweep.convert.convert import written_copies
 from pipeprof.sweep.engines.elsewhere import run_elsewhere, run_pairs_elsewhere
 from pipeprof.sweep.engines.engine import HERE, other_node
 from pipeprof.sweep.guided import Choice, Guide, setting_of
-from pipeprof.sweep.local_cache import measure_local_cache
+from pipeprof.sweep.measurements import measurements
 from pipeprof.sweep.own_script import recording_of, run_script
 from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
 from pipeprof.sweep.plan import SweepPlan, TrialSetting, grid
 from pipeprof.sweep.progress import SweepListener
-from pipeprof.sweep.trial import TrialRun, measure_headspace, run_trial
+from pipeprof.sweep.trial import TrialRun, run_trial
 from pipeprof.sweep.trial_summary import summarise_trial
 
 
@@ -83,8 +83,7 @@ class SweepRunner:
             self._try_guided()
         self._repeat()
         self._run_pairs()
-        self._measure_headspace()
-        self._measure_local_cache()
+        self._measure_at_best()
 
     def convert(self, keep: bool) -> None:
         """Write the copies that lack trials, and run these trials."""
@@ -191,41 +190,17 @@ class SweepRunner:
             run_pairs_elsewhere, plan.spec, plan.storage_options, doubt, settings, pairs, until
         )
 
-    def _measure_headspace(self) -> None:
-        """Measure the headspace of the best setting of each data set, once all were tried."""
-        if self.stopped or self._plan.spec.script is not None:
-            return
-        for advice in self.result.advice:
-            if advice.url not in self.result.headspace:
-                best = setting_of(self.result.trials[advice.best_trial], self._settings)
-                measured = self._plan.engine.call(
-                    measure_headspace, self._plan.spec, best, self._plan.storage_options
-                )
-                headspace = {**self.result.headspace, advice.url: measured}
-                self._save(replace(self.result, headspace=headspace))
-
-    def _measure_local_cache(self) -> None:
-        """Measure what a local cache is worth to the best setting of each data set."""
-        if self.stopped or self._plan.spec.local_cache is None:
-            return
-        for advice in self.result.advice:
-            if advice.url not in self.result.local_cache and not self._out_of_time():
-                self._measure_cache_of(advice)
-
-    def _measure_cache_of(self, advice: SweepAdvice) -> None:
-        """Measure it for one data set; a note says why that failed, as the trials are whole."""
-        trial, plan = self.result.trials[advice.best_trial], self._plan
-        best = setting_of(trial, self._settings)
-        try:
-            measured = plan.engine.call(
-                measure_local_cache, plan.spec, best, trial, plan.storage_options
-            )
-        except (StorageError, OutputError) as error:
-            note = f"What a local cache brings to {advice.url} is unknown: {error}"
-            self._save(replace(self.result, notes=(*self.result.notes, note)))
-            return
-        local_cache = {**self.result.local_cache, advice.url: measured}
-        self._save(replace(self.result, local_cache=local_cache))
+    def _measure_at_best(self) -> None:
+        """Measure what the spec asks for besides trials, at the best setting of each data set."""
+        for measurement in measurements(self._plan.spec):
+            for advice in self.result.advice:
+                if self.stopped or measurement.has(self.result, advice.url):
+                    continue
+                if measurement.optional and self._out_of_time():
+                    return
+                trial = self.result.trials[advice.best_trial]
+                setting = setting_of(trial, self._settings)
+                self._save(measurement.add(self.result, self._plan, setting, trial))
 
     def _try_one(self, choice: Choice, splits: Collection[int] | None) -> None:
         """Run one trial, and save its profile and its row of the result."""

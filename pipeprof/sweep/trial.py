@@ -133,6 +133,7 @@ def with_loader(
             columns=spec.columns,
             batch_size=setting.batch_size,
             repeat=not by_epochs,
+            shuffle=setting.shuffle,
             transform=Reference(spec.transform) if spec.transform else None,
             storage_options=storage_options,
             read=replace(spec.read, forget=spec.cache == "cold"),
@@ -141,19 +142,25 @@ def with_loader(
         if not dataset.splits:
             raise _no_rows(setting)
         dataset = dataset.only(splits) if splits is not None else dataset
-        loader: DataLoader[Any] = DataLoader(
-            dataset,
-            batch_size=None,
-            num_workers=setting.num_workers,
-            prefetch_factor=setting.prefetch_factor,
-            multiprocessing_context=_start_method(setting),
-            persistent_workers=by_epochs and setting.num_workers > 0,
-        )
         try:
-            return use(loader, dataset)
+            return use(loader_of(dataset, setting, by_epochs), dataset)
         except PipeprofError as error:
             # the traceback would keep the iterator alive, and with it the workers
             raise _without_traceback(error.with_traceback(None)) from None
+
+
+def loader_of(
+    dataset: FileDataset, setting: TrialSetting, keep_workers: bool = False
+) -> DataLoader[Any]:
+    """Return a loader of ``setting`` for the data set."""
+    return DataLoader(
+        dataset,
+        batch_size=None,
+        num_workers=setting.num_workers,
+        prefetch_factor=setting.prefetch_factor,
+        multiprocessing_context=_start_method(setting),
+        persistent_workers=keep_workers and setting.num_workers > 0,
+    )
 
 
 def _start_method(setting: TrialSetting) -> str | None:

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeprof import formats
@@ -134,6 +135,8 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["{data}", "--local-cache", "{data}/x.csv/a"], 1, "x.csv/a cannot be a local cache"),
         (["{data}", "--local-cache", "{tmp}:much"], 2, "much"),
         (["{data}", "--local-cache", "{tmp}", "--formats", "parquet"], 2, "without --formats"),
+        (["{data}", "--shuffle", "none,random"], 2, "there is no order 'random'"),
+        (["{data}", "--shuffle", "none", "--formats", "parquet"], 2, "without --formats"),
         (["{data}", "--transform", "nowhere.py:f"], 2, "nowhere.py does not exist"),
     ],
 )
@@ -173,6 +176,39 @@ def test_a_local_cache_without_room_is_noted_and_the_rest_is_reported(data, tmp_
     assert saved["local_cache"] == {}
     assert "has no room for a split of each worker, 8.89 kB" in saved["notes"][-1]
     assert not cache.exists()
+
+
+def test_orders_are_measured_at_the_best_setting(tmp_path, capsys):
+    """Two files of which a batch needs some rows each: only the full order has both."""
+    (tmp_path / "data").mkdir()
+    for number in range(2):
+        table = pa.table({"id": pa.array([number] * 4096)})
+        pq.write_table(table, tmp_path / "data" / f"{number}.parquet")
+    out = tmp_path / "out"
+    asked = ["--workers", "0", "--shuffle", "none,buffer:8192,full", "--full", "--out", str(out)]
+    assert run(["sweep", str(tmp_path / "data"), *QUICK, *asked]) == 0
+    assert "What does shuffling cost?" in capsys.readouterr().out
+    [measured] = json.loads((out / "sweep.json").read_bytes())["row_orders"].values()
+    none, buffer, full = measured["orders"]
+    assert [each["order"] for each in measured["orders"]] == ["none", "buffer:8192", "full"]
+    assert none["splits_per_batch"] == 1
+    assert none["neighbours"] == pytest.approx(1, abs=0.02)
+    for mixed in (buffer, full):
+        assert mixed["splits_per_batch"] == pytest.approx(2, rel=0.1)
+        assert mixed["neighbours"] < 0.05
+    assert measured["splits"] == 2
+    assert measured["random_splits_per_batch"] == pytest.approx(1 / (1 / 64 + 63 / 128))
+    assert full["bytes_per_sample"] > 20 * none["bytes_per_sample"], "both files for each batch"
+
+
+def test_orders_that_cannot_be_had_are_noted_and_the_rest_is_reported(data, tmp_path, capsys):
+    out = tmp_path / "out"
+    asked = ["--workers", "0", "--shuffle", "full", "--out", str(out)]
+    assert run(["sweep", data, *QUICK, *asked]) == 0
+    assert "Recommendation" in capsys.readouterr().out
+    saved = json.loads((out / "sweep.json").read_bytes())
+    assert saved["row_orders"] == {}
+    assert "csv files do not say" in saved["notes"][-1]
 
 
 def damaged(folder, kind):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from math import expm1
 from typing import Final, TypeVar
 
 from pipeprof.model import (
@@ -17,7 +18,7 @@ from pipeprof.model import (
     Trial,
 )
 from pipeprof.report.document.blocks import Tone, Verdict
-from pipeprof.units import counted, format_bytes, format_count, format_share
+from pipeprof.units import counted, format_bytes, format_count, format_share, percent
 
 _T = TypeVar("_T")
 _TONES: Final[dict[str, Tone]] = {
@@ -28,6 +29,8 @@ _TONES: Final[dict[str, Tone]] = {
     "faster": "good",
     "too little to tell": "unsure",
 }
+_MOST_LOG: Final = 20.0
+"""The largest logarithm of a ratio that is shown, as no measured one is near it."""
 
 
 def is_emulated(accelerator: str) -> bool:
@@ -72,6 +75,11 @@ def count_range(interval: tuple[float, float]) -> str:
 def times(ratio: float) -> str:
     """Format a ratio: ``"0.62×"``."""
     return f"{format_count(ratio)}×"
+
+
+def relative(log_ratio: float) -> str:
+    """Format the logarithm of a ratio as a relative change: ``"9 %"`` for 0.09."""
+    return percent(expm1(min(log_ratio, _MOST_LOG)))
 
 
 def signed_percent(change: float) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from math import expm1
-
 from pipeprof.model import RunNoise, SweepResult, SweepSpec
 from pipeprof.report.document.blocks import Section, figures, section
 from pipeprof.report.document.data_sets import data_sets, trial_at
-from pipeprof.report.document.wording import machine, rule, settings
-from pipeprof.units import counted, format_count, format_duration, percent
+from pipeprof.report.document.wording import machine, relative, rule, settings
+from pipeprof.units import counted, format_count, format_duration
 
 
 def confidence(sweep: SweepResult) -> Section:
@@ -38,8 +36,8 @@ def confidence_in_brief(sweep: SweepResult) -> str:
     """Return the evidence for the figures as one sentence."""
     parts = [f"{counted(len(sweep.trials), 'trial')}, each {_length(sweep.spec)}"]
     if sweep.noise:
-        widest = max(expm1(noise.half_width) for noise in sweep.noise.values())
-        parts.append(f"two runs of one setting differ by up to {percent(widest)} (95 %)")
+        widest = max(noise.half_width for noise in sweep.noise.values())
+        parts.append(f"two runs of one setting differ by up to {relative(widest)} (95 %)")
     if sweep.notes:
         parts.append(counted(len(sweep.notes), "note"))
     return f"{'; '.join(parts)}."
@@ -60,5 +58,5 @@ def _run_to_run(sweep: SweepResult, label: str, noise: RunNoise) -> str:
         f"{label}: {settings(trial.config)}, repeated, gave {format_count(noise.samples_per_s)} "
         f"samples/s instead of {format_count(noise.first_samples_per_s)}. From this and the drift "
         "of the trials, two runs of one setting differ by up to "
-        f"{percent(expm1(noise.half_width))} (95 %). The intervals include it."
+        f"{relative(noise.half_width)} (95 %). The intervals include it."
     )

@@ -18,6 +18,7 @@ from pipeprof.report.document.sweep.confidence import confidence, confidence_in_
 from pipeprof.report.document.sweep.conversion import advice_lines, conversion, cost_of_a_sample
 from pipeprof.report.document.sweep.local_cache import local_cache, local_cache_in_brief
 from pipeprof.report.document.sweep.recommendation import first_recommendation, recommendation
+from pipeprof.report.document.sweep.row_orders import row_orders, row_orders_in_brief
 from pipeprof.report.document.sweep.throughput import best_of_each, choice, multiples, throughput
 from pipeprof.report.document.sweep.trials import trials, untried
 from pipeprof.report.document.wording import is_emulated, settings, verdict_of
@@ -38,6 +39,7 @@ def sweep_document(sweep: SweepResult) -> doc.Document:
         recommendation(sweep, own),
         conversion(sweep),
         local_cache(sweep),
+        row_orders(sweep),
         cost_of_a_sample(sweep),
         throughput(sweep, all_sets),
         best_of_each(sweep, own),
@@ -56,6 +58,7 @@ def sweep_first_screen(sweep: SweepResult) -> doc.Document:
         doc.section("conversion", "What would I gain by converting?", *converting),
         first_recommendation(sweep, own_data_sets(sweep)),
         local_cache_in_brief(sweep),
+        row_orders_in_brief(sweep),
         doc.section("confidence", "Confidence", confidence_in_brief(sweep), _FULL_REPORT),
     )
 

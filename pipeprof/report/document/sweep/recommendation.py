@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import expm1
 
 from pipeprof.model import Headspace, PairedRuns, RunNoise, SweepAdvice, SweepResult, Trial
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import DataSet, trial_at
-from pipeprof.report.document.wording import gain, settings, times
-from pipeprof.units import format_count, format_duration, percent
+from pipeprof.report.document.wording import gain, relative, settings, times
+from pipeprof.units import format_count, format_duration
 
 _NAME, _TITLE = "recommendation", "Recommendation"
 _UNKNOWN = "Unknown until trials have ended."
@@ -94,8 +93,8 @@ def _noise(noise: RunNoise) -> str:
     if noise.needed_trial_s is not None:
         longer = f"Trials of {format_duration(noise.needed_trial_s)} can (--trial-time)."
     return (
-        f"Two runs of one setting differ by up to {percent(expm1(noise.half_width))} (95 %), and "
-        f"the two best settings by {percent(expm1(noise.apart))} or less. Single trials cannot "
+        f"Two runs of one setting differ by up to {relative(noise.half_width)} (95 %), and "
+        f"the two best settings by {relative(noise.apart)} or less. Single trials cannot "
         f"tell which is better. {longer}"
     )
 
