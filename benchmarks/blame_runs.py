@@ -18,6 +18,9 @@ CHEAPER = 0.75
 """Share of a cost that is left by a cut."""
 _STEADY, _MOST = 0.01, 5
 """Standard error of the gains above which turns are added, and up to how many times as many."""
+_LONGER = 3
+"""How many times as long a loader runs that reads from a disk: the kernel keeps to a rate in the
+mean of half a second or so, not from read to read."""
 
 Cut = tuple[Cost, ...]
 """The costs that are cut together."""
@@ -54,6 +57,8 @@ def try_out(spec: LoaderSpec, turns: int, seconds: float, threshold: float) -> T
     """Run a loader and its cuts, for about ``seconds`` each, with more than ``turns`` turns where
     gains differ much between turns. Return ``None`` if it is starved by less than ``threshold``."""
     cuts = list(dict.fromkeys(cuts_of(spec).values()))
+    if any(cost.kind == "disk" for cost in spec.costs):
+        seconds *= _LONGER
     found: list[Turn] = []
     before = CoreClocks.read()
     with surroundings([spec]) as around, any_workers():

@@ -16,7 +16,7 @@ import numpy as np
 import pipeprof
 from benchmarks.core_use import DISTURBING
 from benchmarks.prediction import can_be_run
-from benchmarks.random_loader_work import Surroundings, loader_of, pinning
+from benchmarks.random_loader_work import Surroundings, loader_of, no_credit, pinning
 from benchmarks.random_loaders import Kind, LoaderSpec
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
@@ -62,10 +62,11 @@ def run(
     accelerator = EmulatedAccelerator(spec.step_s)
     warmup = Setting(spec.num_workers, spec.prefetch_factor).warmup
     start = perf_counter()
-    with pinning(spec, around, first):
+    with pinning(spec, around, first), no_credit(spec, around) as use_no_more:
         for count, batch in enumerate(loader, start=1):
             accelerator.step(batch)
             if count == warmup:
+                use_no_more()
                 start = perf_counter()
             if count >= warmup + batches and perf_counter() - start > seconds:
                 break

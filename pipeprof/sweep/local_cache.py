@@ -31,6 +31,8 @@ _ROUNDS = 4
 """How often each pass is measured; the interval of fewer would be too wide."""
 _USED_OF_DISK = 0.9
 """The largest share of what is free on the disk that the cache may take."""
+_FULL = (1 - _USED_OF_DISK) / 2
+"""Below this share of what was free at first, others have filled the disk, and not all was kept."""
 
 Loader = DataLoader[Any]
 Step = Callable[[Any], Any]
@@ -55,15 +57,16 @@ def measure_local_cache(
 
     Raises:
         OutputError: The folder cannot be made.
-        StorageError: It has too little room.
+        StorageError: It has too little room, at first or in the end.
     """
     assert spec.local_cache is not None
     step = make_consumer(spec, setting.batch_size).step
     with _new_folder(spec.local_cache) as folder:
         dataset = with_loader(spec, setting, storage_options, lambda _, opened: opened)
         assert dataset is not None
-        room = shutil.disk_usage(folder).free * _USED_OF_DISK
-        room = min(room, inf if spec.local_cache_bytes is None else spec.local_cache_bytes)
+        free = shutil.disk_usage(folder).free
+        limit = inf if spec.local_cache_bytes is None else spec.local_cache_bytes
+        room = min(free * _USED_OF_DISK, limit)
         splits = range(_splits_of_a_pass(spec, setting, trial, dataset, room))
         read = replace(spec.read, local_cache=folder, local_cache_bytes=int(room))
         cached = replace(spec, read=read)
@@ -71,7 +74,10 @@ def measure_local_cache(
         def measure(plain: Loader, caching: Loader) -> list[CacheRound]:
             for loader in (plain, caching):
                 _epoch(loader, step)  # workers start, and connect
-            return [_round(plain, caching, step, folder, number) for number in range(_ROUNDS)]
+            found = [_round(plain, caching, step, folder, number) for number in range(_ROUNDS)]
+            if shutil.disk_usage(folder).free < _FULL * free:
+                raise StorageError(f"the disk of {spec.local_cache} filled up meanwhile.")
+            return found
 
         def with_plain(plain: Loader, _: object) -> list[CacheRound]:
             return with_loader(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -176,6 +177,22 @@ def test_a_local_cache_without_room_is_noted_and_the_rest_is_reported(data, tmp_
     assert saved["local_cache"] == {}
     assert "has no room for a split of each worker, 8.89 kB" in saved["notes"][-1]
     assert not cache.exists()
+
+
+def test_a_disk_that_fills_up_meanwhile_is_no_measure_of_a_cache(
+    data, tmp_path, capsys, monkeypatch
+):
+    free = iter([10**9, 10**6])
+    monkeypatch.setattr(
+        "pipeprof.sweep.local_cache.shutil.disk_usage",
+        lambda path: SimpleNamespace(free=next(free)),
+    )
+    cache, out = tmp_path / "cache", tmp_path / "out"
+    asked = ["--workers", "0", "--local-cache", str(cache), "--out", str(out)]
+    assert run(["sweep", data, *QUICK, *asked]) == 0
+    saved = json.loads((out / "sweep.json").read_bytes())
+    assert saved["local_cache"] == {}
+    assert f"the disk of {cache} filled up meanwhile." in saved["notes"][-1]
 
 
 def test_orders_are_measured_at_the_best_setting(tmp_path, capsys):
