@@ -218,6 +218,17 @@ def test_orders_are_measured_at_the_best_setting(tmp_path, capsys):
     assert full["bytes_per_sample"] > 20 * none["bytes_per_sample"], "both files for each batch"
 
 
+def test_orders_are_measured_when_a_sweep_is_resumed(data, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    asked = ["--workers", "0", "--shuffle", "none,blocks", "--max-time", "0.01", "--out", out]
+    assert run(["sweep", data, *QUICK, *asked]) == 0
+    assert json.loads((tmp_path / "out" / "sweep.json").read_bytes())["row_orders"] == {}
+    assert run(["sweep", "--resume", out]) == 0
+    [measured] = json.loads((tmp_path / "out" / "sweep.json").read_bytes())["row_orders"].values()
+    assert [each["order"] for each in measured["orders"]] == ["none", "blocks"]
+    capsys.readouterr()
+
+
 def test_orders_that_cannot_be_had_are_noted_and_the_rest_is_reported(data, tmp_path, capsys):
     out = tmp_path / "out"
     asked = ["--workers", "0", "--shuffle", "full", "--out", str(out)]

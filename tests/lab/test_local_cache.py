@@ -43,7 +43,9 @@ def test_a_cache_gains_what_was_promised(
         out, nvme = tmp_path / "out", tmp_path / "nvme"
         assert run([*SWEEP, "--local-cache", f"{nvme}:1GB", "--out", str(out)]) == 0
         assert not nvme.exists(), "nothing stays there"
-        [found] = json.loads((out / "sweep.json").read_text())["local_cache"].values()
+        saved = json.loads((out / "sweep.json").read_text())
+        assert saved["local_cache"], saved["notes"]
+        [found] = saved["local_cache"].values()
         without = trained_s(ReadOptions())
         with_cache = trained_s(ReadOptions(local_cache=str(nvme)))
     cost = found["filling"]["samples_per_s"] / found["uncached"]["samples_per_s"]
