@@ -60,8 +60,8 @@ def test_a_link_has_its_rate_and_its_round_trip(
     name = f"link of {mbit_per_s} Mbit/s and {round_trip_ms} ms, plain sockets:"
     record_truth(f"{name} rate", format_rate(link.bytes_per_s), format_rate(bytes_per_s))
     record_truth(f"{name} round trip", f"{round_trip_ms} ms", format_duration(round_trip_s))
-    # the kernel's timers and a woken process come on top: 0.1 ms here, 0.4 ms on a busier machine
-    assert -0.0001 <= round_trip_s - link.round_trip_s <= 0.0015
+    # timers end up to 0.15 ms early; a woken process comes on top: 0.4 ms on a busier machine
+    assert -0.0003 <= round_trip_s - link.round_trip_s <= 0.0015
     assert bytes_per_s == pytest.approx(link.bytes_per_s, rel=0.03)
 
 
