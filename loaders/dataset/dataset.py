@@ -15,13 +15,13 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pipeprof.errors import UsageError
-from pipeprof.formats.base import ReadOptions, Split
+from pipeprof.formats.base import ReadOptions
 from pipeprof.formats.readers import each_reader
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import BatchOptions, Transform, batches_of
 from pipeprof.loaders.dataset.epoch_rows import EpochRows
 from pipeprof.loaders.dataset.order import parse_order
-from pipeprof.loaders.dataset.planning import ColumnsLeftOut, DatasetPlan, plan_dataset
+from pipeprof.loaders.dataset.planning import ColumnsLeftOut, DatasetPlan, ObjectSplit, plan_dataset
 from pipeprof.loaders.dataset.sharding import find_rank, find_worker
 from pipeprof.loaders.parent_watch import end_with_parent
 from pipeprof.measure.stage_timer import stage
@@ -171,7 +171,7 @@ class FileDataset(IterableDataset[Any]):
         return len(self._plan.splits)
 
     @property
-    def object_splits(self) -> tuple[tuple[ObjectInfo, Split], ...]:
+    def object_splits(self) -> tuple[ObjectSplit, ...]:
         """The splits with their objects, in the order of the files."""
         return self._plan.splits
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 from pipeprof.formats.base import ReadOptions
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.batching import BatchOptions
-from pipeprof.loaders.dataset.planning import DatasetPlan
+from pipeprof.loaders.dataset.planning import DatasetPlan, ObjectSplit
 from pipeprof.loaders.dataset.prefetch import FirstRequest, PrefetchingReader, StoreReader
 from pipeprof.loaders.dataset.sharding import find_worker, share_of, shuffled
 from pipeprof.loaders.dataset.shuffling import (
     Draw,
-    ObjectSplit,
     batch_draws,
     buffered,
     gathered,

@@ -7,8 +7,6 @@ from typing import Literal
 
 from pipeprof.errors import UsageError
 
-_KINDS = ("none", "shards", "blocks", "full")
-
 
 @dataclass(frozen=True)
 class Order:
@@ -25,8 +23,11 @@ class Order:
     buffer_rows: int = 0
     """Rows that the buffer of a worker holds."""
 
-    def __str__(self) -> str:
-        return f"buffer:{self.buffer_rows}" if self.kind == "buffer" else self.kind
+
+_NAMED = {
+    "none": Order("none"), "shards": Order("shards"), "blocks": Order("blocks"),
+    "full": Order("full"),
+}  # fmt: skip
 
 
 def parse_order(shuffle: bool | str) -> Order:
@@ -47,10 +48,9 @@ def parse_order(shuffle: bool | str) -> Order:
         10000
     """
     if isinstance(shuffle, bool):
-        return Order("blocks" if shuffle else "none")
-    for kind in _KINDS:
-        if shuffle == kind:
-            return Order(kind)  # type: ignore[arg-type]
+        return _NAMED["blocks" if shuffle else "none"]
+    if shuffle in _NAMED:
+        return _NAMED[shuffle]
     name, _, rows = str(shuffle).partition(":")
     if name == "buffer" and rows.isdecimal() and int(rows) > 0:
         return Order("buffer", int(rows))

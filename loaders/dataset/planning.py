@@ -27,6 +27,8 @@ Form: TypeAlias = Literal["tensor", "table", "any"]
 """Which columns are wanted: those that have a tensor form, those that every format can store
 (`formats.types`), or all."""
 Types: TypeAlias = "Mapping[str, pa.DataType]"
+ObjectSplit = tuple[ObjectInfo, Split]
+"""A split, and the object that it is a part of."""
 PlanObject: TypeAlias = "Callable[[ObjectInfo, Sequence[str] | None, Types], FilePlan]"
 """Plans an object with these columns and types."""
 
@@ -42,7 +44,7 @@ class DatasetPlan:
     store: Store
     format_name: str
     schema: pa.Schema
-    splits: tuple[tuple[ObjectInfo, Split], ...]
+    splits: tuple[ObjectSplit, ...]
     source: DataSource
     notes: tuple[str, ...] = ()
     """What of the data is not read, and why; a sentence each."""

@@ -12,14 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeprof.formats.base import Split
+from pipeprof.loaders.dataset.planning import ObjectSplit
 from pipeprof.measure.stage_timer import Timed
 from pipeprof.model import Stage
 from pipeprof.storage import ObjectInfo
 
 _BINS = 16
 """Parts of a buffer. It hands out one at a time, as a batch is made of many rows."""
-
-ObjectSplit = tuple[ObjectInfo, Split]
 
 
 @dataclass(frozen=True)

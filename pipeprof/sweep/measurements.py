@@ -28,15 +28,16 @@ class Measurement:
     """What it finds out, where the sweep is whole without it: a failure is a note."""
 
     def has(self, result: SweepResult, url: str) -> bool:
-        """Return whether it was measured, or has failed."""
-        failed = any(note.startswith(self._unknown(url)) for note in result.notes)
-        return url in getattr(result, self.field) or (bool(self.optional) and failed)
+        """Return whether it was measured. What failed is tried again when a sweep is resumed."""
+        return url in getattr(result, self.field)
 
     def add(
         self, result: SweepResult, plan: SweepPlan, setting: TrialSetting, trial: Trial
     ) -> SweepResult:
         """Return ``result`` with what is measured, or a note why that failed. Raises the error
         where it is not `optional`."""
+        unknown = f"{self.optional} {trial.url} is unknown:"
+        notes = tuple(note for note in result.notes if not note.startswith(unknown))
         trials = (trial,) if self.of_trial else ()
         try:
             measured = plan.engine.call(
@@ -45,13 +46,9 @@ class Measurement:
         except PipeprofError as error:
             if not self.optional:
                 raise
-            note = f"{self._unknown(trial.url)} {error}"
-            return replace(result, notes=(*result.notes, note))
+            return replace(result, notes=(*notes, f"{unknown} {error}"))
         changed: dict[str, Any] = {self.field: {**getattr(result, self.field), trial.url: measured}}
-        return replace(result, **changed)
-
-    def _unknown(self, url: str) -> str:
-        return f"{self.optional} {url} is unknown:"
+        return replace(result, notes=notes, **changed)
 
 
 def measurements(spec: SweepSpec) -> list[Measurement]:

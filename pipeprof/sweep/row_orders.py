@@ -15,7 +15,7 @@ import numpy as np
 from pipeprof.analyze.sweep.row_orders import Mixing, Numbers, evaluate_orders, mixing_of
 from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.dataset import FileDataset
-from pipeprof.loaders.dataset.shuffling import ObjectSplit
+from pipeprof.loaders.dataset.planning import ObjectSplit
 from pipeprof.loaders.dataset.split_decoder import ROW_NUMBER, ROWS_OF_SPLIT
 from pipeprof.model import RowOrders, SweepSpec, Trial
 from pipeprof.sweep.plan import TrialSetting

@@ -237,6 +237,8 @@ def test_orders_that_cannot_be_had_are_noted_and_the_rest_is_reported(data, tmp_
     saved = json.loads((out / "sweep.json").read_bytes())
     assert saved["row_orders"] == {}
     assert "csv files do not say" in saved["notes"][-1]
+    assert run(["sweep", "--resume", str(out)]) == 0
+    assert json.loads((out / "sweep.json").read_bytes())["notes"] == saved["notes"], "said once"
 
 
 def damaged(folder, kind):

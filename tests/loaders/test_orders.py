@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.loaders.dataset.order import parse_order
 from pipeprof.loaders.dataset.shuffling import buffered
 from pipeprof.loaders.dataset.split_decoder import ROW_NUMBER, ROWS_OF_SPLIT
 
@@ -135,11 +134,6 @@ def test_a_full_order_skips_nothing(files: str) -> None:
 def test_an_unknown_order_is_refused(files: str, name: str) -> None:
     with pytest.raises(UsageError, match=r"there is no order.*buffer:10000"):
         pipeprof.open_dataset(files, shuffle=name)
-
-
-def test_an_order_is_named_as_it_is_asked_for() -> None:
-    for name in ORDERS:
-        assert str(parse_order(name)) == name
 
 
 def numbers(first: int, rows: int) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.model import CachePass, LocalCache, SweepResult
+from pipeprof.model import CachePass, LocalCache, RunNoise, SweepResult
 from tests.contracts.report_samples import unwrapped
 from tests.report.full import full_text, section
 from tests.samples import RECOMMENDATION
@@ -124,6 +124,11 @@ def test_a_conversion_with_no_trial_yet_says_so() -> None:
     early = replace(sample_conversion().conversion, baseline=None, control=None, gains=())
     report = full_text(sample_conversion(conversion=early, trials=(), advice=()))
     assert "the data as it is has not been tried yet" in unwrapped(report)
+
+
+def test_noise_beyond_measure_is_shown() -> None:
+    noise = {"/data/clicks-csv": RunNoise(0, 1.0, 1.0, half_width=1e3, apart=1e3, settled=False)}
+    assert "differ by up to" in unwrapped(full_text(sample_sweep(noise=noise)))
 
 
 CACHE = LocalCache(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pipeprof.model import SweepAdvice, SweepResult, Trial
 from pipeprof.report.text import shorten
 
+_T = TypeVar("_T")
 _LONGEST_NAME = 40
 """Most characters of a data set's label."""
 
@@ -48,6 +50,11 @@ def own_data_sets(sweep: SweepResult) -> list[DataSet]:
     """Return the user's own data sets, without the copies of a conversion."""
     copies = _copies(sweep)
     return [data for data in data_sets(sweep) if data.url not in copies]
+
+
+def own_with(sweep: SweepResult, found: Mapping[str, _T]) -> list[tuple[DataSet, _T]]:
+    """Return the user's own data sets with what was found of them, where something was."""
+    return [(data, found[data.url]) for data in own_data_sets(sweep) if data.url in found]
 
 
 def label_of(trial: Trial, candidates: Sequence[DataSet]) -> str:

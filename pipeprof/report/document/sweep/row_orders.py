@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeprof.model import OrderRuns, RowOrders, SweepResult
 from pipeprof.report.document import blocks as doc
-from pipeprof.report.document.data_sets import DataSet, own_data_sets
+from pipeprof.report.document.data_sets import DataSet, own_with
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
 _NAME, _TITLE = "row-orders", "What does shuffling cost?"
@@ -31,11 +31,7 @@ def row_orders_in_brief(sweep: SweepResult) -> doc.Section:
 
 
 def _measured(sweep: SweepResult) -> list[tuple[DataSet, RowOrders]]:
-    return [
-        (data, sweep.row_orders[data.url])
-        for data in own_data_sets(sweep)
-        if data.url in sweep.row_orders and sweep.row_orders[data.url].orders
-    ]
+    return [each for each in own_with(sweep, sweep.row_orders) if each[1].orders]
 
 
 def _table(measured: RowOrders) -> doc.Table:
