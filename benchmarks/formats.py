@@ -48,7 +48,7 @@ from tests.s3.server import serving
 LAYOUTS = {
     "folder": ("images", "none"), "webdataset": ("webdataset", "none"),
     "tfrecord": ("tfrecord", "none"), "parquet": ("parquet", "none"), "arrow": ("arrow", "none"),
-    "jsonl": ("jsonl", "none"), "folder again": ("images", "none"),
+    "jsonl": ("jsonl", "none"), "mds": ("mds", "none"), "folder again": ("images", "none"),
 }  # fmt: skip
 """Name → format and compression. JPEGs are compressed already."""
 BATCH, WORKERS, SIDE = 32, 2, 160

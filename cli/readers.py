@@ -22,7 +22,7 @@ def command(as_json: bool) -> int:
     has none. Another one is chosen by `pipeprof sweep --reader`, by `open_dataset(reader=...)`, or
     in front of a URL, as in polars::data/csv. It gets whole files.
     """
-    from pipeprof.formats.readers import list_readers
+    from pipeprof.formats.readers import list_readers, packages
 
     found = list_readers()
     if as_json:
@@ -33,8 +33,8 @@ def command(as_json: bool) -> int:
         (each.name, each.version or "not installed", ", ".join(each.formats)) for each in found
     ]
     for name, version, formats in rows:
-        click.echo(f"{name:<9}{version:<15}{formats}")
-    missing = [each.name for each in found if each.version is None]
+        click.echo(f"{name:<13}{version:<15}{formats}")
+    missing = [packages(each.name)[0] for each in found if each.version is None]
     if missing:
         click.echo(f"\nInstall with: pip install {' '.join(missing)}")
     return 0

@@ -19,6 +19,7 @@ FORMATS = {
     "arrow": "pipeprof.formats.arrow.format",
     "jsonl": "pipeprof.formats.jsonl.format",
     "webdataset": "pipeprof.formats.webdataset.format",
+    "mds": "pipeprof.formats.mds.format",
     "images": "pipeprof.formats.images.format",
 }
 """Maps the name of a format to the module that has it as ``FORMAT``."""
@@ -79,7 +80,7 @@ def _may_be(name: str, head: bytes, tail: bytes) -> bool:
         return head.startswith(b"PAR1") or tail.endswith((b"PAR1", b"PARE"))
     if name == "arrow":
         return head.startswith((b"ARROW1", b"\xff\xff\xff\xff")) or tail.endswith(b"ARROW1")
-    if name in ("csv", "jsonl", "webdataset") and head.startswith(_COMPRESSED):
+    if name in ("csv", "jsonl", "webdataset", "mds") and head.startswith(_COMPRESSED):
         return True
     if name in ("csv", "jsonl"):
         return b"\0" not in head

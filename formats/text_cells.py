@@ -67,6 +67,21 @@ def parse_text(column: str, text: pa.Array, dtype: pa.DataType) -> pa.Array:
     return convert(column, convert(column, text, read_type(dtype)), dtype)
 
 
+def parse_bytes(column: str, cells: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """Return the values that bytes hold as text; the bytes themselves where ``dtype`` is binary.
+    Raises `SchemaMismatch`."""
+    if pa.types.is_binary(dtype):
+        return cells
+    try:
+        text = cells.cast(pa.string())
+    except pa.ArrowException:
+        raise SchemaMismatch(
+            f"the values of {column!r} are not text in UTF-8, so they cannot be read as "
+            f"{format_type(dtype)}; read them as binary."
+        ) from None
+    return parse_text(column, text, dtype)
+
+
 def to_text(column: str, array: pa.Array) -> pa.Array:
     """Return the fields of a column as large_string, not yet quoted; a null stays null."""
     dtype = array.type

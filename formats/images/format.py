@@ -1,7 +1,7 @@
 """Folders of images: each file is a row with the columns ``image`` and ``label``.
 
-``image`` is the file's bytes: decoding them is the user's code, in a ``transform``. ``label`` is
-the number of the class among all classes in alphabetical order, as in torchvision's ImageFolder.
+``image`` is the file's bytes, to be decoded by the user's ``transform`` or by a reader. ``label``
+is the number of the class among all classes in alphabetical order, as in torchvision's ImageFolder.
 The class is the first folder in which the paths of the images differ.
 """
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
@@ -19,7 +20,7 @@ from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.formats.base import Decoder, Format
-    from pipeprof.formats.readers.base import Reader
+    from pipeprof.formats.readers.base import ImageReader, Reader
 
 OWN = "own"
 """The name of the formats' own decoders."""
@@ -28,8 +29,15 @@ READERS = {
     "pandas": ("csv", "jsonl"),
     "duckdb": ("csv", "parquet", "jsonl"),
     "python": ("csv", "jsonl", "webdataset"),
+    "tf.data": ("tfrecord",),
+    "tfrecord": ("tfrecord",),
+    "webdataset": ("webdataset",),
+    "pillow": ("images",),
+    "simplejpeg": ("images",),
 }
 """Reader → the formats that it knows. `pipeprof.formats.readers.by_NAME` has it as ``READER``."""
+_PACKAGES = {"tf.data": ("tensorflow", "tensorflow-cpu")}
+"""Packages of which one has the reader, where they are not called as it is."""
 SEPARATOR = "::"
 
 
@@ -63,17 +71,24 @@ def each_reader(url: str, names: Sequence[str]) -> Iterator[str]:
 
 
 @cache
-def get(name: str) -> Reader:
+def get(name: str) -> Reader | ImageReader:
     """Return the reader of this name. Raises `UsageError` for an unknown one, and one whose library
     is not installed."""
     if name not in READERS:
         raise UsageError(f"{name!r} is not a reader; choose one of {', '.join([OWN, *READERS])}.")
     if installed_version(name) is None:
+        package = packages(name)[0]
         raise UsageError(
-            f"the reader {name} is not installed; pip install {name}, or pipeprof[{name}]."
+            f"the reader {name} is not installed; pip install {package}, or pipeprof[{package}]."
         )
-    found: Reader = import_module(f"pipeprof.formats.readers.by_{name}").READER
+    module = import_module(f"pipeprof.formats.readers.by_{name.replace('.', '_')}")
+    found: Reader | ImageReader = module.READER
     return found
+
+
+def packages(name: str) -> tuple[str, ...]:
+    """Return the packages of which one has a reader; the first is the usual one."""
+    return _PACKAGES.get(name, (name,))
 
 
 def installed_version(name: str) -> str | None:
@@ -81,10 +96,10 @@ def installed_version(name: str) -> str | None:
     nothing."""
     if name == "python":
         return platform.python_version()
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    for package in packages(name):
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return None
 
 
 def split_reader(url: str) -> tuple[str | None, str]:
@@ -105,12 +120,17 @@ def read_by(reader: str | None, chosen: Format) -> Decoder:
     not know the format."""
     if reader is None:
         return chosen
-    from pipeprof.formats.readers.whole_objects import WholeObjects
-
     if chosen.name not in READERS[reader]:
         able = [name for name, formats in READERS.items() if chosen.name in formats]
         raise UsageError(
             f"the reader {reader} does not know {chosen.name}; "
             f"{', '.join([OWN, *able])} {'do' if able else 'does'}."
         )
-    return WholeObjects(chosen, get(reader))
+    found: Any = get(reader)
+    if chosen.name == "images":
+        from pipeprof.formats.readers.decoded_images import DecodedImages
+
+        return DecodedImages(found)
+    from pipeprof.formats.readers.whole_objects import WholeObjects
+
+    return WholeObjects(chosen, found)

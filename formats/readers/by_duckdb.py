@@ -21,7 +21,7 @@ _TYPES = {
 class DuckDB:
     """The reader; see the module."""
 
-    name = "duckdb"
+    name = module = "duckdb"
     fork_safe = False
 
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:

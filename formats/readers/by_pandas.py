@@ -15,7 +15,7 @@ from pipeprof.formats.text_cells import NULLS
 class Pandas:
     """The reader; see the module."""
 
-    name = "pandas"
+    name = module = "pandas"
     fork_safe = True
 
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:

@@ -19,7 +19,7 @@ _NARROW = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())
 class Polars:
     """The reader; see the module. In columns of text, CSV's words for null are read as empty."""
 
-    name = "polars"
+    name = module = "polars"
     fork_safe = False
 
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:

@@ -19,7 +19,7 @@ from pipeprof.formats.webdataset.members import ArchiveFile
 class Python:
     """The reader; see the module."""
 
-    name = "python"
+    name, module = "python", "csv"
     fork_safe = True
 
     def read(self, format_name: str, data: Buffer, schema: pa.Schema) -> pa.Table:

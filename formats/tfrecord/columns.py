@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from pipeprof.errors import SchemaMismatch
 from pipeprof.formats.base import Buffer
+from pipeprof.formats.gather import MOST_BYTES, Octets, Places, binary_array, gathered, unaligned
 from pipeprof.formats.tfrecord import example
 from pipeprof.formats.tfrecord.framing import Records
 from pipeprof.formats.tfrecord.scan import (
@@ -15,20 +16,15 @@ from pipeprof.formats.tfrecord.scan import (
     FLOAT,
     INT,
     Cells,
-    Octets,
     Refused,
     require,
     scan,
 )
-from pipeprof.formats.tfrecord.varint import PAD, Places, unaligned, varints, words_of
+from pipeprof.formats.tfrecord.varint import PAD, varints, words_of
 from pipeprof.formats.types import convert, is_list
 
 _FEWEST_ROWS = 16
 """The fewest records for the scan: a step of it costs the same for one record as for many."""
-_FEW_BYTES = 64
-"""Size in bytes of a value below which one index per byte costs less than one slice per value."""
-_MOST_COLUMN_BYTES = 2**31 - 1
-"""The most bytes that an Arrow array of binary can hold."""
 
 
 def infer(records: Records) -> dict[str, pa.DataType]:
@@ -108,42 +104,23 @@ def _singles(kind: int, data: Buffer, at: Places, size: Places) -> pa.Array:
         values, single = varints(words_of(data), at, size)
         require(single)
         return pa.array(values.view(np.int64))
-    require(size.sum() <= _MOST_COLUMN_BYTES)
-    ends = np.zeros(len(at) + 1, np.int32)
-    np.cumsum(size, out=ends[1:])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(_gathered(data, at, size))]
-    return pa.Array.from_buffers(pa.binary(), len(at), buffers)
+    require(size.sum() <= MOST_BYTES)
+    return binary_array(data, at, size)
 
 
 def _lists(kind: int, data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:
     """Return the values of all lists, and the length of each list. Raises `Refused`."""
     if kind == FLOAT:
         require(size % 4 == 0)
-        return pa.array(_gathered(data, at, size).view(np.float32)), size >> 2
+        return pa.array(gathered(data, at, size).view(np.float32)), size >> 2
     if kind == INT:
         return _ints(data, at, size)
     return _singles(kind, data, at, size), np.ones(len(at), np.int64)
 
 
-def _gathered(data: Buffer, at: Places, size: Places) -> Octets:
-    """Return the bytes of all values, one after another."""
-    total = int(size.sum())
-    if total > _FEW_BYTES * len(at):
-        # Arrow's pool keeps what is freed: fresh memory takes longer than the copy
-        gathered: Octets = np.frombuffer(pa.allocate_buffer(total), np.uint8)
-        source, target, to = memoryview(data), gathered.data, 0
-        for start, length in zip(at.tolist(), size.tolist(), strict=True):
-            target[to : to + length] = source[start : start + length]
-            to += length
-        return gathered
-    moved = at - (np.cumsum(size) - size)
-    octets: Octets = np.frombuffer(data, np.uint8).take(np.arange(total) + np.repeat(moved, size))
-    return octets
-
-
 def _ints(data: Buffer, at: Places, size: Places) -> tuple[pa.Array, Places]:
     """Return the integers of all lists, and the length of each list. Raises `Refused`."""
-    octets = _gathered(data, at, size)
+    octets = gathered(data, at, size)
     stops = np.cumsum(size)
     last = np.flatnonzero(octets < 128)
     ends = np.searchsorted(last, stops)  # of each list, the index of its end among the numbers

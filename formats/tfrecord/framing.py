@@ -17,7 +17,8 @@ from crc32c import crc32c
 
 from pipeprof.errors import CorruptData
 from pipeprof.formats.base import Buffer
-from pipeprof.formats.tfrecord.varint import PAD, Places, unaligned
+from pipeprof.formats.gather import Places, unaligned
+from pipeprof.formats.tfrecord.varint import PAD
 
 _LENGTH = Struct("<Q")
 _HEADER = Struct("<QI")

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.formats.base import Buffer
+from pipeprof.formats.gather import Octets, Places
 from pipeprof.formats.tfrecord.framing import Records
-from pipeprof.formats.tfrecord.varint import MASKS, Places, Words, join_sevens, words_of
+from pipeprof.formats.tfrecord.varint import MASKS, Words, join_sevens, words_of
 
-Octets = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
 BYTES, FLOAT, INT = 1, 2, 4

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from pipeprof.formats.base import Buffer
+from pipeprof.formats.gather import Places, at_each_byte
 
 Words = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
-"""Offsets or counts of bytes in a block, as int64."""
 
 HIGH = np.uint64(0x8080808080808080)
 """The top bit of each byte. In a varint it says that another byte follows; text with it is not
@@ -33,20 +30,8 @@ _JOINS = tuple(
 
 def words_of(data: Buffer) -> Words:
     """Return the word at each byte. The shape is (bytes - 7,)."""
-    words: Words = _at_each_byte(data, "<u8")
+    words: Words = at_each_byte(data, "<u8")
     return words
-
-
-def unaligned(data: Buffer, dtype: str, offsets: Places) -> npt.NDArray[Any]:
-    """Return the numbers of this type at any offsets."""
-    numbers: npt.NDArray[Any] = _at_each_byte(data, dtype)[offsets]
-    return numbers
-
-
-def _at_each_byte(data: Buffer, dtype: str) -> npt.NDArray[Any]:
-    count = max(len(data) - np.dtype(dtype).itemsize + 1, 0)
-    numbers: npt.NDArray[Any] = np.ndarray((count,), dtype, data, 0, (1,))
-    return numbers
 
 
 def join_sevens(words: Words) -> Words:

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeprof.errors import CorruptData, SchemaMismatch
-from pipeprof.formats.text_cells import NULLS, infer, parse_text
-from pipeprof.formats.types import format_type
+from pipeprof.formats.text_cells import NULLS, infer, parse_bytes
 from pipeprof.formats.webdataset.members import ArchiveFile
 
 Sample = dict[str, bytes]
@@ -64,7 +63,7 @@ def infer_schema(
 
 def to_batch(samples: Sequence[Sample], schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of ``samples``. Raises `CorruptData`, `SchemaMismatch`."""
-    arrays = [_values(each.name, _column(samples, each.name), each.type) for each in schema]
+    arrays = [parse_bytes(each.name, _column(samples, each.name), each.type) for each in schema]
     if not arrays:
         return pa.RecordBatch.from_pylist([{} for _ in samples], schema)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -92,20 +91,6 @@ def _guess(text: pa.Array) -> pa.DataType:
             continue
         return dtype
     return pa.string()
-
-
-def _values(name: str, cells: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """Return a column. Raises `CorruptData`, `SchemaMismatch`."""
-    if pa.types.is_binary(dtype):
-        return cells
-    try:
-        text = cells.cast(pa.string())
-    except pa.ArrowException:
-        raise SchemaMismatch(
-            f"files {name!r} are not text in UTF-8, so they cannot be read as "
-            f"{format_type(dtype)}; read them as binary."
-        ) from None
-    return parse_text(name, text, dtype)
 
 
 def check_name(name: str) -> None:

@@ -13,7 +13,7 @@ from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
 from pipeprof.formats.base import Decoder, Fault, FilePlan, Format, ReadOptions, Split, drive_plan
 from pipeprof.formats.images.format import folder_numbers
-from pipeprof.formats.readers import read_by, split_reader
+from pipeprof.formats.readers import installed_version, read_by, split_reader
 from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.model import DataSource
@@ -77,7 +77,7 @@ def plan_dataset(
     skips = skips or SkipCounter("fail")
     reader, url = split_reader(url)
     store = open_store(url, storage_options, options)
-    items = store.find(url)
+    items = _without_index(store.find(url))
     chosen = _one_format(store, items, redact(url), skips)
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
@@ -94,10 +94,17 @@ def plan_dataset(
     source = DataSource(
         redact(url), chosen.name, len(items), sum(item.size for item in items),
         columns_left_out=tuple(field.name for field in left_out), reader=reader,
+        reader_version=installed_version(reader) if reader else None,
     )  # fmt: skip
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
     notes = (f"{redact(url)}: {_without_tensor(left_out)}, left out.",) if left_out else ()
     return DatasetPlan(store, chosen.name, schema, splits, source, notes)
+
+
+def _without_index(items: Sequence[ObjectInfo]) -> list[ObjectInfo]:
+    """Leave out the index of shards of MDS, each of which describes itself."""
+    shards = any(".mds" in item.url.rpartition("/")[2] for item in items)
+    return [item for item in items if not (shards and item.url.endswith("/index.json"))]
 
 
 def explain(error: FormatError, item: ObjectInfo) -> FormatError:

@@ -126,6 +126,8 @@ class DataSource:
     """Columns that have no tensor form, where none were asked for by name."""
     reader: str | None = None
     """The library that decoded it. ``None``: the format's own decoder."""
+    reader_version: str | None = None
+    """Its version. ``None`` also where it was saved before that was recorded."""
 
 
 @dataclass(frozen=True)

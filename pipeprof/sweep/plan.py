@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import product
@@ -112,6 +112,7 @@ def plan_sweep(
     plan = replace(_plan(initial, folder, urls, storage_options, storages), engine=engine)
     formats = [engine.call(_format_of, url, spec, plan.storage_options)
                for url in ([] if spec.own else plan.urls)]  # fmt: skip
+    _check_images(plan.urls, formats)
     if spec.conversion is not None:
         conversion = plan_conversion(plan, formats[0])
         planned = 1 + initial.planned * (1 + len(conversion.copies))
@@ -131,6 +132,16 @@ def _format_of(url: str, spec: SweepSpec, storage_options: Mapping[str, Any] | N
             url, columns=spec.columns, storage_options=storage_options, on_error=spec.on_error
         )
     return data.source.format
+
+
+def _check_images(urls: Sequence[str], formats: Sequence[str]) -> None:
+    """Raise `UsageError` where some images would be decoded, and others not."""
+    images = [url for url, name in zip(urls, formats, strict=False) if name == "images"]
+    if len({split_reader(url)[0] is None for url in images}) > 1:
+        raise UsageError(
+            "own hands on the bytes of images, and the other readers decode them; compare readers "
+            "that do the same, e.g. --reader pillow,simplejpeg"
+        )
 
 
 def _save_new(sweep: SweepResult, folder: Path) -> None:

@@ -165,9 +165,11 @@ def loader_of(
 
 def _start_method(setting: TrialSetting) -> str | None:
     """Return how workers must be started: a library whose threads run here cannot be forked."""
-    reader, _ = split_reader(setting.url)
-    unsafe = reader is not None and not readers.get(reader).fork_safe and reader in sys.modules
-    return "spawn" if unsafe and setting.num_workers else None
+    name, _ = split_reader(setting.url)
+    if name is None or not setting.num_workers:
+        return None
+    reader = readers.get(name)
+    return "spawn" if not reader.fork_safe and reader.module in sys.modules else None
 
 
 def _plain(setting: TrialSetting) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,13 +39,13 @@ def ids(dataset: pipeprof.FileDataset) -> list[int]:
 
 def test_what_is_installed_is_listed(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        readers, "installed_version", lambda name: None if name == "duckdb" else "1.2"
+        readers, "installed_version", lambda name: None if name == "tf.data" else "1.2"
     )
     assert run(["readers"]) == 0
     printed = capsys.readouterr().out
-    assert "polars   1.2            csv, parquet, arrow, jsonl\n" in printed
-    assert "duckdb   not installed  csv, parquet, jsonl\n" in printed
-    assert "Install with: pip install duckdb" in printed
+    assert "polars       1.2            csv, parquet, arrow, jsonl\n" in printed
+    assert "tf.data      not installed  tfrecord\n" in printed
+    assert "Install with: pip install tensorflow" in printed
     assert run(["readers", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in listed] == ["own", *readers.READERS]
@@ -58,7 +59,7 @@ def test_a_data_set_by_another_reader(data: str) -> None:
     assert (own.source.reader, other.source.reader) == (None, "python")
     assert ids(pipeprof.open_dataset(f"python::{data}")) == list(range(2000))
     assert pipeprof.open_dataset(data, reader="own").source == own.source
-    assert "(csv by python, 2 objects" in data_source(other.source)
+    assert f"(csv by python {platform.python_version()}, 2 objects" in data_source(other.source)
 
 
 def test_a_reader_that_cannot_be_used(data: str) -> None:

@@ -25,12 +25,23 @@ from tests.contracts.format_samples import (
     types_of,
 )
 
-PAIRS = [(reader, name) for reader, known in readers.READERS.items() for name in known]
+PAIRS = [
+    (reader, name)
+    for reader, known in readers.READERS.items()
+    for name in known
+    if name != "images"  # see test_image_readers
+]
 BEYOND = {
     ("polars", "jsonl"): {"float16", "float32", "tiny", "floats"},  # NaN and Infinity are no JSON
     ("pandas", "jsonl"): {"int64", "uint64"},  # rounded beyond 2⁵³, in a column with a null
+    ("tfrecord", "tfrecord"): {"blobs"},  # zero bytes at their end are lost
 }
 """Columns of `EVERY_TYPE` that a reader refuses, or reads otherwise than `own`."""
+
+may_leave_a_file = pytest.mark.filterwarnings(
+    # the package tfrecord leaves a file to the collector when it raises
+    "ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning"
+)
 
 
 @pytest.fixture(params=PAIRS, ids="-".join)
@@ -81,6 +92,7 @@ def test_every_type(pair: tuple[str, str]) -> None:
     assert meaning(other) == meaning(own)
 
 
+@may_leave_a_file
 def test_every_compression(pair: tuple[str, str]) -> None:
     for compression in get_format(pair[1]).compressions:
         own, other = read(pair, SMALL, compression)
@@ -98,6 +110,7 @@ def test_columns_in_the_order_asked_for(pair: tuple[str, str]) -> None:
     assert pa.table(batch).equals(SMALL.select(["ids", "id"]))
 
 
+@may_leave_a_file
 def test_damage_is_an_error_that_names_the_reader(pair: tuple[str, str]) -> None:
     reader, name = pair
     data = encode(get_format(name), SMALL)
@@ -122,6 +135,8 @@ def test_a_reader_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     readers.get.cache_clear()
     with pytest.raises(UsageError, match=r"not installed; pip install polars, or pipeprof.polars."):
         readers.get("polars")
+    with pytest.raises(UsageError, match=r"pip install tensorflow, or pipeprof.tensorflow."):
+        readers.get("tf.data")
 
 
 def test_a_url_names_its_reader() -> None:

@@ -110,6 +110,10 @@ def webdataset(rng: Random) -> bytes:
     return mutated(rng.choice(seeds("webdataset")), rng, seeds("webdataset"))
 
 
+def mds(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("mds")), rng, seeds("mds"))
+
+
 def jsonl_gzip(rng: Random) -> bytes:
     return _packed(jsonl(rng), rng, "gzip")
 

@@ -17,6 +17,7 @@ from pipeprof.model import ConversionSpec, Copy
 from pipeprof.sweep.convert.copies import new_root, plan_copies, remove_copy
 from pipeprof.sweep.convert.copy_writer import CopyWriter
 from pipeprof.sweep.convert.sample import plan_sample
+from tests.contracts.format_samples import meaning
 
 MIB = 2**20
 BATCH = pa.record_batch(
@@ -52,6 +53,7 @@ def write(copy: Copy, url: Path | str, batch: pa.RecordBatch = BATCH, workers: i
         "arrow:lz4",
         "jsonl",
         "webdataset",
+        "mds:zstd",
     ],
 )
 def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str) -> None:
@@ -59,7 +61,11 @@ def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str)
     copy = write(plan, tmp_path / "copy")
     reader = plan_sample(str(tmp_path / "copy"), None, 10**9, 0)
     found = pa.Table.from_batches(list(reader)).select(BATCH.schema.names)
-    assert found.equals(pa.Table.from_batches([BATCH]))
+    whole = pa.Table.from_batches([BATCH])
+    if name.startswith("mds"):  # which stores no nulls
+        assert meaning(found) == meaning(whole)
+    else:
+        assert found.equals(whole)
     files = [file for file in (tmp_path / "copy").iterdir() if file.name != MANIFEST]
     assert copy.rows == 4000
     assert copy.objects == len(files)

@@ -116,7 +116,8 @@ def settings(config: LoaderConfig) -> str:
 def data_source(source: DataSource) -> str:
     """Format a data source: ``"/data/clicks (csv, 3 objects, 1.07 GB)"``."""
     size = format_bytes(source.bytes)
-    decoded = f"{source.format} by {source.reader}" if source.reader else source.format
+    decoder = " ".join(filter(None, (source.reader, source.reader_version)))
+    decoded = f"{source.format} by {decoder}" if decoder else source.format
     text = f"{source.url} ({decoded}, {counted(source.objects, 'object')}, {size})"
     left_out = skipped(source)
     text = f"{text}, {left_out} left out" if left_out else text
