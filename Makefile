@@ -20,7 +20,7 @@ FUZZ_S ?= 600
 unexport PYTHONDONTWRITEBYTECODE
 # the environments of `make integrations`; not all frameworks can be installed together. Most of
 # their modules are never imported, so that compiling them all would take longer than it saves
-FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready
+FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready .integrations/tensorflow/.ready
 # what a benchmark prints is kept in docs/figures, which docs/benchmarks.md links
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'

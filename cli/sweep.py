@@ -24,18 +24,17 @@ from pipeprof.cli.output import (
     html_option,
     json_option,
     markdown_option,
-    print_markdown,
     raise_if_starved,
     refuse_clashes,
     write_page,
 )
 from pipeprof.cli.sweep_convert import NAMES, conversion_options, conversion_spec
 from pipeprof.cli.sweep_engine import add_engine_options, open_engine
+from pipeprof.cli.sweep_outcome import print_outcome, print_saved_trials
 from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
     from pipeprof.model import CacheWanted, SweepSpec
-    from pipeprof.sweep.runner import SweepOutcome
 
 EXAMPLE = """\b
 Examples:
@@ -184,9 +183,9 @@ def command(
             with nullcontext(SweepListener()) if as_json else ProgressLines() as listener:
                 outcome = run_sweep(plan, listener, max_time, keep)
         except PipeprofError:
-            _print_saved_trials(plan.folder)
+            print_saved_trials(plan.folder)
             raise
-    _print_outcome(outcome, plan.folder, full, markdown, as_json)
+    print_outcome(outcome, plan.folder, full, markdown, as_json)
     if html is not None:
         write_page(full_report(outcome.result), html)
     if fail_if_starved is not None:
@@ -262,43 +261,3 @@ def _step_s(
             click.echo(workload.note, err=True)
         return workload.step_s(batch_sizes[0])
     return 0.010 if step is None and script is None else None
-
-
-def _print_saved_trials(folder: Path) -> None:
-    """Print how many trials are saved, before the error that ended the sweep."""
-    from pipeprof.model import SweepResult
-    from pipeprof.store import SWEEP_FILE, load
-
-    saved = load(folder / SWEEP_FILE) if (folder / SWEEP_FILE).exists() else None
-    if isinstance(saved, SweepResult):
-        count = len(saved.trials)
-        click.echo(
-            f"pipeprof: {count} finished trials are saved; once the cause is fixed, continue with: "
-            f"pipeprof sweep --resume {folder}",
-            err=True,
-        )
-
-
-def _print_outcome(
-    outcome: SweepOutcome, folder: Path, full: bool, markdown: bool, as_json: bool
-) -> None:
-    from pipeprof.report.document.build import first_screen, full_report
-    from pipeprof.report.terminal.render import print_document
-    from pipeprof.store import dumps
-
-    if as_json:
-        click.echo(dumps(outcome.result), nl=False)
-    elif markdown:
-        print_markdown(full_report(outcome.result))
-    elif outcome.result.trials:
-        print_document(full_report(outcome.result) if full else first_screen(outcome.result))
-        click.echo(
-            f"\nSaved in {folder}; to show one trial:\n  pipeprof report {folder}/trial-000.json"
-        )
-    if outcome.stopped:
-        done, planned = len(outcome.result.trials), outcome.result.planned
-        click.echo(
-            f"pipeprof: {outcome.stopped} after {done} of {planned} trials, which are saved; "
-            f"continue with: pipeprof sweep --resume {folder}",
-            err=True,
-        )

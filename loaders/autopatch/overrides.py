@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import BoundArguments
 from typing import Any, NamedTuple
 
 from pipeprof.errors import UsageError
@@ -93,6 +94,16 @@ def merge_overrides(overrides: Sequence[Override], name: str) -> dict[str, Any]:
         if each.applies_to(name):
             wanted |= each.arguments
     return wanted
+
+
+def override_call(
+    call: BoundArguments, wanted: Mapping[str, Any]
+) -> tuple[BoundArguments, tuple[str, ...]]:
+    """Return a call of ``DataLoader.__init__`` with other arguments, and notes for the report."""
+    defaults = {key: each.default for key, each in call.signature.parameters.items()}
+    changes, notes = override_arguments({**defaults, **call.arguments}, wanted)
+    call.arguments.update(changes)
+    return call, notes
 
 
 def override_arguments(

@@ -18,16 +18,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
-from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_arguments
+from pipeprof.loaders.autopatch.loader_names import LoaderNames
+from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_call
+from pipeprof.loaders.autopatch.shown_loaders import ShownLoaders
 from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
-from pipeprof.loaders.instrument.weak_ids import WeakIds
 from pipeprof.log import log_caught
 from pipeprof.measure.import_hook import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.instrument.profiler import LoaderProfiler
-    from pipeprof.loaders.live.live_pass import LiveLoader
     from pipeprof.loaders.live.periodic import Periodic
     from pipeprof.loaders.tune.tune import TunedLoader
     from pipeprof.model import Profile, Tuning
@@ -63,19 +63,12 @@ class Session:
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
-        self._call_sites = call_sites
+        self._names = LoaderNames(call_sites)
         self._overrides = overrides
-        self._outputs, self._whole, self._tune = outputs, whole, tune
+        self._shown, self._whole, self._tune = ShownLoaders(outputs), whole, tune
         self._in_fork = in_fork
-        self._live: dict[str, LiveLoader] = {}
-        """What is shown of each loader, by its name."""
         self._tuned: dict[str, TunedLoader] = {}
         """The loader that was tuned last, by name."""
-        self._name_by_loader: WeakIds[str] = WeakIds()
-        self._replaced: WeakIds[str] = WeakIds()
-        """The name of the loader in whose place a framework built another one, by the latter."""
-        self._names: dict[str, None] = {}
-        """Names of all loaders that were created, in order."""
         self._notes: dict[str, dict[str, None]] = {}
         """Notes on replaced arguments, by the name of the loader."""
         self._profilers: dict[str, LoaderProfiler] = {}
@@ -91,7 +84,7 @@ class Session:
     @property
     def created(self) -> list[str]:
         """Names of the loaders that were created, iterated or not."""
-        return list(self._names)
+        return self._names.created
 
     def profiles(self, threshold: float) -> list[Profile]:
         """Return the profile of each loader that delivered a batch; of a tuned one, with the
@@ -143,7 +136,7 @@ class Session:
             self.problems = []
             self._profilers, self._wrapped, self._tuned = {}, [], {}
             # what shows and exports has threads, which a fork does not copy
-            self._outputs, self._live = None, {}
+            self._shown = ShownLoaders(None)
             try:
                 self._in_fork()
             except Exception as error:
@@ -172,7 +165,7 @@ class Session:
             def hooked_iter(loader: Any) -> Any:
                 if self._is_measured_here() and loader._profiler not in self._wrapped:
                     self._wrapped.append(loader._profiler)
-                    self._show(loader._profiler)
+                    self._shown.show(loader._profiler)
                 return original(loader)
 
             return hooked_iter
@@ -184,15 +177,7 @@ class Session:
         if not self._may_be_measured():
             return
         try:
-            name = self._call_sites.name(sys._getframe(2), type(loader).__name__)
-            self._name_by_loader.set(loader, name)
-            self._names[name] = None
-            from pipeprof.loaders.instrument.rebuilds import note_origin
-
-            origin = note_origin(loader)
-            replaced = self._replaced.get(origin) or self._name_by_loader.get(origin)
-            if replaced is not None:
-                self._replaced.set(loader, replaced)
+            self._names.register(loader, sys._getframe(2))
             self._hook_class(type(loader))
         except Exception as error:
             self._failed(f"a {type(loader).__name__} cannot be profiled", error)
@@ -222,13 +207,9 @@ class Session:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments to initialise ``loader`` with."""
         try:
-            name = self._name_of(loader)
-            call = signature.bind(loader, *args, **kwargs)
-            defaults = {key: each.default for key, each in signature.parameters.items()}
-            changes, notes = override_arguments(
-                {**defaults, **call.arguments}, merge_overrides(self._overrides, name)
-            )
-            call.arguments.update(changes)
+            name = self._names.of(loader)
+            wanted = merge_overrides(self._overrides, name)
+            call, notes = override_call(signature.bind(loader, *args, **kwargs), wanted)
             self._notes.setdefault(name, {}).update(dict.fromkeys(notes))
             return call.args[1:], call.kwargs
         except TypeError:  # a wrong call, for which torch raises an error
@@ -257,21 +238,21 @@ class Session:
         except Exception as error:
             if guarded.failed:
                 raise  # an error of the script's own
-            self._failed(f"{self._name_of(loader)} was not measured", error)
+            self._failed(f"{self._names.of(loader)} was not measured", error)
         return guarded.iterator if guarded.iterator is not None else start()
 
     def _tuned_batches(self, loader: Any) -> Iterator[Any] | None:
         """Return an epoch over ``loader`` while it is tuned; ``None`` where it cannot be."""
         assert self._tune is not None
-        name = self._name_of(loader)
+        name = self._names.of(loader)
         if name not in self._tuned or self._tuned[name]._loader is not loader:
             self._tuned[name] = self._tune(name, loader)
-            if shown := self._live_loader(name, in_parts=True):
+            if shown := self._shown.of(name, in_parts=True):
                 self._tuned[name].show(shown)
         tuned = self._tuned[name]
         if tuned.profiler is None:
             return None
-        self._call_sites.iterated(name)
+        self._names.iterated(name)
         self._profilers[name] = tuned.profiler
         return iter(tuned)
 
@@ -293,38 +274,14 @@ class Session:
         return is_variant(loader)
 
     def _profiler(self, loader: Any) -> LoaderProfiler:
-        name = self._name_of(loader)
-        from pipeprof.loaders.instrument.rebuilds import origin_of
-
-        if origin_of(loader) is not None:
-            name = self._replaced.get(loader) or name
-        self._call_sites.iterated(name)
+        name = self._names.first_of(loader)
+        self._names.iterated(name)
         from pipeprof.loaders.instrument.profiler import LoaderProfiler
 
         if name not in self._profilers:
             self._profilers[name] = LoaderProfiler(name, whole=self._whole)
-            self._profilers[name].live = self._live_loader(name)
+            self._profilers[name].live = self._shown.of(name)
         return self._profilers[name]
-
-    def _live_loader(self, name: str, in_parts: bool = False) -> LiveLoader | None:
-        """Return what is shown of the loaders ``name``, if anything is to be shown."""
-        if self._outputs is None:
-            return None
-        from pipeprof.loaders.live.live_pass import LiveLoader
-
-        if name not in self._live or self._live[name].in_parts != in_parts:
-            self._live[name] = LiveLoader(name, self._outputs(), in_parts)
-        return self._live[name]
-
-    def _show(self, profiler: LoaderProfiler) -> None:
-        """Show a loader that the script wrapped, besides where the script shows it."""
-        if profiler.live is None:
-            profiler.live = self._live_loader(profiler.name)
-        elif self._outputs is not None:
-            profiler.live.add(self._outputs())
-
-    def _name_of(self, loader: Any) -> str:
-        return self._name_by_loader.get(loader) or type(loader).__name__
 
     def _failed(self, problem: str, error: Exception) -> None:
         log_caught(_log, error, problem)

@@ -41,6 +41,16 @@ class KeptWorkers:
         self.continued_s: float | None = None
         """What it took in the last epoch for which workers stayed."""
 
+    @property
+    def note(self) -> str:
+        """What it is worth that workers stay, in words; empty where they did not."""
+        if self.continued_s is None or self.started_s is None:
+            return ""
+        return (
+            "workers stay between epochs, as the data set did not change: the first batch took "
+            f"{self.continued_s:.2f} s, {self.started_s:.2f} s with a start"
+        )
+
     def begin(self) -> bool:
         """Begin an epoch. Return whether workers of the last one may be used."""
         self._begun_s = self._ready_s = self._now()

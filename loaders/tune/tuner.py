@@ -23,6 +23,7 @@ from pipeprof.loaders.tune.ranks import OneRank, Ranks, RanksDisagree
 from pipeprof.loaders.tune.search import Candidate, Search
 from pipeprof.loaders.tune.tuned_epoch import TunedEpoch
 from pipeprof.loaders.tune.variant import Variant
+from pipeprof.loaders.tune.variants import Variants
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import Recording, TunedSetting, Tuning
@@ -63,15 +64,14 @@ class Tuner:
         self._remembered: TunedSetting | None = None
         self._budget = budget
         self._order = EpochOrder(loader)
-        self._variants: dict[TunedSetting, Variant] = {}
-        self._renewed: list[Variant] = []
-        """Variants whose place others took."""
         self._seeds = torch.Generator()
         """Of the workers that start next."""
         self._own, self._first = own, terms.first
         self._propose = propose
         self._can_be_undone = not isinstance(loader.dataset, IterableDataset)
         """Whether other workers can fetch what those of a failed setting did not deliver."""
+        spared = own if self._can_be_undone else None
+        self._variants = Variants(loader, self._order, spared, shown)
         self._failures: dict[TunedSetting, str] = {}
         """Why a setting cannot be used."""
         self.search = Search(terms.first, self._budget_s)
@@ -89,12 +89,7 @@ class Tuner:
         self._carried: Callable[[], CarriedEpoch | None] = _none
 
     def variant(self, setting: TunedSetting) -> Variant:
-        if setting not in self._variants:
-            may_fail = self._can_be_undone and setting != self._own
-            made = Variant(self.loader, setting, self._order, may_fail)
-            made.profiler.live = self.shown
-            self._variants[setting] = made
-        return self._variants[setting]
+        return self._variants.of(setting)
 
     @property
     def profiler(self) -> LoaderProfiler:
@@ -118,10 +113,10 @@ class Tuner:
         while self._steps and self.live.proposing and not self.within_epochs:
             time.sleep(0.01)
             self._resume(None)
-        for variant in self._all_variants():
+        for variant in self._variants.all():
             variant.part.reset()
         if not self._kept.begin() and not self.loader.persistent_workers:
-            self._end_all_but(None)
+            self._variants.end_all_but(None)
         self._seeds = self._order.begin()
         trial = None if self.within_epochs else self.live.wanted
         current = self.variant(trial or self.search.current)
@@ -136,11 +131,11 @@ class Tuner:
     def end(self) -> None:
         """End the workers, as those of the user's loader do at the end of an epoch."""
         self._open = self._carried = _none
-        current = self._variants.get(self.search.current)
+        current = self._variants.known(self.search.current)
         stays = self._kept.end(self._started is not None and self._started is current)
         stays = (stays or self.loader.persistent_workers) and not self._closed
-        self._end_all_but(current if stays else None)
-        self._renewed.clear()
+        self._variants.end_all_but(current if stays else None)
+        self._variants.forget_renewed()
         self._resume(None)
         if any(each.kept for each in self.search.attempts):
             self._remember()  # the search may take more epochs than are trained
@@ -149,24 +144,14 @@ class Tuner:
         """Begin no epoch any more. Workers end at once, or with the epoch that has not ended."""
         self._closed = True
         if self._open() is None:
-            self._end_all_but(None)
-
-    def _end_all_but(self, kept: Variant | None) -> None:
-        for variant in self._all_variants():
-            if variant.setting.num_workers and variant.running and variant is not kept:
-                variant.end()
+            self._variants.end_all_but(None)
 
     def tuning(self) -> Tuning:
         """Return what was done so far."""
         search, repeats = self.search, self.live.repeats
-        later = []
+        later = [self._kept.note] if self._kept.note else []
         if repeats:
-            later.append(f"the loader fed less than before: {repeats} more searches")
-        if self._kept.continued_s is not None and self._kept.started_s is not None:
-            later.append(
-                "workers stay between epochs, as the data set did not change: the first batch took "
-                f"{self._kept.continued_s:.2f} s, {self._kept.started_s:.2f} s with a start"
-            )
+            later.insert(0, f"the loader fed less than before: {repeats} more searches")
         return Tuning(
             search.state,
             self._own,
@@ -209,7 +194,8 @@ class Tuner:
         reason = "a worker died" if variant.lost_worker else what_is_lacking(error)
         if reason is None or not self._can_be_undone:
             return False
-        blamed = [variant] if variant.setting != search.current else self._others(variant)
+        on_trial = variant.setting != search.current
+        blamed = [variant] if on_trial else self._variants.running_with(variant)
         if not blamed:
             if variant.setting == self._own:
                 return False
@@ -229,20 +215,12 @@ class Tuner:
         epoch.resume(current)
         return True
 
-    def _others(self, variant: Variant) -> Sequence[Variant]:
-        """Return those with workers that run at the same time as those of ``variant``."""
-        return [
-            each
-            for each in self._all_variants()
-            if each is not variant and each.running and each.setting.num_workers
-        ]
-
     def why_failed(self, setting: TunedSetting) -> str | None:
         return self._failures.get(setting)
 
     def in_use(self, setting: TunedSetting) -> bool:
         carried = self._carried()
-        return carried is not None and carried.current is self._variants.get(setting)
+        return carried is not None and carried.current is self._variants.known(setting)
 
     def use(self, setting: TunedSetting) -> float:
         epoch = self._carried()
@@ -264,11 +242,10 @@ class Tuner:
         return self.clock.now() - begun_s
 
     def renew(self, setting: TunedSetting) -> None:
-        if setting in self._variants:
-            self._renewed.append(self._variants.pop(setting))
+        self._variants.renew(setting)
 
     def ended(self) -> None:
-        for variant in self._all_variants():
+        for variant in self._variants.all():
             if variant.setting != self.search.current and variant.part.drained:
                 variant.end()
         if self.search.current == self._own:
@@ -302,9 +279,6 @@ class Tuner:
         with suppress_and_log(_log, "other ranks wait for this one"):
             ranks = self.live.ranks
             ranks.leave(f"the search of rank {ranks.rank} failed")
-
-    def _all_variants(self) -> Sequence[Variant]:
-        return [*self._variants.values(), *self._renewed]
 
     def _next_seeds(self) -> torch.Generator:
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=self._seeds))

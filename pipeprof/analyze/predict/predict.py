@@ -9,7 +9,8 @@ from math import hypot, inf, isinf, log2
 import numpy as np
 
 from pipeprof.analyze.predict.calibrate import Calibration, has_waits
-from pipeprof.analyze.predict.dataloader_sim import SimulatedRun, simulate_steady
+from pipeprof.analyze.predict.dataloader_sim import simulate_steady
+from pipeprof.analyze.predict.simulated_run import SimulatedRun
 from pipeprof.analyze.predict.workload import Demand, Setting
 from pipeprof.analyze.profile.batch_table import Floats
 from pipeprof.analyze.profile.intervals import NORMAL_90

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeprof.analyze.predict.dataloader_sim import SimulatedRun, simulate_steady
+from pipeprof.analyze.predict.dataloader_sim import simulate_steady
+from pipeprof.analyze.predict.simulated_run import SimulatedRun
 from pipeprof.analyze.predict.workload import Demand, Machine, Measured
 from pipeprof.analyze.profile.batch_table import Columns, Floats, pinned_before_s
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 
 import numpy as np
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, steady, warmed_up
+from pipeprof.analyze.profile.batch_table import Columns, Mask, steady, warmed_up
 from pipeprof.analyze.profile.histogram import Series, Sketch
 from pipeprof.analyze.profile.pauses import PauseFinder
 from pipeprof.analyze.profile.pipeline_stages import BusyStage
@@ -15,7 +14,6 @@ from pipeprof.analyze.profile.slow_batches import slow_batches
 from pipeprof.analyze.profile.stage_times import (
     BLOCKED,
     CPU,
-    IN_WORKER,
     NATIVE,
     RUN_QUEUE,
     queue_depth,
@@ -29,6 +27,7 @@ from pipeprof.analyze.profile.stall_attribution import (
     places,
     ranked,
 )
+from pipeprof.analyze.profile.worker_sketches import INSIDE, WorkerSketches, add_workers, measured
 from pipeprof.analyze.thresholds import MINOR_SHARE
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 
@@ -37,7 +36,6 @@ COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
 _COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
 _MOST_EXTRAPOLATION = 2.0
 """Multiple of the sampled batches' mean stall. Beyond it the cause of other stalls is unknown."""
-_INSIDE = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 
 
 class Summary:
@@ -146,7 +144,7 @@ class Summary:
                 self.stages[str(name)].add(values)
         for resource, values in resource_seconds(columns).items():
             self.resources[resource].add(values)
-        self._add_workers(columns, seconds)
+        add_workers(self.workers, columns, seconds)
 
     def extrapolate(self) -> None:
         """Scale the sums of sampled batches to all batches. Call it once, after the last `add`."""
@@ -170,7 +168,7 @@ class Summary:
         result = {}
         for stage in Stage:
             sketch = self.stages[str(stage)]
-            if not sketch.count or (stage in _INSIDE and not sketch.total):
+            if not sketch.count or (stage in INSIDE and not sketch.total):
                 continue
             size, requests = moved.get(str(stage), ("", ""))
             result[str(stage)] = sketch.stats(
@@ -180,12 +178,12 @@ class Summary:
 
     def resource_stats(self) -> dict[str, StageStats]:
         """Return the figures of each resource of the workers."""
-        return _measured(self.resources)
+        return measured(self.resources)
 
     def worker_stats(self) -> tuple[WorkerStats, ...]:
         """Return the figures of each worker, by its number."""
         return tuple(
-            WorkerStats(number, worker.batches, _measured(worker.stages))
+            WorkerStats(number, worker.batches, measured(worker.stages))
             for number, worker in sorted(self.workers.items())
         )
 
@@ -291,28 +289,3 @@ class Summary:
             points.append((float(columns.fetch_end_s[place]), float(columns.private_bytes[place])))
             if len(points) > 1024:
                 del points[1::2]
-
-    def _add_workers(self, columns: Columns, seconds: dict[Stage, Floats]) -> None:
-        for number in np.unique(columns.worker[columns.worker > -2]):
-            own = columns.worker == number
-            worker = self.workers[int(number)]
-            worker.batches += int(own.sum())
-            for stage in IN_WORKER:
-                worker.stages[str(stage)].add(seconds[stage][own])
-
-
-class WorkerSketches:
-    """Figures of the stages of one worker."""
-
-    def __init__(self) -> None:
-        self.batches = 0
-        self.stages: defaultdict[str, Sketch] = defaultdict(Sketch)
-
-
-def _measured(sketches: Mapping[str, Sketch]) -> dict[str, StageStats]:
-    """Return figures of what was measured; see `Summary.stage_stats` for what is left out."""
-    return {
-        name: sketch.stats("measured")
-        for name, sketch in sketches.items()
-        if sketch.count and (sketch.total or name not in _INSIDE)
-    }

@@ -36,7 +36,7 @@ def test_totals_and_epochs_continue_where_the_setting_changes(
     for _ in range(2):
         assert samples(loader) == [*range(8 * BATCHES)]
     exporter.finish()
-    delivered = [each.profiler.batches for each in loader._tuner._all_variants()]
+    delivered = [each.profiler.batches for each in loader._tuner._variants.all()]
     assert sum(delivered) == 2 * BATCHES
     assert sum(batches > 0 for batches in delivered) > 1, "no other setting was tried"
     sent = [json.loads(line) for line in file.read_text().splitlines()]
