@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.core_use import CoreClocks
 from benchmarks.random_loader_runs import FEWEST, rate, run, starved
-from benchmarks.random_loader_work import surroundings
+from benchmarks.random_loader_surroundings import surroundings
 from benchmarks.random_loaders import Cost, LoaderSpec
 from pipeprof.model import Recording
 from pipeprof.sweep.trial import any_workers

@@ -48,7 +48,7 @@ from benchmarks.random_loader_runs import (
     starved,
     tell,
 )
-from benchmarks.random_loader_work import Surroundings, surroundings
+from benchmarks.random_loader_surroundings import Surroundings, surroundings
 from benchmarks.random_loaders import LoaderSpec, draw
 from benchmarks.stranger_sweeps import SPEC, STARVED, Cell, Pair, Rates, Stranger, Sweep
 from pipeprof.analyze.predict.workload import Setting

@@ -16,7 +16,8 @@ import numpy as np
 import pipeprof
 from benchmarks.core_use import DISTURBING
 from benchmarks.prediction import can_be_run
-from benchmarks.random_loader_work import Surroundings, loader_of, no_credit, pinning
+from benchmarks.random_loader_surroundings import Surroundings
+from benchmarks.random_loader_work import loader_of, no_credit, pinning
 from benchmarks.random_loaders import Kind, LoaderSpec
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns

@@ -1,25 +1,19 @@
-"""Runs a loader that was drawn at random: the work of its costs, and the servers that they need."""
+"""Runs a loader that was drawn at random: the work of its costs."""
 
 from __future__ import annotations
 
 import os
 import socket
 import struct
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 from random import Random
-from statistics import median
-from time import perf_counter
 from typing import Any
 from unittest import mock
 
@@ -27,7 +21,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 import pipeprof
-from benchmarks.prediction_lab import OVER_LINK, SAMPLE, SAMPLES, link_to_a_host, throttled_disk
+from benchmarks.prediction_lab import OVER_LINK, SAMPLE, SAMPLES
+from benchmarks.random_loader_surroundings import ANSWER_BYTES, FILE_BYTES, Surroundings
 from benchmarks.random_loaders import IN_FETCH, Cost, Kind, LoaderSpec, Place
 from pipeprof.model import Stage
 
@@ -37,53 +32,6 @@ _ADDITION_S, _HASH_S, _BLOCK_S, _READ_S = 30e-9, 0.4e-6, 120e-6, 100e-6
 """Approximate seconds to add in Python, to hash, to inflate `_BLOCK`, and to read `_READ` bytes."""
 _BLOCK, _READ = 1 << 16, 1 << 20
 """Bytes of an inflated block, and of one read from the page cache."""
-_FILE_BYTES = 1 << 27
-_ANSWER = 1024
-_SERVER = f"""
-import socket, struct, threading, time
-answer = bytes({_ANSWER})
-def serve(client):
-    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    while request := client.recv(8, socket.MSG_WAITALL):
-        time.sleep(struct.unpack("<d", request)[0])
-        client.sendall(answer)
-server = socket.create_server(("127.0.0.1", 0), backlog=64)
-print(server.getsockname()[1], flush=True)
-while True:
-    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
-"""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """Files and servers that the costs use. Workers receive it with the data set."""
-
-    file: Path = Path()
-    """A file in the page cache."""
-    server: tuple[str, int] = ("", 0)
-    disk: Path = Path()
-    """A file on a throttled disk."""
-    host: tuple[str, int] = ("", 0)
-    """The address of a server behind a shaped link."""
-    overshoot_s: float = 0.0
-    """Seconds by which a sleep is longer than requested."""
-
-
-@contextmanager
-def surroundings(specs: Sequence[LoaderSpec]) -> Iterator[Surroundings]:
-    """Provide what any of these loaders needs."""
-    kinds = {cost.kind for spec in specs for cost in spec.costs}
-    around = Surroundings(overshoot_s=_overshoot_s())
-    with ExitStack() as stack:
-        if "file" in kinds:
-            around = replace(around, file=stack.enter_context(_file()))
-        if "request" in kinds:
-            around = replace(around, server=stack.enter_context(_server()))
-        if "disk" in kinds:
-            around = replace(around, disk=stack.enter_context(throttled_disk()))
-        if "link" in kinds:
-            around = replace(around, host=stack.enter_context(link_to_a_host()))
-        yield around
 
 
 def loader_of(spec: LoaderSpec, around: Surroundings, first: int = 0) -> DataLoader[Any]:
@@ -191,7 +139,7 @@ class Work:
         elif kind == "file":
             self._read(round(seconds / _READ_S * _READ), chance)
         elif kind == "request":
-            self._ask(self._around.server, struct.pack("<d", seconds), _ANSWER)
+            self._ask(self._around.server, struct.pack("<d", seconds), ANSWER_BYTES)
         elif kind == "disk":
             _read_uncached(self._around.disk, chance)
         elif kind == "link":
@@ -202,7 +150,7 @@ class Work:
     def _read(self, size: int, chance: Random) -> None:
         with open(self._around.file, "rb") as file:
             for start in range(0, size, _READ):
-                file.seek(chance.randrange(_FILE_BYTES - _READ) & ~4095)
+                file.seek(chance.randrange(FILE_BYTES - _READ) & ~4095)
                 file.read(min(_READ, size - start))
 
     def _ask(self, address: tuple[str, int], request: bytes, size: int) -> None:
@@ -240,16 +188,6 @@ def _add(rounds: int) -> int:
 @cache
 def _packed() -> bytes:
     return zlib.compress(Random(0).randbytes(_BLOCK // 4) + bytes(_BLOCK - _BLOCK // 4))
-
-
-@cache
-def _overshoot_s() -> float:
-    extra = []
-    for _ in range(51):
-        start = perf_counter()
-        time.sleep(0.5e-3)
-        extra.append(perf_counter() - start - 0.5e-3)
-    return max(0.0, median(extra))
 
 
 def _sample(work: Work, batch: int, sample: int) -> torch.Tensor:
@@ -307,27 +245,3 @@ class _Collate:
         self._work.do("collate", int(samples[0][0]))
         tensors = sum(cost.pieces for _, cost in self._work.at("transfer"))
         return [torch.stack(samples), *(torch.zeros(16) for _ in range(tensors - 1))]
-
-
-@contextmanager
-def _file() -> Iterator[Path]:
-    """Yield a file in the page cache."""
-    with tempfile.NamedTemporaryFile(prefix="pipeprof-bench-") as file:
-        block = os.urandom(1 << 20)
-        for _ in range(_FILE_BYTES >> 20):
-            file.write(block)
-        file.flush()
-        yield Path(file.name)
-
-
-@contextmanager
-def _server() -> Iterator[tuple[str, int]]:
-    """Run a server that answers after a requested delay, and yield its address."""
-    with subprocess.Popen(
-        [sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield "127.0.0.1", int(server.stdout.readline())
-        finally:
-            server.kill()

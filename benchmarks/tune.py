@@ -32,7 +32,8 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from benchmarks.random_loader_runs import lab_kinds, rate, run, tell
-from benchmarks.random_loader_work import Surroundings, loader_of, pinning, surroundings
+from benchmarks.random_loader_surroundings import Surroundings, surroundings
+from benchmarks.random_loader_work import loader_of, pinning
 from benchmarks.random_loaders import LoaderSpec, draw
 from pipeprof.analyze.predict.workload import Setting
 from pipeprof.measure.accelerator import EmulatedAccelerator

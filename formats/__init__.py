@@ -20,11 +20,12 @@ FORMATS = {
     "jsonl": "pipeprof.formats.jsonl.format",
     "webdataset": "pipeprof.formats.webdataset.format",
     "mds": "pipeprof.formats.mds.format",
+    "npy": "pipeprof.formats.npy.format",
     "images": "pipeprof.formats.images.format",
 }
 """Maps the name of a format to the module that has it as ``FORMAT``."""
 
-WRITTEN = tuple(name for name in FORMATS if name != "images")
+WRITTEN = tuple(name for name in FORMATS if name not in ("npy", "images"))
 """The formats that can be written."""
 
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")

@@ -24,7 +24,8 @@ from pipeprof.model import (
     Throughput,
     TwoRuns,
 )
-from tests.samples import ACCELERATOR, sample_profile, stage_stats
+from tests.samples import ACCELERATOR, sample_profile
+from tests.stage_samples import stage_stats
 
 STEP_S = 0.010
 WARMUP = 2

@@ -8,7 +8,8 @@ import pytest
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.model import BatchLog
-from tests.samples import sample_profile, sample_workers, stage_stats
+from tests.samples import sample_profile
+from tests.stage_samples import sample_workers, stage_stats
 from tests.support.requirements import missing
 from tests.sweep_samples import sample_sweep
 

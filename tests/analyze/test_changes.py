@@ -9,7 +9,8 @@ import pytest
 
 from pipeprof.analyze.compare.differences import changes, contention_change, unlike
 from pipeprof.model import CacheState, Change, Difference, LoaderConfig, Profile
-from tests.samples import ENVIRONMENT, sample_profile, stage_stats
+from tests.samples import ENVIRONMENT, sample_profile
+from tests.stage_samples import stage_stats
 
 PLAIN = sample_profile()
 

@@ -13,7 +13,7 @@ from pipeprof.analyze.compare.runs import two_runs
 from pipeprof.analyze.profile.drift import Drift, between
 from pipeprof.model import TwoRuns
 from tests.comparisons import paced
-from tests.samples import stage_stats
+from tests.stage_samples import stage_stats
 
 Floats = npt.NDArray[np.float64]
 TURN_S = 0.020

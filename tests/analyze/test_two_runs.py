@@ -12,7 +12,8 @@ from pipeprof.analyze.compare.runs import between_runs, two_runs
 from pipeprof.analyze.thresholds import DRIFT_OF_COMPUTING, DRIFT_OF_HAND_OVER, DRIFT_OF_WAITING
 from pipeprof.model import BatchLog, Profile, TwoRuns
 from tests.comparisons import STEP_S, compared, drawn
-from tests.samples import fed_profile, sample_profile, stage_stats
+from tests.samples import fed_profile, sample_profile
+from tests.stage_samples import stage_stats
 from tests.strategies import values
 
 FILES = ("before.json", "after.json")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.prediction import cells_of
+from benchmarks.prediction_cells import cells_of
 from benchmarks.prediction_pipelines import PIPELINES
 from benchmarks.prediction_runs import (
     QUICK,

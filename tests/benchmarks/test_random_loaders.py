@@ -14,7 +14,8 @@ from random import Random
 import pytest
 import torch
 
-from benchmarks.random_loader_work import Surroundings, Work, loader_of, pinning, surroundings
+from benchmarks.random_loader_surroundings import Surroundings, surroundings
+from benchmarks.random_loader_work import Work, loader_of, pinning
 from benchmarks.random_loaders import COUNTED, LAB, Cost, Jitter, LoaderSpec, draw
 
 SEEDS = range(400)

@@ -15,9 +15,7 @@ import pytest
 from pipeprof import formats
 from pipeprof.cli.app import run
 from pipeprof.sweep import trial
-
-QUICK = ["--workers", "0,1", "--step-ms", "2", "--trial-time", "0.2", "--warmup-time", "0.05",
-         "--batch-size", "64"]  # fmt: skip
+from tests.cli.sweeping import QUICK, WAITING, pipeprof
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +25,6 @@ def data(tmp_path_factory):
     encoder = formats.get("csv").encoder(table.schema)
     (folder / "x.csv").write_bytes(encoder.write(table) + encoder.finish())
     return str(folder)
-
-
-def pipeprof(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "pipeprof", *arguments],
-        capture_output=True, text=True, timeout=100, check=False, **options,
-    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -73,21 +64,6 @@ def test_starved_beyond_the_limit_is_exit_code_3_after_the_report(data, tmp_path
     shown = capsys.readouterr()
     assert "more than the 50.0 % allowed" in shown.err
     assert "Recommendation" in shown.out
-
-
-WAITING = """
-import time
-from pathlib import Path
-from torch.utils.data import get_worker_info
-
-HERE = Path(__file__).parent
-
-def wait(batch):
-    while get_worker_info() is not None and not (HERE / "go").exists():
-        (HERE / "waiting").touch()
-        time.sleep(0.02)
-    return batch
-"""
 
 
 def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
@@ -239,50 +215,6 @@ def test_orders_that_cannot_be_had_are_noted_and_the_rest_is_reported(data, tmp_
     assert "csv files do not say" in saved["notes"][-1]
     assert run(["sweep", "--resume", str(out)]) == 0
     assert json.loads((out / "sweep.json").read_bytes())["notes"] == saved["notes"], "said once"
-
-
-def damaged(folder, kind):
-    """A data set that cannot be read, and what the message must say."""
-    parquet = formats.get("parquet").encoder(pa.schema([("id", pa.int64())]))
-    whole = parquet.write(pa.record_batch({"id": pa.array([1, 2, 3])})) + parquet.finish()
-    if kind == "mixed":
-        (folder / "a.parquet").write_bytes(whole)
-        (folder / "b.csv").write_text("id\n1\n")
-        return "mixes formats"
-    if kind == "truncated":
-        (folder / "a.parquet").write_bytes(whole[:-3])
-        return "a.parquet"
-    if kind == "another format":
-        (folder / "a.parquet").write_text("id\n1\n2\n")
-        return "a.parquet is named like parquet, but it is not"
-    (folder / "a.csv").symlink_to(folder / "gone")
-    return "a.csv"
-
-
-@pytest.mark.parametrize("kind", ["mixed", "truncated", "another format", "dangling link"])
-def test_a_data_set_that_cannot_be_read(tmp_path, kind, capsys):
-    (tmp_path / "data").mkdir()
-    words = damaged(tmp_path / "data", kind)
-    assert run(["sweep", str(tmp_path / "data"), *QUICK, "--out", str(tmp_path / "out")]) == 1
-    shown = capsys.readouterr()
-    assert words in shown.err
-    assert shown.err.count("\n") == 1, "one sentence"
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_trial_that_fails_keeps_those_before_it(data, tmp_path, capsys):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/x.csv").write_text("id\n" + "1\n" * 6_000_000 + "no number\n")
-    out = str(tmp_path / "out")
-    sizes = ["--workers", "0", "--batch-size", "8,200000", "--warmup-time", "0"]
-    assert run(["sweep", f"{tmp_path}/data", *QUICK, *sizes, "--step-ms", "0", "--out", out]) == 1
-    shown = capsys.readouterr()
-    assert (
-        f"1 finished trials are saved; once the cause is fixed, continue with: pipeprof sweep "
-        f"--resume {out}" in shown.err
-    )
-    assert "'id'" in shown.err
-    assert sorted(os.listdir(out)) == ["sweep.json", "trial-000.json"]
 
 
 def test_a_sweep_whose_first_trial_fails_leaves_nothing(data, tmp_path, capsys):

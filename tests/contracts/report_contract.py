@@ -29,9 +29,8 @@ from tests.samples import (
     ENVIRONMENT,
     fed_profile,
     sample_profile,
-    sample_workers,
-    stage_stats,
 )
+from tests.stage_samples import sample_workers, stage_stats
 from tests.sweep_samples import sample_sweep, sample_trial
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -10,6 +11,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -114,6 +116,10 @@ def mds(rng: Random) -> bytes:
     return mutated(rng.choice(seeds("mds")), rng, seeds("mds"))
 
 
+def npy(rng: Random) -> bytes:
+    return mutated(rng.choice(_arrays()), rng, _arrays())
+
+
 def jsonl_gzip(rng: Random) -> bytes:
     return _packed(jsonl(rng), rng, "gzip")
 
@@ -164,6 +170,19 @@ def _nested_json() -> Iterator[bytes]:
 def _payloads() -> tuple[tuple[bytes, ...], ...]:
     """The records of each seed."""
     return tuple(tuple(Deframer().feed(data)) for data in seeds("tfrecord"))
+
+
+@cache
+def _arrays() -> tuple[bytes, ...]:
+    """NumPy's files, by NumPy."""
+    rows = np.array([(1, [0.5, 1], b"a")], [("id", "i4"), ("box", "f8", 2), ("word", "S3")])
+    arrays = np.arange(6), np.eye(3, dtype=np.float32), np.array(["a", "häß"]), rows
+    files = [io.BytesIO() for _ in range(len(arrays) + 2)]
+    for file, array in zip(files, arrays, strict=False):
+        np.save(file, array)
+    np.savez(files[-2], x=arrays[0], y=arrays[1])
+    np.savez_compressed(files[-1], x=arrays[1], y=arrays[1])
+    return tuple(file.getvalue() for file in files)
 
 
 @cache

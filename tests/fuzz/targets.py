@@ -41,6 +41,7 @@ TARGETS = {
         Target("jsonl-gzip", inputs.jsonl_gzip, of_format("jsonl")),
         Target("webdataset", inputs.webdataset, of_format("webdataset")),
         Target("mds", inputs.mds, of_format("mds")),
+        Target("npy", inputs.npy, of_format("npy")),
         Target("csv-replaced", inputs.csv, replaced("csv")),
         Target("parquet-replaced", inputs.parquet, replaced("parquet")),
         Target("tfrecord-replaced", inputs.tfrecord, replaced("tfrecord")),
@@ -48,6 +49,7 @@ TARGETS = {
         Target("jsonl-replaced", inputs.jsonl, replaced("jsonl")),
         Target("webdataset-replaced", inputs.webdataset, replaced("webdataset")),
         Target("mds-replaced", inputs.mds, replaced("mds")),
+        Target("npy-replaced", inputs.npy, replaced("npy")),
         Target("framing", inputs.framing, check_framing),
         Target("json", inputs.json, check_json),
     )

@@ -42,7 +42,8 @@ def test_a_sweep_in_the_main_process_and_in_workers(tmp_path: Path) -> None:
                "64", "--exhaustive", "--out", str(tmp_path / "out"), "--json")  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     trials = json.loads(done.stdout)["trials"]
-    assert [(each["url"].startswith("tf.data::"), each["config"]["num_workers"]) for each in trials] == [
-        (False, 0), (False, 1), (True, 0), (True, 1),
-    ]  # fmt: skip
+    by_tf = [
+        (each["url"].startswith("tf.data::"), each["config"]["num_workers"]) for each in trials
+    ]
+    assert by_tf == [(False, 0), (False, 1), (True, 0), (True, 1)]
     assert all(each["samples_per_s"] > 0 for each in trials)

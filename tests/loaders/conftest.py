@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
+from pipeprof.measure.clock import FakeClock
 from tests.terminal import Terminal
 
 
@@ -17,3 +19,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     made = Terminal()
     yield made
     made.close()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(100.0)
+
+
+@pytest.fixture
+def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that no device is in use, whatever other tests did; with one all are recorded."""
+    monkeypatch.setattr(DeviceMonitor, "has_work", staticmethod(lambda: False))

@@ -25,8 +25,8 @@ from tests.report.full import ESCAPE, full_text
 from tests.samples import (
     fed_profile,
     sample_profile,
-    sample_workers,
 )
+from tests.stage_samples import sample_workers
 from tests.sweep_samples import SWEEP_TRIALS, sample_conversion, sample_sweep, sample_trial
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -10,7 +10,8 @@ import pytest
 from pipeprof.model import Speedup, Worth
 from tests.contracts.report_contract import unwrapped
 from tests.report.full import full_text, section
-from tests.samples import ENVIRONMENT, RECOMMENDATION, fed_profile, sample_profile, sample_workers
+from tests.samples import ENVIRONMENT, RECOMMENDATION, fed_profile, sample_profile
+from tests.stage_samples import sample_workers
 
 
 def test_shares_of_the_journey_count_nothing_twice() -> None:

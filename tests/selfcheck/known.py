@@ -12,7 +12,8 @@ from pipeprof.selfcheck.clocked import ClockedFetch, ClockedSample, Mark
 from pipeprof.selfcheck.evaluate import RESOURCES
 from pipeprof.selfcheck.pipelines import Pipeline, Truth
 from pipeprof.selfcheck.truth import AWAITED, Iteration
-from tests.samples import sample_profile, stage_stats
+from tests.samples import sample_profile
+from tests.stage_samples import stage_stats
 
 COUNT = 20
 CYCLE_S = 0.020

@@ -10,9 +10,8 @@ from tests.contracts.report_samples import LONG_PATH, renamed
 from tests.samples import (
     fed_profile,
     sample_profile,
-    sample_workers,
-    stage_stats,
 )
+from tests.stage_samples import sample_workers, stage_stats
 from tests.sweep_samples import sample_conversion, sample_sweep
 
 HOSTILE = "</script><script>window.harmed = true</script><!--\u2028" + "&lt;b&gt;'\""

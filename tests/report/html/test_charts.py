@@ -21,8 +21,8 @@ from tests.samples import (
     RECOMMENDATION,
     fed_profile,
     sample_profile,
-    stage_stats,
 )
+from tests.stage_samples import stage_stats
 from tests.sweep_samples import sample_conversion, sample_sweep
 
 
