@@ -20,6 +20,7 @@ from pipeprof.analyze.predict.receive_fit import fit_receiving
 from pipeprof.analyze.predict.transfer_fit import TransferModel
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
+from pipeprof.analyze.profile.limited_rate import saves_up
 from pipeprof.analyze.thresholds import (
     EQUAL_WITHIN,
     LEAST_BATCHES_TO_SIMULATE,
@@ -37,6 +38,8 @@ shared memory the collation still takes 12 to 20 % of that time."""
 _HALVINGS = 12
 _LEAST_LIMIT = 0.1
 """Least number of concurrent waits that is considered."""
+_SAVED_BATCHES, _AT_ONCE = 2.0, 1000.0
+"""Batches that a storage saves up at most, and how fast it serves them. More change nothing."""
 _LEAST_FILE_SIZE = 0.1
 """Smallest size of a batch in a file, relative to its tensors."""
 
@@ -63,6 +66,9 @@ class Calibration:
     """Demands of batches that two or more workers fetch; empty where they are ``demands``."""
     regains: bool = False
     """Whether what workers wait for regains, while it is idle, what it could have served."""
+    saves_up: bool = False
+    """Whether one worker waits less after other work. Then ``concurrent_waits`` is the rate of the
+    storage, and it serves at once what it has saved up."""
     one_prefetches: bool = False
     """Whether the worker of runs with one worker prefetched more than one batch."""
 
@@ -76,6 +82,8 @@ class Calibration:
     def machine_with(self, concurrent_waits: float) -> Machine:
         """Return the machine on which ``concurrent_waits`` workers can wait at full speed."""
         link = _link(self.demands, concurrent_waits, self.regains)
+        if self.saves_up:
+            link = replace(link, each=_AT_ONCE, burst=_SAVED_BATCHES * link.burst, peak=_AT_ONCE)
         return replace(self.machine, link=link)
 
 
@@ -112,8 +120,31 @@ def calibrate(
         longer = [run for run in map(_steady, others)
                   if len(run.columns) >= LEAST_BATCHES_TO_SIMULATE]  # fmt: skip
         calibration = min(possible, key=lambda each: sum(_errors(each, longer)))
-    errors = _errors(calibration, [run for same in by_workers.values() for run in same])
-    return replace(calibration, disagreement=max(errors))
+    every = [run for same in by_workers.values() for run in same]
+    calibration = replace(calibration, disagreement=max(_errors(calibration, every)))
+    if not shares or not any(saves_up(run.columns) for run in ones):
+        return calibration
+    saving = _saving(calibration, ones, by_workers.get(0, ()))
+    saving = replace(saving, disagreement=max(_errors(saving, every)))
+    near = saving.disagreement <= calibration.disagreement + EQUAL_WITHIN
+    return saving if near else calibration
+
+
+def _saving(
+    calibration: Calibration, ones: Sequence[Measured], zeros: Sequence[Measured]
+) -> Calibration:
+    """Return ``calibration`` for a storage that saves up what nobody waits for. A batch asks of it
+    what it serves in a turn of the run with one worker."""
+    mean = float(np.mean([each.link_bytes for each in calibration.demands]))
+    inline = calibration.inline if zeros else _inline((), calibration.demands, ones, shared=True)
+    demands, inline, concurrent = (
+        tuple(replace(each, link_bytes=mean if each.link_bytes else 0.0) for each in some)
+        for some in (calibration.demands, inline, calibration.concurrent_demands)
+    )
+    return replace(
+        calibration, demands=demands, inline=inline, concurrent_demands=concurrent,
+        concurrent_waits=mean * _rate(ones), regains=True, saves_up=True,
+    )  # fmt: skip
 
 
 def _errors(calibration: Calibration, runs: Sequence[Measured]) -> list[float]:
@@ -175,15 +206,19 @@ def _noise(settings: Sequence[Sequence[Measured]]) -> float:
 
 
 def _inline(
-    runs: Sequence[Measured], demands: tuple[Demand, ...], ones: Sequence[Measured]
+    runs: Sequence[Measured],
+    demands: tuple[Demand, ...],
+    ones: Sequence[Measured],
+    shared: bool = False,
 ) -> tuple[Demand, ...]:
     """Return the demands of batches that main fetches. Without ``runs`` of that kind they are
-    estimated from ``demands`` and ``ones``."""
+    estimated from ``demands`` and ``ones``. With ``shared``, main waits for the link, too."""
     if not runs:
         less_s, rest_s = _shared_memory_s(ones), _hand_out_s(ones)
         return tuple(
             Demand(
-                latency_s=each.link_bytes + rest_s + each.pin_s,
+                latency_s=rest_s + each.pin_s + (0.0 if shared else each.link_bytes),
+                link_bytes=each.link_bytes if shared else 0.0,
                 cpu_s=max(0.0, each.cpu_s - less_s),
             )
             for each in demands

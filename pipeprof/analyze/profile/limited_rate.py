@@ -54,18 +54,33 @@ def limited_stage(columns: Columns) -> str | None:
     columns = columns.take(np.isfinite(columns.made_s))
     if len(columns) < _LEAST_BATCHES:
         return None
-    clocked = bool(np.nansum(columns.read_s) > 0)
-    stage = Stage.READ if clocked else Stage.FETCH
-    parts = (columns.collate_s, columns.decode_s, columns.transform_s)
-    fetch_s = columns.made_s - sum(np.nan_to_num(part) for part in parts)
-    seconds = np.nan_to_num(columns.read_s) if clocked else fetch_s
-    if not _waiting_share(columns, seconds, clocked) >= MOSTLY:
+    stage, seconds = _stage_seconds(columns)
+    if not _waiting_share(columns, seconds, clocked=stage is Stage.READ) >= MOSTLY:
         return None
     order = np.argsort(columns.fetch_start_s, kind="stable")
     columns, seconds = columns.at(order), seconds[order]
     single = len(np.unique(columns.worker)) == 1
     limited = (_shrinks_after_work if single else _grows_with_workers)(columns, seconds)
     return str(stage) if limited or _ends_at_even_intervals(columns, seconds) else None
+
+
+def saves_up(columns: Columns) -> bool:
+    """Whether a single worker waits less after other work, as its storage saves up meanwhile what
+    it could have served. ``columns`` are those of the steady state."""
+    columns = columns.take(np.isfinite(columns.made_s))
+    stage = limited_stage(columns)
+    if stage is None or len(np.unique(columns.worker)) > 1:
+        return False
+    columns = columns.at(np.argsort(columns.fetch_start_s, kind="stable"))
+    return _shrinks_after_work(columns, _stage_seconds(columns)[1])
+
+
+def _stage_seconds(columns: Columns) -> tuple[Stage, Floats]:
+    """Return the stage in which storage is waited for, and its seconds. [batches]"""
+    if np.nansum(columns.read_s) > 0:
+        return Stage.READ, np.nan_to_num(columns.read_s)
+    parts = (columns.collate_s, columns.decode_s, columns.transform_s)
+    return Stage.FETCH, columns.made_s - sum(np.nan_to_num(part) for part in parts)
 
 
 def _waiting_share(columns: Columns, seconds: Floats, clocked: bool) -> float:
