@@ -10,7 +10,8 @@ of the first bout (`benchmarks.stranger_sweeps`). Its predictions of the other s
 with all their runs: a rate with their mean, an interval and an *at most* with each run. Only
 settings in which the accelerator waits 5 % of the time or more count. *Noise* is the standard error
 of that mean, estimated from runs of the same setting. As a control, a run of the setting itself is
-compared with its other runs, as if the sweep had tried it.
+compared with its other runs, as if the sweep had tried it. An interval wider than ±30 % is reported
+as a range without a number, and then no error is counted.
 
 The sweep chooses the cheapest setting within 3 % of the fastest that it tried. If another one that
 it tried may be as good, both are run alternately as `pipeprof sweep` does, until that decides.
@@ -201,8 +202,9 @@ def print_summary(sweeps: Sequence[Sweep], cells: Sequence[Cell]) -> None:
         f"{max(spreads):.1%} in the worst"
     )
     if cells:
-        errors = np.abs([cell.error for cell in cells])
+        errors = np.abs([cell.error for cell in cells if cell.has_number])
         middle, near = float(np.median(errors)), float(np.mean(errors <= _WITHIN[0]))
+        every = np.abs([cell.error for cell in cells])
         held = float(np.mean([cell.held for cell in cells]))
         most = float(np.mean([cell.most_held for cell in cells]))
         print(
@@ -210,6 +212,9 @@ def print_summary(sweeps: Sequence[Sweep], cells: Sequence[Cell]) -> None:
             f"{percent(near)}{_bar(near >= _WITHIN[1], '90 %')}; 90 % within "
             f"{np.percentile(errors, 90):.1%}, worst {errors.max():.1%}; noise of what they are "
             f"held against {np.median(noise):.1%}\n"
+            f"{percent(1 - len(errors) / len(cells))} are a range without a number; with the "
+            f"middle of each: median {np.median(every):.1%}; within 10 % "
+            f"{percent(float(np.mean(every <= _WITHIN[0])))}\n"
             f"{_control(cells)}\n"
             f"intervals hold {percent(held)}{_bar(_HOLDS[0] <= held <= _HOLDS[1], '88 to 97 %')}; "
             f"at most holds {percent(most)}{_bar(most >= _AT_MOST, '93 %')}"

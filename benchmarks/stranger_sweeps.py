@@ -21,7 +21,7 @@ from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.analyze.sweep.recommend import is_decided, preferred
 from pipeprof.analyze.sweep.search import Outlook, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
-from pipeprof.model import PairedRuns, Recording, SweepSpec
+from pipeprof.model import MOST_HALF_WIDTH, PairedRuns, Recording, SweepSpec
 from pipeprof.sweep.pairs import pair_count
 
 STARVED = 0.05
@@ -198,6 +198,12 @@ class Cell:
     rates: tuple[float, ...]
     noise: float
     """What runs of one setting of this stranger differ by: relative standard deviation."""
+
+    @property
+    def has_number(self) -> bool:
+        """Whether the report gives a number, and not a range alone."""
+        low, high = self.interval
+        return high - low <= 2 * MOST_HALF_WIDTH * self.batches_per_s
 
     @property
     def error(self) -> float:

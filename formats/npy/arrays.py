@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import IO, Any
@@ -85,7 +85,7 @@ def columns_of(name: str, header: ArrayHeader, whole: bool) -> list[tuple[str, p
     """
     names = header.dtype.names
     if names is not None and not whole:
-        fields = header.dtype.fields or {}
+        fields: Mapping[str, Any] = header.dtype.fields or {}
         return [
             (each, _type(fields[each][0].base, (*fields[each][0].shape, *header.shape[1:])))
             for each in names

@@ -92,6 +92,7 @@ from pipeprof.model.stages import Source as Source
 from pipeprof.model.stages import Span as Span
 from pipeprof.model.stages import Stage as Stage
 from pipeprof.model.stages import StageStats as StageStats
+from pipeprof.model.sweep import MOST_HALF_WIDTH as MOST_HALF_WIDTH
 from pipeprof.model.sweep import SWEEP_SCHEMA as SWEEP_SCHEMA
 from pipeprof.model.sweep import CacheWanted as CacheWanted
 from pipeprof.model.sweep import Multiple as Multiple

@@ -20,6 +20,8 @@ SWEEP_SCHEMA: Final = "pipeprof.sweep/1"
 
 CacheWanted = Literal["cold", "warm", "as-is"]
 """State of local files at the start of a trial: evicted from memory, read into it, or unchanged."""
+MOST_HALF_WIDTH: Final = 0.3
+"""Half width of an interval, relative to its number. Of a wider one the number is not shown."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,13 @@ class Untried:
     """Upper bound with 95 % confidence of another run of the same length on this machine."""
     at_least: float | None = None
     """Lower bound with 95 % confidence. ``None``: an older sweep."""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the bounds are too far apart for a number: by more than `MOST_HALF_WIDTH`."""
+        if self.at_least is None:
+            return False
+        return self.at_most - self.at_least > 2 * MOST_HALF_WIDTH * self.samples_per_s
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeprof.analyze.assemble import assemble
-from pipeprof.analyze.profile.limited_rate import limited_stage
+from pipeprof.analyze.profile.limited_rate import limited_stage, saves_up
 from tests.analyze.pipelines import workers_run
 from tests.analyze.test_blame import log
 
@@ -90,6 +90,12 @@ def test_workers_that_share_a_rate_are_told(workers, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_quota_is_told_of_a_single_maker(seed):
     assert limited_stage(batches(quota(Random(seed)))) == "read"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_single_maker_shows_whether_its_storage_saves_up(seed):
+    assert saves_up(batches(quota(Random(seed))))
+    assert not saves_up(batches(private(Random(seed), 1)))
 
 
 LUMP_S = 0.1

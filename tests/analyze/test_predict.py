@@ -131,6 +131,28 @@ def test_further_runs_show_whether_a_storage_regains_what_it_could_have_read_whi
         assert predict(found, setting, STEP_S).batches_per_s == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize("saves", [True, False])
+def test_one_workers_waits_show_whether_its_storage_saves_up(saves):
+    """Without prefetching, what it saves up during the training step hides its waits."""
+    saving = Link(total=150e6, each=800e6, burst=3e6, peak=800e6)
+    machine = Machine(link=saving if saves else Link(total=150e6, each=150e6))
+    chance = Random(0)
+    demands = [Demand(link_bytes=1e6, gap_s=chance.uniform(0.0005, 0.006)) for _ in range(240)]
+    found = calibrate([_reading(run_of(demands, Setting(workers, 2), machine))
+                       for workers in (1, 2)], inf)  # fmt: skip
+    assert found.saves_up is saves
+    for setting in (Setting(0), Setting(1, 1)):
+        expected = truth(demands, setting, machine).batches_per_s
+        assert predict(found, setting, STEP_S).batches_per_s == pytest.approx(expected, rel=0.06)
+
+
+def _reading(run):
+    """As of a data set whose reads are clocked, and that does nothing else."""
+    nothing = np.zeros(len(run.columns))
+    known = {"read_s": run.columns.made_s, "read_cpu_s": nothing, "cpu_s": nothing}
+    return replace(run, columns=run.columns.replaced(**known))
+
+
 def test_what_two_workers_share_is_seen_even_where_it_is_not_seen_to_be_read():
     """From a socket, by loaders that hand over little."""
     demands = batches(link_bytes=1e6)

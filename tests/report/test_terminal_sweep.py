@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeprof.model import CachePass, LocalCache, RunNoise, SweepResult
+from pipeprof.model import CachePass, LocalCache, RunNoise, SweepResult, Untried
 from tests.contracts.report_samples import unwrapped
 from tests.report.full import full_text, section
 from tests.samples import RECOMMENDATION
@@ -191,3 +191,14 @@ def test_a_local_cache_that_brings_nothing_has_no_code(difference: Any, says: st
     report = full_text(sample_sweep(local_cache=measured))
     assert f"A local cache brings nothing: later epochs {says}" in unwrapped(report)
     assert "ReadOptions" not in report
+
+
+def test_an_uncertain_prediction_is_a_range() -> None:
+    certain = Untried("/data/clicks-csv", 1024, 4, 2, 60_000.0, 66_000.0, 55_000.0)
+    uncertain = replace(certain, num_workers=8, at_most=101_000.0, at_least=40_000.0)
+    text = full_text(replace(sample_sweep(), untried=(certain, uncertain)))
+    assert "60,000" in text
+    assert "40,000–101,000" in text
+    assert "only a run of the setting would narrow it" in " ".join(text.split())
+    alone = full_text(replace(sample_sweep(), untried=(certain,)))
+    assert "instead of a number" not in " ".join(alone.split())

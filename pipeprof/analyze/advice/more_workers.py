@@ -26,7 +26,7 @@ from pipeprof.analyze.predict.workload import Measured
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
 from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, LEAST_GAIN, SLOWEST_LINK
-from pipeprof.model import Cost
+from pipeprof.model import MOST_HALF_WIDTH, Cost
 
 Simulate = Callable[[], SingleRun | None]
 """Return the run as the simulator repeats it; ``None`` where it cannot. Called only when needed,
@@ -41,8 +41,6 @@ _RECENT_BATCHES = 1000
 """The last batches, from which the simulator predicts."""
 _BEYOND_ROOFLINE = 1.5
 """Factor for the workers that the roofline wants, as bursts may need more."""
-_WIDE = 0.3
-"""Relative half width from which on only an interval is reported, if a run would narrow it."""
 
 
 def simulated_run(facts: Facts) -> SingleRun | None:
@@ -99,7 +97,7 @@ def by_simulation(facts: Facts, run: SingleRun, workers: int) -> Proposal:
         outcome = PredictedEffect(cost=_cost(facts, workers, None))
         return _proposal(facts, workers, outcome, more_batches=more_batches)
     fills = bool(predicted.deciding_run) and run.shares
-    unsure = fills or (bool(predicted.deciding_run) and predicted.half_width > _WIDE)
+    unsure = fills or (bool(predicted.deciding_run) and predicted.half_width > MOST_HALF_WIDTH)
     no_step = not facts.diagnosis.has_step  # then nothing is starved
     low, high = (facts.samples * rate for rate in predicted.interval)
     samples_per_s = None if unsure else facts.samples * predicted.batches_per_s

@@ -16,6 +16,7 @@ import numpy as np
 from pipeprof.analyze.predict.batch_costs import BatchCosts
 from pipeprof.analyze.predict.burst_trim import trim_burst
 from pipeprof.analyze.predict.dataloader_sim import simulate_steady
+from pipeprof.analyze.predict.inline_costs import inline_demands
 from pipeprof.analyze.predict.receive_fit import fit_receiving
 from pipeprof.analyze.predict.transfer_fit import TransferModel
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
@@ -32,9 +33,6 @@ from pipeprof.errors import UsageError
 _SHARING_BELOW = 1.6
 """Concurrent waits below which two workers are treated as sharing one resource, even where no reads
 were observed."""
-_MOST_SHARED_MEMORY = 0.85
-"""Largest share of ``default_collate`` in a worker that shared memory may account for. Without
-shared memory the collation still takes 12 to 20 % of that time."""
 _HALVINGS = 12
 _LEAST_LIMIT = 0.1
 """Least number of concurrent waits that is considered."""
@@ -109,7 +107,7 @@ def calibrate(
         shares = max(limits.values()) < _SHARING_BELOW
     calibration = Calibration(
         fit_receiving(demands, machine, ones),
-        _inline(by_workers.get(0, ()), demands, ones),
+        inline_demands(by_workers.get(0, ()), demands, ones),
         machine, inf, max(by_workers) if shares else inf, 0.0,
         _noise(list(by_workers.values())), concurrent_demands,
         one_prefetches=ones[0].setting.prefetch_factor > 1,
@@ -136,7 +134,9 @@ def _saving(
     """Return ``calibration`` for a storage that saves up what nobody waits for. A batch asks of it
     what it serves in a turn of the run with one worker."""
     mean = float(np.mean([each.link_bytes for each in calibration.demands]))
-    inline = calibration.inline if zeros else _inline((), calibration.demands, ones, shared=True)
+    inline = (
+        calibration.inline if zeros else inline_demands((), calibration.demands, ones, shared=True)
+    )
     demands, inline, concurrent = (
         tuple(replace(each, link_bytes=mean if each.link_bytes else 0.0) for each in some)
         for some in (calibration.demands, inline, calibration.concurrent_demands)
@@ -203,57 +203,6 @@ def _noise(settings: Sequence[Sequence[Measured]]) -> float:
     squares = sum(len(each) * np.var(each) for each in rates)
     freedom = sum(map(len, rates)) - len(rates)
     return float(np.sqrt(squares / freedom)) if freedom else 0.0
-
-
-def _inline(
-    runs: Sequence[Measured],
-    demands: tuple[Demand, ...],
-    ones: Sequence[Measured],
-    shared: bool = False,
-) -> tuple[Demand, ...]:
-    """Return the demands of batches that main fetches. Without ``runs`` of that kind they are
-    estimated from ``demands`` and ``ones``. With ``shared``, main waits for the link, too."""
-    if not runs:
-        less_s, rest_s = _shared_memory_s(ones), _hand_out_s(ones)
-        return tuple(
-            Demand(
-                latency_s=rest_s + each.pin_s + (0.0 if shared else each.link_bytes),
-                link_bytes=each.link_bytes if shared else 0.0,
-                cpu_s=max(0.0, each.cpu_s - less_s),
-            )
-            for each in demands
-        )
-    waits_s = np.concatenate([run.columns.wait_s - run.columns.made_s for run in runs])
-    rest_s = max(0.0, float(np.nanmedian(waits_s)))
-    costs = BatchCosts.of(runs).pooled_with(BatchCosts.of(ones))
-    return tuple(
-        Demand(latency_s=float(blocked) + rest_s, cpu_s=float(cpu))
-        for blocked, cpu in zip(costs.blocked_s, costs.cpu_s, strict=True)
-    )
-
-
-def _shared_memory_s(runs: Sequence[Measured]) -> float:
-    """Return the CPU time per batch that workers spend on shared memory and main would not. In a
-    worker, torch's ``default_collate`` stacks tensors into new shared memory, which the kernel has
-    to create and clear. It is part of the collation, and in the kernel. Other stages use the kernel
-    too, and a collation may wait, so the CPU time of the collation is the limit where known."""
-    kernel_s = np.concatenate([run.columns.system_s for run in runs])
-    collate_s = np.concatenate([run.columns.collate_cpu_s for run in runs])
-    if np.isnan(collate_s).all():
-        collate_s = np.concatenate([run.columns.collate_s for run in runs])
-    if np.isnan(kernel_s).all() or np.isnan(collate_s).all():
-        return 0.0
-    return float(min(np.nanmean(kernel_s), _MOST_SHARED_MEMORY * np.nanmean(collate_s)))
-
-
-def _hand_out_s(runs: Sequence[Measured]) -> float:
-    """Return the time that main takes to hand out a batch that is there. It is a low percentile,
-    because with workers main also dispatches another batch meanwhile."""
-    rest_s = np.concatenate([
-        run.columns.delivered_s - np.fmax(run.columns.arrived_s, run.columns.pinned_s)
-        for run in runs
-    ])  # fmt: skip
-    return max(0.0, float(np.nanpercentile(rest_s, 10))) if not np.isnan(rest_s).all() else 0.0
 
 
 def _contention_factor(ones: Sequence[Measured], twos: Sequence[Measured]) -> float:

@@ -16,6 +16,7 @@ from pipeprof.model import (
     LoaderConfig,
     Recommendation,
     Trial,
+    Untried,
 )
 from pipeprof.report.document.blocks import Tone, Verdict
 from pipeprof.units import counted, format_bytes, format_count, format_share, percent
@@ -70,6 +71,13 @@ def count_range(interval: tuple[float, float]) -> str:
     """Format an interval of counts or rates: ``"57,900–62,600"``."""
     low, high = interval
     return f"{format_count(low)}–{format_count(high)}"
+
+
+def predicted_rate(untried: Untried) -> str:
+    """Format the predicted rate of a setting; of an uncertain one, its range."""
+    if untried.at_least is not None and untried.is_range:
+        return count_range((untried.at_least, untried.at_most))
+    return format_count(untried.samples_per_s)
 
 
 def times(ratio: float) -> str:

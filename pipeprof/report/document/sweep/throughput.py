@@ -8,7 +8,7 @@ from pipeprof.model import SweepResult
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.charts import OverWorkers, SweepPoint, ThroughputPoint, Throughputs
 from pipeprof.report.document.data_sets import DataSet, fastest, label_of
-from pipeprof.report.document.wording import count_range, emulated, settings, times
+from pipeprof.report.document.wording import count_range, emulated, predicted_rate, settings, times
 from pipeprof.report.text import shorten
 from pipeprof.units import format_bytes, format_count, format_share
 
@@ -73,7 +73,7 @@ def _untried(sweep: SweepResult, labels: dict[str, str]) -> Iterator[SweepPoint]
         series = _series(sweep, labels.get(each.url, each.url), each.batch_size)
         text = (
             f"{series}, {each.num_workers} workers, prefetch {each.prefetch_factor or 'none'}: "
-            f"{format_count(each.samples_per_s)} samples/s predicted, not tried"
+            f"{predicted_rate(each)} samples/s predicted, not tried"
         )
         yield SweepPoint(series, each.num_workers, each.samples_per_s, text)
 

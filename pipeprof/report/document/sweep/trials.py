@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipeprof.model import SweepResult, Trial, Untried
 from pipeprof.report.document import blocks as doc
 from pipeprof.report.document.data_sets import DataSet, fastest
-from pipeprof.report.document.wording import emulated, signed_percent
+from pipeprof.report.document.wording import emulated, predicted_rate, signed_percent
 from pipeprof.units import counted, format_bytes, format_count, format_duration, format_share
 
 
@@ -142,6 +142,8 @@ def untried(sweep: SweepResult) -> doc.Section:
         f"{counted(count, 'setting')} of {grid} not tried: none is predicted to change the answer. "
         "At most: the upper limit for one run (95 %)."
     )
+    if any(each.is_range for each in ordered):
+        text += " A range instead of a number: only a run of the setting would narrow it."
     return doc.section(name, title, text, table, note="predicted only", evidence=True)
 
 
@@ -153,6 +155,6 @@ def _untried_row(each: Untried) -> doc.Row:
         doc.Cell(
             f"{each.batch_size:,}" if each.batch_size else "", sort=float(each.batch_size or 0)
         ),
-        doc.Cell(format_count(each.samples_per_s), sort=each.samples_per_s),
+        doc.Cell(predicted_rate(each), sort=each.samples_per_s),
         doc.Cell(format_count(each.at_most), sort=each.at_most),
     )
