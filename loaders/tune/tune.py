@@ -173,7 +173,7 @@ class TunedLoader(Proxy):
     def show(self, shown: LiveLoader) -> None:
         """Before the first epoch: give the figures to ``shown``, whose epochs come in parts."""
         if self._tuner is not None:
-            self._tuner.shown = shown
+            self._tuner.show(shown)
 
     @property
     def profiler(self) -> LoaderProfiler | None:

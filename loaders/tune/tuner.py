@@ -56,7 +56,6 @@ class Tuner:
         loader that starts new ones in each epoch may stay. ``keep`` is called with the chosen
         setting when the search has ended. ``shown`` gets the figures of all settings."""
         self.loader = loader
-        self.shown = shown
         self.clock = clock
         self.within_epochs = within_epochs
         self._notes = notes
@@ -71,7 +70,8 @@ class Tuner:
         self._can_be_undone = not isinstance(loader.dataset, IterableDataset)
         """Whether other workers can fetch what those of a failed setting did not deliver."""
         spared = own if self._can_be_undone else None
-        self._variants = Variants(loader, self._order, spared, shown)
+        self._variants = Variants(loader, self._order, spared)
+        self.show(shown)
         self._failures: dict[TunedSetting, str] = {}
         """Why a setting cannot be used."""
         self.search = Search(terms.first, self._budget_s)
@@ -87,6 +87,10 @@ class Tuner:
         self._open: Callable[[], TunedEpoch | None] = _none
         """Of the epoch that has not ended."""
         self._carried: Callable[[], CarriedEpoch | None] = _none
+
+    def show(self, shown: LiveLoader | None) -> None:
+        """Before the first epoch: give the figures of all settings to ``shown``."""
+        self._variants.shown = shown
 
     def variant(self, setting: TunedSetting) -> Variant:
         return self._variants.of(setting)
@@ -124,8 +128,8 @@ class Tuner:
         current.start(self._seeds)
         self._seeds = torch.Generator().manual_seed(self._seeds.initial_seed() + 1)
         self._awaits_first = True
-        if self.shown is not None:
-            self.shown.begin_epoch(known_length(self.loader))
+        if self._variants.shown is not None:
+            self._variants.shown.begin_epoch(known_length(self.loader))
         return CarriedEpoch(current)
 
     def end(self) -> None:

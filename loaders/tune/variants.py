@@ -23,11 +23,12 @@ class Variants:
         loader: DataLoader[Any],
         order: EpochOrder,
         own: TunedSetting | None,
-        shown: LiveLoader | None,
     ) -> None:
         """All settings but ``own`` may fail, and then others take their place; with ``None`` that
-        is possible for none. ``shown`` gets the figures of all settings."""
-        self._loader, self._order, self._own, self._shown = loader, order, own, shown
+        is possible for none."""
+        self.shown: LiveLoader | None = None
+        """Gets the figures of all settings; set it before the first one is asked for."""
+        self._loader, self._order, self._own = loader, order, own
         self._by_setting: dict[TunedSetting, Variant] = {}
         self._renewed: list[Variant] = []
         """Variants whose place others took."""
@@ -37,7 +38,7 @@ class Variants:
         if setting not in self._by_setting:
             may_fail = self._own is not None and setting != self._own
             made = Variant(self._loader, setting, self._order, may_fail)
-            made.profiler.live = self._shown
+            made.profiler.live = self.shown
             self._by_setting[setting] = made
         return self._by_setting[setting]
 
