@@ -52,14 +52,19 @@ def burn(seconds: float, index: int = 0) -> torch.Tensor:
 
 
 def profiled(
-    count: int, make: Callable[[int], Any], step_s: float, epochs: int = 1, **settings: Any
+    count: int,
+    make: Callable[[int], Any],
+    step_s: float,
+    epochs: int = 1,
+    threshold: float = 0.05,
+    **settings: Any,
 ) -> Profile:
     """A run over ``count`` batches of one sample each, seen by pipeprof."""
     loader = pipeprof.wrap(DataLoader(Samples(count, make), **settings), whole=True)
     for _ in range(epochs):
         for _batch in loader:
             sleep(step_s)
-    return loader.profile()
+    return loader.profile(threshold)
 
 
 def rate(count: int, make: Callable[[int], Any], step_s: float, **settings: Any) -> float:

@@ -138,7 +138,8 @@ def test_handing_over_single_samples_needs_larger_batches():
 
 
 def test_nothing_is_advised_to_the_one_that_is_fed():
-    profile = profiled(25, partial(nap, 0.010), 0.100, num_workers=2)
+    # after a sleep both processes wake late: some machines take 8 ms to hand over a batch then
+    profile = profiled(25, partial(nap, 0.010), 0.100, num_workers=2, threshold=0.2)
     assert profile.diagnosis.verdict == "fed"
     assert profile.recommendations == ()
     assert codes(profile) == set()
