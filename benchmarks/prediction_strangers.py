@@ -201,7 +201,7 @@ def print_summary(sweeps: Sequence[Sweep], cells: Sequence[Cell]) -> None:
         f"differ by {np.median(spreads):.1%} (one standard deviation, in the middle stranger), "
         f"{max(spreads):.1%} in the worst"
     )
-    if cells:
+    if any(cell.has_number for cell in cells):
         errors = np.abs([cell.error for cell in cells if cell.has_number])
         middle, near = float(np.median(errors)), float(np.mean(errors <= _WITHIN[0]))
         every = np.abs([cell.error for cell in cells])

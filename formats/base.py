@@ -148,11 +148,19 @@ class Format(Decoder, Protocol):
 
 def fetch(offset: int, length: int, prefetch: tuple[ByteRange, ...] = ()) -> Fetching:
     """Request one byte range of the object. Raises `CorruptData` when fewer bytes came."""
-    buffers = yield ReadRequest(((offset, length),), prefetch)
-    assert buffers is not None  # a request is always answered
-    [buffer] = buffers
-    check_length(buffer, offset, length)
+    [buffer] = yield from fetch_ranges(((offset, length),), prefetch)
     return buffer
+
+
+def fetch_ranges(
+    ranges: tuple[ByteRange, ...], prefetch: tuple[ByteRange, ...] = ()
+) -> Generator[ReadRequest, Answer, Sequence[Buffer]]:
+    """Request several byte ranges at once. Raises `CorruptData` when fewer bytes came."""
+    buffers = yield ReadRequest(ranges, prefetch)
+    assert buffers is not None  # a request is always answered
+    for buffer, (offset, length) in zip(buffers, ranges, strict=True):
+        check_length(buffer, offset, length)
+    return buffers
 
 
 def check_length(buffer: Buffer, offset: int, length: int) -> None:

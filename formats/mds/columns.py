@@ -32,6 +32,8 @@ def to_batch(
     """
     places = _places(data, offsets, columns)
     stored = {column.name: column for column in columns}
+    if not stored.keys() >= set(schema.names):
+        raise CorruptData("its columns changed while it was read.")
     arrays = [
         convert(field.name, _values(data, stored[field.name], *places[field.name], field.type),
                 field.type)

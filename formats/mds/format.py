@@ -23,11 +23,10 @@ from pipeprof.formats.base import (
     Format,
     Planning,
     ReadOptions,
-    ReadRequest,
     Split,
-    check_length,
     choose_compression,
     fetch,
+    fetch_ranges,
 )
 from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.decompress import plain_head, recognise
@@ -109,10 +108,7 @@ class Mds:
         if not split.ranges:
             yield from _decode_stream(size, schema, options)
             return
-        buffers = yield ReadRequest(split.ranges)
-        assert buffers is not None  # a request is always answered
-        for buffer, (offset, length) in zip(buffers, split.ranges, strict=True):
-            check_length(buffer, offset, length)
+        buffers = yield from fetch_ranges(split.ranges)
         if len(buffers) == 1:
             header = parse_header(buffers[0], None)
             offsets, columns, first = header.offsets[: split.end + 1], header.columns, 0

@@ -100,13 +100,15 @@ def parse_header(head: Buffer, size: int | None) -> Header:
     """Return the header of a shard, whose first bytes are ``head``.
 
     Args:
-        head: At least `header_end` bytes.
+        head: `header_end` bytes, or more.
         size: The bytes of the shard; ``None`` where they are not known.
 
     Raises:
         CorruptData: An offset or the description of the columns is damaged.
     """
     end = header_end(head)
+    if end > len(head):
+        raise CorruptData("its header is damaged, or changed while it was read.")
     offsets = parse_offsets(memoryview(head)[SIZE_BYTES : offsets_end(head)])
     if size is not None and offsets[-1] != size:
         raise CorruptData(
@@ -130,7 +132,7 @@ def parse_columns(data: Buffer) -> tuple[StoredColumn, ...]:
         config: dict[str, Any] = orjson.loads(data)
         keys = ("column_names", "column_encodings", "column_sizes")
         columns = tuple(_column(*each) for each in zip(*(config[key] for key in keys), strict=True))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise CorruptData(f"the description of its columns is damaged ({error}).") from None
     return columns
 

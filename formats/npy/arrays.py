@@ -18,6 +18,8 @@ from pipeprof.formats.types import convert, first_line
 MAGIC = b"\x93NUMPY"
 MOST_HEADER_BYTES = 2**16
 """Most bytes of a header, with what is before it."""
+_NO_CHARACTER, _SURROGATES = 0x110000, (np.uint32(0xD800), 0x800)
+"""The first number that is no character, and where surrogates begin and how many there are."""
 _COUNTS = "Mm"
 """Kinds of times and durations, which are read as their count."""
 
@@ -69,7 +71,10 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
             "its array is in Fortran order, in which no row lies in one piece; save "
             "np.ascontiguousarray of it."
         )
-    return ArrayHeader(shape, dtype, file.tell())
+    header = ArrayHeader(shape, dtype, file.tell())
+    if header.rows and not header.row_bytes:
+        raise SchemaMismatch(f"the rows of an array of shape {shape} and {dtype} have no bytes.")
+    return header
 
 
 def values(data: Buffer, header: ArrayHeader, rows: int) -> np.ndarray[Any, Any]:
@@ -99,7 +104,7 @@ def columns_of(name: str, header: ArrayHeader, whole: bool) -> list[tuple[str, p
 def as_columns(
     array: np.ndarray[Any, Any], name: str, fields: Sequence[pa.Field], whole: bool
 ) -> dict[str, pa.Array]:
-    """Return those of ``fields`` that ``array`` has. Raises `SchemaMismatch`."""
+    """Return those of ``fields`` that ``array`` has. Raises `CorruptData`, `SchemaMismatch`."""
     parts = {name: array}
     if array.dtype.names is not None and not whole:
         parts = {each: array[each] for each in array.dtype.names}
@@ -113,9 +118,7 @@ def as_columns(
 def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> pa.DataType:
     """Return the type of a row of this shape; one without a tensor where there is none."""
     value = _plain(dtype)
-    if not shape:
-        return value
-    return pa.list_(value, prod(shape)) if prod(shape) else pa.null()
+    return pa.list_(value, prod(shape)) if shape and not pa.types.is_null(value) else value
 
 
 def _plain(dtype: np.dtype[Any]) -> pa.DataType:
@@ -131,11 +134,23 @@ def _plain(dtype: np.dtype[Any]) -> pa.DataType:
     return pa.null()
 
 
+def _check_text(array: np.ndarray[Any, Any]) -> None:
+    """Raise `CorruptData` where a text, of 4 bytes a character, has one that does not exist."""
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        codes = native.view(np.uint32)
+        if ((codes >= _NO_CHARACTER) | (codes - _SURROGATES[0] < _SURROGATES[1])).any():
+            raise CorruptData("a text holds characters that do not exist.")
+
+
 def _column(array: np.ndarray[Any, Any], whole: bool) -> pa.Array:
-    """Return an array of one value or list for each row."""
+    """Return an array of one value or list for each row. Raises `CorruptData`, `SchemaMismatch`."""
     rows = 1 if whole else len(array)
     flat = array.reshape(-1)
+    if pa.types.is_null(_plain(flat.dtype)):
+        raise SchemaMismatch(f"an array of {flat.dtype} cannot be read.")
     if flat.dtype.kind in "SU":
+        _check_text(flat)
         cells = pa.array(flat.tolist(), _plain(flat.dtype))
     else:
         native = np.ascontiguousarray(flat, flat.dtype.newbyteorder("="))

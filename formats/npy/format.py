@@ -22,10 +22,9 @@ from pipeprof.formats.base import (
     Format,
     Planning,
     ReadOptions,
-    ReadRequest,
     Split,
-    check_length,
     fetch,
+    fetch_ranges,
 )
 from pipeprof.formats.npy import archive
 from pipeprof.formats.npy.arrays import (
@@ -96,14 +95,13 @@ class Npy:
         if not split.ranges:
             yield (yield from archive.read_archive(size, lambda file: _rows(file, schema), True))
             return
-        buffers = yield ReadRequest(split.ranges)
-        assert buffers is not None  # a request is always answered
-        for buffer, (offset, length) in zip(buffers, split.ranges, strict=True):
-            check_length(buffer, offset, length)
+        buffers = yield from fetch_ranges(split.ranges)
         header, rows = read_header(io.BytesIO(buffers[0])), split.end - split.start
         if len(buffers[1]) != rows * header.row_bytes:
             raise CorruptData("its shape changed while it was read.")
         found = as_columns(values(buffers[1], header, rows), NAME, schema, False)
+        if not found.keys() >= set(schema.names):
+            raise CorruptData("its columns changed while it was read.")
         yield pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:

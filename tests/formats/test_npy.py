@@ -112,6 +112,16 @@ def test_pickled_objects_are_not_read() -> None:
     assert read(NPY, data).to_pydict() == {"id": [0, 1]}
 
 
+@pytest.mark.parametrize("shape", [(10**12, 0), (3, 0, 2)])
+def test_rows_without_bytes_are_refused_however_many(shape: tuple[int, ...]) -> None:
+    """Nothing but the header says how many there are."""
+    data = npy(np.zeros((3, 0)))
+    said = str(shape).encode()
+    header = data[10:].replace(b"(3, 0)", said).replace(b" " * (len(said) - 6) + b"\n", b"\n")
+    with pytest.raises(SchemaMismatch, match="have no bytes"):
+        read(NPY, data[:10] + header)
+
+
 def test_fortran_order_is_refused() -> None:
     with pytest.raises(SchemaMismatch, match=r"Fortran order.*np\.ascontiguousarray"):
         read(NPY, npy(np.asfortranarray(np.eye(3))))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof import manifest, store
-from pipeprof.formats import get
+from pipeprof.formats import WRITTEN, get
 from pipeprof.formats.tfrecord.framing import Deframer, frame
 from pipeprof.manifest import Manifest, ManifestFile
 from tests.contracts.format_samples import EVERY_TYPE, INFERRED, SMALL, encode
@@ -117,7 +117,7 @@ def mds(rng: Random) -> bytes:
 
 
 def npy(rng: Random) -> bytes:
-    return mutated(rng.choice(_arrays()), rng, _arrays())
+    return mutated(rng.choice(seeds("npy")), rng, seeds("npy"))
 
 
 def jsonl_gzip(rng: Random) -> bytes:
@@ -133,10 +133,10 @@ def _packed(data: bytes, rng: Random, codec: str) -> bytes:
 @cache
 def seeds(name: str) -> tuple[bytes, ...]:
     """Valid objects of a format: of our own writer, and the small ones of the corpus."""
-    own = (encode(get(name), table) for table in _TABLES)
+    own = (encode(get(name), table) for table in _TABLES if name in WRITTEN)
     files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
     others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)
-    more = {"parquet": _plain_parquet, "arrow": _other_arrow, "jsonl": _nested_json}
+    more = {"parquet": _plain_parquet, "arrow": _other_arrow, "jsonl": _nested_json, "npy": _arrays}
     more_of_it = more.get(name, tuple)()
     return (*own, *more_of_it, *others)
 
@@ -172,9 +172,8 @@ def _payloads() -> tuple[tuple[bytes, ...], ...]:
     return tuple(tuple(Deframer().feed(data)) for data in seeds("tfrecord"))
 
 
-@cache
-def _arrays() -> tuple[bytes, ...]:
-    """NumPy's files, by NumPy."""
+def _arrays() -> Iterator[bytes]:
+    """Of NumPy's own writer."""
     rows = np.array([(1, [0.5, 1], b"a")], [("id", "i4"), ("box", "f8", 2), ("word", "S3")])
     arrays = np.arange(6), np.eye(3, dtype=np.float32), np.array(["a", "häß"]), rows
     files = [io.BytesIO() for _ in range(len(arrays) + 2)]
@@ -182,7 +181,7 @@ def _arrays() -> tuple[bytes, ...]:
         np.save(file, array)
     np.savez(files[-2], x=arrays[0], y=arrays[1])
     np.savez_compressed(files[-1], x=arrays[1], y=arrays[1])
-    return tuple(file.getvalue() for file in files)
+    yield from (file.getvalue() for file in files)
 
 
 @cache
