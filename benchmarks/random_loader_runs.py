@@ -7,6 +7,7 @@ import gzip
 import pickle
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,8 +18,8 @@ import pipeprof
 from benchmarks.core_use import DISTURBING
 from benchmarks.prediction import can_be_run
 from benchmarks.random_loader_surroundings import Surroundings
-from benchmarks.random_loader_work import loader_of, no_credit, pinning
-from benchmarks.random_loaders import Kind, LoaderSpec
+from benchmarks.random_loader_work import loader_of, pinning, use_credit
+from benchmarks.random_loaders import LAB, Kind, LoaderSpec
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.measure.accelerator import EmulatedAccelerator
@@ -27,6 +28,8 @@ from pipeprof.units import percent
 
 FEWEST = 40
 """Fewest batches of a run, however long they take."""
+_LAB_WARMUP_S = 0.5
+"""Seconds until a throttled disk and a shaped link serve their reader steadily."""
 _TURN = 10**6
 """Numbers of batches that are reserved for each turn, so that turns have different samples."""
 
@@ -51,27 +54,31 @@ def starved(recording: Recording) -> float:
 def steady_part(recording: Recording) -> Measured:
     config, columns = recording.config, Columns.of(recording.batches)
     setting = Setting(config.num_workers, config.prefetch_factor or 2)
-    return Measured(setting, columns.take(np.arange(len(columns)) >= setting.warmup))
+    measured = np.arange(len(columns)) >= recording.warmup_batches
+    return Measured(setting, columns.take(measured))
 
 
 def run(
     spec: LoaderSpec, around: Surroundings, turn: int, seconds: float = 0.0, batches: int = FEWEST
 ) -> Recording:
-    """Run for at least ``seconds`` and ``batches``, after the warm-up batches."""
+    """Run for at least ``seconds`` and ``batches``, after the warm-up."""
     first = turn * _TURN
     loader = pipeprof.wrap(loader_of(spec, around, first), str(spec.seed), whole=True)
     accelerator = EmulatedAccelerator(spec.step_s)
-    warmup = Setting(spec.num_workers, spec.prefetch_factor).warmup
-    start = perf_counter()
-    with pinning(spec, around, first), no_credit(spec, around) as use_no_more:
+    warmup_s = _LAB_WARMUP_S if any(cost.kind in LAB for cost in spec.costs) else 0.0
+    fewest = max(1, Setting(spec.num_workers, spec.prefetch_factor).warmup)
+    use_credit(spec, around)
+    warmup, start = 0, perf_counter()
+    with pinning(spec, around, first):
         for count, batch in enumerate(loader, start=1):
             accelerator.step(batch)
-            if count == warmup:
-                use_no_more()
-                start = perf_counter()
-            if count >= warmup + batches and perf_counter() - start > seconds:
+            took_s = perf_counter() - start
+            if not warmup:
+                if count >= fewest and took_s >= warmup_s:
+                    warmup, start = count, perf_counter()
+            elif count >= warmup + batches and took_s > seconds:
                 break
-    return loader.recording()
+    return replace(loader.recording(), warmup_batches=warmup)
 
 
 def keep(tried: object, path: Path) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from hashlib import pbkdf2_hmac
@@ -30,6 +29,8 @@ ENDLESS = 10**7
 """Length of a map-style data set, in batches."""
 _ADDITION_S, _HASH_S, _BLOCK_S, _READ_S = 30e-9, 0.4e-6, 120e-6, 100e-6
 """Approximate seconds to add in Python, to hash, to inflate `_BLOCK`, and to read `_READ` bytes."""
+_CREDIT_S = 0.3
+"""Seconds in which a disk that was idle exceeds its rate."""
 _BLOCK, _READ = 1 << 16, 1 << 20
 """Bytes of an inflated block, and of one read from the page cache."""
 
@@ -52,24 +53,13 @@ def loader_of(spec: LoaderSpec, around: Surroundings, first: int = 0) -> DataLoa
     return DataLoader(_Map(work), batch_sampler=_BatchSampler(work), **options)
 
 
-@contextmanager
-def no_credit(spec: LoaderSpec, around: Surroundings) -> Iterator[Callable[[], None]]:
-    """Read from the disk, if the loader does, until what is yielded is called. The kernel lets a
-    disk that was idle exceed its rate: without this a run is faster in its first 0.3 seconds."""
-    stop = threading.Event()
-
-    def read() -> None:
-        chance = Random(0)
-        while not stop.is_set():
-            _read_uncached(around.disk, chance)
-
-    reader = threading.Thread(target=read, daemon=True)
+def use_credit(spec: LoaderSpec, around: Surroundings) -> None:
+    """Read from the disk, if the loader does, until it has only its rate left. The kernel lets a
+    disk that was idle exceed it."""
     if any(cost.kind == "disk" for cost in spec.costs):
-        reader.start()
-    try:
-        yield stop.set
-    finally:
-        stop.set()
+        chance, end = Random(0), time.perf_counter() + _CREDIT_S
+        while time.perf_counter() < end:
+            _read_uncached(around.disk, chance)
 
 
 @contextmanager

@@ -14,8 +14,10 @@ from random import Random
 import pytest
 import torch
 
+from benchmarks import random_loader_runs, random_loader_work
+from benchmarks.random_loader_runs import run, steady_part
 from benchmarks.random_loader_surroundings import Surroundings, surroundings
-from benchmarks.random_loader_work import Work, loader_of, pinning
+from benchmarks.random_loader_work import Work, loader_of, pinning, use_credit
 from benchmarks.random_loaders import COUNTED, LAB, Cost, Jitter, LoaderSpec, draw
 
 SEEDS = range(400)
@@ -265,3 +267,25 @@ def test_pinning_is_pretended_while_the_loader_runs(monkeypatch):
         list(islice(loader_of(spec, NOTHING_NEEDED), 3))
     assert len(slept) == 3
     assert not torch.accelerator.is_available()
+
+
+def test_only_a_loader_that_reads_from_the_disk_uses_its_credit(monkeypatch):
+    reads = []
+    monkeypatch.setattr(random_loader_work, "_read_uncached", lambda *_: reads.append(1))
+    monkeypatch.setattr(random_loader_work, "_CREDIT_S", 0.01)
+    use_credit(one("file", "read"), NOTHING_NEEDED)
+    assert not reads
+    use_credit(one("disk", "read"), NOTHING_NEEDED)
+    assert reads
+
+
+@pytest.mark.parametrize(("kind", "warmup_s"), [("sleep", 0.0), ("disk", 0.1)])
+def test_a_throttled_disk_is_warmed_up_before_a_run(kind, warmup_s, monkeypatch):
+    monkeypatch.setattr(random_loader_work, "_read_uncached", lambda *_: time.sleep(2e-3))
+    monkeypatch.setattr(random_loader_runs, "_LAB_WARMUP_S", warmup_s)
+    recording = run(one(kind, "read", num_workers=0), NOTHING_NEEDED, 0, batches=5)
+    measured = steady_part(recording)
+    batch_s = 4 * 2e-3
+    assert len(measured.columns) >= 5
+    assert recording.warmup_batches <= 1 + warmup_s / batch_s
+    assert len(recording.batches.index) * batch_s >= warmup_s
