@@ -1,22 +1,27 @@
 """What a guided sweep of a stranger tries, predicts and chooses, from runs of all its settings.
 
 A stranger is a loader drawn at random. A sweep requests one setting after another as `pipeprof
-sweep` does, and receives that setting's run of the first bout. When it requests a setting again, it
-receives that of the next bout.
+sweep` does, and receives that setting's run of the first bout. At the end it repeats one of them,
+and receives that of the second bout, by which its intervals are widened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import log
 from typing import Any
 
 import numpy as np
 
 from benchmarks.random_loader_runs import steady_part
 from benchmarks.random_loaders import LoaderSpec
+from pipeprof.analyze.compare.ratios import bounded_log
 from pipeprof.analyze.predict.workload import Measured, Setting
+from pipeprof.analyze.profile.drift import drift_of
+from pipeprof.analyze.profile.intervals import ratio_interval
+from pipeprof.analyze.sweep.noise import Noise
 from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.analyze.sweep.recommend import is_decided, preferred
 from pipeprof.analyze.sweep.search import Outlook, plan
@@ -30,6 +35,8 @@ SPEC = SweepSpec(urls=(), workers=(), prefetch=(), batch_sizes=(), step_s=None)
 """Spec of a sweep that, by default, decides its choice by pairs of runs."""
 _DOUBT = 0.2
 """Relative difference of rates below which a sweep's trials do not distinguish two settings."""
+
+_NORMAL = 1.96
 
 Rates = tuple[tuple[float, float], ...]
 Pair = tuple[Setting, Setting]
@@ -116,10 +123,10 @@ class Sweep:
         while True:
             told = plan(list(stranger.runs), tried, cores)
             if told.trial is None:
+                noise = _noise(stranger, tried)
+                told = plan(list(stranger.runs), tried, cores, noise)
                 return cls(stranger, tuple(tried), told.outlooks)
-            again = sum(each.setting == told.trial for each in tried)
-            runs = stranger.runs[told.trial]
-            tried.append(runs[again % len(runs)])
+            tried.append(stranger.runs[told.trial][0])
 
     @property
     def first_choice(self) -> Setting:
@@ -225,6 +232,23 @@ class Cell:
     def most_held(self) -> float:
         """Share of the runs that were no faster than ``most``."""
         return float(np.mean([each <= self.most for each in self.rates]))
+
+
+def _noise(stranger: Stranger, tried: Sequence[Measured]) -> Noise:
+    """Return what a sweep estimates that runs differ by, after it has repeated one of its trials:
+    the fastest of the earlier half."""
+    earlier = tried[: -(-len(tried) // 2)]
+    rates = stranger.rates(max(earlier, key=lambda run: run.batches_per_s).setting)
+    chance = np.mean([_variance_by_chance(run) for run in tried])
+    repeated = [(log(rates[1] / rates[0]), float(chance))] if len(rates) > 1 else []
+    return Noise.of([drift_of(run.columns) for run in tried], repeated)
+
+
+def _variance_by_chance(run: Measured) -> float:
+    """Return the variance of a run's log rate by the chance of its batches."""
+    cycle_s = run.columns.cycle_s
+    low, high = ratio_interval(np.ones_like(cycle_s), cycle_s)
+    return (bounded_log(high, low) / (2 * _NORMAL)) ** 2
 
 
 def _cell(stranger: Stranger, told: Outlook) -> Cell:

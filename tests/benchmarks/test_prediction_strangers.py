@@ -148,16 +148,15 @@ def test_where_two_settings_may_be_as_good_pairs_of_runs_decide(waiting):
     assert (alone.doubt, alone.pairs) == (None, 0)
 
 
-def test_a_sweep_that_asks_again_is_given_another_run(waiting, monkeypatch):
-    class Plan:
-        def __init__(self, trial):
-            self.trial, self.outlooks = trial, ()
-
-    asked = iter([ONE, FOUR, ONE, None])
-    monkeypatch.setattr("benchmarks.stranger_sweeps.plan", lambda *_: Plan(next(asked)))
-    first, other, again = Sweep.of(waiting, CORES).tried
-    assert (first.setting, other.setting, again.setting) == (ONE, FOUR, ONE)
-    assert first.batches_per_s != again.batches_per_s
+def test_what_a_repeated_trial_differs_by_widens_the_intervals(waiting):
+    first, slower = waiting.bouts[0], bout(1, latency_s=0.045)
+    alike, apart = (
+        Sweep.of(replace(waiting, bouts=(first, again)), CORES) for again in (first, slower)
+    )
+    assert [each.setting for each in alike.outlooks] == [each.setting for each in apart.outlooks]
+    for narrow, wide in zip(alike.outlooks, apart.outlooks, strict=True):
+        assert narrow.batches_per_s == wide.batches_per_s
+        assert wide.interval[0] < narrow.interval[0] < narrow.interval[1] < wide.interval[1]
 
 
 def test_the_summary_says_which_bars_are_met(waiting, sweep, cells, capsys):
