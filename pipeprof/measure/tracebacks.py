@@ -8,12 +8,21 @@ from types import TracebackType
 from typing import Any
 
 from pipeprof.measure import call_timer, import_hook
-from pipeprof.measure.patches import file_reads, fsspec_reads, recorded_calls
+from pipeprof.measure.patches import (
+    file_reads,
+    fsspec_reads,
+    recorded_calls,
+    replacing,
+    s3_library_reads,
+)
 
 _our_files = {
     module.__file__
-    for module in (call_timer, import_hook, fsspec_reads, recorded_calls, file_reads)
-}
+    for module in (
+        call_timer, import_hook, file_reads, fsspec_reads, recorded_calls, replacing,
+        s3_library_reads,
+    )
+}  # fmt: skip
 
 
 def hide_our_frames(module: dict[str, Any], *files: str) -> None:

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from pipeprof.measure.patches import all_reads as module
 from pipeprof.measure.patches.all_reads import patch_reads, reads_recorded
 from pipeprof.measure.patches.file_reads import _holders
-from pipeprof.measure.patches.fsspec_reads import restore_fsspec
+from pipeprof.measure.patches.replacing import restore_all
 from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.storage import open_store
 
@@ -27,7 +27,7 @@ def worker(monkeypatch):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     patch_reads()
     yield
-    restore_fsspec()
+    restore_all()
 
 
 @pytest.mark.parametrize("scheme", ["memory", "file"])

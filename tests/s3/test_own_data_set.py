@@ -1,10 +1,14 @@
-"""A data set of the user's own, which asks S3 through s3fs: each request is seen once."""
+"""Data sets of the user's own, which ask S3 through a library: each request is seen once."""
 
+import os
+
+import pytest
 import s3fs
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 import pipeprof
+from tests.s3.conftest import lead_to, needs_obstore
 
 SIZES = [1000 * (number + 1) for number in range(6)]
 
@@ -24,11 +28,16 @@ class Objects(Dataset):
         return torch.tensor(len(whole) + sum(map(len, parts)) + len(head))
 
 
-def test_requests_of_s3fs_are_counted_one_by_one(server):
+@pytest.fixture(scope="module", autouse=True)
+def objects(server):
+    """The objects in a bucket."""
     bucket = server.root / "own"
     bucket.mkdir()
     for number, size in enumerate(SIZES):
         (bucket / str(number)).write_bytes(bytes(size))
+
+
+def test_requests_of_s3fs_are_counted_one_by_one():
     loader = pipeprof.wrap(DataLoader(Objects(), num_workers=1))
     assert sum(int(batch) for batch in loader) == sum(SIZES) + 350 * len(SIZES)
     requests = loader.profile().requests
@@ -37,3 +46,71 @@ def test_requests_of_s3fs_are_counted_one_by_one(server):
     assert (requests.errors, requests.lost) == (0, 0)
     assert requests.client_cpu_s > 0
     assert requests.latency_s.p50 > 0
+
+
+class Ranges(Dataset):
+    """Sample i: four ranges of object i through obstore, three of them beside each other."""
+
+    def __len__(self):
+        return len(SIZES)
+
+    def __getitem__(self, index):
+        import obstore
+
+        store = obstore.store.S3Store(
+            "own", endpoint=os.environ["AWS_ENDPOINT_URL"], client_options={"allow_http": True},
+            virtual_hosted_style_request=False,
+        )  # fmt: skip
+        one = obstore.get_range(store, str(index), start=0, length=100)
+        parts = store.get_ranges(str(index), starts=[0, 300, 600], lengths=[10, 20, 30])
+        return torch.tensor(len(one) + sum(map(len, parts)))
+
+
+@needs_obstore
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ranges_through_obstore_are_reads(workers, one_relay, monkeypatch):
+    lead_to(
+        one_relay.endpoint, monkeypatch
+    )  # the server says 200 to a range, which obstore refuses
+    method = "spawn" if workers else None  # obstore hangs in a fork of a process that used it
+    loader = pipeprof.wrap(
+        DataLoader(Ranges(), num_workers=workers, multiprocessing_context=method)
+    )
+    assert sum(int(batch) for batch in loader) == 160 * len(SIZES)
+    read = loader.profile().stages["read"]
+    assert read.count > 0
+    assert (read.bytes, read.requests) == (160 * read.count, 4 * read.count)
+    assert read.p50_s > 0
+
+
+def whole(reader):
+    return torch.tensor(len(reader.read()))
+
+
+def in_parts(reader):
+    head = bytearray(100)
+    return torch.tensor(reader.readinto(head) + len(reader.read(50)))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_objects_through_the_connector_for_pytorch_are_reads(workers):
+    connector = pytest.importorskip("s3torchconnector")
+    path_style = connector.S3ClientConfig(force_path_style=True)
+    endpoint = os.environ["AWS_ENDPOINT_URL"]
+
+    def read_by(transform):
+        data = connector.S3MapDataset.from_prefix(
+            "s3://own/", region="us-east-1", endpoint=endpoint, transform=transform,
+            s3client_config=path_style,
+        )  # fmt: skip
+        loader = pipeprof.wrap(DataLoader(data, batch_size=None, num_workers=workers))
+        return sum(int(batch) for batch in loader), loader.profile()
+
+    size, profile = read_by(whole)
+    assert size == sum(SIZES)
+    assert profile.requests.count == len(SIZES)
+    assert profile.requests.bytes == sum(SIZES)
+    size, profile = read_by(in_parts)
+    assert size == 150 * len(SIZES)
+    read = profile.stages["read"]
+    assert read.bytes == 150 * read.count > 0

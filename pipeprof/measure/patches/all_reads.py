@@ -1,8 +1,8 @@
-"""Record the reads of a data set through fsspec, Python's files and NumPy as the stage `read`.
+"""Record the reads of a data set through libraries, Python's files and NumPy as the stage `read`.
 
-Nothing is recorded in a thread that is not making a batch. `fsspec_reads` patches fsspec, and
-`file_reads` Python's files. ``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a
-descriptor, and is recorded as a whole.
+Nothing is recorded in a thread that is not making a batch. `fsspec_reads` patches fsspec,
+`s3_library_reads` libraries for S3, and `file_reads` Python's files. ``numpy.fromfile``, by which
+``numpy.load`` reads arrays, takes a descriptor, and is recorded as a whole.
 
 These reads are not recorded, as that would not be cheap or not be safe:
 
@@ -20,9 +20,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pipeprof.log import suppress_and_log
+from pipeprof.measure.patches import fsspec_reads, s3_library_reads
 from pipeprof.measure.patches.file_reads import patch_open
-from pipeprof.measure.patches.fsspec_reads import patch_fsspec, restore_fsspec
 from pipeprof.measure.patches.recorded_calls import recorded_read
+from pipeprof.measure.patches.replacing import patch_when_imported, restore_all
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ _users = 0
 
 
 def patch_reads() -> None:
-    """Record reads through fsspec, Python's files and NumPy for the rest of a worker's life."""
+    """Record reads through libraries, Python's files and NumPy for the rest of a worker's life."""
     global _lock
     _lock = threading.Lock()  # a fork may have copied a locked one
     _begin()
@@ -42,10 +43,10 @@ def patch_reads() -> None:
 
 
 class reads_recorded(AbstractContextManager[None]):  # noqa: N801  (used as a function)
-    """Record reads through fsspec while the body runs, then restore exactly what was there.
+    """Record reads through libraries while the body runs, then restore exactly what was there.
 
-    It suits the main process, as it replaces functions of fsspec alone. Other threads record
-    nothing, unless they make a batch themselves. It may be nested, also in threads. It is no
+    It suits the main process, as it replaces functions of the libraries alone. Other threads
+    record nothing, unless they make a batch themselves. It may be nested, also in threads. It is no
     generator: at interpreter exit Python would run the end of one that is still open.
     """
 
@@ -61,7 +62,7 @@ def _begin() -> None:
     with _lock:
         _users += 1
         if _users == 1:
-            patch_fsspec()
+            patch_when_imported({**fsspec_reads.PATCHES, **s3_library_reads.PATCHES})
 
 
 def _end() -> None:
@@ -69,7 +70,7 @@ def _end() -> None:
     with _lock:
         _users -= 1
         if not _users:
-            restore_fsspec()
+            restore_all()
 
 
 def _patch_numpy() -> None:
