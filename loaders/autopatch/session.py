@@ -1,8 +1,9 @@
 """Profile every loader that a script iterates, without an edit of the script.
 
 When the script imports torch, three methods of `DataLoader` are wrapped. ``__new__`` notes where a
-loader is created, ``__init__`` replaces arguments of the script, and ``__iter__`` measures. An
-error of pipeprof's own is reported, and the script continues as without pipeprof.
+loader is created, ``__init__`` replaces arguments of the script, and ``__iter__`` measures. Of
+loaders that work in threads ``__new__`` and ``__iter__`` are. An error of pipeprof's own is
+reported, and the script continues as without pipeprof.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from pipeprof.loaders.autopatch.call_sites import CallSites
 from pipeprof.loaders.autopatch.loader_names import LoaderNames
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_call
 from pipeprof.loaders.autopatch.shown_loaders import ShownLoaders
+from pipeprof.loaders.autopatch.threaded_loaders import hook_threaded_loaders
 from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
 from pipeprof.log import log_caught
@@ -80,6 +82,7 @@ class Session:
         _running.append(self)
         when_imported("torch.utils.data.dataloader", self._hook_torch)
         when_imported("pipeprof.loaders.instrument.wrap", self._hook_wrap)
+        hook_threaded_loaders(self._wrap_iter, partial(self._register, hook=False), self.problems)
 
     @property
     def created(self) -> list[str]:
@@ -172,13 +175,14 @@ class Session:
 
         wrap_method(module.ProfiledLoader, "__iter__", wrapper, key="run")
 
-    def _register(self, loader: Any) -> None:
+    def _register(self, loader: Any, hook: bool = True) -> None:
         """Name ``loader``, which is being created, and hook its class."""
         if not self._may_be_measured():
             return
         try:
-            self._names.register(loader, sys._getframe(2))
-            self._hook_class(type(loader))
+            self._names.register(loader, sys._getframe(1))
+            if hook:
+                self._hook_class(type(loader))
         except Exception as error:
             self._failed(f"a {type(loader).__name__} cannot be profiled", error)
 
@@ -230,9 +234,13 @@ class Session:
     def _iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         guarded = GuardedStart(start)
         try:
-            if self._tune and (batches := self._tuned_batches(loader)) is not None:
-                return batches
+            from torch.utils.data import DataLoader
+
             from pipeprof.loaders.instrument.inside import measured_once
+
+            is_tuned = self._tune and isinstance(loader, DataLoader)
+            if is_tuned and (batches := self._tuned_batches(loader)) is not None:
+                return batches
 
             return measured_once(loader, lambda: self._profiler(loader).iterate(loader, guarded))
         except Exception as error:
@@ -261,9 +269,11 @@ class Session:
         asks, or where the DataLoader is iterated that it holds."""
         from pipeprof.loaders.instrument.inside import holds_another, is_being_measured
         from pipeprof.loaders.instrument.rebuilds import profiler_of
+        from pipeprof.loaders.pipelines.observer import is_timed
 
-        is_wrapped = profiler_of(loader) is not None
-        return is_wrapped or is_being_measured(loader) or holds_another(loader)
+        if is_being_measured(loader) or is_timed(loader):
+            return True
+        return profiler_of(loader) is not None or holds_another(loader)
 
     def _is_trial(self, loader: Any) -> bool:
         """Return whether ``loader`` is one that tuning made of another."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import process_time, thread_time
 from typing import Any
+from weakref import WeakSet
 
 from pipeprof.loaders.pipelines import grain, nodes, ray_data, spdl
 from pipeprof.loaders.pipelines.contents import contents_of
@@ -36,6 +37,13 @@ _READ_EVERY_S = 0.5
 ends."""
 
 _NOTHING = PipelineThreads(0.0, 0.0, 0.0)
+_timed: WeakSet[OpenPass] = WeakSet()
+"""The passes of this process that have timers attached."""
+
+
+def is_timed(thing: Any) -> bool:
+    """Return whether the stages of this object of a library are timed in an open pass."""
+    return any(each.thing is thing for each in _timed)
 
 
 class PipelineObserver:
@@ -69,16 +77,17 @@ class PipelineObserver:
         running = self._open.threads if self._open is not None else _NOTHING
         return _sum_of_threads(self._threads, running)
 
-    def _attach(self, loader: Any) -> Attached | None:
+    def _attach(self, loader: Any) -> tuple[Any, Attached | None]:
+        """Attach timers to the first object of a library that ``loader`` holds. Return both."""
         if sys.modules.keys().isdisjoint(_LIBRARIES):
-            return None
+            return None, None
         for each in contents_of(loader):
             for find in self._adapters:
                 found = find(each)
                 if found is not None:
                     self.notes.update(dict.fromkeys(found.notes))
-                    return found
-        return None
+                    return each, found
+        return None, None
 
     def _end(self, ended: OpenPass) -> None:
         if self._open is ended:
@@ -93,6 +102,8 @@ class OpenPass:
     def __init__(self, observer: PipelineObserver) -> None:
         self._observer, self._now = observer, observer._now
         self._attached: Attached | None = None
+        self.thing: Any = None
+        """The object whose stages are timed."""
         self._before: tuple[Reading, ...] = ()
         self._began_s = 0.0
         self._before_cpu_s = 0.0
@@ -121,8 +132,9 @@ class OpenPass:
         if self._attached is not None:
             return
         try:
-            self._attached = self._observer._attach(thing)
+            self.thing, self._attached = self._observer._attach(thing)
             if self._attached is not None:
+                _timed.add(self)
                 self._before = tuple(meter.read() for meter in self._attached.meters)
         except Exception as error:  # an unknown version of a library may raise anything
             log_caught(_log, error, "the stages of a pipeline are not measured")
@@ -154,7 +166,8 @@ class OpenPass:
         if self._attached is None:
             return
         self._observer._end(self)
-        undo, self._attached = self._attached.undo, None
+        undo, self._attached, self.thing = self._attached.undo, None, None
+        _timed.discard(self)
         for each in undo:
             with suppress_and_log(_log, "a timer stays in a pipeline"):
                 each()
