@@ -51,14 +51,12 @@ def limited_stage(columns: Columns) -> str | None:
 
     Return ``None`` where the run does not show a limit. ``columns`` are those of the steady state.
     """
-    columns = columns.take(np.isfinite(columns.made_s))
+    columns = _as_fetched(columns)
     if len(columns) < _LEAST_BATCHES:
         return None
     stage, seconds = _stage_seconds(columns)
     if not _waiting_share(columns, seconds, clocked=stage is Stage.READ) >= MOSTLY:
         return None
-    order = np.argsort(columns.fetch_start_s, kind="stable")
-    columns, seconds = columns.at(order), seconds[order]
     single = len(np.unique(columns.worker)) == 1
     limited = (_shrinks_after_work if single else _grows_with_workers)(columns, seconds)
     return str(stage) if limited or _ends_at_even_intervals(columns, seconds) else None
@@ -67,12 +65,16 @@ def limited_stage(columns: Columns) -> str | None:
 def saves_up(columns: Columns) -> bool:
     """Whether a single worker waits less after other work, as its storage saves up meanwhile what
     it could have served. ``columns`` are those of the steady state."""
-    columns = columns.take(np.isfinite(columns.made_s))
-    stage = limited_stage(columns)
-    if stage is None or len(np.unique(columns.worker)) > 1:
+    columns = _as_fetched(columns)
+    if limited_stage(columns) is None or len(np.unique(columns.worker)) > 1:
         return False
-    columns = columns.at(np.argsort(columns.fetch_start_s, kind="stable"))
     return _shrinks_after_work(columns, _stage_seconds(columns)[1])
+
+
+def _as_fetched(columns: Columns) -> Columns:
+    """Return the batches whose fetch was recorded, in the order in which these began."""
+    columns = columns.take(np.isfinite(columns.made_s))
+    return columns.at(np.argsort(columns.fetch_start_s, kind="stable"))
 
 
 def _stage_seconds(columns: Columns) -> tuple[Stage, Floats]:
