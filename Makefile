@@ -141,6 +141,9 @@ bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 bench-guided: $(READY) ## how good a guided sweep's answer is, and how many trials it takes
 	$(KEEP) sweep-guided $(BIN)/python -m benchmarks.sweep_guided
 
+bench-what-if: $(READY) ## how good a guided sweep over formats, readers and settings together is
+	$(KEEP) what-if $(BIN)/python -m benchmarks.what_if --rounds 2
+
 bench-tune: $(READY) ## how good the settings are that a loader finds while training runs, and their cost
 	$(KEEP) tune $(BIN)/python -m benchmarks.tune --verbose
 	$(KEEP) tune-peers $(BIN)/python -m benchmarks.tune_peers

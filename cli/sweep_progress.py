@@ -55,8 +55,9 @@ class ProgressLines(SweepListener):
     def finished(self, trial: Trial) -> None:
         self._done += 1
         verdict = trial.verdict if trial.has_step else "no step"
+        name = f"{trial.format} by {trial.reader}" if trial.reader else trial.format
         self._console.print(
-            f"  {self._done:3d}  {trial.format:<9}{_setting(trial):<36}"
+            f"  {self._done:3d}  {name:<9}{_setting(trial):<36}"
             f"{format_count(trial.samples_per_s):>10} samples/s  "
             f"waits {format_share(trial.starved_fraction):>7}  {verdict}",
             markup=False,

@@ -71,14 +71,15 @@ class Copy:
 
 @dataclass(frozen=True)
 class Gain:
-    """One copy compared with the original data, each at its best setting."""
+    """One data set compared with the original data, each at its best setting. It is a copy, or the
+    original data by another reader."""
 
     url: str
-    """URL of the copy."""
+    """URL as in its trials: that of a copy, or of the original data, with the reader."""
     trial: int
-    """Index into ``trials`` of the copy's best trial."""
+    """Index into ``trials`` of its best trial."""
     speed: float
-    """Samples/s of the copy as a multiple of those of the original."""
+    """Samples/s as a multiple of those of the original."""
     speed_interval: tuple[float, float]
     """95 % interval, widened by the difference between the two measurements of the original."""
     difference: Literal["faster", "slower", "none"]

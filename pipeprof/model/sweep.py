@@ -118,12 +118,19 @@ class Trial:
     """The rate predicted before the trial ran; ``None``: there was no prediction."""
     has_step: bool = True
     """Whether the loop did any work on the batches, see `Diagnosis`."""
+    reader: str | None = None
+    """The reader that ``url`` names; ``None``: the format's own decoder."""
     own_interval: tuple[float, float] | None = None
     """95 % interval of the mean of this run, from its batches alone. ``None``: an older sweep,
     whose ``interval`` has that meaning."""
     drift: float | None = None
     """Relative standard deviation between parts of the trial beyond chance, caused by a machine of
     varying speed. ``None``: too few batches."""
+
+    @property
+    def data_url(self) -> str:
+        """The URL of the data, without the reader."""
+        return self.url.removeprefix(f"{self.reader}::") if self.reader else self.url
 
 
 @dataclass(frozen=True)
@@ -271,6 +278,8 @@ class SweepResult:
     @property
     def finished(self) -> bool:
         """Whether all planned trials have run."""
+        if self.conversion is not None and self.conversion.control not in range(len(self.trials)):
+            return False
         return len(self.trials) + len(self.untried) >= self.planned
 
     def to_dict(self) -> dict[str, Any]:

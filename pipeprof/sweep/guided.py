@@ -39,10 +39,17 @@ class Choice:
 
 
 class Guide:
-    """Chooses the trials of one sweep, and predicts those that it leaves out."""
+    """Chooses the trials of one sweep, and predicts those that it leaves out. An exhaustive one
+    leaves none out."""
 
-    def __init__(self, settings: Sequence[TrialSetting], folder: Path, cores: float) -> None:
-        self._folder, self._cores = folder, cores
+    def __init__(
+        self,
+        settings: Sequence[TrialSetting],
+        folder: Path,
+        cores: float,
+        exhaustive: bool = False,
+    ) -> None:
+        self._folder, self._cores, self._exhaustive = folder, cores, exhaustive
         self._groups: dict[tuple[str, int | None], list[TrialSetting]] = {}
         for setting in settings:
             self._groups.setdefault((setting.url, setting.batch_size), []).append(setting)
@@ -52,15 +59,23 @@ class Guide:
 
     def next(self, trials: Sequence[Trial]) -> Choice | None:
         """Return the next trial; None when no other trial can change the answer."""
+        return next(self._pending(trials), None)
+
+    def pending(self, trials: Sequence[Trial]) -> set[str]:
+        """Return the URLs of which a trial is still to run, with their readers."""
+        return {choice.setting.url for choice in self._pending(trials)}
+
+    def _pending(self, trials: Sequence[Trial]) -> Iterator[Choice]:
+        """Yield the next trial of each data set and batch size that is not finished."""
         for key, group in self._groups.items():
             if key in self._finished:
                 continue
             tried = [trial for trial in trials if _same_group(trial, group[0])]
             choice = self._next(group, tried)
             if choice is not None:
-                return choice
-            self._finished.add(key)
-        return None
+                yield choice
+            else:
+                self._finished.add(key)
 
     def untried(
         self, trials: Sequence[Trial], noise: Mapping[str, RunNoise]
@@ -100,7 +115,7 @@ class Guide:
     ) -> Plan | None:
         """Plan the next trial of a group; None where all its settings are to be tried. This is so
         for a small group, and where trials were too short to predict others."""
-        if len(group) <= MAX_EXHAUSTIVE_SETTINGS:
+        if self._exhaustive or len(group) <= MAX_EXHAUSTIVE_SETTINGS:
             return None
         try:
             settings = [_loader_setting(each) for each in group]

@@ -54,7 +54,7 @@ class Measurement:
 def measurements(spec: SweepSpec) -> list[Measurement]:
     """Return what ``spec`` asks for besides its trials."""
     asked = []
-    if spec.script is None:
+    if spec.script is None and spec.conversion is None:
         asked.append(Measurement("headspace", measure_headspace))
     if spec.local_cache is not None:
         asked.append(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeprof.errors import OutputError, ProfileError, UsageError
-from pipeprof.formats.readers import split_reader
+from pipeprof.formats.readers import OWN, READERS, each_reader, split_reader
 from pipeprof.loaders.dataset.order import parse_order
 from pipeprof.measure.environment import read_environment
 from pipeprof.model import Copy, SweepResult, SweepSpec
@@ -63,9 +63,21 @@ class SweepPlan:
         return self.initial.spec
 
     @property
-    def settings(self) -> tuple[TrialSetting, ...]:
-        """All settings of the original data sets."""
-        return grid(self.spec, self.urls)
+    def original(self) -> str:
+        """The URL of the data that is converted, without a reader."""
+        return split_reader(self.urls[0])[1]
+
+    def settings(self, copies: Sequence[Copy] = ()) -> tuple[TrialSetting, ...]:
+        """Return all settings of the original data sets and of these copies."""
+        read = (url for copy in copies for url in self.read_urls(copy))
+        return grid(self.spec, (*self.urls, *read))
+
+    def read_urls(self, copy: Copy) -> tuple[str, ...]:
+        """Return the URL of ``copy`` for each reader of the sweep that knows its format, or else
+        for the format's own decoder."""
+        asked = [split_reader(url)[0] or OWN for url in self.urls]
+        able = [name for name in asked if name == OWN or copy.format in READERS[name]]
+        return tuple(each_reader(self.copy_url(copy), able or [OWN]))
 
     def copy_url(self, copy: Copy) -> str:
         """Return the URL of ``copy``, with credentials."""
@@ -115,7 +127,7 @@ def plan_sweep(
     _check_images(plan.urls, formats)
     if spec.conversion is not None:
         conversion = plan_conversion(plan, formats[0])
-        planned = 1 + initial.planned * (1 + len(conversion.copies))
+        planned = 1 + len(plan.settings(conversion.copies))
         plan = replace(plan, initial=replace(initial, planned=planned, conversion=conversion))
     _save_new(plan.initial, folder)
     return plan
@@ -238,14 +250,12 @@ def check(spec: SweepSpec) -> None:
         for value in values:
             if value < least:
                 raise UsageError(f"{name} {value} is impossible; it must be at least {least}")
-    if spec.conversion is not None and len(spec.urls) > 1:
-        raise UsageError("--formats converts one data set; name one URL")
-    if spec.conversion is not None and split_reader(spec.urls[0])[0]:
-        raise UsageError("--formats compares formats by their own decoders; name no reader")
-    if spec.local_cache is not None and (spec.own or spec.conversion):
-        raise UsageError("--local-cache is for data sets as they are, without --formats")
-    if spec.shuffle and (spec.own or spec.conversion):
-        raise UsageError("--shuffle is for data sets as they are, without --formats")
+    if spec.conversion is not None:
+        _check_conversion(spec)
+    if spec.local_cache is not None and spec.own:
+        raise UsageError("--local-cache is for data sets, not for a loader or script of your own")
+    if spec.shuffle and spec.own:
+        raise UsageError("--shuffle is for data sets, not for a loader or script of your own")
     for order in spec.shuffle:
         parse_order(order)
     if spec.own is not None and (spec.conversion or spec.transform or spec.columns):
@@ -258,6 +268,18 @@ def check(spec: SweepSpec) -> None:
     if not 0 < spec.threshold < 1:
         raise UsageError(f"a threshold of {spec.threshold} is impossible; give a share, 0 to 1")
     _check_step(spec)
+
+
+def _check_conversion(spec: SweepSpec) -> None:
+    named = [split_reader(url) for url in spec.urls]
+    if len({url for _, url in named}) > 1 or len(set(named)) < len(named):
+        raise UsageError("--formats converts one data set; name one URL")
+    decoding = [name for name, _ in named if name and READERS[name] == ("images",)]
+    if decoding:
+        raise UsageError(
+            f"{decoding[0]} decodes images, and copies hold their bytes: name no such reader with "
+            "--formats, or decode by --transform"
+        )
 
 
 def _check_step(spec: SweepSpec) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,15 @@ from pipeprof.analyze.sweep.noise import Noise, noise_of, repeated, to_repeat, w
 from pipeprof.analyze.sweep.pairs import in_doubt
 from pipeprof.analyze.sweep.recommend import cheaper_of, choose, is_decided
 from pipeprof.errors import PipeprofError
-from pipeprof.model import PairedRuns, SweepAdvice, SweepResult, SweepSpec, Trial
+from pipeprof.model import (
+    Copy,
+    PairedRuns,
+    SweepAdvice,
+    SweepResult,
+    SweepSpec,
+    Trial,
+)
+from pipeprof.storage.urls import redact
 from pipeprof.store import SWEEP_FILE
 from pipeprof.sweep.consumer import consumer_label
 from pipeprof.sweep.convert.convert import written_copies
@@ -24,7 +32,7 @@ from pipeprof.sweep.guided import Choice, Guide, setting_of
 from pipeprof.sweep.measurements import measurements
 from pipeprof.sweep.own_script import recording_of, run_script
 from pipeprof.sweep.pairs import pair_count, paired_spec, run_pairs
-from pipeprof.sweep.plan import SweepPlan, TrialSetting, grid
+from pipeprof.sweep.plan import SweepPlan, TrialSetting
 from pipeprof.sweep.progress import SweepListener
 from pipeprof.sweep.trial import TrialRun, run_trial
 from pipeprof.sweep.trial_summary import summarise_trial
@@ -73,75 +81,88 @@ class SweepRunner:
         self.result = plan.initial
         self.stopped: str | None = None
         self._plan, self._listener, self._deadline = plan, listener, deadline
-        self._settings = plan.settings
+        self._settings = plan.settings()
 
     def tune(self) -> None:
         """Try settings on each data set, and measure the uncertainty of the best one."""
-        if self._plan.spec.exhaustive:
-            self._try(self._remaining(self._settings), len(self._settings))
-        else:
-            self._try_guided()
+        guide = self._guide()
+        self._try_all(guide)
         self._repeat()
+        if not self.stopped:
+            untried = guide.untried(self.result.trials, self.result.noise)
+            self._save(replace(self.result, untried=untried))
         self._run_pairs()
         self._measure_at_best()
 
     def convert(self, keep: bool) -> None:
-        """Write the copies that lack trials, and run these trials."""
-        planned, per_copy = self.result.conversion, len(self._settings)
-        assert planned is not None
-        if len(self.result.trials) >= self.result.planned:
+        """Write the copies that lack trials or measurements, and run these. At last the best
+        setting of the original data is tried again, which shows the noise between runs."""
+        begun = self.result.conversion
+        assert begun is not None
+        copies = [copy for copy in begun.copies if not copy.skipped]
+        pending = self._pending(copies)
+        if self.result.finished and not pending:
             self._listener.begin(len(self.result.trials), self.result.planned)
             return
-        copies = [copy for copy in planned.copies if not copy.skipped]
-        lacking = [
-            copy for index, copy in enumerate(copies, start=1)
-            if len(self.result.trials) < per_copy * (index + 1)
-        ]  # fmt: skip
+        lacking = [each for each in copies if pending.intersection(self._plan.read_urls(each))]
         tick = self._listener.writing
-        with written_copies(self._plan, planned, lacking, keep, tick) as (conversion, splits):
+        with written_copies(self._plan, begun, lacking, keep, tick) as (conversion, splits):
             copies = [copy for copy in conversion.copies if not copy.skipped]
-            trials = 1 + per_copy * (1 + len(copies))
-            self._save(replace(self.result, conversion=conversion, planned=trials))
-            urls = (*self._plan.urls, *map(self._plan.copy_url, copies))
-            choices = self._remaining(grid(self._plan.spec, urls), control=True)
-            self._try(choices, trials, splits)
+            self._settings = self._plan.settings(copies)
+            planned = 1 + len(self._settings)
+            self._save(replace(self.result, conversion=conversion, planned=planned))
+            self._try_all(self._guide(), splits)
+            self._try_control(splits)
+            self._measure_at_best()
 
-    def _try(
-        self, choices: Iterable[Choice], planned: int, splits: Collection[int] | None = None
-    ) -> None:
-        """Run a trial of each choice; ``splits`` limits what is read of the original data."""
-        self._listener.begin(len(self.result.trials), planned)
+    def _pending(self, copies: Sequence[Copy]) -> set[str]:
+        """Return the URLs of which a trial or a measurement is still to run."""
+        self._settings = self._plan.settings(copies)
+        pending = self._guide().pending(self._searched)
+        for measurement in measurements(self._plan.spec):
+            urls = {each.url for each in self._settings}
+            pending |= {url for url in urls if not measurement.has(self.result, redact(url))}
+        return pending
+
+    def _guide(self) -> Guide:
+        cores = self.result.environment.cores
+        return Guide(self._settings, self._plan.folder, cores, self._plan.spec.exhaustive)
+
+    @property
+    def _searched(self) -> tuple[Trial, ...]:
+        """The trials without the control."""
+        conversion = self.result.conversion
+        return self.result.trials[: conversion.control if conversion else None]
+
+    def _try_all(self, guide: Guide, splits: Collection[int] | None = None) -> None:
+        """Try the settings that can change the answer, and predict the others. ``splits`` limits
+        what is read of the original data."""
+        self._listener.begin(len(self.result.trials), self.result.planned)
+        self._try(iter(lambda: guide.next(self._searched), None), splits)
+        if not self.stopped:
+            untried = guide.untried(self._searched, {})
+            self._save(replace(self.result, untried=untried))
+
+    def _try_control(self, splits: Collection[int]) -> None:
+        """Try the best setting of the original data a second time, unless that has been done."""
+        conversion, control = self.result.conversion, len(self.result.trials)
+        assert conversion is not None
+        if self.stopped or conversion.control is not None or self._out_of_time():
+            return
+        assert conversion.baseline is not None
+        best = setting_of(self.result.trials[conversion.baseline], self._settings)
+        self.result = replace(self.result, conversion=replace(conversion, control=control))
+        self._try([Choice(best)], splits)
+
+    def _try(self, choices: Iterable[Choice], splits: Collection[int] | None = None) -> None:
+        """Run a trial of each choice."""
         for choice in choices:
             if self._out_of_time():
                 return
             self._listener.started(choice.setting)
-            is_original = choice.setting.url == self._settings[0].url
+            is_original = choice.setting.url in self._plan.urls
             self._try_one(choice, splits if is_original else None)
             self._listener.finished(self.result.trials[-1])
-
-    def _remaining(
-        self, settings: Sequence[TrialSetting], control: bool = False
-    ) -> Iterator[Choice]:
-        """Yield the settings that were not tried, in their order. With ``control``, the best
-        setting of the original data follows a second time, which shows the noise between runs."""
-        yield from map(Choice, settings[len(self.result.trials) :])
-        if control and len(self.result.trials) == len(settings):
-            conversion = self.result.conversion
-            assert conversion is not None
-            assert conversion.baseline is not None
-            yield Choice(setting_of(self.result.trials[conversion.baseline], self._settings))
-
-    def _try_guided(self) -> None:
-        """Try the settings that can change the answer, and predict the others."""
-        guide = Guide(self._settings, self._plan.folder, self.result.environment.cores)
-        choices = iter(lambda: guide.next(self.result.trials), None)
-        self._try(choices, len(self._settings))
-        if self.stopped:
-            return
-        self._save(replace(self.result, untried=guide.untried(self.result.trials, {})))
-        self._repeat()
-        untried = guide.untried(self.result.trials, self.result.noise)
-        self._save(replace(self.result, untried=untried))
 
     def _repeat(self) -> None:
         """Repeat one trial of each data set, to measure how much runs of one setting differ."""

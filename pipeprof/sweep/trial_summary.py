@@ -8,6 +8,7 @@ from pipeprof.analyze.profile.batch_table import Columns, Mask, steady
 from pipeprof.analyze.profile.drift import drift_of
 from pipeprof.analyze.profile.intervals import spread
 from pipeprof.analyze.profile.pauses import PauseFinder
+from pipeprof.formats.readers import split_reader
 from pipeprof.model import Profile, Recording, Trial
 from pipeprof.storage.urls import redact
 from pipeprof.sweep.cache import Traffic
@@ -43,6 +44,7 @@ def summarise_trial(
         profile=file_name,
         samples_per_s=profile.throughput.samples_per_s,
         interval=profile.throughput.interval,
+        reader=split_reader(setting.url)[0],
         own_interval=profile.throughput.interval,
         drift=drift_of(columns),
         spread=spread(columns.samples, columns.cycle_s),

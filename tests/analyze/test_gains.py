@@ -30,15 +30,15 @@ def trial(url: str, speed: float, width: float = 0.01, starved: float = 0.4, **m
     )  # fmt: skip
 
 
-def swept(copies: list[Copy], *trials: Trial) -> SweepResult:
+def swept(copies: list[Copy], *trials: Trial, control: bool = True) -> SweepResult:
     """The first trial is of the data as it is, and so is one behind those of all copies."""
     spec = replace(
         sample_sweep().spec, urls=("/data",), conversion=ConversionSpec((), ("local",), 1)
     )
-    tried = len([one for one in copies if one.skipped is None])
-    return sample_sweep(
-        spec=spec, trials=trials, planned=tried + 2, conversion=Conversion(tuple(copies), SAMPLE)
-    )
+    planned = 2 + len([one for one in copies if one.skipped is None])
+    number = planned - 1 if control and len(trials) == planned else None
+    conversion = Conversion(tuple(copies), SAMPLE, control=number)
+    return sample_sweep(spec=spec, trials=trials, planned=planned, conversion=conversion)
 
 
 def weighed(copies: list[Copy], *trials: Trial) -> Conversion:
@@ -158,3 +158,33 @@ def test_a_trial_that_delivered_nothing() -> None:
 
 def test_before_the_first_trial_nothing_is_said() -> None:
     assert weighed([copy("parquet")]).gains == ()
+
+
+def by(reader: str, plain: Trial) -> Trial:
+    """The same data by a reader."""
+    return replace(plain, reader=reader, url=f"{reader}::{plain.url}")
+
+
+def test_each_reader_of_a_copy_has_a_gain_of_its_own() -> None:
+    copies = [copy("parquet", 50_000)]
+    own, polars = trial("/local/parquet", 20_000), by("polars", trial("/local/parquet", 30_000))
+    trials = (as_it_is(), by("polars", as_it_is(15_000)), own, polars)
+    _, found = evaluate(swept(copies, *trials, control=False))
+    assert found is not None
+    assert [(gain.url, round(gain.speed, 6), gain.storage) for gain in found.gains] == [
+        ("polars::/data", 1.5, 1.0),
+        ("/local/parquet", 2.0, 0.25),
+        ("polars::/local/parquet", 3.0, 0.25),
+    ]
+    assert found.advice["local"].startswith("parquet by polars gives 3.00× the samples/s of csv as")
+
+
+def test_nobody_converts_what_another_reader_reads_as_fast() -> None:
+    copies = [copy("parquet", 50_000)]
+    trials = (as_it_is(), by("polars", as_it_is(30_000)), trial("/local/parquet", 30_200))
+    _, found = evaluate(swept(copies, *trials, control=False))
+    assert found is not None
+    assert found.advice["local"] == (
+        "csv as it is by polars gives 3.00× the samples/s of csv as it is (95 %: 2.96× to 3.04×), "
+        "and no copy is faster by any difference that this data can show."
+    )

@@ -111,9 +111,10 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["{data}", "--columns", "prize"], 1, "'prize'"),
         (["{data}", "--local-cache", "{data}/x.csv/a"], 1, "x.csv/a cannot be a local cache"),
         (["{data}", "--local-cache", "{tmp}:much"], 2, "much"),
-        (["{data}", "--local-cache", "{tmp}", "--formats", "parquet"], 2, "without --formats"),
+        (["--loader", "x.py:f", "--local-cache", "{tmp}"], 2, "not for a loader or script of your"),
         (["{data}", "--shuffle", "none,random"], 2, "there is no order 'random'"),
-        (["{data}", "--shuffle", "none", "--formats", "parquet"], 2, "without --formats"),
+        (["--loader", "x.py:f", "--shuffle", "none"], 2, "not for a loader or script of your own"),
+        (["{data}", "--formats", "csv,parquet", "--reader", "pillow"], 2, "pillow decodes images"),
         (["{data}", "--transform", "nowhere.py:f"], 2, "nowhere.py does not exist"),
     ],
 )

@@ -27,7 +27,7 @@ def test_it_is_saved_before_the_first_trial_without_secrets(data: str, tmp_path:
     spec = SweepSpec((data,), (0, 1), (2,), (64,), 0.001, s3_client="s3fs", with_options=True)
     plan = plan_sweep(spec, tmp_path / "out", (data,), {"key": "hunter2"})
     assert plan.storage_options == {"key": "hunter2", "s3_client": "s3fs"}
-    assert plan.settings == (TrialSetting(data, 64, 0, None), TrialSetting(data, 64, 1, 2))
+    assert plan.settings() == (TrialSetting(data, 64, 0, None), TrialSetting(data, 64, 1, 2))
     assert plan.initial.planned == 2
     saved = (tmp_path / "out/sweep.json").read_text()
     assert "hunter2" not in saved + repr(plan)

@@ -259,6 +259,6 @@ def test_secrets_in_a_url_are_neither_saved_nor_needed_to_resume(tmp_path):
     for name in os.listdir(tmp_path / "out"):
         assert "hunter" not in (tmp_path / "out" / name).read_text()
     assert outcome.result.trials[0].config == LoaderConfig(0, None, batch_size=64, kind="iterable")
-    assert plan_remaining(tmp_path / "out", (url,)).settings == grid(spec, (url,))
+    assert plan_remaining(tmp_path / "out", (url,)).settings() == grid(spec, (url,))
     with pytest.raises(UsageError, match="this sweep is over memory://secret-sweep; give those"):
         plan_remaining(tmp_path / "out", ("memory://other",))

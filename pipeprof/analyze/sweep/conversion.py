@@ -1,9 +1,10 @@
-"""Compute the gain from converting a data set: each copy of its sample against the original."""
+"""Compute the gain from converting a data set, or from another reader: each copy of its sample, by
+each reader, against the original."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pipeprof.analyze.compare.ratios import difference, log_ratio, ratio
 from pipeprof.analyze.sweep.recommend import best_trial, choose
@@ -29,44 +30,67 @@ def evaluate(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion |
     first = trials[baseline]
     drift = log_ratio(result.trials[control], first) if control is not None else 0.0
     copies = {copy.url: copy for copy in found.copies}
-    gains = tuple(
-        _gain(copy, best, trials[best], first, found.sample, drift)
-        for copy in found.copies
-        if copy.skipped is None and (best := _best(trials, copy.url)) is not None
-    )
-    by_storage: dict[str, list[Gain]] = {}
-    for gain in gains:
-        by_storage.setdefault(copies[gain.url].storage, []).append(gain)
-    return _without_deleted(advice, found), replace(
+    variants = [
+        _variant(best, trials, first, copies, found.sample, drift)
+        for url in dict.fromkeys(trial.url for trial in trials)
+        if (best := _best(trials, url)) is not None and best != baseline
+    ]
+    as_it_is = [each for each in variants if each.copy is None]
+    by_storage: dict[str, list[_Variant]] = {}
+    for each in variants:
+        if each.copy is not None:
+            by_storage.setdefault(each.copy.storage, list(as_it_is)).append(each)
+    return _without_deleted(advice, trials, found), replace(
         found,
         baseline=baseline,
-        control=control,
-        gains=gains,
-        advice={
-            storage: _advise(own, copies, trials, first) for storage, own in by_storage.items()
-        },
-        layout=tuple(_layouts(gains, copies, trials, drift)),
+        gains=tuple(each.gain for each in variants),
+        advice={storage: _advise(own, first) for storage, own in by_storage.items()},
+        layout=tuple(_layouts(variants, drift)),
     )
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A copy, or the original data, by a reader, at its best setting."""
+
+    copy: Copy | None
+    """``None``: the original data."""
+    trial: Trial
+    gain: Gain
+
+    @property
+    def name(self) -> str:
+        return self.copy.name + _by(self.trial) if self.copy else _as_it_is(self.trial)
+
+
+def _as_it_is(trial: Trial) -> str:
+    return f"{trial.format} as it is{_by(trial)}"
+
+
+def _by(trial: Trial) -> str:
+    """Name the reader, unless it is the format's own decoder."""
+    return f" by {trial.reader}" if trial.reader else ""
 
 
 def _without_deleted(
-    advice: Sequence[SweepAdvice], conversion: Conversion
+    advice: Sequence[SweepAdvice], trials: Sequence[Trial], conversion: Conversion
 ) -> tuple[SweepAdvice, ...]:
     """Remove the code that would read copies that are deleted after the sweep."""
     deleted = set() if conversion.kept else {copy.url for copy in conversion.copies}
     return tuple(
         replace(one, recommendation=replace(one.recommendation, code=None))
-        if one.url in deleted and one.recommendation is not None
+        if trials[one.best_trial].data_url in deleted and one.recommendation is not None
         else one
         for one in advice
     )
 
 
 def _without_control(result: SweepResult) -> tuple[tuple[Trial, ...], int | None]:
-    """Split off the last planned trial, the control: it reads the original data again."""
-    if len(result.trials) < result.planned:
+    """Split off the control, which reads the original data again. It is the last trial."""
+    control = result.conversion.control if result.conversion else None
+    if control is None or control >= len(result.trials):
         return result.trials, None
-    return result.trials[:-1], len(result.trials) - 1
+    return result.trials[:control], control
 
 
 def _best(trials: Sequence[Trial], url: str) -> int | None:
@@ -74,68 +98,81 @@ def _best(trials: Sequence[Trial], url: str) -> int | None:
     return best_trial(trials, own) if own else None
 
 
-def _gain(copy: Copy, index: int, trial: Trial, first: Trial, sample: Sample, drift: float) -> Gain:
-    speed, interval = ratio(trial, first, drift)
-    own_bytes = copy.bytes / max(copy.rows, 1)
-    return Gain(
-        url=copy.url,
+def _variant(
+    index: int,
+    trials: Sequence[Trial],
+    first: Trial,
+    copies: Mapping[str, Copy],
+    sample: Sample,
+    drift: float,
+) -> _Variant:
+    trial = trials[index]
+    copy, (speed, interval) = copies.get(trial.data_url), ratio(trial, first, drift)
+    gain = Gain(
+        url=trial.url,
         trial=index,
         speed=speed,
         speed_interval=interval,
         difference=difference(speed, interval),
-        storage=own_bytes / max(sample.storage_bytes / max(sample.rows, 1), 1e-9),
+        storage=_storage(copy, sample) if copy else 1.0,
         read=_multiple(trial.bytes_per_sample, first.bytes_per_sample),
         cpu=_multiple(trial.cpu_s_per_sample, first.cpu_s_per_sample),
     )
+    return _Variant(copy, trial, gain)
+
+
+def _storage(copy: Copy, sample: Sample) -> float:
+    """Return the bytes of a sample as a multiple of those in the original data."""
+    own_bytes = copy.bytes / max(copy.rows, 1)
+    return own_bytes / max(sample.storage_bytes / max(sample.rows, 1), 1e-9)
 
 
 def _multiple(of: float | None, base: float | None) -> float | None:
     return of / base if of is not None and base else None
 
 
-def _advise(
-    gains: Sequence[Gain], copies: Mapping[str, Copy], trials: Sequence[Trial], first: Trial
-) -> str:
-    """Advise on the smallest of the fastest copies, or of those as fast as the original."""
-    faster, equal = ([gain for gain in gains if gain.difference == each]
-                     for each in ("faster", "none"))  # fmt: skip
+def _advise(variants: Sequence[_Variant], first: Trial) -> str:
+    """Advise on the cheapest of the fastest variants, or of those as fast as the original."""
+    faster, equal = ([each for each in variants if each.gain.difference == found]
+                     for found in ("faster", "none"))  # fmt: skip
+    copies = [each for each in variants if each.copy is not None]
     if faster:
-        code, chosen = "convert", _smallest(faster, trials)
+        chosen = _cheapest(faster)
+        code = "convert" if chosen.copy else "reader"
     elif equal:
-        code, chosen = "as-fast", min(equal, key=_stored)
+        code, chosen = "as-fast", min([each for each in equal if each.copy] or equal, key=_cost)
     else:
-        code, chosen = "keep", max(gains, key=lambda gain: gain.speed)
+        code, chosen = "keep", max(copies, key=lambda each: each.gain.speed)
     fed = first.verdict == "fed"
-    figures = {"name": copies[chosen.url].name, "format": first.format, "fed": fed}
-    return conversion_advice(code, figures, chosen)
+    figures = {"name": chosen.name, "first": _as_it_is(first), "fed": fed}
+    return conversion_advice(code, figures, chosen.gain)
 
 
-def _smallest(gains: Sequence[Gain], trials: Sequence[Trial]) -> Gain:
-    """Return the copy with the fewest bytes of those that are as fast as the fastest."""
-    fastest = trials[max(gains, key=lambda gain: gain.speed).trial]
+def _cheapest(variants: Sequence[_Variant]) -> _Variant:
+    """Return the cheapest of the variants that are as fast as the fastest."""
+    fastest = max(variants, key=lambda each: each.gain.speed).trial
     near = [
-        gain for gain in gains
-        if trials[gain.trial].interval[1] >= fastest.interval[0]
-        or trials[gain.trial].samples_per_s >= fastest.samples_per_s * (1 - EQUALLY_FAST)
+        each for each in variants
+        if each.trial.interval[1] >= fastest.interval[0]
+        or each.trial.samples_per_s >= fastest.samples_per_s * (1 - EQUALLY_FAST)
     ]  # fmt: skip
-    return min(near, key=_stored)
+    return min(near, key=_cost)
 
 
-def _stored(gain: Gain) -> float:
-    return gain.storage
+def _cost(variant: _Variant) -> tuple[bool, float]:
+    """Return whether data must be converted, and then the bytes on storage."""
+    return variant.copy is not None, variant.gain.storage
 
 
-def _layouts(
-    gains: Iterable[Gain], copies: Mapping[str, Copy], trials: Sequence[Trial], drift: float
-) -> Iterable[str]:
+def _layouts(variants: Iterable[_Variant], drift: float) -> Iterable[str]:
     """Compare the sizes of row groups, and of files, where all else is equal."""
     for size, unit in (("row_group_bytes", "row groups"), ("shard_bytes", "files")):
         tried: dict[tuple[str, str], list[tuple[int, Trial]]] = {}
-        for gain in gains:
-            copy, count = copies[gain.url], getattr(copies[gain.url], size)
-            if count is not None:
-                same = copy.storage, name_without_size(copy.name, count)
-                tried.setdefault(same, []).append((count, trials[gain.trial]))
+        for each in variants:
+            count = getattr(each.copy, size, None)
+            if each.copy is not None and count is not None:
+                name = name_without_size(each.copy.name, count) + _by(each.trial)
+                tried.setdefault((each.copy.storage, name), []).append((count, each.trial))
         for (storage, name), several in sorted(tried.items()):
             if len(several) > 1:
                 several.sort(key=lambda one: one[0])

@@ -39,9 +39,11 @@ _INTERVAL: Final = "(95 %: {speed_interval[0]:times} to {speed_interval[1]:times
 _COSTS: Final = "takes {storage:times} the bytes on storage« and {cpu:times} the CPU a sample»."
 _OF_LAYOUT: Final = "{name} on {storage}: {size} of"
 _ADVICE: Final = {
-    "convert": f"{{name}} gives {_SPEED} {{format}} as it is {_INTERVAL}, and {_COSTS}",
-    "as-fast": "«{fed:if}{format} as it is feeds the accelerator already, and »no format is faster "
-    f"than «{{fed:if}}it»«{{fed:unless}}{{format}} as it is» by any {_SHOWN}; {{name}} {_COSTS}",
-    "keep": "keep {format} as it is: the copies are slower; the fastest, {name}, gives "
+    "convert": f"{{name}} gives {_SPEED} {{first}} {_INTERVAL}, and {_COSTS}",
+    "reader": f"{{name}} gives {_SPEED} {{first}} {_INTERVAL}, and no copy is faster by any "
+    f"{_SHOWN}.",
+    "as-fast": "«{fed:if}{first} feeds the accelerator already, and »no format is faster "
+    f"than «{{fed:if}}it»«{{fed:unless}}{{first}}» by any {_SHOWN}; {{name}} {_COSTS}",
+    "keep": "keep {first}: the copies are slower; the fastest, {name}, gives "
     f"{{speed:times}} its samples/s and {_COSTS}",
 }

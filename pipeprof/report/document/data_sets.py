@@ -10,8 +10,8 @@ from pipeprof.model import SweepAdvice, SweepResult, Trial
 from pipeprof.report.text import shorten
 
 _T = TypeVar("_T")
-_LONGEST_NAME = 40
-"""Most characters of a data set's label."""
+_LONGEST_NAME, _LONGEST_STORAGE = 40, 20
+"""Most characters of a data set's label, and of a storage in the name of a copy."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class DataSet:
     best: Trial
     """The trial of the advised setting; the fastest while there is no advice."""
     advice: SweepAdvice | None
+    exists: bool = True
+    """False for a copy that the sweep removed."""
 
 
 def data_sets(sweep: SweepResult) -> list[DataSet]:
@@ -34,27 +36,32 @@ def data_sets(sweep: SweepResult) -> list[DataSet]:
     for trial in sweep.trials:
         by_url.setdefault(trial.url, []).append(trial)
     formats = [trials[0].format for trials in by_url.values()]
-    copies = _copies(sweep)
+    copies = copy_names(sweep)
+    kept = sweep.conversion is not None and sweep.conversion.kept
     advice = {advice.url: advice for advice in sweep.advice}
     grouped = []
     for url, trials in by_url.items():
         unique = formats.count(trials[0].format) == 1 or bool(copies)
-        label = shorten(copies.get(url) or (trials[0].format if unique else url), _LONGEST_NAME)
+        copy = copies.get(trials[0].data_url)
+        name = copy or (trials[0].format if unique else url)
+        by = f" by {trials[0].reader}" if copies and trials[0].reader else ""
+        label = shorten(name + by, _LONGEST_NAME)
         advised = trial_at(sweep, advice[url].best_trial) if url in advice else None
         best = advised or max(trials, key=lambda trial: trial.samples_per_s)
-        grouped.append(DataSet(url, label, tuple(trials), best, advice.get(url)))
+        exists = kept or copy is None
+        grouped.append(DataSet(url, label, tuple(trials), best, advice.get(url), exists))
     return grouped
 
 
 def own_data_sets(sweep: SweepResult) -> list[DataSet]:
     """Return the user's own data sets, without the copies of a conversion."""
-    copies = _copies(sweep)
-    return [data for data in data_sets(sweep) if data.url not in copies]
+    copies = copy_names(sweep)
+    return [data for data in data_sets(sweep) if data.trials[0].data_url not in copies]
 
 
-def own_with(sweep: SweepResult, found: Mapping[str, _T]) -> list[tuple[DataSet, _T]]:
-    """Return the user's own data sets with what was found of them, where something was."""
-    return [(data, found[data.url]) for data in own_data_sets(sweep) if data.url in found]
+def sets_with(sweep: SweepResult, found: Mapping[str, _T]) -> list[tuple[DataSet, _T]]:
+    """Return the data sets with what was found of them, where something was."""
+    return [(data, found[data.url]) for data in data_sets(sweep) if data.url in found]
 
 
 def label_of(trial: Trial, candidates: Sequence[DataSet]) -> str:
@@ -74,8 +81,12 @@ def trial_at(sweep: SweepResult, index: int | None) -> Trial | None:
     return sweep.trials[index]
 
 
-def _copies(sweep: SweepResult) -> dict[str, str]:
-    """Return URL → name of each copy that a conversion made."""
+def copy_names(sweep: SweepResult) -> dict[str, str]:
+    """Return URL → name of each copy that a conversion made, with its storage if there are
+    several."""
     copies = sweep.conversion.copies if sweep.conversion else ()
     several = len({copy.storage for copy in copies}) > 1
-    return {copy.url: copy.name + several * f" on {copy.storage}" for copy in copies}
+    return {
+        copy.url: copy.name + several * f" on {shorten(copy.storage, _LONGEST_STORAGE)}"
+        for copy in copies
+    }

@@ -34,7 +34,7 @@ Tick = Callable[[str, float], None]
 def plan_conversion(plan: SweepPlan, current_format: str) -> Conversion:
     """Return the copies to write of data in ``current_format``, each in a folder of its own.
     Nothing is written. Raises `UsageError`, `OutputError`."""
-    spec, url = plan.spec.conversion, plan.urls[0]
+    spec, url = plan.spec.conversion, plan.original
     assert spec is not None
     for requested in spec.formats:
         parse_format(requested)
@@ -137,7 +137,7 @@ def _plan_sample(plan: SweepPlan) -> SampleReader:
     spec, conversion = plan.spec, plan.spec.conversion
     assert conversion is not None
     return plan_sample(
-        plan.urls[0],
+        plan.original,
         spec.columns,
         conversion.sample_bytes,
         conversion.seed,

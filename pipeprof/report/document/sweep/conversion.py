@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeprof.model import Conversion, Copy, Gain, Sample, SweepResult, Trial
+from pipeprof.model import Conversion, Gain, Sample, SweepResult, Trial
 from pipeprof.report.document import blocks as doc
-from pipeprof.report.document.data_sets import trial_at
+from pipeprof.report.document.data_sets import copy_names, trial_at
 from pipeprof.report.document.wording import count_range, emulated, or_unknown, times
 from pipeprof.report.text import shorten
 from pipeprof.units import (
@@ -59,17 +59,17 @@ def advice_lines(converted: Conversion | None) -> list[str]:
 
 
 def _speeds(sweep: SweepResult, converted: Conversion, baseline: Trial) -> doc.Table:
-    """Return the speed, size and CPU time of each copy as multiples of the original data."""
+    """Return speeds, sizes and CPU times as multiples of the original data."""
     one = times(1.0)
-    rows = [(f"{baseline.format} as it is", baseline, one, "", one, one)]
+    rows = [(_as_it_is(baseline), baseline, one, "", one, one)]
     control = trial_at(sweep, converted.control)
     if control is not None:
         speed = times(control.samples_per_s / max(baseline.samples_per_s, 1e-9))
         rows.append(("the same, repeated", control, speed, "", "", ""))
-    for copy, gain, trial in _tried(sweep, converted):
+    for label, gain, trial in _tried(sweep, converted):
         cpu, interval = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
         speed, storage = times(gain.speed), times(gain.storage)
-        rows.append((_label(copy, converted), trial, speed, interval, storage, cpu))
+        rows.append((label, trial, speed, interval, storage, cpu))
     titles = doc.columns(("samples/s", "speed", "95 %", "storage", "CPU"))
     return doc.Table(
         (doc.Column("format", "text"), *titles, doc.Column("starved", spare=1)),
@@ -89,17 +89,22 @@ def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
     if converted is None or converted.sample is None or baseline is None:
         return doc.section(name, title)
     stored = format_bytes(converted.sample.storage_bytes / max(converted.sample.rows, 1))
-    rows = [doc.row(f"{baseline.format} as it is", stored, *_costs(baseline), "", "")]
-    rows += [
-        doc.row(
-            _label(copy, converted),
-            format_bytes(copy.bytes / max(copy.rows, 1)),
-            *_costs(trial),
-            str(copy.objects),
-            format_rate(copy.bytes / copy.write_s) if copy.write_s > 0 else "",
+    copies = {copy.url: copy for copy in converted.copies}
+    rows = [doc.row(_as_it_is(baseline), stored, *_costs(baseline), "", "")]
+    for label, _, trial in _tried(sweep, converted):
+        copy = copies.get(trial.data_url)
+        if copy is None:
+            rows.append(doc.row(label, stored, *_costs(trial), "", ""))
+            continue
+        rows.append(
+            doc.row(
+                label,
+                format_bytes(copy.bytes / max(copy.rows, 1)),
+                *_costs(trial),
+                str(copy.objects),
+                format_rate(copy.bytes / copy.write_s) if copy.write_s > 0 else "",
+            )
         )
-        for copy, _, trial in _tried(sweep, converted)
-    ]
     titles = doc.columns(("stored", "read", "moved", "CPU", "decode", "files"))
     table = doc.Table(
         (doc.Column("format", "text"), *titles, doc.Column("written at", spare=1)), tuple(rows)
@@ -109,6 +114,11 @@ def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
         "transferred, if known. Written at: speed of one process."
     )
     return doc.section(name, title, table, legend)
+
+
+def _as_it_is(trial: Trial) -> str:
+    """Name the original data, with the reader if it is not the format's own decoder."""
+    return f"{trial.format} as it is" + (f" by {trial.reader}" if trial.reader else "")
 
 
 def _costs(trial: Trial) -> tuple[str, str, str, str]:
@@ -129,18 +139,13 @@ def _sample_size(sample: Sample) -> str:
     )
 
 
-def _tried(sweep: SweepResult, converted: Conversion) -> list[tuple[Copy, Gain, Trial]]:
-    """Return the copies that have a trial."""
-    gains = {gain.url: gain for gain in converted.gains}
-    rows = []
-    for copy in converted.copies:
-        gain = gains.get(copy.url)
-        trial = trial_at(sweep, gain.trial) if gain else None
-        if gain is not None and trial is not None:
-            rows.append((copy, gain, trial))
+def _tried(sweep: SweepResult, converted: Conversion) -> list[tuple[str, Gain, Trial]]:
+    """Return the label of each copy, or of the data as it is, by each reader that was tried."""
+    copies, rows = copy_names(sweep), []
+    for gain in converted.gains:
+        trial = trial_at(sweep, gain.trial)
+        if trial is not None:
+            name = copies.get(trial.data_url)
+            by = f" by {trial.reader}" if trial.reader else ""
+            rows.append((name + by if name else _as_it_is(trial), gain, trial))
     return rows
-
-
-def _label(copy: Copy, converted: Conversion) -> str:
-    storages = {copy.storage for copy in converted.copies}
-    return copy.name if len(storages) == 1 else f"{copy.name} on {shorten(copy.storage, 20)}"

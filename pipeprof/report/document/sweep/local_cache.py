@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeprof.model import LocalCache, SweepResult
 from pipeprof.report.document import blocks as doc
-from pipeprof.report.document.data_sets import DataSet, own_with
+from pipeprof.report.document.data_sets import DataSet, sets_with
 from pipeprof.report.document.wording import count_range, times
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
@@ -14,11 +14,11 @@ _NAME, _TITLE = "local-cache", "What would a local cache bring?"
 def local_cache(sweep: SweepResult) -> doc.Section:
     """Return the passes of each data set, and what follows; empty if no cache was measured."""
     blocks: list[doc.Block] = []
-    for data, measured in own_with(sweep, sweep.local_cache):
+    for data, measured in sets_with(sweep, sweep.local_cache):
         blocks.append(doc.Subheading(f"{data.label}: a cache in {measured.folder}"))
         blocks.append(_passes(measured))
         blocks += [doc.Paragraph(line) for line in (_worth(measured), *_size(measured)) if line]
-        if measured.difference == "faster":
+        if measured.difference == "faster" and data.exists:
             blocks.append(doc.Code(_code(data, measured)))
     return doc.section(_NAME, _TITLE, *blocks)
 
@@ -26,7 +26,8 @@ def local_cache(sweep: SweepResult) -> doc.Section:
 def local_cache_in_brief(sweep: SweepResult) -> doc.Section:
     """Return a sentence for each data set."""
     lines = (
-        f"{data.label}: {_worth(measured)}" for data, measured in own_with(sweep, sweep.local_cache)
+        f"{data.label}: {_worth(measured)}"
+        for data, measured in sets_with(sweep, sweep.local_cache)
     )
     return doc.section(_NAME, _TITLE, *map(doc.Paragraph, lines))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeprof.model import OrderRuns, RowOrders, SweepResult
 from pipeprof.report.document import blocks as doc
-from pipeprof.report.document.data_sets import DataSet, own_with
+from pipeprof.report.document.data_sets import DataSet, sets_with
 from pipeprof.units import counted, format_bytes, format_count, format_share
 
 _NAME, _TITLE = "row-orders", "What does shuffling cost?"
@@ -19,7 +19,7 @@ def row_orders(sweep: SweepResult) -> doc.Section:
         blocks.append(_table(measured))
         lines = (_mixing(measured), _choice(measured), *measured.impossible)
         blocks += [doc.Paragraph(line) for line in lines]
-        if (free := _free(measured)).order != "none":
+        if (free := _free(measured)).order != "none" and data.exists:
             blocks.append(doc.Code(_code(data, free)))
     return doc.section(_NAME, _TITLE, *blocks)
 
@@ -31,7 +31,7 @@ def row_orders_in_brief(sweep: SweepResult) -> doc.Section:
 
 
 def _measured(sweep: SweepResult) -> list[tuple[DataSet, RowOrders]]:
-    return [each for each in own_with(sweep, sweep.row_orders) if each[1].orders]
+    return [each for each in sets_with(sweep, sweep.row_orders) if each[1].orders]
 
 
 def _table(measured: RowOrders) -> doc.Table:
