@@ -86,7 +86,7 @@ def test_a_sweep_over_readers(data: str, tmp_path: Path, capsys: Captured) -> No
     ("arguments", "says"),
     [
         (["--reader", "pollars"], "'pollars' is not a reader; choose one of own, polars"),
-        (["--reader", "python", "--formats", "parquet"], "--formats compares formats by their own"),
+        (["--reader", "own,pillow", "--formats", "parquet"], "pillow decodes images, and copies"),
     ],
 )
 def test_wrong_usage(arguments: list[str], says: str, data: str, capsys: Captured) -> None:

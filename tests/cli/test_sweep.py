@@ -114,7 +114,6 @@ def test_ctrl_c_keeps_what_was_done_and_tells_how_to_go_on(data, tmp_path):
         (["--loader", "x.py:f", "--local-cache", "{tmp}"], 2, "not for a loader or script of your"),
         (["{data}", "--shuffle", "none,random"], 2, "there is no order 'random'"),
         (["--loader", "x.py:f", "--shuffle", "none"], 2, "not for a loader or script of your own"),
-        (["{data}", "--formats", "csv,parquet", "--reader", "pillow"], 2, "pillow decodes images"),
         (["{data}", "--transform", "nowhere.py:f"], 2, "nowhere.py does not exist"),
     ],
 )
