@@ -69,7 +69,7 @@ class Case:
 CASES = (
     Case("tabular", "csv:gzip", ("parquet:zstd", "arrow"), ("own", "pandas")),
     Case("wide", "csv", ("parquet:zstd", "tfrecord"), ("own", "python"),
-         columns=("id", "label")),
+         columns=("x0", "x1", "label")),
     Case("tabular", "jsonl", ("csv", "parquet"), ("own", "pandas")),
     Case("images", "webdataset", ("parquet", "mds"), batch_size=16,
          transform="benchmarks.what_if:decode"),
