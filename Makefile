@@ -142,7 +142,7 @@ bench-guided: $(READY) ## how good a guided sweep's answer is, and how many tria
 	$(KEEP) sweep-guided $(BIN)/python -m benchmarks.sweep_guided
 
 bench-what-if: $(READY) ## how good a guided sweep over formats, readers and settings together is
-	$(KEEP) what-if $(BIN)/python -m benchmarks.what_if --rounds 2
+	$(KEEP) what-if $(BIN)/python -m benchmarks.what_if
 
 bench-tune: $(READY) ## how good the settings are that a loader finds while training runs, and their cost
 	$(KEEP) tune $(BIN)/python -m benchmarks.tune --verbose
