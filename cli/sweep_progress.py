@@ -57,7 +57,7 @@ class ProgressLines(SweepListener):
         verdict = trial.verdict if trial.has_step else "no step"
         name = f"{trial.format} by {trial.reader}" if trial.reader else trial.format
         self._console.print(
-            f"  {self._done:3d}  {name:<9}{_setting(trial):<36}"
+            f"  {self._done:3d}  {name:<9} {_setting(trial):<35}"
             f"{format_count(trial.samples_per_s):>10} samples/s  "
             f"waits {format_share(trial.starved_fraction):>7}  {verdict}",
             markup=False,

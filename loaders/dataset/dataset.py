@@ -97,13 +97,12 @@ def open_dataset(
         [url] = each_reader(url, [reader])
     reading, order = read or ReadOptions(), parse_order(shuffle)
     _check_sizes(batch_size, reading)
-    if order.kind == "full":  # the smallest parts that can be read alone
-        reading = replace(reading, split_bytes=1)
     place = find_rank(rank, world_size)
     skips = SkipCounter(on_error)
     plan = plan_dataset(
-        url, columns, types, reading, storage_options, skips, form="any" if objects else "tensor"
-    )
+        url, columns, types, reading, storage_options, skips,
+        form="any" if objects else "tensor", smallest=order.kind == "full",
+    )  # fmt: skip
     for note in plan.notes:
         warnings.warn(note, ColumnsLeftOut, stacklevel=2)
     if order.kind == "full":

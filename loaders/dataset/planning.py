@@ -63,10 +63,12 @@ def plan_dataset(
     storage_options: Mapping[str, Any] | None,
     skips: SkipCounter | None = None,
     form: Form = "tensor",
+    smallest: bool = False,
 ) -> DatasetPlan:
     """List ``url``, find its format, and split each object.
 
-    Columns that do not have ``form`` are left out, or raise where they are among ``columns``.
+    Columns that do not have ``form`` are left out, or raise where they are among ``columns``. The
+    splits are the ``smallest`` parts that can be read alone, where their rows are known.
 
     ``url`` may begin with the name of a reader: ``polars::data/parquet``.
 
@@ -79,6 +81,8 @@ def plan_dataset(
     store = open_store(url, storage_options, options)
     items = _without_index(store.find(url))
     chosen = _one_format(store, items, redact(url), skips)
+    if smallest and chosen.name not in formats.UNCOUNTED:
+        options = replace(options, split_bytes=1)
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import pipeprof
+from pipeprof import formats
 from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.shuffling import buffered
 from pipeprof.loaders.dataset.split_decoder import ROW_NUMBER, ROWS_OF_SPLIT
@@ -123,6 +125,24 @@ def test_formats_that_count_no_rows_have_no_full_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
     with pytest.raises(UsageError, match=r"which csv files do not say; use a buffer"):
         pipeprof.open_dataset(str(tmp_path), shuffle="full")
+
+
+@pytest.mark.parametrize(("name", "row"), [("x.csv", b"1,2\n"), ("x.jsonl", b'{"a": 1}\n')])
+def test_they_are_not_split_at_each_byte_to_find_that_out(
+    name: str, row: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_bytes(row * 500_000)
+    module = import_module(formats.FORMATS[name.rpartition(".")[2]])
+    made, original = [], module.Split
+
+    def split(*arguments: Any, **options: Any) -> Any:
+        made.append(1)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(module, "Split", split)
+    with pytest.raises(UsageError, match="needs the number of rows"):
+        pipeprof.open_dataset(str(tmp_path), shuffle="full")
+    assert len(made) < 5
 
 
 def test_a_full_order_skips_nothing(files: str) -> None:
