@@ -60,6 +60,23 @@ def test_threads_that_compute_in_python_are_promised_nothing_and_gain_nothing(ki
     assert min(rates[1]) < 1.35 * max(rates[0])
 
 
+@pytest.mark.parametrize("kind", ["nodes", "spdl"])
+def test_pipeprof_run_measures_them_without_an_edit(kind, tmp_path):
+    command = [
+        str(folder_of("main") / "python"), "-m", "pipeprof", "run", "--out", str(tmp_path),
+        str(EXAMPLES / "pipeline_stages.py"), kind, "waits", "2",
+    ]  # fmt: skip
+    env = UNWATCHED | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = [json.loads(path.read_bytes()) for path in tmp_path.rglob("*.json")]
+    names = {each["name"]: each for each in found if "schema" in each}
+    assert len(names) == 2, "the script wraps one loader, and iterates another one bare"
+    bare = next(each for name, each in names.items() if name != "loader")
+    for profile in (names["loader"], bare):
+        assert "read_image" in {stage["name"] for stage in profile["pipeline"]}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.timed
 def test_timing_the_stages_costs_little(kind):
