@@ -37,6 +37,7 @@ _DOUBT = 0.2
 """Relative difference of rates below which a sweep's trials do not distinguish two settings."""
 
 _NORMAL = 1.96
+"""Standard deviations on either side of the mean in an interval of 95 %."""
 
 Rates = tuple[tuple[float, float], ...]
 Pair = tuple[Setting, Setting]

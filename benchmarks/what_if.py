@@ -32,6 +32,7 @@ from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.formats.readers import each_reader
 from pipeprof.loaders.tensors import Ragged
 from pipeprof.model import ConversionSpec, PairedRuns, SweepResult, SweepSpec, Trial
+from pipeprof.sweep.guided import setting_of
 from pipeprof.sweep.pairs import paired_spec, run_pairs
 from pipeprof.sweep.plan import SweepPlan, TrialSetting, plan_sweep
 from pipeprof.sweep.progress import SweepListener
@@ -141,10 +142,9 @@ def judge(case: Case, folder: Path, step_s: float, options: argparse.Namespace) 
     if chosen == best:
         print(f"{0:>+9.1%}{'':>18}  {chosen}", flush=True)
         return Judged(tried, 0.0, (0.0, 0.0))
-    settings = {
-        Answer.of(whole, trial): setting
-        for trial, setting in zip(whole.trials, _settings(plan, whole), strict=False)
-    }
+    assert whole.conversion is not None
+    every = plan.settings([copy for copy in whole.conversion.copies if not copy.skipped])
+    settings = {Answer.of(whole, trial): setting_of(trial, every) for trial in whole.trials}
     found = _paired(plan, (settings[chosen], settings[best]), options.pairs)
     low, high = (1 / end - 1 for end in reversed(found.speed_interval))
     behind = 1 / found.speed - 1
@@ -164,12 +164,6 @@ def _swept(
     )  # fmt: skip
     plan = plan_sweep(spec, folder)
     return plan, run_sweep(plan, SweepListener(), keep=exhaustive).result
-
-
-def _settings(plan: SweepPlan, sweep: SweepResult) -> tuple[TrialSetting, ...]:
-    """Return the settings of an exhaustive sweep, in the order of its trials."""
-    assert sweep.conversion is not None
-    return plan.settings([copy for copy in sweep.conversion.copies if not copy.skipped])
 
 
 def _best(sweep: SweepResult) -> int:

@@ -55,7 +55,7 @@ class ProgressLines(SweepListener):
     def finished(self, trial: Trial) -> None:
         self._done += 1
         verdict = trial.verdict if trial.has_step else "no step"
-        name = f"{trial.format} by {trial.reader}" if trial.reader else trial.format
+        name = trial.format + trial.by_reader
         self._console.print(
             f"  {self._done:3d}  {name:<9} {_setting(trial):<35}"
             f"{format_count(trial.samples_per_s):>10} samples/s  "

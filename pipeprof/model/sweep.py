@@ -132,6 +132,11 @@ class Trial:
         """The URL of the data, without the reader."""
         return self.url.removeprefix(f"{self.reader}::") if self.reader else self.url
 
+    @property
+    def by_reader(self) -> str:
+        """`` by polars`` behind the name of the data; empty for the format's own decoder."""
+        return f" by {self.reader}" if self.reader else ""
+
 
 @dataclass(frozen=True)
 class Untried:

@@ -119,10 +119,11 @@ class SweepRunner:
         """Return the URLs of which a trial or a measurement is still to run."""
         self._settings = self._plan.settings(copies)
         pending = self._guide().pending(self._searched)
-        for measurement in measurements(self._plan.spec):
-            urls = {each.url for each in self._settings}
-            pending |= {url for url in urls if not measurement.has(self.result, redact(url))}
-        return pending
+        wanted = measurements(self._plan.spec)
+        return pending | {
+            each.url for each in self._settings
+            if not all(measured.has(self.result, redact(each.url)) for measured in wanted)
+        }  # fmt: skip
 
     def _guide(self) -> Guide:
         cores = self.result.environment.cores

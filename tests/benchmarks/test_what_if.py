@@ -1,4 +1,4 @@
-"""The bench of sweeps over formats, readers and settings: both answers, and how they are judged."""
+"""The bench of sweeps over formats, readers and settings, and how its answers are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets of the user's own, which ask S3 through a library: each request is seen once."""
+"""Data sets of the user's own, which ask S3 through a library: each request is counted once."""
 
 import os
 

@@ -60,16 +60,11 @@ class _Variant:
 
     @property
     def name(self) -> str:
-        return self.copy.name + _by(self.trial) if self.copy else _as_it_is(self.trial)
+        return self.copy.name + self.trial.by_reader if self.copy else _as_it_is(self.trial)
 
 
 def _as_it_is(trial: Trial) -> str:
-    return f"{trial.format} as it is{_by(trial)}"
-
-
-def _by(trial: Trial) -> str:
-    """Name the reader, unless it is the format's own decoder."""
-    return f" by {trial.reader}" if trial.reader else ""
+    return f"{trial.format} as it is{trial.by_reader}"
 
 
 def _without_deleted(
@@ -171,7 +166,7 @@ def _layouts(variants: Iterable[_Variant], drift: float) -> Iterable[str]:
         for each in variants:
             count = getattr(each.copy, size, None)
             if each.copy is not None and count is not None:
-                name = name_without_size(each.copy.name, count) + _by(each.trial)
+                name = name_without_size(each.copy.name, count) + each.trial.by_reader
                 tried.setdefault((each.copy.storage, name), []).append((count, each.trial))
         for (storage, name), several in sorted(tried.items()):
             if len(several) > 1:

@@ -44,7 +44,7 @@ def data_sets(sweep: SweepResult) -> list[DataSet]:
         unique = formats.count(trials[0].format) == 1 or bool(copies)
         copy = copies.get(trials[0].data_url)
         name = copy or (trials[0].format if unique else url)
-        by = f" by {trials[0].reader}" if copies and trials[0].reader else ""
+        by = trials[0].by_reader if copies else ""
         label = shorten(name + by, _LONGEST_NAME)
         advised = trial_at(sweep, advice[url].best_trial) if url in advice else None
         best = advised or max(trials, key=lambda trial: trial.samples_per_s)

@@ -92,19 +92,12 @@ def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
     copies = {copy.url: copy for copy in converted.copies}
     rows = [doc.row(_as_it_is(baseline), stored, *_costs(baseline), "", "")]
     for label, _, trial in _tried(sweep, converted):
-        copy = copies.get(trial.data_url)
-        if copy is None:
-            rows.append(doc.row(label, stored, *_costs(trial), "", ""))
-            continue
-        rows.append(
-            doc.row(
-                label,
-                format_bytes(copy.bytes / max(copy.rows, 1)),
-                *_costs(trial),
-                str(copy.objects),
-                format_rate(copy.bytes / copy.write_s) if copy.write_s > 0 else "",
-            )
-        )
+        size, written = stored, ("", "")
+        if (copy := copies.get(trial.data_url)) is not None:
+            size = format_bytes(copy.bytes / max(copy.rows, 1))
+            speed = format_rate(copy.bytes / copy.write_s) if copy.write_s > 0 else ""
+            written = str(copy.objects), speed
+        rows.append(doc.row(label, size, *_costs(trial), *written))
     titles = doc.columns(("stored", "read", "moved", "CPU", "decode", "files"))
     table = doc.Table(
         (doc.Column("format", "text"), *titles, doc.Column("written at", spare=1)), tuple(rows)
@@ -117,8 +110,7 @@ def cost_of_a_sample(sweep: SweepResult) -> doc.Section:
 
 
 def _as_it_is(trial: Trial) -> str:
-    """Name the original data, with the reader if it is not the format's own decoder."""
-    return f"{trial.format} as it is" + (f" by {trial.reader}" if trial.reader else "")
+    return f"{trial.format} as it is{trial.by_reader}"
 
 
 def _costs(trial: Trial) -> tuple[str, str, str, str]:
@@ -146,6 +138,6 @@ def _tried(sweep: SweepResult, converted: Conversion) -> list[tuple[str, Gain, T
         trial = trial_at(sweep, gain.trial)
         if trial is not None:
             name = copies.get(trial.data_url)
-            by = f" by {trial.reader}" if trial.reader else ""
-            rows.append((name + by if name else _as_it_is(trial), gain, trial))
+            label = name + trial.by_reader if name else _as_it_is(trial)
+            rows.append((label, gain, trial))
     return rows
