@@ -26,15 +26,12 @@ from pipeprof.measure.requests import begin_noting, end_noting
 from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import REPORTED_FIELDS, STAGE_FIELDS, TIMING_FIELDS
 from pipeprof.measure.rows import (
-    ONLY_TIMED,
     SOURCE_FIELDS,
     Floats,
     Source,
     as_array,
-    only_timed,
     unknown_rows,
 )
-from pipeprof.model import UNWATCHED
 
 _WORKER, _PINNED, _SAMPLES = (
     SOURCE_FIELDS.index(name) for name in ("worker", "pinned_s", "samples")
@@ -153,14 +150,9 @@ class InlineObserver:
     def source(self) -> Source:
         return self
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
-        if only_timed(keys):
-            return None, 0
-        table = unknown_rows(len(keys))
-        recorded = np.array([key != ONLY_TIMED for key in keys], dtype=bool)
-        table[:, _WORKER] = np.where(recorded, -1, UNWATCHED)
-        table[recorded] = rows = self._rows(moments[recorded])
-        return table, int(np.isnan(rows[:, _FIRST_FIELD]).sum())
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+        rows = self._rows(moments)
+        return rows, int(np.isnan(rows[:, _FIRST_FIELD]).sum())
 
     def _rows(self, moments: Floats) -> Floats:
         """Return [moments, `SOURCE_FIELDS`], with the record of each batch where there is one."""

@@ -195,22 +195,23 @@ class BatchTimer(Protocol):
 
 
 class ProfiledIterator(Proxy):
-    """Yields the batches of a `TimedPass`, and otherwise behaves as the iterator of that pass."""
+    """Yields the batches of a `TimedPass`, and otherwise behaves as the iterator of that pass.
+    ``__next__`` is a slot that holds a method of the pass, so that Python calls that at once."""
 
-    __slots__ = _own_attributes = ("_timed_pass",)
+    __slots__ = ("__next__", "_timed_pass")
+    _own_attributes = ("_timed_pass",)
+    __next__: Callable[[], Any]
     _timed_pass: BatchTimer
 
     def __init__(self, timed_pass: BatchTimer) -> None:
         object.__setattr__(self, "_timed_pass", timed_pass)
+        object.__setattr__(self, "__next__", timed_pass.take)
 
     def _wrapped_object(self) -> Any:
         return self._timed_pass.iterator
 
     def __iter__(self) -> ProfiledIterator:
         return self
-
-    def __next__(self) -> Any:
-        return self._timed_pass.take()
 
     @finalizer
     def __del__(self) -> None:

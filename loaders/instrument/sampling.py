@@ -20,9 +20,9 @@ from pipeprof.units import format_share
 ALL_TASKS = 1 << 40
 """The end of a window that never ends: more tasks than any run has."""
 CHECK_EVERY = 64
-"""Number of batches after which main checks again whether it can afford a window."""
+"""Fewest batches after which main checks again whether it can afford a window."""
 LONGEST = 256
-"""Most batches of a window, unless a loader needs longer ones."""
+"""Most batches of a window, unless a loader needs longer ones, and most between two checks."""
 _SHORTEST = 16
 COST_S = 50e-6
 """CPU seconds to record a batch in all processes together, when batches evict the hooks from the
@@ -113,6 +113,10 @@ class SamplingBudget:
         self._recorded += count
         return True
 
+    def seconds_until(self, count: int, cost_s: float = COST_S) -> float:
+        """Return in how many seconds after the last `take` it will have ``count`` batches."""
+        return (count - (self._tokens or 0.0)) / recorded_per_s(cost_s)
+
     def give_back(self, count: int) -> None:
         """Return ``count`` batches that were taken and not recorded."""
         self._tokens = (self._tokens or 0.0) + count
@@ -178,8 +182,7 @@ class SamplingSchedule:
     ) -> tuple[bool, int]:
         """Decide whether the next batch is recorded, and after how many batches to check again.
         ``recorded`` says whether the previous batch was, ``delivered`` how many the pass had."""
-        if self.is_rank:
-            self._time_batches(delivered)
+        self._time_batches(delivered)
         if isinstance(observer, InlineObserver):
             return self._check_inline(observer, delivered)
         if not isinstance(observer, WorkerObserver):
@@ -210,7 +213,7 @@ class SamplingSchedule:
                 length = CHECK_EVERY
             if first > delivered:
                 observer.set_active(False)
-                return False, min(first - delivered, CHECK_EVERY)
+                return False, min(first - delivered, LONGEST)
             if self._budget.begin(length, INLINE_COST_S):
                 observer.window_end = delivered + length
         remaining = observer.window_end - delivered
@@ -246,9 +249,10 @@ class SamplingSchedule:
             sent: int = iterator._send_idx
             first, length = self._next_window(sent, least, COST_S)
             if first > sent:
-                return min(first - sent, CHECK_EVERY)
+                return min(first - sent, LONGEST)
             if not self._whole and not self._budget.take(length):
-                return CHECK_EVERY
+                batches = self._budget.seconds_until(length) / self._cycle_s
+                return int(min(LONGEST, max(CHECK_EVERY, batches)))
             observer.ring.set_window(first, first + length)
             observer.record_from_next_task(iterator)
             observer.set_active(True)  # batches in flight now are recorded in part

@@ -19,15 +19,11 @@ from pipeprof.loaders.instrument.wake_up import wake_by_next_task
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.rows import (
-    ONLY_TIMED,
     RECEIVE_FIELDS,
     SOURCE_FIELDS,
     Floats,
     Source,
-    only_timed,
-    unknown_rows,
 )
-from pipeprof.model import UNWATCHED
 
 Moments = tuple[float, float, float, float]
 """When a batch was received, unpickled and pinned, and the CPU seconds of unpickling."""
@@ -170,15 +166,9 @@ class Arrivals:
         self.undelivered: list[tuple[int, Moments]] = []
         """Task and moments of each batch that arrived and is not known to be delivered."""
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
-        if only_timed(keys):
-            return None, 0
-        table = unknown_rows(len(keys))
-        tasks = np.array(keys, dtype=np.float64) - 1  # NaN for no key
-        recorded = tasks != ONLY_TIMED - 1
-        table[~recorded, _WORKER] = UNWATCHED
-        table[recorded] = rows = self._joined(tasks[recorded], moments[recorded])
-        return table, int(np.isnan(rows[:, _FETCH_START]).sum())
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+        rows = self._joined(np.array(keys, dtype=np.float64) - 1, moments)  # NaN for no key
+        return rows, int(np.isnan(rows[:, _FETCH_START]).sum())
 
     def _joined(self, tasks: Floats, moments: Floats) -> Floats:
         """Return [tasks, `SOURCE_FIELDS`]; the worker is -2 where a record is lost."""

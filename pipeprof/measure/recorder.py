@@ -24,6 +24,7 @@ from pipeprof.measure.rows import (
     WITHOUT_RECORD,
     Arrays,
     Floats,
+    Mask,
     batch_numbers,
     epoch_batches,
     log_column,
@@ -129,24 +130,20 @@ class Recorder:
         """Seconds from the begin of the first pass to the end of the last step."""
         return self.last_s - self._began_s if self.last_s else 0.0
 
-    def add(self, loop: Floats, observed: Floats | None, lost: int) -> None:
+    def add(self, loop: Floats, recorded: Mask, observed: Floats, lost: int) -> None:
         """Add at most `FLUSH_EVERY` rows, of batches whose step has ended.
 
-        ``loop`` is [`LOOP_FIELDS`, rows], without their index. ``observed`` is [rows,
-        `SOURCE_FIELDS`], or ``None`` where all are only timed. ``lost`` of them have no record of
-        their worker.
+        ``loop`` is [`LOOP_FIELDS`, rows], without their index. ``observed`` is [recorded rows,
+        `SOURCE_FIELDS`]. ``lost`` of them have no record of their worker.
         """
         begin, end = self._rows, self._rows + loop.shape[1]
         table = self._table[:, begin:end]
         table[_LOOP] = loop
         table[_INDEX] = np.arange(self._folded + begin, self._folded + end)
-        if observed is None:
-            table[_WORKER], table[_SAMPLES] = UNWATCHED, self._usual_samples
-            self.unwatched += end - begin
-        else:
-            table[_SOURCE] = observed.T
-            self._count_samples(table[_SAMPLES])
-            self.unwatched += int((table[_WORKER] == UNWATCHED).sum())
+        table[_WORKER], table[_SAMPLES] = UNWATCHED, nan
+        table[_SOURCE, recorded] = observed.T
+        self._count_samples(table[_SAMPLES])
+        self.unwatched += end - begin - len(observed)
         self.lost_records += lost
         self.last_s = max(self.last_s, float(loop[_DONE, -1]))
         self._rows = end

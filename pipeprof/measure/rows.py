@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pipeprof.measure.ring import RECORD_FIELDS
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 Arrays = Mapping[str, Floats]
 """Columns of a `BatchLog` by name; NaN is unknown."""
 
@@ -26,8 +27,8 @@ SOURCE_FIELDS = (*RECEIVE_FIELDS, *RECORD_FIELDS)
 COLUMNS = (*LOOP_FIELDS, *SOURCE_FIELDS)
 WITHOUT_RECORD = (*LOOP_FIELDS, "worker", "samples")
 """Columns that are known of every batch; the others are unknown for one that is only timed."""
-ONLY_TIMED = 0
-"""The key of a batch that is not recorded in full; all other integers are keys of records."""
+ONLY_TIMED = -1
+"""The key of a batch that is not recorded in full. Keys of records are never negative."""
 _WORKER = SOURCE_FIELDS.index("worker")
 _INTEGERS = ("index", "epoch", "nth", "epoch_batches", "worker", "samples")
 _INTEGERS_OR_UNKNOWN = ("pause_kind", "rested")
@@ -37,12 +38,11 @@ _EPOCH_BITS = 32
 class Source(Protocol):
     """Knows which worker made each batch of a pass, and when."""
 
-    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats | None, int]:
-        """Return a table [keys, `SOURCE_FIELDS`], and how many records were lost. The table is
-        ``None`` if all batches are `only_timed`.
+    def columns(self, keys: list[Any], moments: Floats) -> tuple[Floats, int]:
+        """Return a table [keys, `SOURCE_FIELDS`], and how many records were lost.
 
         ``keys`` identify batches in the order of delivery; ``None`` stands for a batch without a
-        key, and `ONLY_TIMED` for one that has no record. ``moments`` are when each was asked for
+        key. Batches that are only timed are not among them. ``moments`` are when each was asked for
         and delivered: [keys, 2].
         """
         ...
@@ -55,9 +55,11 @@ def unknown_rows(count: int) -> Floats:
     return table
 
 
-def only_timed(keys: list[Any]) -> bool:
-    """Return whether no batch is recorded in full."""
-    return keys.count(ONLY_TIMED) == len(keys)
+def recorded(keys: list[Any]) -> Mask:
+    """Return which batches are recorded in full."""
+    if keys.count(ONLY_TIMED) == len(keys):
+        return np.zeros(len(keys), dtype=bool)
+    return np.array([key != ONLY_TIMED for key in keys], dtype=bool)
 
 
 def batch_number(epoch: int, nth: int) -> int:

@@ -225,7 +225,7 @@ class Device:
 @pytest.fixture
 def poor(monkeypatch):
     """Let the budget pay for no window but the first."""
-    monkeypatch.setattr("pipeprof.loaders.instrument.sampling._SHARE", 0.0)
+    monkeypatch.setattr("pipeprof.loaders.instrument.sampling._SHARE", 1e-12)
 
 
 @pytest.mark.usefixtures("poor")
